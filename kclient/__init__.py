@@ -1,0 +1,1 @@
+"""kclient: a Kafka consumer for Python."""

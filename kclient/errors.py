@@ -1,0 +1,416 @@
+"""Every error that leaves kclient, as one tree. Imports nothing of ours.
+
+    KclientError
+    ├── ConfigError (ValueError)        unknown key, bad value, refused combination, missing extra
+    ├── ArgumentError (ValueError)      a bad argument of a call
+    ├── UsageError (RuntimeError)       wrong state or thread
+    │   ├── ClosedError · NotAssignedError · UsedAfterForkError · ConcurrentUseError
+    ├── WakeupError                     wakeup() ended this call; nothing is lost
+    ├── ListenerError                   a rebalance listener raised
+    ├── ConnectError (OSError)          .stage = dns | tcp | tls | sasl | versions | metadata | advertised
+    │   ├── NameResolutionError         dns
+    │   ├── PortClosedError             tcp: refused, no answer, reset
+    │   ├── TlsError                    tls
+    │   │   ├── CertificateError · HostnameMismatchError · PeerSpeaksTlsError · PeerDoesNotSpeakTlsError
+    │   ├── AuthenticationError         sasl
+    │   ├── VersionError                versions: not Kafka, or no common version
+    │   └── AdvertisedListenerError     advertised
+    ├── AuthorizationError
+    │   ├── TopicAuthorizationError · GroupAuthorizationError
+    ├── UnknownTopicError
+    ├── OffsetError
+    │   ├── OffsetOutOfRangeError · NoOffsetError · LogTruncatedError · DataLossError
+    ├── CommitFailedError
+    ├── DecodeError                     the user's deserializer failed
+    ├── ProtocolEncodeError (ValueError)
+    ├── CorruptDataError                bytes from the broker
+    │   ├── InvalidFrameError · ProtocolDecodeError · CorruptBatchError · BatchTooLargeError · UnsupportedFormatError
+    ├── DeadlineError (TimeoutError)    a call's own timeout
+    ├── BrokerError                     any other error code of the wire
+    └── InternalError                   a broken invariant of ours
+
+A text has three sentences: what failed and where, the likely cause, what to do next. Whatever the text says is an
+attribute too. `kc_code` names the page under docs/errors. `retriable` says whether the same call may succeed later.
+No text ever holds a secret, a record's key or a record's value. All errors pickle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from kclient.types import OffsetAndMetadata, TopicPartition
+
+
+class KclientError(Exception):
+    """The root: `except KclientError` catches whatever kclient raises on purpose.
+
+    Details are given by keyword and become attributes; each must be declared by the class.
+    """
+
+    kc_code: ClassVar[str] = "KC-900"
+    retriable: bool = False
+
+    def __init__(self, text: str, **details: Any) -> None:
+        super().__init__(text)
+        for name, value in details.items():
+            if not hasattr(type(self), name):
+                raise TypeError(f"{type(self).__name__} has no attribute {name!r}")
+            setattr(self, name, value)
+
+    @property
+    def text(self) -> str:
+        """The text without code and page."""
+        return str(self.args[0])
+
+    def __str__(self) -> str:
+        return f"{self.args[0]}  [{self.kc_code}] docs/errors/{self.kc_code}.md"
+
+
+# --- how kclient is used ---------------------------------------------------------------------------------------------
+
+
+class ConfigError(KclientError, ValueError):
+    """The configuration cannot be used. `problems` holds every problem found, one sentence each."""
+
+    kc_code = "KC-601"
+    problems: tuple[str, ...] = ()
+
+
+class ArgumentError(KclientError, ValueError):
+    """An argument of a call is outside what it may be."""
+
+    kc_code = "KC-602"
+
+
+class UsageError(KclientError, RuntimeError):
+    """The call is not possible in this state or from this thread or task."""
+
+    kc_code = "KC-620"
+
+
+class ClosedError(UsageError):
+    """The consumer is closed."""
+
+    kc_code = "KC-621"
+
+
+class NotAssignedError(UsageError):
+    """The call speaks of a partition that this consumer is not assigned. `partition` names it."""
+
+    kc_code = "KC-622"
+    partition: TopicPartition | None = None
+
+
+class UsedAfterForkError(UsageError):
+    """The consumer was made in another process. `created_pid` and `pid` name both."""
+
+    kc_code = "KC-623"
+    created_pid: int = 0
+    pid: int = 0
+
+
+class ConcurrentUseError(UsageError):
+    """Two threads or tasks are inside the consumer. `inside` and `caller` name both."""
+
+    kc_code = "KC-624"
+    inside: str = ""
+    caller: str = ""
+
+
+class WakeupError(KclientError):
+    """`wakeup()` ended this call. Nothing is lost; the next call goes on where this one stopped."""
+
+    kc_code = "KC-460"
+    retriable = True
+
+
+class ListenerError(KclientError):
+    """A rebalance listener raised; its exception is the cause. `callback` names the method."""
+
+    kc_code = "KC-440"
+    callback: str = ""
+    partitions: tuple[TopicPartition, ...] = ()
+
+
+# --- reaching a broker -----------------------------------------------------------------------------------------------
+
+
+class ConnectError(KclientError, OSError):
+    """A broker cannot be reached or the connection broke. `stage` says how far it came."""
+
+    kc_code = "KC-100"
+    retriable = True
+    stage: str = ""
+    host: str = ""
+    port: int = 0
+    node_id: int | None = None
+
+
+class NameResolutionError(ConnectError):
+    """The host's name has no address."""
+
+    kc_code = "KC-101"
+    stage = "dns"
+
+
+class PortClosedError(ConnectError):
+    """Nothing listens there, nobody answers, or the peer closed the connection."""
+
+    kc_code = "KC-102"
+    stage = "tcp"
+
+
+class TlsError(ConnectError):
+    """The TLS handshake failed."""
+
+    kc_code = "KC-103"
+    retriable = False
+    stage = "tls"
+
+
+class CertificateError(TlsError):
+    """The broker's certificate is not trusted, or it has expired."""
+
+    kc_code = "KC-104"
+
+
+class HostnameMismatchError(TlsError):
+    """The broker's certificate is for another name. `names` holds those that it is for."""
+
+    kc_code = "KC-105"
+    names: tuple[str, ...] = ()
+
+
+class PeerSpeaksTlsError(TlsError):
+    """We spoke plain text and the peer answered with TLS."""
+
+    kc_code = "KC-106"
+
+
+class PeerDoesNotSpeakTlsError(TlsError):
+    """We spoke TLS and the peer answered with something else."""
+
+    kc_code = "KC-107"
+
+
+class AuthenticationError(ConnectError):
+    """The broker refused our credentials, or it could not prove that it knows them."""
+
+    kc_code = "KC-201"
+    retriable = False
+    stage = "sasl"
+    mechanism: str = ""
+
+
+class VersionError(ConnectError):
+    """The peer is not a Kafka broker, or no version of a request suits both sides."""
+
+    kc_code = "KC-110"
+    retriable = False
+    stage = "versions"
+    api: str = ""
+
+
+class AdvertisedListenerError(ConnectError):
+    """A broker told us to use an address that does not work from here. `via` is the address that led to it."""
+
+    kc_code = "KC-117"
+    stage = "advertised"
+    advertised: str = ""
+    via: str = ""
+
+
+# --- what the broker refuses -----------------------------------------------------------------------------------------
+
+
+class AuthorizationError(KclientError):
+    """The principal lacks a permission. `needs` says which."""
+
+    kc_code = "KC-202"
+    principal: str | None = None
+    needs: str = ""
+
+
+class TopicAuthorizationError(AuthorizationError):
+    """Not authorized for `topics`."""
+
+    kc_code = "KC-203"
+    topics: tuple[str, ...] = ()
+
+
+class GroupAuthorizationError(AuthorizationError):
+    """Not authorized for `group`."""
+
+    kc_code = "KC-204"
+    group: str = ""
+
+
+class UnknownTopicError(KclientError):
+    """The topic does not exist. `nearest` is an existing name that looks like it."""
+
+    kc_code = "KC-301"
+    topic: str = ""
+    nearest: str | None = None
+
+
+class BrokerError(KclientError):
+    """Any other error code of the wire: `code` is its number, `name` its name in the protocol."""
+
+    kc_code = "KC-450"
+    code: int = -1
+    name: str = ""
+
+
+# --- offsets and commits ---------------------------------------------------------------------------------------------
+
+
+class OffsetError(KclientError):
+    """A partition has no usable position. `partitions` names all of them."""
+
+    kc_code = "KC-401"
+    partitions: tuple[TopicPartition, ...] = ()
+
+
+class OffsetOutOfRangeError(OffsetError):
+    """The log does not have the offset any more, or not yet. `positions` maps each partition to the offset asked for."""
+
+    kc_code = "KC-402"
+    positions: Mapping[TopicPartition, int] = {}
+    log_start: int | None = None
+    log_end: int | None = None
+    missing: int | None = None
+
+
+class NoOffsetError(OffsetError):
+    """No offset is committed and `auto_offset_reset` is none."""
+
+    kc_code = "KC-403"
+
+
+class LogTruncatedError(OffsetOutOfRangeError):
+    """Records that were consumed are no longer in the log. `divergent` is where each log departs from what was read."""
+
+    kc_code = "KC-404"
+    divergent: Mapping[TopicPartition, OffsetAndMetadata | None] = {}
+
+
+class DataLossError(OffsetError):
+    """A planned range of offsets is no longer there (Spark source)."""
+
+    kc_code = "KC-701"
+
+
+class CommitFailedError(KclientError):
+    """A commit was not stored. `reason` is one word, `uncommitted` what was to be stored."""
+
+    kc_code = "KC-420"
+    reason: str = ""
+    uncommitted: Mapping[TopicPartition, OffsetAndMetadata] = {}
+
+
+# --- data ------------------------------------------------------------------------------------------------------------
+
+
+class DecodeError(KclientError):
+    """The user's deserializer raised; its exception is the cause. The position stays on this record."""
+
+    kc_code = "KC-501"
+    topic: str = ""
+    partition: int = -1
+    offset: int = -1
+    timestamp: int = -1
+    headers: Sequence[tuple[str, bytes | None]] = ()
+    raw_key: bytes | None = None
+    raw_value: bytes | None = None
+    part: str = ""
+
+    def __repr__(self) -> str:
+        size = None if self.raw_value is None else len(self.raw_value)
+        return (
+            f"DecodeError({self.topic}-{self.partition}@{self.offset}, part={self.part!r}, value_size={size})"
+        )
+
+
+class ProtocolEncodeError(KclientError, ValueError):
+    """A message cannot be written in this version."""
+
+    kc_code = "KC-502"
+    message: str = ""
+    version: int = -1
+    field: str = ""
+
+
+class CorruptDataError(KclientError):
+    """Bytes from the broker are not what they should be."""
+
+    kc_code = "KC-510"
+
+
+class InvalidFrameError(CorruptDataError):
+    """A frame's size is negative, too small or above the maximum; the connection is closed."""
+
+    kc_code = "KC-511"
+    size: int = 0
+    limit: int = 0
+
+
+class ProtocolDecodeError(CorruptDataError):
+    """A message cannot be read: `field` is the path, `offset` the byte within the message's buffer."""
+
+    kc_code = "KC-512"
+    message: str = ""
+    version: int = -1
+    field: str = ""
+    offset: int = 0
+
+
+class CorruptBatchError(CorruptDataError):
+    """A record batch is damaged. Seek to `next_offset` to go past it."""
+
+    kc_code = "KC-513"
+    topic: str | None = None
+    partition: int | None = None
+    base_offset: int = -1
+    next_offset: int | None = None
+
+
+class BatchTooLargeError(CorruptDataError):
+    """A batch, or its decompressed form, is larger than `limit` bytes."""
+
+    kc_code = "KC-514"
+    topic: str | None = None
+    partition: int | None = None
+    base_offset: int = -1
+    next_offset: int | None = None
+    limit: int = 0
+
+
+class UnsupportedFormatError(CorruptDataError):
+    """A record format or codec that nobody can read here."""
+
+    kc_code = "KC-515"
+    topic: str | None = None
+    partition: int | None = None
+    base_offset: int = -1
+    next_offset: int | None = None
+    magic: int | None = None
+    codec: int | None = None
+
+
+# --- time and ourselves ----------------------------------------------------------------------------------------------
+
+
+class DeadlineError(KclientError, TimeoutError):
+    """The call's own timeout passed. `waiting_for` says what was missing, `timeout` is in seconds."""
+
+    kc_code = "KC-470"
+    retriable = True
+    waiting_for: str = ""
+    timeout: float = 0.0
+
+
+class InternalError(KclientError):
+    """A broken invariant of kclient: a bug. Please report it with the text."""
+
+    kc_code = "KC-901"

@@ -1,0 +1,72 @@
+"""The one seam to the world: clock, randomness, connections, names and work off the loop.
+
+Nothing else in kclient reads a clock, draws a random number, resolves a name or opens a connection. Monotonic time,
+timers and connections come from the running event loop, so a loop with a virtual clock and an in-memory network
+runs the whole client; wall clock and randomness come from this object, so a seed gives the same run.
+
+Spec: reliability 1.1.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import socket
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+import attrs
+
+T = TypeVar("T")
+
+
+class Address(NamedTuple):
+    """A resolved address: an IP in text form and a port."""
+
+    ip: str
+    port: int
+
+
+def _system_rng() -> random.Random:
+    return random.Random(int.from_bytes(os.urandom(16), "big"))
+
+
+@attrs.define
+class Runtime:
+    """What the client may ask of the world. Tests give a seeded `rng` and their own `wall_clock`."""
+
+    rng: random.Random = attrs.field(factory=_system_rng)
+    wall_clock: Callable[[], float] = time.time
+
+    def now(self) -> float:
+        """Monotonic seconds of the running loop."""
+        return asyncio.get_running_loop().time()
+
+    def wall_ms(self) -> int:
+        """Milliseconds since 1970, UTC."""
+        return int(self.wall_clock() * 1000)
+
+    def random_bytes(self, count: int) -> bytes:
+        """`count` random bytes, for ids."""
+        return self.rng.randbytes(count)
+
+    async def resolve(self, host: str, port: int) -> list[Address]:
+        """Every address of a name, in the resolver's order, without repeats. Raises OSError (gaierror) as the loop does."""
+        loop = asyncio.get_running_loop()
+        answers = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        found = {Address(str(info[4][0]), int(info[4][1])): None for info in answers}
+        return list(found)
+
+    async def connect(
+        self, factory: Callable[[], asyncio.BaseProtocol], address: Address, **options: Any
+    ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
+        """Open one TCP (or, with `ssl=`, TLS) connection. Raises OSError as the loop does."""
+        loop = asyncio.get_running_loop()
+        transport, protocol = await loop.create_connection(factory, address.ip, address.port, **options)
+        return transport, protocol
+
+    async def offload(self, function: Callable[..., T], *args: object) -> T:
+        """Run blocking or long work off the loop."""
+        return await asyncio.get_running_loop().run_in_executor(None, function, *args)

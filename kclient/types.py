@@ -1,0 +1,57 @@
+"""The small values that every room and every user shares. Imports nothing of ours."""
+
+from __future__ import annotations
+
+import enum
+from typing import NamedTuple
+
+import attrs
+
+
+class TopicPartition(NamedTuple):
+    """A partition of a topic: the topic's name and the partition's number, counted from 0."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class TimestampType(enum.IntEnum):
+    """Who set a record's timestamp: nobody (message format 0), the producer, or the broker."""
+
+    NO_TIMESTAMP_TYPE = -1
+    CREATE_TIME = 0
+    LOG_APPEND_TIME = 1
+
+
+class IsolationLevel(enum.IntEnum):
+    """What a fetch may return: everything below the high watermark, or below the last stable offset without aborted data."""
+
+    READ_UNCOMMITTED = 0
+    READ_COMMITTED = 1
+
+
+@attrs.frozen
+class OffsetAndMetadata:
+    """A position to commit or to seek to.
+
+    `offset` is the next offset to consume (last processed + 1). `leader_epoch` is the epoch of the last consumed
+    record's batch, None where unknown; `metadata` is free text of at most 4,096 bytes by the broker's default.
+
+    Spec: S1-30, S1-32, B.14.4.
+    """
+
+    offset: int
+    leader_epoch: int | None = None
+    metadata: str = ""
+
+
+@attrs.frozen
+class OffsetAndTimestamp:
+    """An answer of `offsets_for_times`: the first offset whose timestamp (ms since 1970, UTC) is at least the one asked for."""
+
+    offset: int
+    timestamp: int
+    leader_epoch: int | None = None
