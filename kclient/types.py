@@ -55,3 +55,10 @@ class OffsetAndTimestamp:
     offset: int
     timestamp: int
     leader_epoch: int | None = None
+
+
+class LeaderAndEpoch(NamedTuple):
+    """Who leads a partition, as far as known: broker id and leader epoch, each None where unknown. Spec: B.5.7."""
+
+    node_id: int | None
+    epoch: int | None
