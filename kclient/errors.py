@@ -273,7 +273,7 @@ class OffsetError(KclientError):
 
 
 class OffsetOutOfRangeError(OffsetError):
-    """The log does not have the offset any more, or not yet. `positions` maps each partition to the offset asked for."""
+    """The log does not have the offset any more, or not yet. `positions` maps each partition to its offset."""
 
     kc_code = "KC-402"
     positions: Mapping[TopicPartition, int] = {}

@@ -53,7 +53,7 @@ class Runtime:
         return self.rng.randbytes(count)
 
     async def resolve(self, host: str, port: int) -> list[Address]:
-        """Every address of a name, in the resolver's order, without repeats. Raises OSError (gaierror) as the loop does."""
+        """Every address of a name in the resolver's order, no repeats. Raises OSError (gaierror) as the loop does."""
         loop = asyncio.get_running_loop()
         answers = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         found = {Address(str(info[4][0]), int(info[4][1])): None for info in answers}

@@ -27,7 +27,7 @@ class TimestampType(enum.IntEnum):
 
 
 class IsolationLevel(enum.IntEnum):
-    """What a fetch may return: everything below the high watermark, or below the last stable offset without aborted data."""
+    """What a fetch may return: all below the high watermark, or below the last stable offset without aborted data."""
 
     READ_UNCOMMITTED = 0
     READ_COMMITTED = 1
@@ -50,7 +50,7 @@ class OffsetAndMetadata:
 
 @attrs.frozen
 class OffsetAndTimestamp:
-    """An answer of `offsets_for_times`: the first offset whose timestamp (ms since 1970, UTC) is at least the one asked for."""
+    """An answer of `offsets_for_times`: the first offset whose timestamp (ms since 1970, UTC) is not earlier."""
 
     offset: int
     timestamp: int
