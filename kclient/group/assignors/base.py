@@ -1,0 +1,115 @@
+"""What an assignor is, and the orders that all of them share.
+
+Members and topics are ordered as Java orders text, by UTF-16 code units, so that groups of mixed clients agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, Protocol, runtime_checkable
+
+import attrs
+
+from kclient.types import TopicPartition
+
+EAGER: Final = "EAGER"
+
+Topics = Mapping[str, Sequence[frozenset[str]]]
+"""Topic → one entry for each partition, from 0: the racks of its replicas, empty where unknown."""
+
+
+@attrs.frozen
+class Subscription:
+    """What a member tells the leader.
+
+    `topics` is what it wants. `owned_partitions` and `generation_id` are what it kept from the last rebalance,
+    `rack_id` where it is; each is empty or None where unknown. `user_data` belongs to the assignor.
+    """
+
+    topics: tuple[str, ...]
+    user_data: bytes | None = None
+    owned_partitions: tuple[TopicPartition, ...] = ()
+    generation_id: int | None = None
+    rack_id: str | None = None
+
+
+@attrs.frozen
+class Assignment:
+    """What the leader tells a member: its partitions, and data of the assignor's own."""
+
+    partitions: tuple[TopicPartition, ...] = ()
+    user_data: bytes | None = None
+
+
+@attrs.frozen
+class Member:
+    """A member of the group as the leader sees it."""
+
+    member_id: str
+    subscription: Subscription
+    group_instance_id: str | None = None
+
+
+@runtime_checkable
+class Assignor(Protocol):
+    """How partitions are shared out. Inherit from it and write `name` and `assign`; the rest has defaults.
+
+    `name` is what goes over the wire: all members of a group must know it under the same name. `rebalance_protocol`
+    is "EAGER": every member gives up all its partitions before it joins.
+
+    An assignor runs on the loop of the group's leader: it must not block, and it must not change what it is given.
+
+    Spec: B.16.8.
+    """
+
+    name: str
+    rebalance_protocol: str = EAGER
+
+    def subscription_user_data(self, topics: Sequence[str]) -> bytes | None:
+        """Bytes that this member sends to the leader's assignor with its subscription."""
+        return None
+
+    def assign(self, topics: Topics, members: Sequence[Member]) -> Mapping[str, Assignment]:
+        """Share out the partitions of `topics`: one assignment for every member id, empty ones included.
+
+        `topics` holds the subscribed topics that exist; `members` are in the coordinator's order.
+        """
+        ...
+
+    def on_assignment(self, assignment: Assignment, generation_id: int) -> None:
+        """This member's own assignment, after each rebalance that chose this assignor."""
+        return None
+
+
+def utf16_key(text: str) -> bytes:
+    """Sort key that orders text as Java does, by UTF-16 code units. Spec: D-73."""
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+def partition_key(partition: TopicPartition) -> tuple[bytes, int]:
+    """Sort key: by topic as Java orders text, then by number."""
+    return utf16_key(partition.topic), partition.partition
+
+
+def member_key(member: Member) -> tuple[int, bytes]:
+    """Sort key: members with an instance id first, by it; the others by member id. Spec: B.16."""
+    if member.group_instance_id is not None:
+        return 0, utf16_key(member.group_instance_id)
+    return 1, utf16_key(member.member_id)
+
+
+def subscribers(topics: Topics, members: Sequence[Member]) -> dict[str, list[Member]]:
+    """For each topic that has partitions, in order of names: the members that want it, in member order."""
+    wanted_by: dict[str, list[Member]] = {
+        topic: [] for topic in sorted(topics, key=utf16_key) if topics[topic]
+    }
+    for member in sorted(members, key=member_key):
+        for topic in dict.fromkeys(member.subscription.topics):
+            if topic in wanted_by:
+                wanted_by[topic].append(member)
+    return {topic: members for topic, members in wanted_by.items() if members}
+
+
+def as_assignments(partitions: Mapping[str, Sequence[TopicPartition]]) -> dict[str, Assignment]:
+    """Assignments without user data."""
+    return {member_id: Assignment(tuple(given)) for member_id, given in partitions.items()}
