@@ -1,0 +1,66 @@
+"""The descriptions in the schemas, which become the generated docstrings."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tests.schemas.peer import peer_messages
+from tests.schemas.support import Node, all_messages, structs
+
+MESSAGES = all_messages()
+PEER = peer_messages()
+
+CONSUMER_APIS = (
+    "ApiVersions", "Fetch", "FindCoordinator", "Heartbeat", "JoinGroup", "LeaveGroup", "ListOffsets", "Metadata",
+    "OffsetCommit", "OffsetFetch", "OffsetForLeaderEpoch", "SyncGroup",
+)  # fmt: skip
+
+FULLY_DESCRIBED = [
+    *(api + direction for api in CONSUMER_APIS for direction in ("Request", "Response")),
+    *(
+        name
+        for name, node in MESSAGES.items()
+        if node["type"] in {"header", "coordinator-key", "coordinator-value"}
+    ),
+    "ConsumerProtocolSubscription",
+    "ConsumerProtocolAssignment",
+]
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_every_message_says_what_it_is(name: str) -> None:
+    assert MESSAGES[name].get("about")
+
+
+@pytest.mark.parametrize("name", FULLY_DESCRIBED)
+def test_every_field_a_consumer_meets_says_what_it_means(name: str) -> None:
+    silent = [
+        f"{path}.{field['name']}"
+        for path, fields in structs(MESSAGES[name])
+        for field in fields
+        if "about" not in field
+    ]
+    assert silent == []
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_no_two_fields_of_a_struct_are_described_alike(name: str) -> None:
+    for path, fields in structs(MESSAGES[name]):
+        repeated = [about for about, count in Counter(abouts(fields)).items() if count > 1]
+        assert repeated == [], path
+
+
+@pytest.mark.parametrize("name", sorted(MESSAGES.keys() & PEER.keys()))
+def test_descriptions_are_our_own_words(name: str) -> None:
+    ours, theirs = all_abouts(MESSAGES[name]), all_abouts(PEER[name])
+    assert ours & theirs == set()
+
+
+def abouts(fields: list[Node]) -> list[str]:
+    return [field["about"] for field in fields if "about" in field]
+
+
+def all_abouts(message: Node) -> set[str]:
+    return {about.strip().lower() for _, fields in structs(message) for about in abouts(fields)}
