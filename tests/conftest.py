@@ -1,5 +1,5 @@
-"""What every test folder shares: the marker that names rows of the behaviour pages, and its results."""
+"""What every test folder shares: the marker that names spec rows and its results, real Kafka clusters on demand."""
 
 from __future__ import annotations
 
-pytest_plugins = ["tests.spec_plugin", "pytester"]
+pytest_plugins = ["tests.spec_plugin", "tests.kafka.fixtures", "pytester"]

@@ -1,0 +1,76 @@
+"""Real Kafka clusters for any test: one of each kind for the whole run, whole again after each test.
+
+Where Java or mvn is missing the tests are skipped with the reason; with CI=true that is a failure instead.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from collections.abc import Iterator
+
+import pytest
+
+from localkafka import KafkaCluster, unavailable
+
+CLUSTERS = {"kafka1", "kafka3", "kafka28"}
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Whatever asks for a cluster carries the marker `kafka`."""
+    if CLUSTERS & set(getattr(item, "fixturenames", ())):
+        item.add_marker("kafka")
+
+
+def start(version: str, nodes: int) -> Iterator[KafkaCluster]:
+    """A running cluster, or a skip that names what is missing."""
+    if reason := unavailable(version):
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"Kafka {version} must run in CI: {reason}", pytrace=False)
+        pytest.skip(f"no Kafka {version}: {reason}")
+    with KafkaCluster(version, nodes) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def _kafka1() -> Iterator[KafkaCluster]:
+    yield from start("4.3.1", 1)
+
+
+@pytest.fixture(scope="session")
+def _kafka3() -> Iterator[KafkaCluster]:
+    yield from start("4.3.1", 3)
+
+
+@pytest.fixture(scope="session")
+def _kafka28() -> Iterator[KafkaCluster]:
+    yield from start("2.8.2", 1)
+
+
+@pytest.fixture
+def kafka1(_kafka1: KafkaCluster) -> Iterator[KafkaCluster]:
+    """Apache Kafka 4.3.1, one node."""
+    yield _kafka1
+    _kafka1.heal()
+
+
+@pytest.fixture
+def kafka3(_kafka3: KafkaCluster) -> Iterator[KafkaCluster]:
+    """Apache Kafka 4.3.1, three nodes that a test may kill, pause and restart."""
+    yield _kafka3
+    _kafka3.heal()
+
+
+@pytest.fixture
+def kafka28(_kafka28: KafkaCluster) -> Iterator[KafkaCluster]:
+    """Apache Kafka 2.8.2 with its ZooKeeper, one node."""
+    yield _kafka28
+    _kafka28.heal()
+
+
+@pytest.fixture
+def fresh_name(request: pytest.FixtureRequest) -> str:
+    """A name for a topic or a group that no other test has: the test's own, and six digits."""
+    words = re.sub(r"[^a-zA-Z0-9._]+", "-", request.node.name).strip("-")
+    return f"{words[:80]}-{secrets.token_hex(3)}"
