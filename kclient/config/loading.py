@@ -1,0 +1,121 @@
+"""From what the user wrote to one Config: keyword arguments before the mapping before the file before the defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from os import PathLike
+from typing import Any, NamedTuple
+
+import attrs
+
+from kclient.config import deserializers, rules, spellings
+from kclient.config.model import Config
+from kclient.config.model import rules as rules_by_key
+from kclient.config.properties import read_properties
+from kclient.config.refused import REFUSED, refusal
+from kclient.errors import ConfigError
+
+
+class Setting(NamedTuple):
+    """One key as the user wrote it, its value, and where that stands."""
+
+    written: str
+    value: Any
+    place: str
+
+
+def load(
+    arguments: Mapping[str, Any],
+    config: Mapping[str, Any] | None = None,
+    properties: str | PathLike[str] | None = None,
+) -> Config:
+    """Join the sources and check the whole.
+
+    Every source may write a key with dots or underscores. Raises one ConfigError with every problem in `.problems`.
+
+    Spec: B.1, S3-01…S3-06, U-23.
+    """
+    problems: list[str] = []
+    settings: dict[str, Setting] = {}
+    for source in (_from_file(properties, problems), _from_mapping(config), _from_arguments(arguments)):
+        settings.update(_unique(source, problems))
+    given = _check(settings, problems)
+    values = _defaults() | given
+    if "bootstrap_servers" not in settings:
+        problems.append("bootstrap_servers is missing: name at least one host:port")
+    elif not problems:
+        problems += rules.disagreements(values, given)
+    if problems:
+        raise _error(problems)
+    rules.settle(values, given)
+    _make_deserializers(values)
+    return Config(**values)
+
+
+def _from_arguments(arguments: Mapping[str, Any]) -> Iterable[Setting]:
+    return [Setting(name, value, "arguments") for name, value in arguments.items()]
+
+
+def _from_mapping(config: Mapping[str, Any] | None) -> Iterable[Setting]:
+    return [Setting(str(name), value, "config") for name, value in (config or {}).items()]
+
+
+def _from_file(path: str | PathLike[str] | None, problems: list[str]) -> Iterable[Setting]:
+    if path is None:
+        return []
+    try:
+        return [Setting(*found) for found in read_properties(path)]
+    except OSError as error:
+        problems.append(f"the properties file {path} cannot be read: {error.strerror or error}")
+        return []
+
+
+def _unique(source: Iterable[Setting], problems: list[str]) -> dict[str, Setting]:
+    """The settings of one source by their snake_case name; the same key twice is a problem."""
+    found: dict[str, Setting] = {}
+    for setting in source:
+        name = setting.written.replace(".", "_").strip()
+        if name in found:
+            problems.append(f"{name} is set twice ({found[name].place} and {setting.place}); keep one")
+        found[name] = setting
+    return found
+
+
+def _check(settings: Mapping[str, Setting], problems: list[str]) -> dict[str, Any]:
+    """The checked values of the keys that kclient honours; what is wrong with the others goes to `problems`."""
+    by_key = rules_by_key()
+    given: dict[str, Any] = {}
+    for name, (written, value, place) in settings.items():
+        if rule := by_key.get(name):
+            if value is None and _defaults().get(name, "") is None:
+                continue
+            try:
+                given[name] = rule(value)
+            except ValueError as error:
+                problems.append(f"{written}={value!r} ({place}) {error}")
+        elif refused := refusal(name):
+            if not refused.allows(value):
+                problems.append(f"{written} ({place}) is refused: {refused.reason}")
+        else:
+            problems.append(spellings.answer(name, f"{written} ({place})", [*by_key, *REFUSED]))
+    return given
+
+
+def _defaults() -> dict[str, Any]:
+    return {field.name: field.default for field in attrs.fields(Config) if field.default is not attrs.NOTHING}
+
+
+def _make_deserializers(values: dict[str, Any]) -> None:
+    settings = {name.replace("_", "."): value for name, value in values.items()}
+    for name in ("key_deserializer", "value_deserializer"):
+        if values[name] is not None:
+            values[name] = deserializers.as_callable(values[name], settings, is_key=name.startswith("key"))
+
+
+def _error(problems: list[str]) -> ConfigError:
+    count = "one problem" if len(problems) == 1 else f"{len(problems)} problems"
+    listed = "".join(f"\n  - {problem}" for problem in problems)
+    return ConfigError(
+        f"The configuration has {count}:{listed}\nCorrect what is listed and try again.",
+        problems=tuple(problems),
+    )

@@ -1,0 +1,76 @@
+"""How other clients for Python spell what kclient calls by Kafka's own name, or do not need to say at all."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+OTHER_SPELLINGS: dict[str, str] = {
+    # librdkafka
+    "metadata_broker_list": "bootstrap_servers",
+    "auto_commit_enable": "enable_auto_commit",
+    "fetch_wait_max_ms": "fetch_max_wait_ms",
+    "fetch_message_max_bytes": "max_partition_fetch_bytes",
+    "message_max_bytes": "max_frame_bytes",
+    "receive_message_max_bytes": "max_frame_bytes",
+    "queued_max_messages_kbytes": "buffer_memory_bytes",
+    "queued_min_messages": "buffer_memory_bytes",
+    "socket_timeout_ms": "request_timeout_ms",
+    "socket_send_buffer_bytes": "send_buffer_bytes",
+    "socket_receive_buffer_bytes": "receive_buffer_bytes",
+    "topic_metadata_refresh_interval_ms": "metadata_max_age_ms",
+    "topic_metadata_propagation_max_ms": "topic_wait_ms",
+    "sasl_mechanisms": "sasl_mechanism",
+    "sasl_username": "sasl_jaas_config",
+    "sasl_password": "sasl_jaas_config",
+    "ssl_ca_location": "ssl_truststore_location",
+    "ssl_ca_pem": "ssl_truststore_certificates",
+    "ssl_certificate_location": "ssl_keystore_location",
+    "ssl_certificate_pem": "ssl_keystore_certificate_chain",
+    "ssl_key_location": "ssl_keystore_location",
+    "ssl_key_pem": "ssl_keystore_key",
+    # kafka-python and aiokafka
+    "rebalance_timeout_ms": "max_poll_interval_ms",
+    "ssl_cafile": "ssl_truststore_location",
+    "ssl_certfile": "ssl_keystore_location",
+    "ssl_keyfile": "ssl_keystore_location",
+    "ssl_password": "ssl_key_password",
+    "ssl_check_hostname": "ssl_endpoint_identification_algorithm",
+    "ssl_ciphers": "ssl_cipher_suites",
+    "sasl_plain_username": "sasl_jaas_config",
+    "sasl_plain_password": "sasl_jaas_config",
+    "sasl_oauth_token_provider": "sasl_login_callback_handler_class",
+    "sasl_kerberos_name": "sasl_kerberos_service_name",
+}
+"""Another client's spelling → Kafka's own key."""
+
+NOT_NEEDED: dict[str, str] = {
+    "enable_auto_offset_store": "kclient commits a record only after the next one was asked for",
+    "enable_partition_eof": "compare consumer.position(tp) with consumer.end_offsets([tp])",
+    "statistics_interval_ms": "read consumer.metrics() whenever you like",
+    "api_version": "versions are negotiated with each broker",
+    "api_version_request": "versions are negotiated with each broker",
+    "api_version_auto_timeout_ms": "versions are negotiated with each broker",
+    "broker_version_fallback": "versions are negotiated with each broker",
+    "consumer_timeout_ms": "give poll() a timeout; iteration goes on until close()",
+    "max_in_flight_requests_per_connection": "kclient keeps its own bound",
+    "ssl_context": "kclient does not speak TLS yet",
+    "group_protocol_type": "it is always consumer",
+    "loop": "an AsyncConsumer belongs to the loop that runs it",
+    "on_commit": "give commit_async() a callback",
+    "rebalance_cb": "give subscribe() a listener",
+    "debug": "set the level of the loggers under kclient",
+    "log_level": "set the level of the loggers under kclient",
+    "broker_address_family": "every address that the name has is tried",
+}
+"""A key of another client → what does its work here."""
+
+
+def answer(name: str, written: str, known: Iterable[str]) -> str:
+    """One sentence about a key that nobody here knows: our spelling, what to do instead, or the nearest name."""
+    if name in OTHER_SPELLINGS:
+        return f"{written} is another client's spelling; Kafka's own is {OTHER_SPELLINGS[name]}"
+    if name in NOT_NEEDED:
+        return f"{written} does not exist here: {NOT_NEEDED[name]}"
+    near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.5)
+    return f"{written} is unknown; did you mean {near[0]}?" if near else f"{written} is unknown"

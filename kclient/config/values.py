@@ -1,0 +1,145 @@
+"""What a key's value may be: one function per kind of value, from what the user wrote to what the Config holds.
+
+A rule takes the raw value – a Python value, or text from a mapping or a properties file – and returns the checked
+one. It raises ValueError with the end of a sentence that begins with the key and its value: "must be …".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from kclient.config.durations import parse_iso_duration_ms
+
+Rule = Callable[[Any], Any]
+
+INT32_MAX = 2**31 - 1
+INT64_MAX = 2**63 - 1
+
+_ASSIGNORS = {
+    "org.apache.kafka.clients.consumer.RangeAssignor": "range",
+    "org.apache.kafka.clients.consumer.RoundRobinAssignor": "roundrobin",
+    "org.apache.kafka.clients.consumer.StickyAssignor": "sticky",
+    "org.apache.kafka.clients.consumer.CooperativeStickyAssignor": "cooperative-sticky",
+}
+_OLD_RESETS = {"smallest": "earliest", "beginning": "earliest", "largest": "latest", "end": "latest"}
+_ADDRESS = re.compile(r"(?:\[(?P<ipv6>[0-9A-Fa-f:.%\w]+)\]|(?P<host>[^\s:/@\[\]]+)):(?P<port>\d{1,5})")
+
+
+def integer(least: int, most: int = INT32_MAX) -> Rule:
+    """A whole number within a range; text may hold it in decimal digits."""
+
+    def rule(raw: Any) -> int:
+        try:
+            number = int(raw.strip()) if isinstance(raw, str) else raw
+        except ValueError:
+            raise ValueError("must be a whole number") from None
+        if isinstance(number, bool) or not isinstance(number, int):
+            raise ValueError("must be a whole number")
+        if not least <= number <= most:
+            raise ValueError(f"must be at least {least}" if number < least else f"must be at most {most}")
+        return number
+
+    return rule
+
+
+def boolean(raw: Any) -> bool:
+    """True or False, or these words in any case."""
+    if isinstance(raw, bool):
+        return raw
+    if isinstance(raw, str) and raw.strip().lower() in ("true", "false"):
+        return raw.strip().lower() == "true"
+    raise ValueError("must be True or False")
+
+
+def text(raw: Any) -> str:
+    """Text, trimmed."""
+    if not isinstance(raw, str):
+        raise ValueError("must be text")
+    return raw.strip()
+
+
+def filled_text(raw: Any) -> str:
+    """Text with something in it."""
+    if not (trimmed := text(raw)):
+        raise ValueError("must not be empty or blank; leave the key out instead")
+    return trimmed
+
+
+def one_of(*choices: str) -> Rule:
+    """One of these words, in any case."""
+
+    def rule(raw: Any) -> str:
+        word = text(raw).lower()
+        if word not in choices:
+            raise ValueError(f"must be {' or '.join(choices)}")
+        return word
+
+    return rule
+
+
+def instance_id(raw: Any) -> str:
+    """A group instance id: letters, digits, `.`, `_` and `-`, 1 to 249 of them, as in a topic's name."""
+    name = text(raw)
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", name) or name in (".", ".."):
+        raise ValueError("must have 1 to 249 letters, digits, '.', '_' or '-', and not be '.' or '..'")
+    return name
+
+
+def offset_reset(raw: Any) -> str:
+    """`earliest`, `latest`, `none`, or `by_duration:` and an ISO 8601 duration."""
+    word = text(raw)
+    if word.lower() in ("earliest", "latest", "none"):
+        return word.lower()
+    if word.lower() in _OLD_RESETS:
+        raise ValueError(f"is an old word: write {_OLD_RESETS[word.lower()]!r}")
+    kind, colon, duration = word.partition(":")
+    if kind.lower() != "by_duration" or not colon:
+        raise ValueError("must be earliest, latest, none or by_duration:<ISO 8601 duration>")
+    parse_iso_duration_ms(duration)
+    return f"by_duration:{duration}"
+
+
+def items(raw: Any) -> list[Any]:
+    """A list: as it is, or text with commas between."""
+    if isinstance(raw, str):
+        return [part.strip() for part in raw.split(",") if part.strip()]
+    if isinstance(raw, bytes) or not isinstance(raw, Iterable):
+        raise ValueError("must be a list, or text with commas between")
+    return [item.strip() if isinstance(item, str) else item for item in raw]
+
+
+def servers(raw: Any) -> tuple[str, ...]:
+    """`host:port` addresses, at least one, none twice; an IPv6 address stands in brackets."""
+    addresses = items(raw)
+    if not addresses:
+        raise ValueError("must name at least one host:port")
+    for address in addresses:
+        match = _ADDRESS.fullmatch(address) if isinstance(address, str) else None
+        if match is None:
+            raise ValueError(f"must hold host:port, with IPv6 addresses in brackets; {address!r} is neither")
+        if not 1 <= int(match["port"]) <= 65_535:
+            raise ValueError(f"must hold ports from 1 to 65535; {address!r} does not")
+    if twice := [address for address in dict.fromkeys(addresses) if addresses.count(address) > 1]:
+        raise ValueError(f"names {', '.join(twice)} twice")
+    return tuple(addresses)
+
+
+def assignors(raw: Any) -> tuple[Any, ...]:
+    """Assignors in order of preference: names, Java's class names, or objects that are assignors themselves."""
+    chosen = [
+        _ASSIGNORS.get(item, item) if isinstance(item, str) else item
+        for item in (items(raw) if isinstance(raw, str | list | tuple) else [raw])
+    ]
+    if not chosen:
+        raise ValueError("must name at least one assignor")
+    for assignor in chosen:
+        if assignor in ("sticky", "cooperative-sticky"):
+            raise ValueError(f"names {assignor}, which is not built yet; range and roundrobin are")
+        if isinstance(assignor, str) and assignor not in ("range", "roundrobin"):
+            raise ValueError(f"names {assignor!r}, which is no assignor; range and roundrobin are")
+    names = [getattr(assignor, "name", assignor) for assignor in chosen]
+    if len(names) != len(list(dict.fromkeys(names))):
+        raise ValueError("must not name an assignor twice")
+    return tuple(chosen)
