@@ -1,0 +1,134 @@
+"""Wheel, source distribution and editable install hold the whole package, generated codecs included.
+
+They are built from a copy of the tree by the same backend that pip calls, without a network.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from email import message_from_bytes
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SHIPPED = ("pyproject.toml", "README.md", "LICENSE", "kclient", "generated")
+
+# Run in a process of its own: where a package came from, and a message through the lazily loaded codecs and back.
+USE = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import kclient, kclient.generated, kclient.records
+from kclient.protocol import decode, encode
+from kclient.protocol.registry import message_class
+heartbeat = message_class("HeartbeatRequest")(group_id="delays", generation_id=7, member_id="m")
+assert decode("HeartbeatRequest", 4, encode(heartbeat, 4)) == heartbeat
+print(kclient.__file__, kclient.generated.__file__, sep="\\n")
+"""
+
+
+def build(kind: str, source: Path, target: Path) -> Path:
+    """Call the backend's hook in the source folder; the path of what it wrote."""
+    call = f"from setuptools import build_meta; print(build_meta.build_{kind}({str(target)!r}))"
+    run = subprocess.run(
+        [sys.executable, "-c", call], cwd=source, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr[-3000:]
+    return target / run.stdout.splitlines()[-1]
+
+
+def use(path: Path) -> list[str]:
+    """Import the package from a path in a fresh interpreter; the files of kclient and kclient.generated."""
+    command = [sys.executable, "-I", "-c", USE, str(path)]
+    run = subprocess.run(command, cwd="/", capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    return run.stdout.splitlines()
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what a source distribution is made of, symlinks kept."""
+    folder = tmp_path_factory.mktemp("tree")
+    no_caches = shutil.ignore_patterns("__pycache__")
+    for name in SHIPPED:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=no_caches)
+        else:
+            shutil.copy(ROOT / name, folder / name)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build("wheel", tree, tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def sdist(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The source distribution, unpacked."""
+    archive = build("sdist", tree, tmp_path_factory.mktemp("sdist"))
+    with tarfile.open(archive) as tar:
+        tar.extractall(archive.parent, filter="data")
+    return archive.parent / archive.name.removesuffix(".tar.gz")
+
+
+def modules(tree: Path) -> set[str]:
+    """Every file of the package as a path, the symlink followed."""
+    package = (path for path in (tree / "kclient").rglob("*") if path.is_file())
+    generated = (tree / "kclient" / "generated").glob("*.py")
+    return {str(path.relative_to(tree)) for path in (*package, *generated)}
+
+
+def test_the_wheel_holds_the_package_and_nothing_else(tree: Path, wheel: Path) -> None:
+    assert zipfile.is_zipfile(wheel)
+    with zipfile.ZipFile(wheel) as archive:
+        files = {name for name in archive.namelist() if ".dist-info/" not in name}
+    assert files == modules(tree)
+    assert {"kclient/py.typed", "kclient/generated/fetch_response.py"} <= files
+
+
+def test_the_source_distribution_builds_the_same_wheel(tree: Path, sdist: Path, tmp_path: Path) -> None:
+    assert modules(tree) <= {str(path.relative_to(sdist)) for path in sdist.rglob("*")}
+    with zipfile.ZipFile(build("wheel", sdist, tmp_path)) as archive:
+        assert modules(tree) <= set(archive.namelist())
+
+
+def test_the_package_runs_from_inside_a_zip(wheel: Path) -> None:
+    files = use(wheel)
+    assert files == [f"{wheel}/kclient/__init__.py", f"{wheel}/kclient/generated/__init__.py"]
+
+
+def test_the_editable_install_reaches_the_tree(tree: Path, tmp_path: Path) -> None:
+    editable = build("editable", tree, tmp_path / "wheel")
+    site = tmp_path / "site"
+    with zipfile.ZipFile(editable) as archive:
+        archive.extractall(site)
+    enable = f"import site; site.addsitedir({str(site)!r});"
+    code = (
+        enable
+        + "import json, kclient, kclient.generated as g; print(json.dumps([kclient.__file__, g.__file__]))"
+    )
+    # -S leaves out the environment's own editable install of this project; dependencies are not needed for this.
+    run = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code], cwd="/", capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    assert json.loads(run.stdout) == [f"{tree}/kclient/__init__.py", f"{tree}/kclient/generated/__init__.py"]
+
+
+def test_the_metadata_names_licence_python_and_extras(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        [name] = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        metadata = message_from_bytes(archive.read(name))
+        assert any(name.endswith("licenses/LICENSE") for name in archive.namelist())
+    assert metadata["Name"] == "kclient-kafka"
+    assert metadata["License-Expression"] == "Apache-2.0"
+    assert metadata["Requires-Python"] == ">=3.11"
+    assert {"arrow", "spark", "dev"} <= set(metadata.get_all("Provides-Extra", []))
+    base = [line for line in metadata.get_all("Requires-Dist", []) if "extra ==" not in line]
+    assert not any(line.startswith(("pyarrow", "pyspark", "jinja2")) for line in base)
