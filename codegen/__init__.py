@@ -1,0 +1,1 @@
+"""Compiles the JSON message schemas in `schemas/` into the Python modules of `generated/`."""

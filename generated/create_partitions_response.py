@@ -1,0 +1,247 @@
+"""CreatePartitionsResponse, versions 0–3: its classes, and one read and write pair per layout.
+
+Generated from schemas/CreatePartitionsResponse.json by `python -m codegen`; edits here are lost.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import ClassVar
+
+from attrs import Factory, define
+
+from kclient.protocol.message import Field, Message, Struct
+from kclient.protocol.primitives import (
+    Add,
+    Buffer,
+    Codec,
+    Malformed,
+    Unwritable,
+    compact_length,
+    compact_string_length,
+    left_over,
+    new,
+    read_tags,
+    read_uvarint,
+    write_tags,
+)
+
+pack_i2 = struct.Struct(">h").pack
+pack_i4 = struct.Struct(">i").pack
+pack_i4x2 = struct.Struct(">ii").pack
+unpack_i2 = struct.Struct(">h").unpack_from
+unpack_i2_u1 = struct.Struct(">hB").unpack_from
+unpack_i2x2 = struct.Struct(">hh").unpack_from
+unpack_i4_u1 = struct.Struct(">iB").unpack_from
+unpack_i4x2 = struct.Struct(">ii").unpack_from
+
+
+@define(weakref_slot=False)
+class CreatePartitionsTopicResult(Struct):
+    """One result per asked topic.
+
+    Attributes:
+        name: The topic this result is about.
+        error_code: 0, or why the topic did not grow; 37 when the number of partitions does not fit.
+        error_message: The broker's explanation of ErrorCode, for people; null when there is none.
+    """
+
+    name: str = ""
+    error_code: int = 0
+    error_message: str | None = None
+
+
+@define(weakref_slot=False)
+class CreatePartitionsResponse(Message):
+    """Says topic by topic whether it has grown.
+
+    Attributes:
+        throttle_time_ms: Milliseconds of quota debt, 0 for none. Since version 1 the answer is immediate and
+            the client must stay silent that long; before, the broker had already held the answer back.
+        results: One result per asked topic.
+    """
+
+    NAME: ClassVar[str] = "CreatePartitionsResponse"
+    TYPE: ClassVar[str] = "response"
+    API_KEY: ClassVar[int | None] = 37
+    VERSIONS: ClassVar[tuple[int, int]] = (0, 3)
+    FLEXIBLE_SINCE: ClassVar[int | None] = 2
+
+    throttle_time_ms: int = 0
+    results: list[CreatePartitionsTopicResult] = Factory(list)
+
+
+def read_create_partitions_topic_result_v0(
+    data: Buffer,
+    at: int,
+    size: int,
+) -> tuple[CreatePartitionsTopicResult, int]:
+    message = new(CreatePartitionsTopicResult)
+    message.unknown_tags = None
+    (length,) = unpack_i2(data, at)
+    at += 2
+    end = at + length
+    if not at <= end <= size:
+        raise Malformed("name")
+    message.name = str(data[at:end], "utf-8")
+    at = end
+    message.error_code, length = unpack_i2x2(data, at)
+    at += 4
+    if length == -1:
+        message.error_message = None
+    else:
+        end = at + length
+        if not at <= end <= size:
+            raise Malformed("error_message")
+        message.error_message = str(data[at:end], "utf-8")
+        at = end
+    return message, at
+
+
+def write_create_partitions_topic_result_v0(message: CreatePartitionsTopicResult, add: Add) -> None:
+    if message.unknown_tags:
+        raise Unwritable("unknown_tags")
+    name = message.name.encode()
+    add(pack_i2(len(name)))
+    add(name)
+    add(pack_i2(message.error_code))
+    error_message = message.error_message
+    if error_message is None:
+        add(b"\xff\xff")
+    else:
+        error_message_bytes = error_message.encode()
+        add(pack_i2(len(error_message_bytes)))
+        add(error_message_bytes)
+
+
+def read_v0(data: Buffer, at: int, size: int) -> tuple[CreatePartitionsResponse, int]:
+    message = new(CreatePartitionsResponse)
+    message.unknown_tags = None
+    message.throttle_time_ms, count = unpack_i4x2(data, at)
+    at += 8
+    if not 0 <= count * 6 <= size - at:
+        raise Malformed("results")
+    results: list[CreatePartitionsTopicResult] = []
+    for _ in range(count):
+        result, at = read_create_partitions_topic_result_v0(data, at, size)
+        results.append(result)
+    message.results = results
+    return message, at
+
+
+def write_v0(message: CreatePartitionsResponse, add: Add) -> None:
+    if message.unknown_tags:
+        raise Unwritable("unknown_tags")
+    results = message.results
+    add(pack_i4x2(message.throttle_time_ms, len(results)))
+    for result in results:
+        write_create_partitions_topic_result_v0(result, add)
+
+
+def read_create_partitions_topic_result_v2(
+    data: Buffer,
+    at: int,
+    size: int,
+) -> tuple[CreatePartitionsTopicResult, int]:
+    message = new(CreatePartitionsTopicResult)
+    message.unknown_tags = None
+    length = data[at]
+    at += 1
+    if length > 127:
+        length, at = read_uvarint(data, at - 1)
+    end = at + length - 1
+    if not at <= end <= size:
+        raise Malformed("name")
+    message.name = str(data[at:end], "utf-8")
+    at = end
+    message.error_code, length = unpack_i2_u1(data, at)
+    at += 3
+    if length > 127:
+        length, at = read_uvarint(data, at - 1)
+    if length == 0:
+        message.error_message = None
+    else:
+        end = at + length - 1
+        if not at <= end <= size:
+            raise Malformed("error_message")
+        message.error_message = str(data[at:end], "utf-8")
+        at = end
+    tags = data[at]
+    at += 1
+    if tags:
+        found, at = read_tags(tags, data, at, size)
+        message.unknown_tags = left_over(found)
+    return message, at
+
+
+def write_create_partitions_topic_result_v2(message: CreatePartitionsTopicResult, add: Add) -> None:
+    name = message.name.encode()
+    add(compact_string_length[len(name)])
+    add(name)
+    add(pack_i2(message.error_code))
+    error_message = message.error_message
+    if error_message is None:
+        add(b"\x00")
+    else:
+        error_message_bytes = error_message.encode()
+        add(compact_string_length[len(error_message_bytes)])
+        add(error_message_bytes)
+    if message.unknown_tags:
+        write_tags({}, message.unknown_tags, add)
+    else:
+        add(b"\x00")
+
+
+def read_v2(data: Buffer, at: int, size: int) -> tuple[CreatePartitionsResponse, int]:
+    message = new(CreatePartitionsResponse)
+    message.unknown_tags = None
+    message.throttle_time_ms, count = unpack_i4_u1(data, at)
+    at += 5
+    if count > 127:
+        count, at = read_uvarint(data, at - 1)
+    count -= 1
+    if not 0 <= count * 5 <= size - at:
+        raise Malformed("results")
+    results: list[CreatePartitionsTopicResult] = []
+    for _ in range(count):
+        result, at = read_create_partitions_topic_result_v2(data, at, size)
+        results.append(result)
+    message.results = results
+    tags = data[at]
+    at += 1
+    if tags:
+        found, at = read_tags(tags, data, at, size)
+        message.unknown_tags = left_over(found)
+    return message, at
+
+
+def write_v2(message: CreatePartitionsResponse, add: Add) -> None:
+    add(pack_i4(message.throttle_time_ms))
+    results = message.results
+    add(compact_length[len(results)])
+    for result in results:
+        write_create_partitions_topic_result_v2(result, add)
+    if message.unknown_tags:
+        write_tags({}, message.unknown_tags, add)
+    else:
+        add(b"\x00")
+
+
+# version → its layout's pair
+CODECS: dict[int, Codec[CreatePartitionsResponse]] = {
+    0: (read_v0, write_v0),
+    1: (read_v0, write_v0),
+    2: (read_v2, write_v2),
+    3: (read_v2, write_v2),
+}
+
+# what JSON and error messages know of the fields
+CreatePartitionsTopicResult.FIELDS = (
+    Field("name", "name", "string", (0, 3)),
+    Field("error_code", "errorCode", "int16", (0, 3)),
+    Field("error_message", "errorMessage", "string", (0, 3), nullable=(0, 3)),
+)
+CreatePartitionsResponse.FIELDS = (
+    Field("throttle_time_ms", "throttleTimeMs", "int32", (0, 3)),
+    Field("results", "results", "[]CreatePartitionsTopicResult", (0, 3), struct=CreatePartitionsTopicResult),
+)

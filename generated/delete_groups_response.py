@@ -1,0 +1,201 @@
+"""DeleteGroupsResponse, versions 0–2: its classes, and one read and write pair per layout.
+
+Generated from schemas/DeleteGroupsResponse.json by `python -m codegen`; edits here are lost.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import ClassVar
+
+from attrs import Factory, define
+
+from kclient.protocol.message import Field, Message, Struct
+from kclient.protocol.primitives import (
+    Add,
+    Buffer,
+    Codec,
+    Malformed,
+    Unwritable,
+    compact_length,
+    compact_string_length,
+    left_over,
+    new,
+    read_tags,
+    read_uvarint,
+    write_tags,
+)
+
+pack_i2 = struct.Struct(">h").pack
+pack_i4 = struct.Struct(">i").pack
+pack_i4x2 = struct.Struct(">ii").pack
+unpack_i2 = struct.Struct(">h").unpack_from
+unpack_i2_u1 = struct.Struct(">hB").unpack_from
+unpack_i4_u1 = struct.Struct(">iB").unpack_from
+unpack_i4x2 = struct.Struct(">ii").unpack_from
+
+
+@define(weakref_slot=False)
+class DeletableGroupResult(Struct):
+    """One result per asked group.
+
+    Attributes:
+        group_id: The group this result is about.
+        error_code: 0 when deleted; NON_EMPTY_GROUP (68) while it has members, GROUP_ID_NOT_FOUND (69) when
+            there is none.
+    """
+
+    group_id: str = ""
+    error_code: int = 0
+
+
+@define(weakref_slot=False)
+class DeleteGroupsResponse(Message):
+    """Says group by group whether it was deleted.
+
+    Attributes:
+        throttle_time_ms: Milliseconds of quota debt, 0 for none. Since version 1 the answer is immediate and
+            the client must stay silent that long; before, the broker had already held the answer back.
+        results: One result per asked group.
+    """
+
+    NAME: ClassVar[str] = "DeleteGroupsResponse"
+    TYPE: ClassVar[str] = "response"
+    API_KEY: ClassVar[int | None] = 42
+    VERSIONS: ClassVar[tuple[int, int]] = (0, 2)
+    FLEXIBLE_SINCE: ClassVar[int | None] = 2
+
+    throttle_time_ms: int = 0
+    results: list[DeletableGroupResult] = Factory(list)
+
+
+def read_deletable_group_result_v0(data: Buffer, at: int, size: int) -> tuple[DeletableGroupResult, int]:
+    message = new(DeletableGroupResult)
+    message.unknown_tags = None
+    (length,) = unpack_i2(data, at)
+    at += 2
+    end = at + length
+    if not at <= end <= size:
+        raise Malformed("group_id")
+    message.group_id = str(data[at:end], "utf-8")
+    at = end
+    (message.error_code,) = unpack_i2(data, at)
+    at += 2
+    return message, at
+
+
+def write_deletable_group_result_v0(message: DeletableGroupResult, add: Add) -> None:
+    if message.unknown_tags:
+        raise Unwritable("unknown_tags")
+    group_id = message.group_id.encode()
+    add(pack_i2(len(group_id)))
+    add(group_id)
+    add(pack_i2(message.error_code))
+
+
+def read_v0(data: Buffer, at: int, size: int) -> tuple[DeleteGroupsResponse, int]:
+    message = new(DeleteGroupsResponse)
+    message.unknown_tags = None
+    message.throttle_time_ms, count = unpack_i4x2(data, at)
+    at += 8
+    if not 0 <= count * 4 <= size - at:
+        raise Malformed("results")
+    results: list[DeletableGroupResult] = []
+    for _ in range(count):
+        result, at = read_deletable_group_result_v0(data, at, size)
+        results.append(result)
+    message.results = results
+    return message, at
+
+
+def write_v0(message: DeleteGroupsResponse, add: Add) -> None:
+    if message.unknown_tags:
+        raise Unwritable("unknown_tags")
+    results = message.results
+    add(pack_i4x2(message.throttle_time_ms, len(results)))
+    for result in results:
+        write_deletable_group_result_v0(result, add)
+
+
+def read_deletable_group_result_v2(data: Buffer, at: int, size: int) -> tuple[DeletableGroupResult, int]:
+    message = new(DeletableGroupResult)
+    message.unknown_tags = None
+    length = data[at]
+    at += 1
+    if length > 127:
+        length, at = read_uvarint(data, at - 1)
+    end = at + length - 1
+    if not at <= end <= size:
+        raise Malformed("group_id")
+    message.group_id = str(data[at:end], "utf-8")
+    at = end
+    message.error_code, tags = unpack_i2_u1(data, at)
+    at += 3
+    if tags:
+        found, at = read_tags(tags, data, at, size)
+        message.unknown_tags = left_over(found)
+    return message, at
+
+
+def write_deletable_group_result_v2(message: DeletableGroupResult, add: Add) -> None:
+    group_id = message.group_id.encode()
+    add(compact_string_length[len(group_id)])
+    add(group_id)
+    add(pack_i2(message.error_code))
+    if message.unknown_tags:
+        write_tags({}, message.unknown_tags, add)
+    else:
+        add(b"\x00")
+
+
+def read_v2(data: Buffer, at: int, size: int) -> tuple[DeleteGroupsResponse, int]:
+    message = new(DeleteGroupsResponse)
+    message.unknown_tags = None
+    message.throttle_time_ms, count = unpack_i4_u1(data, at)
+    at += 5
+    if count > 127:
+        count, at = read_uvarint(data, at - 1)
+    count -= 1
+    if not 0 <= count * 4 <= size - at:
+        raise Malformed("results")
+    results: list[DeletableGroupResult] = []
+    for _ in range(count):
+        result, at = read_deletable_group_result_v2(data, at, size)
+        results.append(result)
+    message.results = results
+    tags = data[at]
+    at += 1
+    if tags:
+        found, at = read_tags(tags, data, at, size)
+        message.unknown_tags = left_over(found)
+    return message, at
+
+
+def write_v2(message: DeleteGroupsResponse, add: Add) -> None:
+    add(pack_i4(message.throttle_time_ms))
+    results = message.results
+    add(compact_length[len(results)])
+    for result in results:
+        write_deletable_group_result_v2(result, add)
+    if message.unknown_tags:
+        write_tags({}, message.unknown_tags, add)
+    else:
+        add(b"\x00")
+
+
+# version → its layout's pair
+CODECS: dict[int, Codec[DeleteGroupsResponse]] = {
+    0: (read_v0, write_v0),
+    1: (read_v0, write_v0),
+    2: (read_v2, write_v2),
+}
+
+# what JSON and error messages know of the fields
+DeletableGroupResult.FIELDS = (
+    Field("group_id", "groupId", "string", (0, 2)),
+    Field("error_code", "errorCode", "int16", (0, 2)),
+)
+DeleteGroupsResponse.FIELDS = (
+    Field("throttle_time_ms", "throttleTimeMs", "int32", (0, 2)),
+    Field("results", "results", "[]DeletableGroupResult", (0, 2), struct=DeletableGroupResult),
+)

@@ -1,0 +1,86 @@
+"""ShareGroupTargetAssignmentMemberKey, versions 0–0: its classes, and one read and write pair per layout.
+
+Generated from schemas/ShareGroupTargetAssignmentMemberKey.json by `python -m codegen`; edits here are lost.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import ClassVar
+
+from attrs import define
+
+from kclient.protocol.message import Field, Message
+from kclient.protocol.primitives import (
+    Add,
+    Buffer,
+    Codec,
+    Malformed,
+    Unwritable,
+    new,
+)
+
+pack_i2 = struct.Struct(">h").pack
+unpack_i2 = struct.Struct(">h").unpack_from
+
+
+@define(weakref_slot=False)
+class ShareGroupTargetAssignmentMemberKey(Message):
+    """Key of record type 13 in __consumer_offsets: one share group member's part of the target assignment.
+
+    Attributes:
+        group_id: The group this record belongs to.
+        member_id: The member the target is for.
+    """
+
+    NAME: ClassVar[str] = "ShareGroupTargetAssignmentMemberKey"
+    TYPE: ClassVar[str] = "coordinator-key"
+    API_KEY: ClassVar[int | None] = 13
+    VERSIONS: ClassVar[tuple[int, int]] = (0, 0)
+    FLEXIBLE_SINCE: ClassVar[int | None] = None
+
+    group_id: str = ""
+    member_id: str = ""
+
+
+def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareGroupTargetAssignmentMemberKey, int]:
+    message = new(ShareGroupTargetAssignmentMemberKey)
+    message.unknown_tags = None
+    (length,) = unpack_i2(data, at)
+    at += 2
+    end = at + length
+    if not at <= end <= size:
+        raise Malformed("group_id")
+    message.group_id = str(data[at:end], "utf-8")
+    at = end
+    (length,) = unpack_i2(data, at)
+    at += 2
+    end = at + length
+    if not at <= end <= size:
+        raise Malformed("member_id")
+    message.member_id = str(data[at:end], "utf-8")
+    at = end
+    return message, at
+
+
+def write_v0(message: ShareGroupTargetAssignmentMemberKey, add: Add) -> None:
+    if message.unknown_tags:
+        raise Unwritable("unknown_tags")
+    group_id = message.group_id.encode()
+    add(pack_i2(len(group_id)))
+    add(group_id)
+    member_id = message.member_id.encode()
+    add(pack_i2(len(member_id)))
+    add(member_id)
+
+
+# version → its layout's pair
+CODECS: dict[int, Codec[ShareGroupTargetAssignmentMemberKey]] = {
+    0: (read_v0, write_v0),
+}
+
+# what JSON and error messages know of the fields
+ShareGroupTargetAssignmentMemberKey.FIELDS = (
+    Field("group_id", "groupId", "string", (0, 0)),
+    Field("member_id", "memberId", "string", (0, 0)),
+)

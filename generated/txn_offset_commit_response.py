@@ -1,0 +1,309 @@
+"""TxnOffsetCommitResponse, versions 0–5: its classes, and one read and write pair per layout.
+
+Generated from schemas/TxnOffsetCommitResponse.json by `python -m codegen`; edits here are lost.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import ClassVar
+
+from attrs import Factory, define
+
+from kclient.protocol.message import Field, Message, Struct
+from kclient.protocol.primitives import (
+    Add,
+    Buffer,
+    Codec,
+    Malformed,
+    Unwritable,
+    compact_length,
+    compact_string_length,
+    left_over,
+    new,
+    read_tags,
+    read_uvarint,
+    write_tags,
+)
+
+pack_i2 = struct.Struct(">h").pack
+pack_i4 = struct.Struct(">i").pack
+pack_i4_i2 = struct.Struct(">ih").pack
+pack_i4x2 = struct.Struct(">ii").pack
+unpack_i2 = struct.Struct(">h").unpack_from
+unpack_i4 = struct.Struct(">i").unpack_from
+unpack_i4_i2 = struct.Struct(">ih").unpack_from
+unpack_i4_i2_u1 = struct.Struct(">ihB").unpack_from
+unpack_i4_u1 = struct.Struct(">iB").unpack_from
+unpack_i4x2 = struct.Struct(">ii").unpack_from
+
+
+@define(weakref_slot=False)
+class TxnOffsetCommitResponsePartition(Struct):
+    """The results by partition of this topic.
+
+    Attributes:
+        partition_index: The partition's number within its topic.
+        error_code: 0 when the offset waits for the transaction's end, or why it was refused.
+    """
+
+    partition_index: int = 0
+    error_code: int = 0
+
+
+@define(weakref_slot=False)
+class TxnOffsetCommitResponseTopic(Struct):
+    """One entry per topic, with a result for each of its partitions.
+
+    Attributes:
+        name: The topic of these results.
+        partitions: The results by partition of this topic.
+    """
+
+    name: str = ""
+    partitions: list[TxnOffsetCommitResponsePartition] = Factory(list)
+
+
+@define(weakref_slot=False)
+class TxnOffsetCommitResponse(Message):
+    """Says partition by partition whether the offset was taken into the transaction.
+
+    Attributes:
+        throttle_time_ms: Milliseconds of quota debt, 0 for none. Since version 1 the answer is immediate and
+            the client must stay silent that long; before, the broker had already held the answer back.
+        topics: One entry per topic, with a result for each of its partitions.
+    """
+
+    NAME: ClassVar[str] = "TxnOffsetCommitResponse"
+    TYPE: ClassVar[str] = "response"
+    API_KEY: ClassVar[int | None] = 28
+    VERSIONS: ClassVar[tuple[int, int]] = (0, 5)
+    FLEXIBLE_SINCE: ClassVar[int | None] = 3
+
+    throttle_time_ms: int = 0
+    topics: list[TxnOffsetCommitResponseTopic] = Factory(list)
+
+
+def read_txn_offset_commit_response_partition_v0(
+    data: Buffer,
+    at: int,
+    size: int,
+) -> tuple[TxnOffsetCommitResponsePartition, int]:
+    message = new(TxnOffsetCommitResponsePartition)
+    message.unknown_tags = None
+    message.partition_index, message.error_code = unpack_i4_i2(data, at)
+    at += 6
+    return message, at
+
+
+def write_txn_offset_commit_response_partition_v0(
+    message: TxnOffsetCommitResponsePartition,
+    add: Add,
+) -> None:
+    if message.unknown_tags:
+        raise Unwritable("unknown_tags")
+    add(pack_i4_i2(message.partition_index, message.error_code))
+
+
+def read_txn_offset_commit_response_topic_v0(
+    data: Buffer,
+    at: int,
+    size: int,
+) -> tuple[TxnOffsetCommitResponseTopic, int]:
+    message = new(TxnOffsetCommitResponseTopic)
+    message.unknown_tags = None
+    (length,) = unpack_i2(data, at)
+    at += 2
+    end = at + length
+    if not at <= end <= size:
+        raise Malformed("name")
+    message.name = str(data[at:end], "utf-8")
+    at = end
+    (count,) = unpack_i4(data, at)
+    at += 4
+    if not 0 <= count * 6 <= size - at:
+        raise Malformed("partitions")
+    partitions: list[TxnOffsetCommitResponsePartition] = []
+    for _ in range(count):
+        partition, at = read_txn_offset_commit_response_partition_v0(data, at, size)
+        partitions.append(partition)
+    message.partitions = partitions
+    return message, at
+
+
+def write_txn_offset_commit_response_topic_v0(message: TxnOffsetCommitResponseTopic, add: Add) -> None:
+    if message.unknown_tags:
+        raise Unwritable("unknown_tags")
+    name = message.name.encode()
+    add(pack_i2(len(name)))
+    add(name)
+    partitions = message.partitions
+    add(pack_i4(len(partitions)))
+    for partition in partitions:
+        write_txn_offset_commit_response_partition_v0(partition, add)
+
+
+def read_v0(data: Buffer, at: int, size: int) -> tuple[TxnOffsetCommitResponse, int]:
+    message = new(TxnOffsetCommitResponse)
+    message.unknown_tags = None
+    message.throttle_time_ms, count = unpack_i4x2(data, at)
+    at += 8
+    if not 0 <= count * 6 <= size - at:
+        raise Malformed("topics")
+    topics: list[TxnOffsetCommitResponseTopic] = []
+    for _ in range(count):
+        topic, at = read_txn_offset_commit_response_topic_v0(data, at, size)
+        topics.append(topic)
+    message.topics = topics
+    return message, at
+
+
+def write_v0(message: TxnOffsetCommitResponse, add: Add) -> None:
+    if message.unknown_tags:
+        raise Unwritable("unknown_tags")
+    topics = message.topics
+    add(pack_i4x2(message.throttle_time_ms, len(topics)))
+    for topic in topics:
+        write_txn_offset_commit_response_topic_v0(topic, add)
+
+
+def read_txn_offset_commit_response_partition_v3(
+    data: Buffer,
+    at: int,
+    size: int,
+) -> tuple[TxnOffsetCommitResponsePartition, int]:
+    message = new(TxnOffsetCommitResponsePartition)
+    message.unknown_tags = None
+    message.partition_index, message.error_code, tags = unpack_i4_i2_u1(data, at)
+    at += 7
+    if tags:
+        found, at = read_tags(tags, data, at, size)
+        message.unknown_tags = left_over(found)
+    return message, at
+
+
+def write_txn_offset_commit_response_partition_v3(
+    message: TxnOffsetCommitResponsePartition,
+    add: Add,
+) -> None:
+    add(pack_i4_i2(message.partition_index, message.error_code))
+    if message.unknown_tags:
+        write_tags({}, message.unknown_tags, add)
+    else:
+        add(b"\x00")
+
+
+def read_txn_offset_commit_response_topic_v3(
+    data: Buffer,
+    at: int,
+    size: int,
+) -> tuple[TxnOffsetCommitResponseTopic, int]:
+    message = new(TxnOffsetCommitResponseTopic)
+    message.unknown_tags = None
+    length = data[at]
+    at += 1
+    if length > 127:
+        length, at = read_uvarint(data, at - 1)
+    end = at + length - 1
+    if not at <= end <= size:
+        raise Malformed("name")
+    message.name = str(data[at:end], "utf-8")
+    at = end
+    count = data[at]
+    at += 1
+    if count > 127:
+        count, at = read_uvarint(data, at - 1)
+    count -= 1
+    if not 0 <= count * 7 <= size - at:
+        raise Malformed("partitions")
+    partitions: list[TxnOffsetCommitResponsePartition] = []
+    for _ in range(count):
+        partition, at = read_txn_offset_commit_response_partition_v3(data, at, size)
+        partitions.append(partition)
+    message.partitions = partitions
+    tags = data[at]
+    at += 1
+    if tags:
+        found, at = read_tags(tags, data, at, size)
+        message.unknown_tags = left_over(found)
+    return message, at
+
+
+def write_txn_offset_commit_response_topic_v3(message: TxnOffsetCommitResponseTopic, add: Add) -> None:
+    name = message.name.encode()
+    add(compact_string_length[len(name)])
+    add(name)
+    partitions = message.partitions
+    add(compact_length[len(partitions)])
+    for partition in partitions:
+        write_txn_offset_commit_response_partition_v3(partition, add)
+    if message.unknown_tags:
+        write_tags({}, message.unknown_tags, add)
+    else:
+        add(b"\x00")
+
+
+def read_v3(data: Buffer, at: int, size: int) -> tuple[TxnOffsetCommitResponse, int]:
+    message = new(TxnOffsetCommitResponse)
+    message.unknown_tags = None
+    message.throttle_time_ms, count = unpack_i4_u1(data, at)
+    at += 5
+    if count > 127:
+        count, at = read_uvarint(data, at - 1)
+    count -= 1
+    if not 0 <= count * 3 <= size - at:
+        raise Malformed("topics")
+    topics: list[TxnOffsetCommitResponseTopic] = []
+    for _ in range(count):
+        topic, at = read_txn_offset_commit_response_topic_v3(data, at, size)
+        topics.append(topic)
+    message.topics = topics
+    tags = data[at]
+    at += 1
+    if tags:
+        found, at = read_tags(tags, data, at, size)
+        message.unknown_tags = left_over(found)
+    return message, at
+
+
+def write_v3(message: TxnOffsetCommitResponse, add: Add) -> None:
+    add(pack_i4(message.throttle_time_ms))
+    topics = message.topics
+    add(compact_length[len(topics)])
+    for topic in topics:
+        write_txn_offset_commit_response_topic_v3(topic, add)
+    if message.unknown_tags:
+        write_tags({}, message.unknown_tags, add)
+    else:
+        add(b"\x00")
+
+
+# version → its layout's pair
+CODECS: dict[int, Codec[TxnOffsetCommitResponse]] = {
+    0: (read_v0, write_v0),
+    1: (read_v0, write_v0),
+    2: (read_v0, write_v0),
+    3: (read_v3, write_v3),
+    4: (read_v3, write_v3),
+    5: (read_v3, write_v3),
+}
+
+# what JSON and error messages know of the fields
+TxnOffsetCommitResponsePartition.FIELDS = (
+    Field("partition_index", "partitionIndex", "int32", (0, 5)),
+    Field("error_code", "errorCode", "int16", (0, 5)),
+)
+TxnOffsetCommitResponseTopic.FIELDS = (
+    Field("name", "name", "string", (0, 5)),
+    Field(
+        "partitions",
+        "partitions",
+        "[]TxnOffsetCommitResponsePartition",
+        (0, 5),
+        struct=TxnOffsetCommitResponsePartition,
+    ),
+)
+TxnOffsetCommitResponse.FIELDS = (
+    Field("throttle_time_ms", "throttleTimeMs", "int32", (0, 5)),
+    Field("topics", "topics", "[]TxnOffsetCommitResponseTopic", (0, 5), struct=TxnOffsetCommitResponseTopic),
+)

@@ -1,0 +1,36 @@
+"""The wire: messages by name and version, as objects, as bytes and as JSON.
+
+    from kclient import protocol
+    request = protocol.from_json("MetadataRequest", 12, {"topics": None})
+    data = protocol.encode(request, 12)
+    assert protocol.decode("MetadataRequest", 12, data) == request
+
+Spec: C.1.
+"""
+
+from __future__ import annotations
+
+from kclient.errors import ProtocolDecodeError
+from kclient.protocol.json import from_json, records_of, to_json, unknown_tags_of
+from kclient.protocol.message import Message
+from kclient.protocol.primitives import Buffer
+from kclient.protocol.registry import message_names, read_message, write_message
+
+__all__ = ["Message", "decode", "encode", "from_json", "message_names", "records_of", "to_json", "unknown_tags_of"]
+
+
+def decode(name: str, version: int, data: Buffer) -> Message:
+    """The message that `data` is, without size and header, from its first byte to its last.
+
+    Raises ProtocolDecodeError, also for bytes behind the message. Spec: C.1, H-06.
+    """
+    message, end = read_message(name, version, data)
+    if end != len(data):
+        text = f"{name} version {version} cannot be read: {len(data) - end} bytes behind it"
+        raise ProtocolDecodeError(text, message=name, version=version, field="", offset=end)
+    return message
+
+
+def encode(message: Message, version: int) -> bytes:
+    """The message's bytes, without size and header. Raises ProtocolEncodeError. Spec: C.1."""
+    return b"".join(write_message(message, version))

@@ -1,0 +1,200 @@
+"""What every generated read and write function stands on: bounds, varints, tagged fields.
+
+Two rules hold here and in `kclient.generated`. A slice of Python bytes never raises, so each one is compared with
+the end of the data exactly once; everything else that runs past the end raises by itself (struct.error,
+IndexError). And nothing is allocated for a count before the bytes left could hold that many elements.
+
+Readers raise `MALFORMED`, writers `UNWRITABLE`; `kclient.protocol.registry` turns both into the typed errors.
+Spec: C.1, D-70, D-72, D-84, H-02…H-05.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from struct import Struct, error as struct_error
+from typing import Final, TypeAlias, TypeVar
+
+T = TypeVar("T")
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+Uuid: TypeAlias = bytes  # 16 of them, big endian
+Add: TypeAlias = Callable[[bytes | memoryview], object]
+Reader: TypeAlias = Callable[[Buffer, int, int], tuple[T, int]]
+Writer: TypeAlias = Callable[[T, Add], None]
+Codec: TypeAlias = tuple[Reader[T], Writer[T]]
+
+ZERO_UUID: Final[Uuid] = bytes(16)
+MAX_STRING_BYTES: Final = 32767
+MAX_TAG: Final = 2**31 - 1
+MAX_TAGS: Final = 1024  # of one struct; Kafka's largest has four, and a dict of more would outgrow its input
+
+new = object.__new__  # the readers fill the slots themselves; __init__ would cost a third more
+unpack_i2 = Struct(">h").unpack_from
+
+
+class Malformed(Exception):
+    """The bytes cannot be read; the text names the field."""
+
+
+class Unwritable(Exception):
+    """The message cannot be written in this version; the text names the field."""
+
+
+MALFORMED: Final = (Malformed, struct_error, IndexError, UnicodeDecodeError)
+UNWRITABLE: Final = (Unwritable, struct_error, AttributeError, TypeError, UnicodeEncodeError, ValueError)
+
+
+def read_uvarint(data: Buffer, at: int) -> tuple[int, int]:
+    """An unsigned varint of at most five bytes and 32 bits, and the offset behind it."""
+    value = 0
+    for shift in (0, 7, 14, 21, 28):
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if value > 0xFFFFFFFF:
+                break
+            return value, at
+    raise Malformed("a varint longer than 32 bits")
+
+
+def read_varlong(data: Buffer, at: int) -> tuple[int, int]:
+    """A zig-zag varint of at most ten bytes and 64 bits, and the offset behind it."""
+    value = 0
+    for shift in range(0, 70, 7):
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if value > 0xFFFFFFFFFFFFFFFF:
+                break
+            return (value >> 1) ^ -(value & 1), at
+    raise Malformed("a varlong longer than 64 bits")
+
+
+def read_varint(data: Buffer, at: int) -> tuple[int, int]:
+    """A zig-zag varint of at most five bytes and 32 bits, and the offset behind it."""
+    value, at = read_uvarint(data, at)
+    return (value >> 1) ^ -(value & 1), at
+
+
+def uvarint(value: int) -> bytes:
+    """The bytes of an unsigned varint."""
+    if value < 0x80:
+        return value.to_bytes()
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def varint(value: int) -> bytes:
+    """The bytes of a zig-zag varint of a signed 32-bit value."""
+    return uvarint(((value << 1) ^ (value >> 31)) & 0xFFFFFFFF)
+
+
+def varlong(value: int) -> bytes:
+    """The bytes of a zig-zag varint of a signed 64-bit value."""
+    return uvarint(((value << 1) ^ (value >> 63)) & 0xFFFFFFFFFFFFFFFF)
+
+
+class _CompactLengths(dict[int, bytes]):
+    """Length → its compact form, n + 1 as a varint: one lookup for the short ones, computed for the rest."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__((length, uvarint(length + 1)) for length in range(256))
+        self.limit = limit
+
+    def __missing__(self, length: int) -> bytes:
+        if length > self.limit:
+            raise Unwritable(f"{length} is above {self.limit}")
+        return uvarint(length + 1)
+
+
+compact_length: Final = _CompactLengths(2**31 - 2)
+compact_string_length: Final = _CompactLengths(MAX_STRING_BYTES)
+
+
+def read_strings(count: int, data: Buffer, at: int, size: int) -> tuple[list[str], int]:
+    """The elements of an array of strings, each behind an int16 length."""
+    strings = [""] * count
+    for index in range(count):
+        (length,) = unpack_i2(data, at)
+        at += 2
+        end = at + length
+        if not at <= end <= size:
+            raise Malformed("a string of the array")
+        strings[index] = str(data[at:end], "utf-8")
+        at = end
+    return strings, at
+
+
+def read_compact_strings(count: int, data: Buffer, at: int, size: int) -> tuple[list[str], int]:
+    """The elements of an array of compact strings."""
+    strings = [""] * count
+    for index in range(count):
+        length = data[at]
+        at += 1
+        if length > 127:
+            length, at = read_uvarint(data, at - 1)
+        end = at + length - 1
+        if not at <= end <= size:
+            raise Malformed("a string of the array")
+        strings[index] = str(data[at:end], "utf-8")
+        at = end
+    return strings, at
+
+
+def read_tags(count: int, data: Buffer, at: int, size: int) -> tuple[dict[int, Buffer], int]:
+    """The tagged fields behind their count: tag → its bytes. `count` is the first byte of the count, already read."""
+    if count > 127:
+        count, at = read_uvarint(data, at - 1)
+    if count > MAX_TAGS or count * 2 > size - at:
+        raise Malformed("more tagged fields than can be")
+    tags: dict[int, Buffer] = {}
+    last = -1
+    for _ in range(count):
+        tag, at = read_uvarint(data, at)
+        if not last < tag <= MAX_TAG:
+            raise Malformed("tags are not in ascending order")
+        length, at = read_uvarint(data, at)
+        end = at + length
+        if end > size:
+            raise Malformed(f"tag {tag}")
+        tags[tag] = data[at:end]
+        last, at = tag, end
+    return tags, at
+
+
+def read_whole(read: Reader[T], data: Buffer) -> T:
+    """The value of a tagged field, which must fill its bytes."""
+    value, at = read(data, 0, len(data))
+    if at != len(data):
+        raise Malformed("a tagged field is longer than its value")
+    return value
+
+
+def left_over(tags: Mapping[int, Buffer]) -> dict[int, bytes] | None:
+    """What is left of the tags when the known ones are taken out."""
+    return {tag: bytes(data) for tag, data in tags.items()} if tags else None
+
+
+def written(write: Writer[T], value: T) -> bytes:
+    """The bytes of a tagged field's value."""
+    parts: list[bytes | memoryview] = []
+    write(value, parts.append)
+    return b"".join(parts)
+
+
+def write_tags(known: dict[int, bytes], unknown: Mapping[int, bytes] | None, add: Add) -> None:
+    """Known and unknown tagged fields in one ascending sequence, behind their count."""
+    if unknown:
+        if not known.keys().isdisjoint(unknown) or not all(0 <= tag <= MAX_TAG for tag in unknown):
+            raise Unwritable("unknown_tags")
+        known = known | dict(unknown)
+    add(uvarint(len(known)))
+    for tag in sorted(known):
+        add(uvarint(tag) + uvarint(len(known[tag])))
+        add(known[tag])

@@ -1,0 +1,101 @@
+"""From a name and a version to the generated code, and from what that raises to the typed errors.
+
+The modules of `kclient.generated` are imported when a message of theirs is first needed: a consumer that never
+describes a group never pays for that module.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from kclient.errors import ProtocolDecodeError, ProtocolEncodeError
+from kclient.generated.index import MESSAGES as _ROWS
+from kclient.protocol.explain import decode_failure, encode_failure
+from kclient.protocol.message import Entry, Message
+from kclient.protocol.primitives import MALFORMED, UNWRITABLE, Buffer, Codec
+
+MESSAGES = {name: Entry(*row) for name, row in _ROWS.items()}
+
+_REQUESTS = {entry.api_key: name for name, entry in MESSAGES.items() if entry.type == "request"}
+_RESPONSES = {entry.api_key: name for name, entry in MESSAGES.items() if entry.type == "response"}
+
+
+def message_names() -> tuple[str, ...]:
+    """The names of all messages, in alphabetical order."""
+    return tuple(sorted(MESSAGES))
+
+
+def request_name(api_key: int) -> str:
+    """The request of an API; KeyError where there is none."""
+    return _REQUESTS[api_key]
+
+
+def response_name(api_key: int) -> str:
+    """The response of an API; KeyError where there is none."""
+    return _RESPONSES[api_key]
+
+
+def message_class(name: str) -> type[Message]:
+    """The generated class of a message; KeyError where there is none."""
+    return _load(name)[0]
+
+
+def read_message(name: str, version: int, data: Buffer, offset: int = 0) -> tuple[Message, int]:
+    """The message that begins at `offset`, and the offset behind it; what lies there is the caller's business.
+
+    Records and nothing else remain a view into `data`. Raises ProtocolDecodeError.
+    Spec: C.1, H-02…H-05.
+    """
+    message, codecs = _load(name)
+    if version not in codecs:
+        raise _unknown_version(ProtocolDecodeError, message, version)
+    try:
+        return codecs[version][0](data, offset, len(data))
+    except MALFORMED as error:
+        field, at, reason = decode_failure(message, version, data, offset)
+        raise ProtocolDecodeError(
+            f"{name} version {version} cannot be read: {field or 'message'} at byte {at}: {reason or error}",
+            message=name,
+            version=version,
+            field=field,
+            offset=at,
+        ) from error
+
+
+def write_message(message: Message, version: int) -> list[bytes | memoryview]:
+    """The message's bytes in parts, for `writelines`; records are passed on, not copied.
+
+    Raises ProtocolEncodeError, also for a field that is set though the version lacks it and it is not ignorable.
+    Spec: C.1.
+    """
+    _, codecs = _load(message.NAME)
+    if version not in codecs:
+        raise _unknown_version(ProtocolEncodeError, type(message), version)
+    parts: list[bytes | memoryview] = []
+    try:
+        codecs[version][1](message, parts.append)
+    except UNWRITABLE as error:
+        field, reason = encode_failure(message, version)
+        raise ProtocolEncodeError(
+            f"{message.NAME} version {version} cannot be written: {field or 'message'}: {reason or error}",
+            message=message.NAME,
+            version=version,
+            field=field,
+        ) from error
+    return parts
+
+
+@cache
+def _load(name: str) -> tuple[type[Message], dict[int, Codec[Any]]]:
+    module = import_module(f"kclient.generated.{MESSAGES[name].module}")
+    return getattr(module, name), module.CODECS
+
+
+def _unknown_version(
+    kind: type[ProtocolDecodeError] | type[ProtocolEncodeError], message: type[Message], version: int
+) -> ProtocolDecodeError | ProtocolEncodeError:
+    lowest, highest = message.VERSIONS
+    text = f"{message.NAME} has versions {lowest} to {highest}, not {version}"
+    return kind(text, message=message.NAME, version=version, field="")
