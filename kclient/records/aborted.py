@@ -1,0 +1,72 @@
+"""Which producers' transactions are aborted at the place in the log that the iteration has reached
+(read_committed).
+
+The broker names every aborted transaction of a fetch by producer and first offset. One is active from the
+batch that reaches its first offset on, until the producer's abort marker. Markers without a transaction are
+legal (it began before the fetch), commit markers change nothing, and a producer may appear again with a later
+transaction.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from typing import Protocol
+
+from kclient.errors import CorruptBatchError
+from kclient.records.batch import Batch
+from kclient.records.sections import open_batch
+
+_CONTROL_KEY = struct.Struct(">hh")
+_ABORT = 0
+
+
+class AbortedTransaction(Protocol):
+    """One entry of a fetched partition's aborted transactions."""
+
+    @property
+    def producer_id(self) -> int: ...
+
+    @property
+    def first_offset(self) -> int: ...
+
+
+class AbortedTransactions:
+    """Asked once for each batch, in the order of the log.
+
+    Spec: B.12, D-51, D-52, H-17.
+    """
+
+    def __init__(self, transactions: Iterable[AbortedTransaction] | None) -> None:
+        ahead = [(entry.first_offset, entry.producer_id) for entry in transactions or ()]
+        self._ahead = sorted(ahead, reverse=True)
+        self._active: set[int] = set()
+
+    def hides(self, batch: Batch, limit: int) -> bool:
+        """Whether the batch is data of an aborted transaction. Of a control batch the marker is read."""
+        if batch.producer_id < 0:
+            return False
+        while self._ahead and self._ahead[-1][0] <= batch.last_offset:
+            self._active.add(self._ahead.pop()[1])
+        if batch.is_control:
+            if control_type(batch, limit) == _ABORT:
+                self._active.discard(batch.producer_id)
+            return False
+        return batch.is_transactional and batch.producer_id in self._active
+
+
+def control_type(batch: Batch, limit: int) -> int | None:
+    """The type of a control batch's first record: 0 abort, 1 commit; None where compaction left none.
+
+    Spec: B.11.3, H-17.
+    """
+    section = open_batch(batch, limit)
+    if section.is_finished:
+        return None
+    columns = section.new_columns()
+    section.read_into(columns, 1)
+    key = columns.raw_keys()[0]
+    if key is None or len(key) < _CONTROL_KEY.size:
+        raise CorruptBatchError("the key of its marker has no type")
+    kind: int = _CONTROL_KEY.unpack_from(key)[1]
+    return kind

@@ -1,0 +1,233 @@
+"""Headers of the record batches in a records field, in order. Nothing is decompressed, nothing is copied.
+
+    format 2   base offset i64 │ length i32 │ partition leader epoch i32 │ magic i8 │ CRC-32C u32
+               │ attributes i16 │ last offset delta i32 │ base timestamp i64 │ max timestamp i64
+               │ producer id i64 │ producer epoch i16 │ base sequence i32 │ record count i32 │ records
+    format 0   offset i64 │ size i32 │ CRC-32 u32 │ magic i8 │ attributes i8 │ key │ value
+    format 1   the same with a timestamp i64 behind the attributes
+
+Formats 0 and 1 know no batches: an uncompressed message is one here, and so is the wrapper of compressed ones.
+A fetch may end within a batch. That rest is not an error; the next fetch begins there.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+
+import attrs
+
+from kclient.errors import CorruptBatchError, UnsupportedFormatError
+from kclient.types import TimestampType
+
+SIZE_PREFIX_BYTES = 12
+MAGIC_POSITION = 16
+BATCH_HEADER_BYTES = 61
+MIN_MESSAGE_BYTES = 14
+INT64_MAX = 2**63 - 1
+INT64_MIN = -(2**63)
+
+_PREFIX = struct.Struct(">qi")
+_HEADER = struct.Struct(">qiibIhiqqqhii")
+_MESSAGE_0 = struct.Struct(">qiIbb")
+_MESSAGE_1 = struct.Struct(">qiIbbq")
+
+_CODEC_MASK = 0x07
+_LOG_APPEND_TIME = 0x08
+_TRANSACTIONAL = 0x10
+_CONTROL = 0x20
+_DELETE_HORIZON = 0x40
+
+
+@attrs.define(eq=False)
+class Batch:
+    """The header of one batch. Numbers that its format does not have are −1.
+
+    `data` is the whole batch, a view into what was read. `base_offset` of a compressed wrapper of formats 0
+    and 1, whose header holds its last offset only, is that last offset. `base_timestamp` holds the delete
+    horizon where `delete_horizon_ms` is not None; record timestamps are deltas from it all the same.
+
+    Spec: B.11.1, B.11.4.
+    """
+
+    data: memoryview
+    magic: int
+    base_offset: int
+    last_offset: int
+    attributes: int
+    crc: int
+    base_timestamp: int
+    max_timestamp: int
+    partition_leader_epoch: int = -1
+    producer_id: int = -1
+    producer_epoch: int = -1
+    base_sequence: int = -1
+    count: int = -1
+
+    @property
+    def size_in_bytes(self) -> int:
+        """The whole batch, header included."""
+        return len(self.data)
+
+    @property
+    def next_offset(self) -> int:
+        """The offset behind the batch, also where compaction removed its last records."""
+        return self.last_offset + 1
+
+    @property
+    def compression(self) -> int:
+        """The codec's number: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd; 5 to 7 mean nothing."""
+        return self.attributes & _CODEC_MASK
+
+    @property
+    def timestamp_type(self) -> TimestampType:
+        """Who set the timestamps: nobody in format 0, else the producer or the broker."""
+        if self.magic == 0:
+            return TimestampType.NO_TIMESTAMP_TYPE
+        if self.attributes & _LOG_APPEND_TIME:
+            return TimestampType.LOG_APPEND_TIME
+        return TimestampType.CREATE_TIME
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether the batch belongs to a transaction of `producer_id`."""
+        return self.magic == 2 and bool(self.attributes & _TRANSACTIONAL)
+
+    @property
+    def is_control(self) -> bool:
+        """Whether the batch holds markers, which no user ever sees."""
+        return self.magic == 2 and bool(self.attributes & _CONTROL)
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """When compaction may drop the batch's tombstones (ms since 1970), None where no cleaner said so."""
+        return self.base_timestamp if self.magic == 2 and self.attributes & _DELETE_HORIZON else None
+
+    @property
+    def leader_epoch(self) -> int | None:
+        """The epoch of the leader that took the batch, None where unknown."""
+        return self.partition_leader_epoch if self.partition_leader_epoch >= 0 else None
+
+    @property
+    def last_sequence(self) -> int:
+        """The sequence of the last record; sequences go on at 0 after 2³¹−1."""
+        if self.base_sequence < 0:
+            return -1
+        return (self.base_sequence + self.last_offset - self.base_offset) & 0x7FFF_FFFF
+
+    def check_crc(self) -> None:
+        """Raise CorruptBatchError where the stored CRC is not that of the bytes.
+
+        Spec: B.10.12, H-11.
+        """
+        actual = crc32c(self.data[21:]) if self.magic == 2 else zlib.crc32(self.data[16:])
+        if actual != self.crc:
+            raise CorruptBatchError(f"its stored CRC is {self.crc:#010x}, its bytes give {actual:#010x}")
+
+
+def read_batches(data: bytes | bytearray | memoryview) -> Iterator[Batch]:
+    """The batches of a records field, in order; a cut-off last batch ends them without a word.
+
+    Raises CorruptBatchError (`base_offset` and, where the header still tells it, `next_offset` are set) and
+    UnsupportedFormatError. Both end the iteration: no later batch can be found.
+
+    Spec: B.11.2, H-10, H-13.
+    """
+    view = memoryview(data).toreadonly()
+    position = 0
+    while len(view) - position >= SIZE_PREFIX_BYTES:
+        base_offset, length = _PREFIX.unpack_from(view, position)
+        if length < MIN_MESSAGE_BYTES:
+            raise CorruptBatchError(
+                f"its length is {length} bytes, no batch is that short", base_offset=base_offset
+            )
+        if len(view) - position <= MAGIC_POSITION:
+            return
+        magic = view[position + MAGIC_POSITION]
+        if magic > 2:
+            raise UnsupportedFormatError(
+                f"its format (magic) is {magic}", base_offset=base_offset, magic=magic
+            )
+        end = position + SIZE_PREFIX_BYTES + length
+        if end > len(view):
+            return
+        yield _read_batch(view[position:end]) if magic == 2 else _read_message(view[position:end], magic)
+        position = end
+
+
+def first_batch_size(data: bytes | bytearray | memoryview) -> int | None:
+    """How long the first batch of `data` says it is, None where `data` is too short to tell."""
+    if len(data) < SIZE_PREFIX_BYTES:
+        return None
+    length: int = _PREFIX.unpack_from(data)[1]
+    return SIZE_PREFIX_BYTES + length
+
+
+def _read_batch(data: memoryview) -> Batch:
+    if len(data) < BATCH_HEADER_BYTES:
+        raise CorruptBatchError(
+            f"it has {len(data)} bytes, its header alone {BATCH_HEADER_BYTES}",
+            base_offset=_PREFIX.unpack_from(data)[0],
+        )
+    (
+        base_offset,
+        _,
+        partition_leader_epoch,
+        magic,
+        crc,
+        attributes,
+        last_offset_delta,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        count,
+    ) = _HEADER.unpack_from(data)
+    last_offset = base_offset + last_offset_delta
+    if base_offset < 0 or last_offset_delta < 0 or last_offset >= INT64_MAX:
+        raise CorruptBatchError(
+            f"its offsets go from {base_offset} to {base_offset} + {last_offset_delta}",
+            base_offset=base_offset,
+        )
+    return Batch(
+        data,
+        magic,
+        base_offset,
+        last_offset,
+        attributes,
+        crc,
+        base_timestamp,
+        max_timestamp,
+        partition_leader_epoch,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        count,
+    )
+
+
+def _read_message(data: memoryview, magic: int) -> Batch:
+    timestamp = -1
+    if magic == 0:
+        offset, _, crc, _, attributes = _MESSAGE_0.unpack_from(data)
+    elif len(data) < _MESSAGE_1.size:
+        raise CorruptBatchError(
+            f"its {len(data)} bytes hold no message", base_offset=_PREFIX.unpack_from(data)[0]
+        )
+    else:
+        offset, _, crc, _, attributes, timestamp = _MESSAGE_1.unpack_from(data)
+    if not 0 <= offset < INT64_MAX:
+        raise CorruptBatchError(f"its offset is {offset}", base_offset=offset)
+    return Batch(data, magic, offset, offset, attributes, crc, timestamp, timestamp)
+
+
+def crc32c(data: bytes | memoryview) -> int:
+    """The Castagnoli CRC of format 2, which is not that of zlib.
+
+    Spec: D-71.
+    """
+    from crc32c import crc32c as checksum  # importing it costs 45 ms
+
+    return checksum(data)

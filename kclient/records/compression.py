@@ -1,0 +1,136 @@
+"""The codecs of record batches. Output is bounded while it is produced, and every library's error becomes one
+of ours.
+
+A few bytes can unpack to gigabytes (zstd: 32,000 times its input), so each library is asked for one byte more
+than the limit at most, and a full answer is refused. Input behind the first gzip member, lz4 or zstd frame is
+fed in small pieces: these libraries copy what they do not use, and a thousand tiny frames must not cost a
+thousand copies of the whole. Libraries are imported when a batch first needs them.
+"""
+
+from __future__ import annotations
+
+import enum
+import sys
+import zlib
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from kclient.errors import BatchTooLargeError, CorruptBatchError, UnsupportedFormatError
+from kclient.records import lz4_frame, snappy
+
+ZSTD_WINDOW_LOG_MAX = 27
+_PIECE_BYTES = 4096
+_GZIP_WBITS = 31
+
+
+class Compression(enum.IntEnum):
+    """The codecs, numbered as in the attributes of a batch."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+class Frame(Protocol):
+    """One gzip member, lz4 frame or zstd frame being decompressed."""
+
+    @property
+    def eof(self) -> bool: ...
+
+    @property
+    def unused_data(self) -> bytes: ...
+
+    def decompress(self, data: memoryview, max_length: int, /) -> bytes: ...
+
+
+def decompress(codec: int, data: bytes | memoryview, limit: int, *, magic: int = 2) -> bytes:
+    """The bytes that `data` unpacks to, at most `limit`.
+
+    `magic` is the format of the batch: lz4 of format 0 may have Kafka's old frame-header checksum, and zstd
+    came with format 2. Raises BatchTooLargeError above the limit, CorruptBatchError, and
+    UnsupportedFormatError for a codec that the format does not have or whose library is missing.
+
+    Spec: B.11.5, H-14, H-16, D-54.
+    """
+    if codec == Compression.NONE:
+        return bytes(data)
+    view = memoryview(data)
+    try:
+        if codec == Compression.GZIP:
+            return _decompress_frames(lambda: zlib.decompressobj(_GZIP_WBITS), view, limit, zlib.error)
+        if codec == Compression.SNAPPY:
+            return snappy.decompress(bytes(data), limit)
+        if codec == Compression.LZ4:
+            whole = lz4_frame.with_right_checksum(bytes(data)) if magic == 0 else data
+            return _decompress_frames(lz4_frame.new_frame, memoryview(whole), limit, RuntimeError)
+        if codec == Compression.ZSTD and magic == 2:
+            return _decompress_zstd(view, limit)
+    except ImportError as error:
+        name = Compression(codec).name.lower()
+        text = f"it is compressed with {name}, whose library cannot be imported ({error})"
+        raise UnsupportedFormatError(text, codec=codec) from error
+    raise UnsupportedFormatError(
+        f"it names codec {codec}, which format {magic} does not have", codec=codec, magic=magic
+    )
+
+
+def compress(codec: int, data: bytes) -> bytes:
+    """`data` in the form that every reader knows: snappy in xerial framing, lz4 in independent blocks."""
+    if codec == Compression.NONE:
+        return data
+    if codec == Compression.GZIP:
+        gzip = zlib.compressobj(wbits=_GZIP_WBITS)
+        return gzip.compress(data) + gzip.flush()
+    if codec == Compression.SNAPPY:
+        return snappy.compress(data)
+    if codec == Compression.LZ4:
+        return lz4_frame.compress(data)
+    if codec == Compression.ZSTD:
+        compressed: bytes = _zstd().compress(data)
+        return compressed
+    raise UnsupportedFormatError(f"there is no codec {codec}", codec=codec)
+
+
+def _decompress_zstd(data: memoryview, limit: int) -> bytes:
+    zstd = _zstd()
+    options = {zstd.DecompressionParameter.window_log_max: ZSTD_WINDOW_LOG_MAX}
+    return _decompress_frames(lambda: zstd.ZstdDecompressor(options=options), data, limit, zstd.ZstdError)
+
+
+def _zstd() -> Any:
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+    else:
+        from backports import zstd
+    return zstd
+
+
+def _decompress_frames(
+    new_frame: Callable[[], Frame], data: memoryview, limit: int, library_error: type[Exception]
+) -> bytes:
+    """All frames of `data`, one behind the other; each must be whole."""
+    parts: list[bytes] = []
+    produced = 0
+    frame = new_frame()
+    pending, rest = data, data[:0]
+    while pending:
+        if frame.eof:
+            frame = new_frame()
+        try:
+            part = frame.decompress(pending, limit + 1 - produced)
+        except library_error as error:
+            raise CorruptBatchError(f"its compressed records cannot be unpacked: {error}") from error
+        parts.append(part)
+        produced += len(part)
+        if produced > limit:
+            raise BatchTooLargeError(f"its records unpack to more than {limit} bytes", limit=limit)
+        pending = memoryview(frame.unused_data) if frame.eof else data[:0]
+        if len(pending) > _PIECE_BYTES:
+            pending, rest = pending[:_PIECE_BYTES], pending[_PIECE_BYTES:]
+        elif not pending:
+            pending, rest = rest[:_PIECE_BYTES], rest[_PIECE_BYTES:]
+    if not frame.eof:
+        raise CorruptBatchError("its compressed records are cut off")
+    return parts[0] if len(parts) == 1 else b"".join(parts)

@@ -1,0 +1,208 @@
+"""One fetched partition, taken in pieces.
+
+The rules: what lies below the position is dropped; control batches, aborted data and empty batches move the
+position and give no records; when a batch is used up the position is the offset behind the batch, not behind
+its last record. What is sound before a fault is handed out first, then every call raises the fault. Corrupt
+data stay corrupt until the user seeks; a deserializer is asked again each time.
+
+If anything else escapes (KeyboardInterrupt in a deserializer), `next_offset` becomes −1, so that the caller,
+who compares it with the position, drops this reader and fetches again: nothing is lost or given twice.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+
+import attrs
+
+from kclient.errors import DecodeError
+from kclient.records.aborted import AbortedTransaction, AbortedTransactions
+from kclient.records.batch import Batch, first_batch_size, read_batches
+from kclient.records.columns import Columns
+from kclient.records.deserialize import Deserializer, deserialize
+from kclient.records.faults import BATCH_FAULTS, BatchFault, cut_off, located
+from kclient.records.sections import MAX_DECOMPRESSED_BATCH_BYTES, Section, open_batch
+from kclient.types import IsolationLevel, TopicPartition
+
+STALE = -1
+
+# A call of `take` ends, full or not, after so much work that gave no records: a caller in an event loop
+# regains control within milliseconds. The unit is one record decoded and dropped; entering a batch costs about
+# as much as twenty.
+WORK_A_CALL = 4000
+WORK_A_BATCH = 20
+
+
+@attrs.define(eq=False)
+class Chunk:
+    """What one `take` returned: records of one partition, and the position and epoch behind them."""
+
+    partition: TopicPartition
+    next_offset: int
+    leader_epoch: int | None
+    runs: list[Columns] = attrs.field(factory=list)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.runs))
+
+
+class PartitionReader:
+    """The records of one partition of a Fetch response, from `fetch_offset` on.
+
+    `next_offset` is the position behind what was taken, `leader_epoch` the epoch of the last batch entered
+    (None where unknown), `exhausted` tells that nothing is left, not even a fault to raise.
+
+    Spec: S2-26, S2-48, S2-49, B.10.7…B.10.12, B.11.7, B.12.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        partition: int,
+        data: bytes | bytearray | memoryview,
+        fetch_offset: int,
+        *,
+        isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+        aborted_transactions: Iterable[AbortedTransaction] | None = None,
+        check_crcs: bool = True,
+        max_decompressed_batch_bytes: int = MAX_DECOMPRESSED_BATCH_BYTES,
+        key_deserializer: Deserializer | None = None,
+        value_deserializer: Deserializer | None = None,
+    ) -> None:
+        self.partition = TopicPartition(topic, partition)
+        self.next_offset = fetch_offset
+        self.leader_epoch: int | None = None
+        self._check_crcs = check_crcs
+        self._limit = max_decompressed_batch_bytes
+        self._key_deserializer = key_deserializer
+        self._value_deserializer = value_deserializer
+        read_committed = isolation_level == IsolationLevel.READ_COMMITTED
+        self._aborted = AbortedTransactions(aborted_transactions) if read_committed else None
+        self._batches = read_batches(data)
+        self._batch: Batch | None = None
+        self._section: Section | None = None
+        self._undelivered: Columns | None = None
+        self._fault: BatchFault | None = None
+        self._work_left = 0
+        self._find_next_batch()
+        if data and self._batch is None and self._fault is None:
+            self._fault = cut_off(self.partition, fetch_offset, len(data), first_batch_size(data))
+
+    @property
+    def exhausted(self) -> bool:
+        """Nothing is left to take or to raise."""
+        return self._batch is None and self._undelivered is None and self._fault is None
+
+    def take(self, max_records: int) -> Chunk:
+        """Up to `max_records` more records; perhaps fewer, or none, before the reader is `exhausted`.
+
+        Raises CorruptBatchError, BatchTooLargeError or UnsupportedFormatError about the batch at
+        `next_offset`, again at every call; DecodeError where a deserializer failed on the record at
+        `next_offset`, which the next call tries again. Nothing is raised by a call that has records to return
+        or that moved `next_offset`.
+
+        Spec: B.10.11, B.11.7, S2-36, S2-39, D-58, H-27.
+        """
+        runs: list[Columns] = []
+        before = self.next_offset
+        failure: DecodeError | None = None
+        try:
+            failure = self._fill(runs, max_records)
+        except BaseException:
+            self.next_offset = STALE
+            raise
+        if not runs and self.next_offset == before:
+            if failure is not None:
+                raise failure
+            if self._fault is not None and self._undelivered is None:
+                raise self._fault.with_traceback(None)
+        return Chunk(self.partition, self.next_offset, self.leader_epoch, runs)
+
+    def _fill(self, runs: list[Columns], wanted: int) -> DecodeError | None:
+        self._work_left = WORK_A_CALL
+        while wanted > 0 and self._work_left > 0:
+            if self._undelivered is not None:
+                delivered, failure = self._deliver(self._undelivered, wanted)
+                if delivered:
+                    runs.append(delivered)
+                    wanted -= len(delivered)
+                if failure is not None:
+                    return failure
+            elif self._section is not None:
+                self._decode(self._section, wanted)
+            elif self._batch is not None:
+                self._enter(self._batch)
+            else:
+                break
+        return None
+
+    def _enter(self, batch: Batch) -> None:
+        self._work_left -= WORK_A_BATCH
+        try:
+            if self._check_crcs:
+                batch.check_crc()
+            self.leader_epoch = batch.leader_epoch
+            hidden = self._aborted is not None and self._aborted.hides(batch, self._limit)
+            if hidden or batch.is_control:
+                self._leave(batch)
+            else:
+                self._section = open_batch(batch, self._limit, check_crcs=self._check_crcs)
+                self._leave_if_finished()
+        except BATCH_FAULTS as fault:
+            self._stop(fault, batch)
+
+    def _decode(self, section: Section, wanted: int) -> None:
+        columns = section.new_columns()
+        try:
+            section.read_into(columns, wanted)
+        except BATCH_FAULTS as fault:
+            self._stop(fault, self._batch)
+        below = bisect_left(columns.offsets, self.next_offset)
+        if below:
+            columns.keep(below, len(columns))
+            self._work_left -= below
+        if columns:
+            self._undelivered = columns
+        else:
+            self._leave_if_finished()
+
+    def _deliver(self, columns: Columns, wanted: int) -> tuple[Columns, DecodeError | None]:
+        failure: DecodeError | None = None
+        count = min(wanted, len(columns))
+        if self._key_deserializer is not None or self._value_deserializer is not None:
+            count, failure = deserialize(
+                columns, count, self.partition, self._key_deserializer, self._value_deserializer
+            )
+        rest = columns.split(count) if count < len(columns) else None
+        self._undelivered = rest
+        if count:
+            self.next_offset = columns.offsets[-1] + 1
+        if failure is not None:
+            self.next_offset = failure.offset
+        if rest is None:
+            self._leave_if_finished()
+        return columns, failure
+
+    def _leave_if_finished(self) -> None:
+        if self._batch is not None and self._section is not None and self._section.is_finished:
+            self._leave(self._batch)
+
+    def _leave(self, batch: Batch) -> None:
+        self._section = None
+        self.next_offset = max(self.next_offset, batch.next_offset)
+        self._find_next_batch()
+
+    def _find_next_batch(self) -> None:
+        try:
+            self._batch = next(self._batches, None)
+        except BATCH_FAULTS as fault:
+            self._stop(fault, None)
+
+    def _stop(self, fault: BatchFault, batch: Batch | None) -> None:
+        """Nothing behind a fault is read."""
+        base_offset = fault.base_offset if batch is None else batch.base_offset
+        behind = base_offset if batch is None else batch.last_offset
+        self._fault = located(fault, self.partition, base_offset, max(behind, self.next_offset) + 1)
+        self._fault.__cause__ = fault.__cause__
+        self._batch = self._section = None

@@ -1,0 +1,133 @@
+"""What a poll returns. Columnar underneath; record objects are made while iterating and own their bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+from kclient.records.columns import Columns, Headers
+from kclient.records.reader import Chunk
+from kclient.types import OffsetAndMetadata, TimestampType, TopicPartition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Record(NamedTuple, Generic[K, V]):
+    """One record. `key` and `value` are bytes or what the deserializers made of them; None is null.
+
+    `timestamp` is in ms since 1970 (UTC), −1 where the record has none. `headers` keeps order and duplicates.
+    `leader_epoch` is None where unknown. The serialized sizes are in bytes, −1 for null.
+
+    Spec: S2-48, B.11.6.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    timestamp_type: TimestampType
+    key: K
+    value: V
+    headers: Headers
+    leader_epoch: int | None
+    serialized_key_size: int
+    serialized_value_size: int
+
+    def __repr__(self) -> str:
+        return (
+            f"<Record {self.topic}-{self.partition}@{self.offset} timestamp={self.timestamp} "
+            f"key_size={self.serialized_key_size} value_size={self.serialized_value_size} "
+            f"headers={len(self.headers)}>"
+        )
+
+
+# tuple.__new__ over zip: the whole object is made in C, three times as fast as calling the class
+_new_record = partial(tuple.__new__, Record)
+
+
+class Records(Generic[K, V]):
+    """Records of one poll, in the order of their partitions; within a partition in the order of the log.
+
+    `len()` counts records; a poll that only moved positions has none. Iterating makes the objects anew each
+    time.
+
+    Spec: B.10.9, S2-36…S2-41.
+    """
+
+    def __init__(self, chunks: Iterable[Chunk] = ()) -> None:
+        self._chunks = tuple(chunks)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._chunks))
+
+    def __iter__(self) -> Iterator[Record[K, V]]:
+        for chunk in self._chunks:
+            for run in chunk.runs:
+                yield from _records_of(chunk.partition, run)
+
+    def __repr__(self) -> str:
+        return f"<Records: {len(self)} of {', '.join(map(str, self.partitions())) or 'no partition'}>"
+
+    @property
+    def chunks(self) -> Sequence[Chunk]:
+        """The columns underneath."""
+        return self._chunks
+
+    def partitions(self) -> tuple[TopicPartition, ...]:
+        """The partitions that have records here."""
+        return tuple(dict.fromkeys(chunk.partition for chunk in self._chunks if len(chunk)))
+
+    def of(self, partition: TopicPartition) -> Records[K, V]:
+        """The records of one partition; none where it has none here."""
+        return Records(chunk for chunk in self._chunks if chunk.partition == partition)
+
+    def next_offsets(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """The position behind this poll of each partition that moved, also of those that gave no record.
+
+        Spec: B.10.9.
+        """
+        return {
+            chunk.partition: OffsetAndMetadata(chunk.next_offset, chunk.leader_epoch)
+            for chunk in self._chunks
+        }
+
+    def to_arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """The records as a pyarrow.Table, keys and values as raw bytes. `columns` picks and orders columns.
+
+        key binary · value binary · topic string · partition int32 · offset int64 · timestamp timestamp[us, UTC]
+        · timestampType int32 · headers list<struct<key string, value binary>> · leaderEpoch int32. Headers are
+        null where a record has none, leaderEpoch is null where unknown; a record without a time has −1 ms.
+
+        Raises ConfigError where pyarrow is missing, ArgumentError for an unknown column, CorruptDataError for
+        a timestamp that does not fit in microseconds.
+        """
+        from kclient.records.arrow import to_table
+
+        return to_table(self._chunks, columns)
+
+
+def _records_of(partition: TopicPartition, run: Columns) -> Iterator[Record[Any, Any]]:
+    topic, number = partition
+    return map(
+        _new_record,
+        zip(
+            repeat(topic),
+            repeat(number),
+            run.offsets,
+            run.timestamps,
+            repeat(run.timestamp_type),
+            run.raw_keys() if run.keys is None else run.keys,
+            run.raw_values() if run.values is None else run.values,
+            run.headers,
+            repeat(run.leader_epoch),
+            run.key_sizes,
+            run.value_sizes,
+            strict=False,
+        ),
+    )
