@@ -1,0 +1,131 @@
+"""Where this consumer stands in its group: state, generation, and whether it must join again.
+
+    state \\ event           JOINING       JOINED        SYNCED   RESET
+    UNJOINED                PREPARING     –             –        UNJOINED
+    PREPARING_REBALANCE     PREPARING     COMPLETING    –        UNJOINED
+    COMPLETING_REBALANCE    PREPARING     –             STABLE   UNJOINED
+    STABLE                  PREPARING     –             –        UNJOINED
+
+JOINING: JoinGroup is sent. JOINED and SYNCED: it and SyncGroup succeeded. RESET: the member left, or the coordinator
+no longer knows it. A failed join or sync changes nothing by itself. Heartbeats are on while joined.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from typing import Final
+
+import attrs
+
+from kclient.errors import InternalError
+from kclient.notice import Notice
+
+NO_GENERATION_ID: Final = -1
+NO_MEMBER_ID: Final = ""
+
+
+class MemberState(enum.Enum):
+    """The states of a member of a classic group. Spec: B.13.1, S4-28."""
+
+    UNJOINED = "unjoined"
+    PREPARING_REBALANCE = "preparing rebalance"
+    COMPLETING_REBALANCE = "completing rebalance"
+    STABLE = "stable"
+
+
+class Event(enum.Enum):
+    """What moves a member from state to state."""
+
+    JOINING = "joining"
+    JOINED = "joined"
+    SYNCED = "synced"
+    RESET = "reset"
+
+
+TRANSITIONS: Final[Mapping[MemberState, Mapping[Event, MemberState]]] = {
+    MemberState.UNJOINED: {
+        Event.JOINING: MemberState.PREPARING_REBALANCE,
+        Event.RESET: MemberState.UNJOINED,
+    },
+    MemberState.PREPARING_REBALANCE: {
+        Event.JOINING: MemberState.PREPARING_REBALANCE,
+        Event.JOINED: MemberState.COMPLETING_REBALANCE,
+        Event.RESET: MemberState.UNJOINED,
+    },
+    MemberState.COMPLETING_REBALANCE: {
+        Event.JOINING: MemberState.PREPARING_REBALANCE,
+        Event.SYNCED: MemberState.STABLE,
+        Event.RESET: MemberState.UNJOINED,
+    },
+    MemberState.STABLE: {
+        Event.JOINING: MemberState.PREPARING_REBALANCE,
+        Event.RESET: MemberState.UNJOINED,
+    },
+}
+HEARTBEATING: Final = (MemberState.COMPLETING_REBALANCE, MemberState.STABLE)
+
+
+@attrs.frozen
+class Generation:
+    """One round of the group: its number, our member id in it, the assignor it chose. −1 and "" mean none."""
+
+    generation_id: int = NO_GENERATION_ID
+    member_id: str = NO_MEMBER_ID
+    protocol: str | None = None
+
+    @property
+    def joined(self) -> bool:
+        """Whether the coordinator counts us in. Without it, partitions are lost, not revoked (S3-31)."""
+        return self.generation_id != NO_GENERATION_ID and self.member_id != NO_MEMBER_ID
+
+
+@attrs.frozen
+class Identity:
+    """Under which name offsets are committed. The default is that of a consumer without membership.
+
+    Spec: B.14.3, S1-27, S1-28.
+    """
+
+    generation_id: int = NO_GENERATION_ID
+    member_id: str = NO_MEMBER_ID
+    group_instance_id: str | None = None
+
+
+@attrs.define
+class Standing:
+    """The one place where state, generation and the wish to rejoin are kept. `changed` wakes who waits for either."""
+
+    state: MemberState = MemberState.UNJOINED
+    generation: Generation = Generation()
+    rejoin_reason: str | None = ""  # None: nothing to do; at first there is no reason to give
+    prepare_due: bool = True  # the next join must be prepared by the user
+    changed: Notice = attrs.field(factory=Notice)
+
+    @property
+    def heartbeating(self) -> bool:
+        """Whether the coordinator expects heartbeats."""
+        return self.state in HEARTBEATING
+
+    def advance(self, event: Event) -> None:
+        """Follow the table. Raises InternalError for an event that the state does not know."""
+        following = TRANSITIONS[self.state].get(event)
+        if following is None:
+            raise InternalError(
+                f"A member that is {self.state.value} cannot be told that it is {event.value}."
+            )
+        self.state = following
+        self.changed.notify()
+
+    def request_rejoin(self, reason: str) -> None:
+        """Raise the flag; generation, member id and assignment stay. The first reason is kept. Spec: S3-52."""
+        if self.rejoin_reason is None:
+            self.rejoin_reason = reason
+            self.changed.notify()
+
+    def reset(self, reason: str, *, keep_member_id: bool = False) -> None:
+        """We are no member any more, and the next join is prepared anew. Spec: B.13.9."""
+        self.generation = Generation(member_id=self.generation.member_id if keep_member_id else NO_MEMBER_ID)
+        self.prepare_due = True
+        self.request_rejoin(reason)
+        self.advance(Event.RESET)

@@ -1,0 +1,162 @@
+"""One OffsetCommit: what is asked, and what each answer means.
+
+    code                               meaning
+    0                                  stored
+    3, 14, 100, or no answer           again
+    7, 15, 16                          again, at another coordinator
+    22, 25, 27, 82                     the group does not count us in any more: the membership decides
+    69                                 the group is gone
+    29                                 not authorized for the topic; all of them are named
+    anything else                      refused
+
+The first partition that is refused decides; topics without authorization are reported when nothing worse came.
+Spec: B.15.8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import attrs
+
+from kclient.errors import KclientError
+from kclient.generated.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kclient.generated.offset_commit_response import OffsetCommitResponse
+from kclient.group.generation import Identity
+from kclient.network.failures import broker_error
+from kclient.protocol import errors as codes
+from kclient.types import OffsetAndMetadata, TopicPartition
+
+TOPIC_IDS_SINCE: Final = 10
+INSTANCE_ID_SINCE: Final = 7
+
+AGAIN: Final = (
+    codes.UNKNOWN_TOPIC_OR_PARTITION,
+    codes.COORDINATOR_LOAD_IN_PROGRESS,
+    codes.UNKNOWN_TOPIC_ID,
+)
+ELSEWHERE: Final = (
+    codes.REQUEST_TIMED_OUT,
+    codes.COORDINATOR_NOT_AVAILABLE,
+    codes.NOT_COORDINATOR,
+)
+NO_MEMBER: Final = (
+    codes.ILLEGAL_GENERATION,
+    codes.UNKNOWN_MEMBER_ID,
+    codes.REBALANCE_IN_PROGRESS,
+    codes.FENCED_INSTANCE_ID,
+)
+
+
+@attrs.define
+class CommitAnswer:
+    """What became of the offsets. At most one of `no_member` and `error` is set; `left` is what was not stored."""
+
+    left: dict[TopicPartition, OffsetAndMetadata]
+    coordinator_moved: int | None = None  # the code that said so
+    stale_topics: bool = False
+    no_member: int | None = None
+    group_gone: bool = False
+    error: KclientError | None = None
+
+
+@attrs.frozen
+class CommitQuestion:
+    """Offsets to store under one identity; `topic_ids` is None unless the ids of all topics are known."""
+
+    group_id: str
+    identity: Identity
+    offsets: Mapping[TopicPartition, OffsetAndMetadata]
+    topic_ids: Mapping[str, bytes] | None
+
+    @property
+    def versions(self) -> tuple[int, int]:
+        """The versions that can say this."""
+        lowest = 0 if self.identity.group_instance_id is None else INSTANCE_ID_SINCE
+        highest = TOPIC_IDS_SINCE - 1 if self.topic_ids is None else TOPIC_IDS_SINCE
+        return lowest, highest
+
+    def request(self) -> OffsetCommitRequest:
+        """The request, the same for all versions. Spec: S1-26…S1-30, S1-38, B.14.4."""
+        topics: dict[str, list[OffsetCommitRequestPartition]] = {}
+        for (topic, partition), offset in self.offsets.items():
+            entry = OffsetCommitRequestPartition(
+                partition_index=partition,
+                committed_offset=offset.offset,
+                committed_leader_epoch=-1 if offset.leader_epoch is None else offset.leader_epoch,
+                committed_metadata=offset.metadata,
+            )
+            topics.setdefault(topic, []).append(entry)
+        ids = self.topic_ids or {}
+        return OffsetCommitRequest(
+            group_id=self.group_id,
+            generation_id_or_member_epoch=self.identity.generation_id,
+            member_id=self.identity.member_id,
+            group_instance_id=self.identity.group_instance_id,
+            topics=[
+                OffsetCommitRequestTopic(name=name, partitions=partitions, **_topic_id(ids, name))
+                for name, partitions in topics.items()
+            ],
+        )
+
+    def read(self, response: OffsetCommitResponse) -> CommitAnswer:
+        """Judge the answer, partition by partition in its order; what it leaves out was not stored."""
+        answer = CommitAnswer(left=dict(self.offsets))
+        unauthorized: list[str] = []
+        for partition, code in self._codes(response):
+            if code == codes.NONE:
+                answer.left.pop(partition, None)
+            elif code == codes.TOPIC_AUTHORIZATION_FAILED:
+                unauthorized.append(partition.topic)
+            elif not self._again(answer, code):
+                self._refuse(answer, partition, code)
+                return answer
+        if unauthorized:
+            answer.error = broker_error(
+                codes.TOPIC_AUTHORIZATION_FAILED, self._doing, topics=dict.fromkeys(unauthorized)
+            )
+        return answer
+
+    @property
+    def _doing(self) -> str:
+        return f"Committing offsets of group {self.group_id}"
+
+    def _codes(self, response: OffsetCommitResponse) -> Sequence[tuple[TopicPartition, int]]:
+        """The error code of every partition that was asked for."""
+        names = {topic_id: name for name, topic_id in (self.topic_ids or {}).items()}
+        answered = [
+            (TopicPartition(names.get(topic.topic_id, topic.name), entry.partition_index), entry.error_code)
+            for topic in response.topics
+            for entry in topic.partitions
+        ]
+        return [(partition, code) for partition, code in answered if partition in self.offsets]
+
+    def _again(self, answer: CommitAnswer, code: int) -> bool:
+        """Whether the partition may be tried again; notes what must happen before."""
+        if code in ELSEWHERE:
+            answer.coordinator_moved = code
+        elif code in AGAIN:
+            answer.stale_topics |= code != codes.COORDINATOR_LOAD_IN_PROGRESS
+        else:
+            return False
+        return True
+
+    def _refuse(self, answer: CommitAnswer, partition: TopicPartition, code: int) -> None:
+        if code in NO_MEMBER:
+            answer.no_member = code
+        elif code == codes.GROUP_ID_NOT_FOUND:
+            answer.group_gone = True
+        else:
+            doing = (
+                self._doing if code == codes.GROUP_AUTHORIZATION_FAILED else f"{self._doing} for {partition}"
+            )
+            answer.error = broker_error(code, doing, group=self.group_id)
+
+
+def _topic_id(ids: Mapping[str, bytes], name: str) -> dict[str, bytes]:
+    return {"topic_id": ids[name]} if name in ids else {}

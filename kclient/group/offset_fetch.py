@@ -1,0 +1,165 @@
+"""One OffsetFetch: what is asked, and what each answer means.
+
+    level      code                    meaning
+    group      15, 16                  again, at another coordinator
+    group      14, other retriable     again
+    group      anything else           refused
+    partition  0, offset ≥ 0           the committed offset; 0 is one
+    partition  0, offset < 0           nothing is committed
+    partition  88                      again: a transaction has not finished
+    partition  100, or no answer       again
+    partition  3                       the topic does not exist
+    partition  29                      not authorized for the topic; all of them are named
+    partition  anything else           refused
+
+Only an answer says "nothing is committed"; a failure or a gap never does. Spec: S0-22, S0-27…S0-33, B.15.7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import attrs
+
+from kclient.errors import KclientError, UnknownTopicError
+from kclient.generated.offset_fetch_request import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
+from kclient.generated.offset_fetch_response import (
+    OffsetFetchResponse,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+)
+from kclient.network.failures import broker_error
+from kclient.protocol import errors as codes
+from kclient.types import OffsetAndMetadata, TopicPartition
+
+GROUPS_SINCE: Final = 8
+STABLE_SINCE: Final = 7
+TOPIC_IDS_SINCE: Final = 10
+
+Committed = dict[TopicPartition, OffsetAndMetadata | None]
+PartitionAnswer = OffsetFetchResponsePartition | OffsetFetchResponsePartitions
+
+
+@attrs.define
+class FetchAnswer:
+    """What is known now. `left` must be asked for again, unless `error` ends it."""
+
+    found: Committed
+    left: list[TopicPartition]
+    coordinator_moved: int | None = None  # the code that said so
+    stale_topics: bool = False
+    error: KclientError | None = None
+
+
+@attrs.frozen
+class FetchQuestion:
+    """Which committed offsets are asked for; `topic_ids` is None unless the ids of all topics are known."""
+
+    group_id: str
+    partitions: Sequence[TopicPartition]
+    topic_ids: Mapping[str, bytes] | None
+
+    @property
+    def highest_version(self) -> int:
+        """The newest version that can say this."""
+        return TOPIC_IDS_SINCE - 1 if self.topic_ids is None else TOPIC_IDS_SINCE
+
+    def request(self, version: int) -> OffsetFetchRequest:
+        """The request in the form of `version`; offsets under an open transaction are waited for where it can."""
+        topics: dict[str, list[int]] = {}
+        for partition in self.partitions:
+            topics.setdefault(partition.topic, []).append(partition.partition)
+        if version < GROUPS_SINCE:
+            return OffsetFetchRequest(
+                group_id=self.group_id,
+                topics=[OffsetFetchRequestTopic(name=t, partition_indexes=p) for t, p in topics.items()],
+                require_stable=version >= STABLE_SINCE,
+            )
+        group = OffsetFetchRequestGroup(
+            group_id=self.group_id,
+            topics=[self._topic(name, numbers) for name, numbers in topics.items()],
+        )
+        return OffsetFetchRequest(groups=[group], require_stable=True)
+
+    def read(self, response: OffsetFetchResponse) -> FetchAnswer:
+        """Judge the answer: the group's code first, then the partitions."""
+        answer = FetchAnswer(found={}, left=list(self.partitions))
+        code = self._group_code(response)
+        if code != codes.NONE:
+            self._refuse_group(answer, code)
+            return answer
+        unauthorized: list[str] = []
+        for partition, entry in self._entries(response):
+            if entry.error_code == codes.NONE:
+                answer.found[partition] = _offset(entry)
+            elif entry.error_code == codes.TOPIC_AUTHORIZATION_FAILED:
+                unauthorized.append(partition.topic)
+            elif entry.error_code == codes.UNKNOWN_TOPIC_ID:
+                answer.stale_topics = True
+            elif entry.error_code != codes.UNSTABLE_OFFSET_COMMIT:
+                answer.error = self._refused(partition, entry.error_code)
+                return answer
+        answer.left = [partition for partition in self.partitions if partition not in answer.found]
+        if unauthorized:
+            answer.error = broker_error(
+                codes.TOPIC_AUTHORIZATION_FAILED, self._doing, topics=dict.fromkeys(unauthorized)
+            )
+        return answer
+
+    @property
+    def _doing(self) -> str:
+        return f"Reading committed offsets of group {self.group_id}"
+
+    def _topic(self, name: str, numbers: list[int]) -> OffsetFetchRequestTopics:
+        topic = OffsetFetchRequestTopics(name=name, partition_indexes=numbers)
+        if self.topic_ids is not None:
+            topic.topic_id = self.topic_ids[name]
+        return topic
+
+    def _group_code(self, response: OffsetFetchResponse) -> int:
+        mine = [group for group in response.groups if group.group_id == self.group_id]
+        return mine[0].error_code if mine else response.error_code
+
+    def _refuse_group(self, answer: FetchAnswer, code: int) -> None:
+        if code in (codes.COORDINATOR_NOT_AVAILABLE, codes.NOT_COORDINATOR):
+            answer.coordinator_moved = code
+        elif not codes.error(code).retriable:
+            answer.error = broker_error(code, self._doing, group=self.group_id)
+
+    def _entries(self, response: OffsetFetchResponse) -> Iterator[tuple[TopicPartition, PartitionAnswer]]:
+        """The answer for every partition that was asked for, in either form."""
+        names = {topic_id: name for name, topic_id in (self.topic_ids or {}).items()}
+        wanted = dict.fromkeys(self.partitions)
+        for old in response.topics:
+            for entry in old.partitions:
+                if (partition := TopicPartition(old.name, entry.partition_index)) in wanted:
+                    yield partition, entry
+        for group in response.groups:
+            for topic in group.topics if group.group_id == self.group_id else ():
+                name = names.get(topic.topic_id, topic.name)
+                for each in topic.partitions:
+                    if (partition := TopicPartition(name, each.partition_index)) in wanted:
+                        yield partition, each
+
+    def _refused(self, partition: TopicPartition, code: int) -> KclientError:
+        if code == codes.UNKNOWN_TOPIC_OR_PARTITION:
+            return UnknownTopicError(
+                f"{self._doing}: topic or partition {partition} does not exist. It was deleted, or its name is wrong. "
+                "Compare the subscription or the assignment with the topics of the cluster.",
+                topic=partition.topic,
+            )
+        return broker_error(code, f"{self._doing} for {partition}", group=self.group_id)
+
+
+def _offset(entry: PartitionAnswer) -> OffsetAndMetadata | None:
+    """What is committed, None where nothing is. Spec: S0-31, S0-32."""
+    if entry.committed_offset < 0:
+        return None
+    epoch = None if entry.committed_leader_epoch < 0 else entry.committed_leader_epoch
+    return OffsetAndMetadata(entry.committed_offset, epoch, entry.metadata or "")
