@@ -9,6 +9,8 @@ from confluent_kafka import Consumer, Producer
 
 from localkafka import CommittedOffset, KafkaCluster, probe
 
+pytestmark = pytest.mark.kafka
+
 PARTITIONS = 3
 RECORDS = 10  # in each partition
 
