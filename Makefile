@@ -49,10 +49,10 @@ fuzz: $(READY)  ## the fuzz tests with N examples for each message and version (
 	KCLIENT_FUZZ_EXAMPLES=$(N) $(BIN)/python -m pytest -m fuzz --timeout 0
 
 bench-codecs: $(READY)  ## codecs against kafka-python, in one run
-	$(BIN)/python -m benchmarks.codecs
+	$(BIN)/python -m benchmarks.bench_codecs
 
 bench-records: $(READY)  ## decoding of record batches
-	$(BIN)/python -m benchmarks.records
+	$(BIN)/python -m benchmarks.bench_records
 
 spec: $(READY)  ## which rows of the behaviour pages have a passing test, and which have none
 	@test -f .cache/spec.json || \
