@@ -15,9 +15,13 @@ _ROOT = Path(__file__).parent.parent
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m codegen", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="compare instead of writing; exit 1 on a difference")
+    parser.add_argument(
+        "--check", action="store_true", help="compare instead of writing; exit 1 on a difference"
+    )
     parser.add_argument("--schemas", type=Path, default=_ROOT / "schemas", help="folder of the schemas")
-    parser.add_argument("--output", type=Path, default=_ROOT / "generated", help="folder of the generated modules")
+    parser.add_argument(
+        "--output", type=Path, default=_ROOT / "generated", help="folder of the generated modules"
+    )
     options = parser.parse_args(arguments)
     try:
         files = generate(options.schemas)

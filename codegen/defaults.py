@@ -16,7 +16,9 @@ _EMPTY: dict[str, Scalar] = {
 }
 
 
-def parse_default(text: object, element: str, composite: bool, nullable: Versions) -> tuple[Scalar | None, bool]:
+def parse_default(
+    text: object, element: str, composite: bool, nullable: Versions
+) -> tuple[Scalar | None, bool]:
     """The default's value and whether it is null; ValueError says why the text does not fit the type.
 
     A records field is null by default in every version; an array is empty and a struct has its own defaults,
@@ -31,7 +33,11 @@ def parse_default(text: object, element: str, composite: bool, nullable: Version
     if composite or element in ("records", "bytes", "uuid"):
         if text:
             raise ValueError(f"default {text!r} does not fit {element}")
-        return (None, element == "records" and not composite) if composite or element == "records" else (_EMPTY[element], False)
+        return (
+            (None, element == "records" and not composite)
+            if composite or element == "records"
+            else (_EMPTY[element], False)
+        )
     return (_EMPTY[element] if text is None else _scalar(text, element)), False
 
 

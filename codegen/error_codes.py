@@ -27,7 +27,9 @@ def parse_errors(path: Path) -> list[ErrorSpec]:
     if header.split("\t") != _COLUMNS:
         raise SchemaError(path.name, "", f"the columns are {', '.join(_COLUMNS)}")
     errors = [_parse_line(path.name, number, line) for number, line in enumerate(lines, 2)]
-    if len({error.code for error in errors}) < len(errors) or len({error.name for error in errors}) < len(errors):
+    if len({error.code for error in errors}) < len(errors) or len({error.name for error in errors}) < len(
+        errors
+    ):
         raise SchemaError(path.name, "", "a code or a name twice")
     return errors
 

@@ -48,6 +48,11 @@ class Step:
         return 1 if self.compact else 2
 
     @property
+    def refuses_null(self) -> bool:
+        """Whether null, which the class allows, must be refused in this version."""
+        return self.field.optional and not self.nullable and not self.field.lazy
+
+    @property
     def size(self) -> int:
         """The fewest bytes the whole step can take."""
         if self.kind in ("array", "bytes", "records"):
@@ -65,6 +70,11 @@ class Layout:
     steps: tuple[Step, ...]
     tagged: tuple[Step, ...]
     absent: tuple[FieldSpec, ...]
+
+    @property
+    def has_records(self) -> bool:
+        """Whether record batches lie in it: their bytes stay a view of the data, so it must be a memoryview."""
+        return any(step.kind == "records" or (step.layout and step.layout.has_records) for step in self.steps)
 
     @property
     def size(self) -> int:

@@ -18,13 +18,38 @@ from codegen.spec import SCALARS, FieldSpec, MessageSpec, StructSpec
 from codegen.versions import NONE, Versions, parse_versions
 
 _MESSAGE_KEYS = frozenset(
-    "$schema apiKey type name listeners validVersions removedInKafka4 latestVersionUnstable flexibleVersions"
-    " fields commonStructs about".split()
+    [
+        "$schema",
+        "apiKey",
+        "type",
+        "name",
+        "listeners",
+        "validVersions",
+        "removedInKafka4",
+        "latestVersionUnstable",
+        "flexibleVersions",
+        "fields",
+        "commonStructs",
+        "about",
+    ]
 )
-_STRUCT_KEYS = frozenset("name versions fields about".split())
+_STRUCT_KEYS = frozenset(["name", "versions", "fields", "about"])
 _FIELD_KEYS = frozenset(
-    "name type versions nullableVersions flexibleVersions taggedVersions tag default ignorable mapKey entityType"
-    " fields about".split()
+    [
+        "name",
+        "type",
+        "versions",
+        "nullableVersions",
+        "flexibleVersions",
+        "taggedVersions",
+        "tag",
+        "default",
+        "ignorable",
+        "mapKey",
+        "entityType",
+        "fields",
+        "about",
+    ]
 )
 _MESSAGE_TYPES = ("request", "response", "header", "data", "coordinator-key", "coordinator-value")
 _MAX_TAG = 2**31 - 1
@@ -119,12 +144,16 @@ class _Parser:
         element, array = type_.removeprefix("[]"), type_.startswith("[]")
         versions = self._range(facts, "versions", path) & parent
         if not versions:
-            raise self._refuse(path, f"versions {facts['versions']!r} lie outside {_text(parent)} of its parent")
+            raise self._refuse(
+                path, f"versions {facts['versions']!r} lie outside {_text(parent)} of its parent"
+            )
         struct = self._struct_of(facts, element, versions, path)
         nullable = self._nullable(facts, element, array, versions, path)
         tagged = self._tagged(facts, versions, path)
         try:
-            default, is_null = parse_default(facts.get("default"), element, array or struct is not None, nullable)
+            default, is_null = parse_default(
+                facts.get("default"), element, array or struct is not None, nullable
+            )
         except ValueError as error:
             raise self._refuse(path, str(error)) from error
         return FieldSpec(
@@ -166,10 +195,11 @@ class _Parser:
             return NONE
         nullable = self._range(facts, "nullableVersions", path) & versions
         if not nullable:
-            raise self._refuse(path, f"nullableVersions {facts['nullableVersions']!r} lie outside its versions")
-        if element in SCALARS[:8] or element in ("bool", "float64", "uuid"):
-            if not array:
-                raise self._refuse(path, f"{element} cannot be null")
+            raise self._refuse(
+                path, f"nullableVersions {facts['nullableVersions']!r} lie outside its versions"
+            )
+        if (element in SCALARS[:8] or element in ("bool", "float64", "uuid")) and not array:
+            raise self._refuse(path, f"{element} cannot be null")
         return nullable
 
     def _tagged(self, facts: Json, versions: Versions, path: str) -> Versions:

@@ -15,11 +15,39 @@ from codegen.layout import CODES, WIDTHS, Layout, Step
 from codegen.names import singular
 from codegen.spec import FieldSpec
 
-_CODE_NAMES = {"b": "i1", "B": "u1", "h": "i2", "H": "u2", "i": "i4", "I": "u4", "q": "i8", "?": "bool", "d": "f8", "16s": "uuid"}
+_CODE_NAMES = {
+    "b": "i1",
+    "B": "u1",
+    "h": "i2",
+    "H": "u2",
+    "i": "i4",
+    "I": "u4",
+    "q": "i8",
+    "?": "bool",
+    "d": "f8",
+    "16s": "uuid",
+}
 _CODE_SIZES = {"B": 1, **{code: WIDTHS[element] for element, code in CODES.items()}}
 _LOCALS = frozenset(
-    "message data at size length count end present tags found value add new written uvarint"
-    " compact_length compact_string_length".split()
+    [
+        "message",
+        "data",
+        "at",
+        "size",
+        "length",
+        "count",
+        "end",
+        "present",
+        "tags",
+        "found",
+        "value",
+        "add",
+        "new",
+        "written",
+        "uvarint",
+        "compact_length",
+        "compact_string_length",
+    ]
 )
 
 
@@ -70,7 +98,11 @@ def read_blocks(layout: Layout) -> list[Block]:
 
 def read_block(step: Step) -> Block:
     """The one block in which a tagged field's value is read."""
-    return Block((Value("value", CODES[step.field.element]),)) if step.kind == "fixed" else Block(tuple(_read_lead(step)), step)
+    return (
+        Block((Value("value", CODES[step.field.element]),))
+        if step.kind == "fixed"
+        else Block(tuple(_read_lead(step)), step)
+    )
 
 
 def write_blocks(layout: Layout) -> list[Block]:

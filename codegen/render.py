@@ -21,7 +21,14 @@ from codegen.spec import FieldSpec, MessageSpec, StructSpec
 from codegen.versions import Versions
 
 WIDTH = 110
-_PYTHON_TYPES = {"bool": "bool", "float64": "float", "string": "str", "bytes": "bytes", "uuid": "Uuid", "records": "bytes | memoryview"}
+_PYTHON_TYPES = {
+    "bool": "bool",
+    "float64": "float",
+    "string": "str",
+    "bytes": "bytes",
+    "uuid": "Uuid",
+    "records": "bytes | memoryview",
+}
 
 
 @frozen
@@ -139,6 +146,7 @@ _PRIMITIVES = (
     "Malformed",
     "Unwritable",
     "Uuid",
+    *(f"{element}_array" for element in sorted(CODES) if element != "uuid"),
     "compact_length",
     "compact_string_length",
     "left_over",
@@ -155,7 +163,12 @@ _PRIMITIVES = (
 
 def _used_primitives(text: str) -> list[str]:
     words = set(_words(text))
-    return [name for name in _PRIMITIVES if name in words or name == "Codec"]
+    return sorted((name for name in _PRIMITIVES if name in words or name == "Codec"), key=_import_order)
+
+
+def _import_order(name: str) -> tuple[int, str]:
+    """Constants, then classes, then functions, as the linter sorts them."""
+    return 0 if name.isupper() else 1 if name[0].isupper() else 2, name
 
 
 def _words(text: str) -> Iterable[str]:
@@ -184,7 +197,7 @@ def annotation(spec: FieldSpec) -> str:
     """The field's Python type."""
     one = spec.element if spec.struct else _PYTHON_TYPES.get(spec.element, "int")
     type_ = f"list[{one}]" if spec.array else one
-    return f"{type_} | None" if spec.nullable or spec.default_is_null or spec.lazy else type_
+    return f"{type_} | None" if spec.optional else type_
 
 
 def default(spec: FieldSpec, in_class: bool = False) -> str:
@@ -206,8 +219,10 @@ def is_default(spec: FieldSpec, negate: bool = False) -> str:
     if spec.lazy:
         made = f"{spec.struct.name}()" if spec.struct else ""
         return f"{name} is not None and {name} != {made}" if negate else f"{name} is None or {name} == {made}"
-    if spec.default_is_null or spec.element == "bool" and not spec.array:
-        return f"{name} is{' not' if negate else ''} {default(spec)}"
+    if spec.default_is_null:
+        return f"{name} is {'not ' if negate else ''}None"
+    if spec.element == "bool" and not spec.array:
+        return name if spec.default is not negate else f"not {name}"
     return f"{name} {'!=' if negate else '=='} {default(spec)}"
 
 
@@ -248,7 +263,11 @@ def opened(name: str, arguments: Sequence[str]) -> str:
 def fit(name: str, arguments: Sequence[str], indent: int) -> str:
     """A call in one line if that is short enough, else opened."""
     line = f"{name}({', '.join(arguments)})"
-    return line if len(line) + indent <= WIDTH else textwrap.indent(opened(name, arguments), " " * indent).lstrip()
+    return (
+        line
+        if len(line) + indent <= WIDTH
+        else textwrap.indent(opened(name, arguments), " " * indent).lstrip()
+    )
 
 
 def signature(name: str, arguments: Sequence[str], result: str) -> str:

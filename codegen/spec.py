@@ -62,7 +62,14 @@ class FieldSpec:
     @property
     def lazy(self) -> bool:
         """A tagged struct that cannot be null: None stands for "at its defaults", which is not written."""
-        return bool(self.struct is not None and not self.array and self.tagged and not self.nullable)
+        return (
+            self.struct is not None and not self.array and not self.nullable and self.tagged == self.versions
+        )
+
+    @property
+    def optional(self) -> bool:
+        """Whether the Python type has None, which in some versions may not be written."""
+        return bool(self.nullable) or self.default_is_null or self.lazy
 
 
 @frozen

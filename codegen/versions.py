@@ -25,7 +25,7 @@ class Versions:
 
     def __and__(self, other: Versions) -> Versions:
         both = Versions(max(self.lowest, other.lowest), min(self.highest, other.highest))
-        return both if both else NONE
+        return both or NONE
 
     @property
     def open(self) -> bool:

@@ -19,6 +19,7 @@ from kclient.protocol.primitives import (
     Unwritable,
     compact_length,
     compact_string_length,
+    int32_array,
     left_over,
     new,
     read_tags,
@@ -114,7 +115,7 @@ def read_add_partitions_to_txn_topic_v0(
     at += 4
     if not 0 <= count * 4 <= size - at:
         raise Malformed("partitions")
-    message.partitions = list(struct.unpack_from(f">{count}i", data, at))
+    message.partitions = list(int32_array[count].unpack_from(data, at))
     at += 4 * count
     return message, at
 
@@ -127,7 +128,7 @@ def write_add_partitions_to_txn_topic_v0(message: AddPartitionsToTxnTopic, add: 
     add(name)
     partitions = message.partitions
     add(pack_i4(len(partitions)))
-    add(struct.pack(f">{len(partitions)}i", *partitions))
+    add(int32_array[len(partitions)].pack(*partitions))
 
 
 def read_v0(data: Buffer, at: int, size: int) -> tuple[AddPartitionsToTxnRequest, int]:
@@ -196,7 +197,7 @@ def read_add_partitions_to_txn_topic_v3(
     count -= 1
     if not 0 <= count * 4 <= size - at:
         raise Malformed("partitions")
-    message.partitions = list(struct.unpack_from(f">{count}i", data, at))
+    message.partitions = list(int32_array[count].unpack_from(data, at))
     at += 4 * count
     tags = data[at]
     at += 1
@@ -212,7 +213,7 @@ def write_add_partitions_to_txn_topic_v3(message: AddPartitionsToTxnTopic, add: 
     add(name)
     partitions = message.partitions
     add(compact_length[len(partitions)])
-    add(struct.pack(f">{len(partitions)}i", *partitions))
+    add(int32_array[len(partitions)].pack(*partitions))
     if message.unknown_tags:
         write_tags({}, message.unknown_tags, add)
     else:

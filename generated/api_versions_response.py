@@ -405,7 +405,7 @@ def write_v3(message: ApiVersionsResponse, add: Add) -> None:
         tags[1] = written(write_finalized_features_epoch_tag_v3, message.finalized_features_epoch)
     if message.finalized_features != []:
         tags[2] = written(write_finalized_features_tag_v3, message.finalized_features)
-    if message.zk_migration_ready is not False:
+    if message.zk_migration_ready:
         tags[3] = written(write_zk_migration_ready_tag_v3, message.zk_migration_ready)
     if tags or message.unknown_tags:
         write_tags(tags, message.unknown_tags, add)

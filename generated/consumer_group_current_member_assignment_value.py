@@ -20,6 +20,7 @@ from kclient.protocol.primitives import (
     Unwritable,
     Uuid,
     compact_length,
+    int32_array,
     left_over,
     new,
     read_tags,
@@ -96,7 +97,7 @@ def read_topic_partitions_assignment_epochs_tag_v0(
         count -= 1
         if not 0 <= count * 4 <= size - at:
             raise Malformed("assignment_epochs")
-        value = list(struct.unpack_from(f">{count}i", data, at))
+        value = list(int32_array[count].unpack_from(data, at))
         at += 4 * count
     return value, at
 
@@ -107,7 +108,7 @@ def write_topic_partitions_assignment_epochs_tag_v0(value: list[int] | None, add
         add(b"\x00")
     else:
         add(compact_length[len(assignment_epochs)])
-        add(struct.pack(f">{len(assignment_epochs)}i", *assignment_epochs))
+        add(int32_array[len(assignment_epochs)].pack(*assignment_epochs))
 
 
 def read_topic_partitions_v0(data: Buffer, at: int, size: int) -> tuple[TopicPartitions, int]:
@@ -121,7 +122,7 @@ def read_topic_partitions_v0(data: Buffer, at: int, size: int) -> tuple[TopicPar
     count -= 1
     if not 0 <= count * 4 <= size - at:
         raise Malformed("partitions")
-    message.partitions = list(struct.unpack_from(f">{count}i", data, at))
+    message.partitions = list(int32_array[count].unpack_from(data, at))
     at += 4 * count
     tags = data[at]
     at += 1
@@ -142,7 +143,7 @@ def write_topic_partitions_v0(message: TopicPartitions, add: Add) -> None:
     add(pack_uuid(message.topic_id))
     partitions = message.partitions
     add(compact_length[len(partitions)])
-    add(struct.pack(f">{len(partitions)}i", *partitions))
+    add(int32_array[len(partitions)].pack(*partitions))
     tags: dict[int, bytes] = {}
     if message.assignment_epochs != []:
         tags[0] = written(write_topic_partitions_assignment_epochs_tag_v0, message.assignment_epochs)

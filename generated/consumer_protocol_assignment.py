@@ -17,6 +17,7 @@ from kclient.protocol.primitives import (
     Codec,
     Malformed,
     Unwritable,
+    int32_array,
     new,
 )
 
@@ -74,7 +75,7 @@ def read_topic_partition_v0(data: Buffer, at: int, size: int) -> tuple[TopicPart
     at += 4
     if not 0 <= count * 4 <= size - at:
         raise Malformed("partitions")
-    message.partitions = list(struct.unpack_from(f">{count}i", data, at))
+    message.partitions = list(int32_array[count].unpack_from(data, at))
     at += 4 * count
     return message, at
 
@@ -87,7 +88,7 @@ def write_topic_partition_v0(message: TopicPartition, add: Add) -> None:
     add(topic)
     partitions = message.partitions
     add(pack_i4(len(partitions)))
-    add(struct.pack(f">{len(partitions)}i", *partitions))
+    add(int32_array[len(partitions)].pack(*partitions))
 
 
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ConsumerProtocolAssignment, int]:

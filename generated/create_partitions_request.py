@@ -19,6 +19,7 @@ from kclient.protocol.primitives import (
     Unwritable,
     compact_length,
     compact_string_length,
+    int32_array,
     left_over,
     new,
     read_tags,
@@ -95,7 +96,7 @@ def read_create_partitions_assignment_v0(
     at += 4
     if not 0 <= count * 4 <= size - at:
         raise Malformed("broker_ids")
-    message.broker_ids = list(struct.unpack_from(f">{count}i", data, at))
+    message.broker_ids = list(int32_array[count].unpack_from(data, at))
     at += 4 * count
     return message, at
 
@@ -105,7 +106,7 @@ def write_create_partitions_assignment_v0(message: CreatePartitionsAssignment, a
         raise Unwritable("unknown_tags")
     broker_ids = message.broker_ids
     add(pack_i4(len(broker_ids)))
-    add(struct.pack(f">{len(broker_ids)}i", *broker_ids))
+    add(int32_array[len(broker_ids)].pack(*broker_ids))
 
 
 def read_create_partitions_topic_v0(data: Buffer, at: int, size: int) -> tuple[CreatePartitionsTopic, int]:
@@ -190,7 +191,7 @@ def read_create_partitions_assignment_v2(
     count -= 1
     if not 0 <= count * 4 <= size - at:
         raise Malformed("broker_ids")
-    message.broker_ids = list(struct.unpack_from(f">{count}i", data, at))
+    message.broker_ids = list(int32_array[count].unpack_from(data, at))
     at += 4 * count
     tags = data[at]
     at += 1
@@ -203,7 +204,7 @@ def read_create_partitions_assignment_v2(
 def write_create_partitions_assignment_v2(message: CreatePartitionsAssignment, add: Add) -> None:
     broker_ids = message.broker_ids
     add(compact_length[len(broker_ids)])
-    add(struct.pack(f">{len(broker_ids)}i", *broker_ids))
+    add(int32_array[len(broker_ids)].pack(*broker_ids))
     if message.unknown_tags:
         write_tags({}, message.unknown_tags, add)
     else:

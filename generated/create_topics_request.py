@@ -19,6 +19,7 @@ from kclient.protocol.primitives import (
     Unwritable,
     compact_length,
     compact_string_length,
+    int32_array,
     left_over,
     new,
     read_tags,
@@ -122,7 +123,7 @@ def read_creatable_replica_assignment_v0(
     at += 8
     if not 0 <= count * 4 <= size - at:
         raise Malformed("broker_ids")
-    message.broker_ids = list(struct.unpack_from(f">{count}i", data, at))
+    message.broker_ids = list(int32_array[count].unpack_from(data, at))
     at += 4 * count
     return message, at
 
@@ -132,7 +133,7 @@ def write_creatable_replica_assignment_v0(message: CreatableReplicaAssignment, a
         raise Unwritable("unknown_tags")
     broker_ids = message.broker_ids
     add(pack_i4x2(message.partition_index, len(broker_ids)))
-    add(struct.pack(f">{len(broker_ids)}i", *broker_ids))
+    add(int32_array[len(broker_ids)].pack(*broker_ids))
 
 
 def read_creatable_topic_config_v0(data: Buffer, at: int, size: int) -> tuple[CreatableTopicConfig, int]:
@@ -239,7 +240,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[CreateTopicsRequest, int]
 
 
 def write_v0(message: CreateTopicsRequest, add: Add) -> None:
-    if message.validate_only is not False:
+    if message.validate_only:
         raise Unwritable("validate_only")
     if message.unknown_tags:
         raise Unwritable("unknown_tags")
@@ -291,7 +292,7 @@ def read_creatable_replica_assignment_v5(
     count -= 1
     if not 0 <= count * 4 <= size - at:
         raise Malformed("broker_ids")
-    message.broker_ids = list(struct.unpack_from(f">{count}i", data, at))
+    message.broker_ids = list(int32_array[count].unpack_from(data, at))
     at += 4 * count
     tags = data[at]
     at += 1
@@ -305,7 +306,7 @@ def write_creatable_replica_assignment_v5(message: CreatableReplicaAssignment, a
     add(pack_i4(message.partition_index))
     broker_ids = message.broker_ids
     add(compact_length[len(broker_ids)])
-    add(struct.pack(f">{len(broker_ids)}i", *broker_ids))
+    add(int32_array[len(broker_ids)].pack(*broker_ids))
     if message.unknown_tags:
         write_tags({}, message.unknown_tags, add)
     else:

@@ -97,6 +97,8 @@ def read_deletable_topic_result_v0(data: Buffer, at: int, size: int) -> tuple[De
 def write_deletable_topic_result_v0(message: DeletableTopicResult, add: Add) -> None:
     if message.unknown_tags:
         raise Unwritable("unknown_tags")
+    if message.name is None:
+        raise Unwritable("name")
     name = message.name.encode()
     add(pack_i2(len(name)))
     add(name)
@@ -175,6 +177,8 @@ def read_deletable_topic_result_v4(data: Buffer, at: int, size: int) -> tuple[De
 
 
 def write_deletable_topic_result_v4(message: DeletableTopicResult, add: Add) -> None:
+    if message.name is None:
+        raise Unwritable("name")
     name = message.name.encode()
     add(compact_string_length[len(name)])
     add(name)
@@ -254,6 +258,8 @@ def read_deletable_topic_result_v5(data: Buffer, at: int, size: int) -> tuple[De
 
 
 def write_deletable_topic_result_v5(message: DeletableTopicResult, add: Add) -> None:
+    if message.name is None:
+        raise Unwritable("name")
     name = message.name.encode()
     add(compact_string_length[len(name)])
     add(name)

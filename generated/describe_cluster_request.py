@@ -67,7 +67,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[DescribeClusterRequest, i
 def write_v0(message: DescribeClusterRequest, add: Add) -> None:
     if message.endpoint_type != 1:
         raise Unwritable("endpoint_type")
-    if message.include_fenced_brokers is not False:
+    if message.include_fenced_brokers:
         raise Unwritable("include_fenced_brokers")
     add(pack_bool(message.include_cluster_authorized_operations))
     if message.unknown_tags:
@@ -89,7 +89,7 @@ def read_v1(data: Buffer, at: int, size: int) -> tuple[DescribeClusterRequest, i
 
 
 def write_v1(message: DescribeClusterRequest, add: Add) -> None:
-    if message.include_fenced_brokers is not False:
+    if message.include_fenced_brokers:
         raise Unwritable("include_fenced_brokers")
     add(pack_bool_i1(message.include_cluster_authorized_operations, message.endpoint_type))
     if message.unknown_tags:

@@ -122,7 +122,7 @@ def read_describe_cluster_broker_v0(data: Buffer, at: int, size: int) -> tuple[D
 
 
 def write_describe_cluster_broker_v0(message: DescribeClusterBroker, add: Add) -> None:
-    if message.is_fenced is not False:
+    if message.is_fenced:
         raise Unwritable("is_fenced")
     add(pack_i4(message.broker_id))
     host = message.host.encode()

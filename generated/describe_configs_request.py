@@ -140,9 +140,9 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[DescribeConfigsRequest, i
 
 
 def write_v0(message: DescribeConfigsRequest, add: Add) -> None:
-    if message.include_synonyms is not False:
+    if message.include_synonyms:
         raise Unwritable("include_synonyms")
-    if message.include_documentation is not False:
+    if message.include_documentation:
         raise Unwritable("include_documentation")
     if message.unknown_tags:
         raise Unwritable("unknown_tags")
@@ -171,7 +171,7 @@ def read_v1(data: Buffer, at: int, size: int) -> tuple[DescribeConfigsRequest, i
 
 
 def write_v1(message: DescribeConfigsRequest, add: Add) -> None:
-    if message.include_documentation is not False:
+    if message.include_documentation:
         raise Unwritable("include_documentation")
     if message.unknown_tags:
         raise Unwritable("unknown_tags")

@@ -339,7 +339,7 @@ def read_describe_configs_resource_result_v1(
 
 
 def write_describe_configs_resource_result_v1(message: DescribeConfigsResourceResult, add: Add) -> None:
-    if message.is_default is not False:
+    if message.is_default:
         raise Unwritable("is_default")
     if message.unknown_tags:
         raise Unwritable("unknown_tags")
@@ -483,7 +483,7 @@ def read_describe_configs_resource_result_v3(
 
 
 def write_describe_configs_resource_result_v3(message: DescribeConfigsResourceResult, add: Add) -> None:
-    if message.is_default is not False:
+    if message.is_default:
         raise Unwritable("is_default")
     if message.unknown_tags:
         raise Unwritable("unknown_tags")
@@ -699,7 +699,7 @@ def read_describe_configs_resource_result_v4(
 
 
 def write_describe_configs_resource_result_v4(message: DescribeConfigsResourceResult, add: Add) -> None:
-    if message.is_default is not False:
+    if message.is_default:
         raise Unwritable("is_default")
     name = message.name.encode()
     add(compact_string_length[len(name)])

@@ -68,7 +68,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[DescribeGroupsRequest, in
 
 
 def write_v0(message: DescribeGroupsRequest, add: Add) -> None:
-    if message.include_authorized_operations is not False:
+    if message.include_authorized_operations:
         raise Unwritable("include_authorized_operations")
     if message.unknown_tags:
         raise Unwritable("unknown_tags")

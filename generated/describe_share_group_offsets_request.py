@@ -5,7 +5,6 @@ Generated from schemas/DescribeShareGroupOffsetsRequest.json by `python -m codeg
 
 from __future__ import annotations
 
-import struct
 from typing import ClassVar
 
 from attrs import Factory, define
@@ -18,6 +17,7 @@ from kclient.protocol.primitives import (
     Malformed,
     compact_length,
     compact_string_length,
+    int32_array,
     left_over,
     new,
     read_tags,
@@ -92,7 +92,7 @@ def read_describe_share_group_offsets_request_topic_v0(
     count -= 1
     if not 0 <= count * 4 <= size - at:
         raise Malformed("partitions")
-    message.partitions = list(struct.unpack_from(f">{count}i", data, at))
+    message.partitions = list(int32_array[count].unpack_from(data, at))
     at += 4 * count
     tags = data[at]
     at += 1
@@ -111,7 +111,7 @@ def write_describe_share_group_offsets_request_topic_v0(
     add(topic_name)
     partitions = message.partitions
     add(compact_length[len(partitions)])
-    add(struct.pack(f">{len(partitions)}i", *partitions))
+    add(int32_array[len(partitions)].pack(*partitions))
     if message.unknown_tags:
         write_tags({}, message.unknown_tags, add)
     else:

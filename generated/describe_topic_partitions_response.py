@@ -21,6 +21,7 @@ from kclient.protocol.primitives import (
     Uuid,
     compact_length,
     compact_string_length,
+    int32_array,
     left_over,
     new,
     read_tags,
@@ -143,7 +144,7 @@ def read_describe_topic_partitions_response_partition_v0(
     count -= 1
     if not 0 <= count * 4 <= size - at:
         raise Malformed("replica_nodes")
-    message.replica_nodes = list(struct.unpack_from(f">{count}i", data, at))
+    message.replica_nodes = list(int32_array[count].unpack_from(data, at))
     at += 4 * count
     count = data[at]
     at += 1
@@ -152,7 +153,7 @@ def read_describe_topic_partitions_response_partition_v0(
     count -= 1
     if not 0 <= count * 4 <= size - at:
         raise Malformed("isr_nodes")
-    message.isr_nodes = list(struct.unpack_from(f">{count}i", data, at))
+    message.isr_nodes = list(int32_array[count].unpack_from(data, at))
     at += 4 * count
     count = data[at]
     at += 1
@@ -164,7 +165,7 @@ def read_describe_topic_partitions_response_partition_v0(
         count -= 1
         if not 0 <= count * 4 <= size - at:
             raise Malformed("eligible_leader_replicas")
-        message.eligible_leader_replicas = list(struct.unpack_from(f">{count}i", data, at))
+        message.eligible_leader_replicas = list(int32_array[count].unpack_from(data, at))
         at += 4 * count
     count = data[at]
     at += 1
@@ -176,7 +177,7 @@ def read_describe_topic_partitions_response_partition_v0(
         count -= 1
         if not 0 <= count * 4 <= size - at:
             raise Malformed("last_known_elr")
-        message.last_known_elr = list(struct.unpack_from(f">{count}i", data, at))
+        message.last_known_elr = list(int32_array[count].unpack_from(data, at))
         at += 4 * count
     count = data[at]
     at += 1
@@ -185,7 +186,7 @@ def read_describe_topic_partitions_response_partition_v0(
     count -= 1
     if not 0 <= count * 4 <= size - at:
         raise Malformed("offline_replicas")
-    message.offline_replicas = list(struct.unpack_from(f">{count}i", data, at))
+    message.offline_replicas = list(int32_array[count].unpack_from(data, at))
     at += 4 * count
     tags = data[at]
     at += 1
@@ -202,25 +203,25 @@ def write_describe_topic_partitions_response_partition_v0(
     add(pack_i2_i4x3(message.error_code, message.partition_index, message.leader_id, message.leader_epoch))
     replica_nodes = message.replica_nodes
     add(compact_length[len(replica_nodes)])
-    add(struct.pack(f">{len(replica_nodes)}i", *replica_nodes))
+    add(int32_array[len(replica_nodes)].pack(*replica_nodes))
     isr_nodes = message.isr_nodes
     add(compact_length[len(isr_nodes)])
-    add(struct.pack(f">{len(isr_nodes)}i", *isr_nodes))
+    add(int32_array[len(isr_nodes)].pack(*isr_nodes))
     eligible_leader_replicas = message.eligible_leader_replicas
     if eligible_leader_replicas is None:
         add(b"\x00")
     else:
         add(compact_length[len(eligible_leader_replicas)])
-        add(struct.pack(f">{len(eligible_leader_replicas)}i", *eligible_leader_replicas))
+        add(int32_array[len(eligible_leader_replicas)].pack(*eligible_leader_replicas))
     last_known_elr = message.last_known_elr
     if last_known_elr is None:
         add(b"\x00")
     else:
         add(compact_length[len(last_known_elr)])
-        add(struct.pack(f">{len(last_known_elr)}i", *last_known_elr))
+        add(int32_array[len(last_known_elr)].pack(*last_known_elr))
     offline_replicas = message.offline_replicas
     add(compact_length[len(offline_replicas)])
-    add(struct.pack(f">{len(offline_replicas)}i", *offline_replicas))
+    add(int32_array[len(offline_replicas)].pack(*offline_replicas))
     if message.unknown_tags:
         write_tags({}, message.unknown_tags, add)
     else:

@@ -21,6 +21,7 @@ from kclient.protocol.primitives import (
     Uuid,
     compact_length,
     compact_string_length,
+    int32_array,
     left_over,
     new,
     read_tags,
@@ -503,7 +504,7 @@ def read_forgotten_topic_v7(data: Buffer, at: int, size: int) -> tuple[Forgotten
     at += 4
     if not 0 <= count * 4 <= size - at:
         raise Malformed("partitions")
-    message.partitions = list(struct.unpack_from(f">{count}i", data, at))
+    message.partitions = list(int32_array[count].unpack_from(data, at))
     at += 4 * count
     return message, at
 
@@ -516,7 +517,7 @@ def write_forgotten_topic_v7(message: ForgottenTopic, add: Add) -> None:
     add(topic)
     partitions = message.partitions
     add(pack_i4(len(partitions)))
-    add(struct.pack(f">{len(partitions)}i", *partitions))
+    add(int32_array[len(partitions)].pack(*partitions))
 
 
 def read_v7(data: Buffer, at: int, size: int) -> tuple[FetchRequest, int]:
@@ -887,7 +888,7 @@ def read_forgotten_topic_v12(data: Buffer, at: int, size: int) -> tuple[Forgotte
     count -= 1
     if not 0 <= count * 4 <= size - at:
         raise Malformed("partitions")
-    message.partitions = list(struct.unpack_from(f">{count}i", data, at))
+    message.partitions = list(int32_array[count].unpack_from(data, at))
     at += 4 * count
     tags = data[at]
     at += 1
@@ -903,7 +904,7 @@ def write_forgotten_topic_v12(message: ForgottenTopic, add: Add) -> None:
     add(topic)
     partitions = message.partitions
     add(compact_length[len(partitions)])
-    add(struct.pack(f">{len(partitions)}i", *partitions))
+    add(int32_array[len(partitions)].pack(*partitions))
     if message.unknown_tags:
         write_tags({}, message.unknown_tags, add)
     else:
@@ -1077,7 +1078,7 @@ def read_forgotten_topic_v13(data: Buffer, at: int, size: int) -> tuple[Forgotte
     count -= 1
     if not 0 <= count * 4 <= size - at:
         raise Malformed("partitions")
-    message.partitions = list(struct.unpack_from(f">{count}i", data, at))
+    message.partitions = list(int32_array[count].unpack_from(data, at))
     at += 4 * count
     tags = data[at]
     at += 1
@@ -1093,7 +1094,7 @@ def write_forgotten_topic_v13(message: ForgottenTopic, add: Add) -> None:
     add(pack_uuid(message.topic_id))
     partitions = message.partitions
     add(compact_length[len(partitions)])
-    add(struct.pack(f">{len(partitions)}i", *partitions))
+    add(int32_array[len(partitions)].pack(*partitions))
     if message.unknown_tags:
         write_tags({}, message.unknown_tags, add)
     else:

@@ -216,7 +216,7 @@ class FetchResponse(Message):
     node_endpoints: list[NodeEndpoint] = Factory(list)
 
 
-def read_partition_data_v0(data: Buffer, at: int, size: int) -> tuple[PartitionData, int]:
+def read_partition_data_v0(data: memoryview, at: int, size: int) -> tuple[PartitionData, int]:
     message = new(PartitionData)
     message.last_stable_offset = -1
     message.log_start_offset = -1
@@ -234,7 +234,7 @@ def read_partition_data_v0(data: Buffer, at: int, size: int) -> tuple[PartitionD
         end = at + length
         if not at <= end <= size:
             raise Malformed("records")
-        message.records = memoryview(data)[at:end]
+        message.records = data[at:end]
         at = end
     return message, at
 
@@ -259,7 +259,11 @@ def write_partition_data_v0(message: PartitionData, add: Add) -> None:
         add(records)
 
 
-def read_fetchable_topic_response_v0(data: Buffer, at: int, size: int) -> tuple[FetchableTopicResponse, int]:
+def read_fetchable_topic_response_v0(
+    data: memoryview,
+    at: int,
+    size: int,
+) -> tuple[FetchableTopicResponse, int]:
     message = new(FetchableTopicResponse)
     message.topic_id = ZERO_UUID
     message.unknown_tags = None
@@ -295,6 +299,7 @@ def write_fetchable_topic_response_v0(message: FetchableTopicResponse, add: Add)
 
 
 def read_v0(data: Buffer, at: int, size: int) -> tuple[FetchResponse, int]:
+    data = memoryview(data)
     message = new(FetchResponse)
     message.throttle_time_ms = 0
     message.error_code = 0
@@ -327,6 +332,7 @@ def write_v0(message: FetchResponse, add: Add) -> None:
 
 
 def read_v1(data: Buffer, at: int, size: int) -> tuple[FetchResponse, int]:
+    data = memoryview(data)
     message = new(FetchResponse)
     message.error_code = 0
     message.session_id = 0
@@ -371,7 +377,7 @@ def write_aborted_transaction_v4(message: AbortedTransaction, add: Add) -> None:
     add(pack_i8x2(message.producer_id, message.first_offset))
 
 
-def read_partition_data_v4(data: Buffer, at: int, size: int) -> tuple[PartitionData, int]:
+def read_partition_data_v4(data: memoryview, at: int, size: int) -> tuple[PartitionData, int]:
     message = new(PartitionData)
     message.log_start_offset = -1
     message.diverging_epoch = None
@@ -405,7 +411,7 @@ def read_partition_data_v4(data: Buffer, at: int, size: int) -> tuple[PartitionD
         end = at + length
         if not at <= end <= size:
             raise Malformed("records")
-        message.records = memoryview(data)[at:end]
+        message.records = data[at:end]
         at = end
     return message, at
 
@@ -444,7 +450,11 @@ def write_partition_data_v4(message: PartitionData, add: Add) -> None:
         add(records)
 
 
-def read_fetchable_topic_response_v4(data: Buffer, at: int, size: int) -> tuple[FetchableTopicResponse, int]:
+def read_fetchable_topic_response_v4(
+    data: memoryview,
+    at: int,
+    size: int,
+) -> tuple[FetchableTopicResponse, int]:
     message = new(FetchableTopicResponse)
     message.topic_id = ZERO_UUID
     message.unknown_tags = None
@@ -480,6 +490,7 @@ def write_fetchable_topic_response_v4(message: FetchableTopicResponse, add: Add)
 
 
 def read_v4(data: Buffer, at: int, size: int) -> tuple[FetchResponse, int]:
+    data = memoryview(data)
     message = new(FetchResponse)
     message.error_code = 0
     message.session_id = 0
@@ -510,7 +521,7 @@ def write_v4(message: FetchResponse, add: Add) -> None:
         write_fetchable_topic_response_v4(response, add)
 
 
-def read_partition_data_v5(data: Buffer, at: int, size: int) -> tuple[PartitionData, int]:
+def read_partition_data_v5(data: memoryview, at: int, size: int) -> tuple[PartitionData, int]:
     message = new(PartitionData)
     message.diverging_epoch = None
     message.current_leader = None
@@ -544,7 +555,7 @@ def read_partition_data_v5(data: Buffer, at: int, size: int) -> tuple[PartitionD
         end = at + length
         if not at <= end <= size:
             raise Malformed("records")
-        message.records = memoryview(data)[at:end]
+        message.records = data[at:end]
         at = end
     return message, at
 
@@ -584,7 +595,11 @@ def write_partition_data_v5(message: PartitionData, add: Add) -> None:
         add(records)
 
 
-def read_fetchable_topic_response_v5(data: Buffer, at: int, size: int) -> tuple[FetchableTopicResponse, int]:
+def read_fetchable_topic_response_v5(
+    data: memoryview,
+    at: int,
+    size: int,
+) -> tuple[FetchableTopicResponse, int]:
     message = new(FetchableTopicResponse)
     message.topic_id = ZERO_UUID
     message.unknown_tags = None
@@ -620,6 +635,7 @@ def write_fetchable_topic_response_v5(message: FetchableTopicResponse, add: Add)
 
 
 def read_v5(data: Buffer, at: int, size: int) -> tuple[FetchResponse, int]:
+    data = memoryview(data)
     message = new(FetchResponse)
     message.error_code = 0
     message.session_id = 0
@@ -651,6 +667,7 @@ def write_v5(message: FetchResponse, add: Add) -> None:
 
 
 def read_v7(data: Buffer, at: int, size: int) -> tuple[FetchResponse, int]:
+    data = memoryview(data)
     message = new(FetchResponse)
     message.node_endpoints = []
     message.unknown_tags = None
@@ -677,7 +694,7 @@ def write_v7(message: FetchResponse, add: Add) -> None:
         write_fetchable_topic_response_v5(response, add)
 
 
-def read_partition_data_v11(data: Buffer, at: int, size: int) -> tuple[PartitionData, int]:
+def read_partition_data_v11(data: memoryview, at: int, size: int) -> tuple[PartitionData, int]:
     message = new(PartitionData)
     message.diverging_epoch = None
     message.current_leader = None
@@ -710,7 +727,7 @@ def read_partition_data_v11(data: Buffer, at: int, size: int) -> tuple[Partition
         end = at + length
         if not at <= end <= size:
             raise Malformed("records")
-        message.records = memoryview(data)[at:end]
+        message.records = data[at:end]
         at = end
     return message, at
 
@@ -749,7 +766,11 @@ def write_partition_data_v11(message: PartitionData, add: Add) -> None:
         add(records)
 
 
-def read_fetchable_topic_response_v11(data: Buffer, at: int, size: int) -> tuple[FetchableTopicResponse, int]:
+def read_fetchable_topic_response_v11(
+    data: memoryview,
+    at: int,
+    size: int,
+) -> tuple[FetchableTopicResponse, int]:
     message = new(FetchableTopicResponse)
     message.topic_id = ZERO_UUID
     message.unknown_tags = None
@@ -785,6 +806,7 @@ def write_fetchable_topic_response_v11(message: FetchableTopicResponse, add: Add
 
 
 def read_v11(data: Buffer, at: int, size: int) -> tuple[FetchResponse, int]:
+    data = memoryview(data)
     message = new(FetchResponse)
     message.node_endpoints = []
     message.unknown_tags = None
@@ -887,7 +909,7 @@ def write_snapshot_id_v12(message: SnapshotId, add: Add) -> None:
         add(b"\x00")
 
 
-def read_partition_data_v12(data: Buffer, at: int, size: int) -> tuple[PartitionData, int]:
+def read_partition_data_v12(data: memoryview, at: int, size: int) -> tuple[PartitionData, int]:
     message = new(PartitionData)
     message.diverging_epoch = None
     message.current_leader = None
@@ -925,7 +947,7 @@ def read_partition_data_v12(data: Buffer, at: int, size: int) -> tuple[Partition
         end = at + length - 1
         if not at <= end <= size:
             raise Malformed("records")
-        message.records = memoryview(data)[at:end]
+        message.records = data[at:end]
         at = end
     tags = data[at]
     at += 1
@@ -978,7 +1000,11 @@ def write_partition_data_v12(message: PartitionData, add: Add) -> None:
         add(b"\x00")
 
 
-def read_fetchable_topic_response_v12(data: Buffer, at: int, size: int) -> tuple[FetchableTopicResponse, int]:
+def read_fetchable_topic_response_v12(
+    data: memoryview,
+    at: int,
+    size: int,
+) -> tuple[FetchableTopicResponse, int]:
     message = new(FetchableTopicResponse)
     message.topic_id = ZERO_UUID
     message.unknown_tags = None
@@ -1026,6 +1052,7 @@ def write_fetchable_topic_response_v12(message: FetchableTopicResponse, add: Add
 
 
 def read_v12(data: Buffer, at: int, size: int) -> tuple[FetchResponse, int]:
+    data = memoryview(data)
     message = new(FetchResponse)
     message.node_endpoints = []
     message.unknown_tags = None
@@ -1063,7 +1090,11 @@ def write_v12(message: FetchResponse, add: Add) -> None:
         add(b"\x00")
 
 
-def read_fetchable_topic_response_v13(data: Buffer, at: int, size: int) -> tuple[FetchableTopicResponse, int]:
+def read_fetchable_topic_response_v13(
+    data: memoryview,
+    at: int,
+    size: int,
+) -> tuple[FetchableTopicResponse, int]:
     message = new(FetchableTopicResponse)
     message.topic = ""
     message.unknown_tags = None
@@ -1102,6 +1133,7 @@ def write_fetchable_topic_response_v13(message: FetchableTopicResponse, add: Add
 
 
 def read_v13(data: Buffer, at: int, size: int) -> tuple[FetchResponse, int]:
+    data = memoryview(data)
     message = new(FetchResponse)
     message.node_endpoints = []
     message.unknown_tags = None
@@ -1215,6 +1247,7 @@ def write_node_endpoints_tag_v16(value: list[NodeEndpoint], add: Add) -> None:
 
 
 def read_v16(data: Buffer, at: int, size: int) -> tuple[FetchResponse, int]:
+    data = memoryview(data)
     message = new(FetchResponse)
     message.node_endpoints = []
     message.unknown_tags = None

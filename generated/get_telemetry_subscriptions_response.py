@@ -21,6 +21,7 @@ from kclient.protocol.primitives import (
     Uuid,
     compact_length,
     compact_string_length,
+    int8_array,
     left_over,
     new,
     read_compact_strings,
@@ -87,7 +88,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[GetTelemetrySubscriptions
     count -= 1
     if not 0 <= count <= size - at:
         raise Malformed("accepted_compression_types")
-    message.accepted_compression_types = list(struct.unpack_from(f">{count}b", data, at))
+    message.accepted_compression_types = list(int8_array[count].unpack_from(data, at))
     at += count
     (
         message.push_interval_ms,
@@ -123,7 +124,7 @@ def write_v0(message: GetTelemetrySubscriptionsResponse, add: Add) -> None:
     )
     accepted_compression_types = message.accepted_compression_types
     add(compact_length[len(accepted_compression_types)])
-    add(struct.pack(f">{len(accepted_compression_types)}b", *accepted_compression_types))
+    add(int8_array[len(accepted_compression_types)].pack(*accepted_compression_types))
     add(pack_i4x2_bool(message.push_interval_ms, message.telemetry_max_bytes, message.delta_temporality))
     requested_metrics = message.requested_metrics
     add(compact_length[len(requested_metrics)])

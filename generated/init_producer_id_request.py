@@ -95,9 +95,9 @@ def write_v0(message: InitProducerIdRequest, add: Add) -> None:
         raise Unwritable("producer_id")
     if message.producer_epoch != -1:
         raise Unwritable("producer_epoch")
-    if message.enable2_pc is not False:
+    if message.enable2_pc:
         raise Unwritable("enable2_pc")
-    if message.keep_prepared_txn is not False:
+    if message.keep_prepared_txn:
         raise Unwritable("keep_prepared_txn")
     if message.unknown_tags:
         raise Unwritable("unknown_tags")
@@ -143,9 +143,9 @@ def write_v2(message: InitProducerIdRequest, add: Add) -> None:
         raise Unwritable("producer_id")
     if message.producer_epoch != -1:
         raise Unwritable("producer_epoch")
-    if message.enable2_pc is not False:
+    if message.enable2_pc:
         raise Unwritable("enable2_pc")
-    if message.keep_prepared_txn is not False:
+    if message.keep_prepared_txn:
         raise Unwritable("keep_prepared_txn")
     transactional_id = message.transactional_id
     if transactional_id is None:
@@ -192,9 +192,9 @@ def read_v3(data: Buffer, at: int, size: int) -> tuple[InitProducerIdRequest, in
 
 
 def write_v3(message: InitProducerIdRequest, add: Add) -> None:
-    if message.enable2_pc is not False:
+    if message.enable2_pc:
         raise Unwritable("enable2_pc")
-    if message.keep_prepared_txn is not False:
+    if message.keep_prepared_txn:
         raise Unwritable("keep_prepared_txn")
     transactional_id = message.transactional_id
     if transactional_id is None:

@@ -172,10 +172,12 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[JoinGroupResponse, int]:
 
 
 def write_v0(message: JoinGroupResponse, add: Add) -> None:
-    if message.skip_assignment is not False:
+    if message.skip_assignment:
         raise Unwritable("skip_assignment")
     if message.unknown_tags:
         raise Unwritable("unknown_tags")
+    if message.protocol_name is None:
+        raise Unwritable("protocol_name")
     protocol_name = message.protocol_name.encode()
     add(pack_i2_i4_i2(message.error_code, message.generation_id, len(protocol_name)))
     add(protocol_name)
@@ -230,10 +232,12 @@ def read_v2(data: Buffer, at: int, size: int) -> tuple[JoinGroupResponse, int]:
 
 
 def write_v2(message: JoinGroupResponse, add: Add) -> None:
-    if message.skip_assignment is not False:
+    if message.skip_assignment:
         raise Unwritable("skip_assignment")
     if message.unknown_tags:
         raise Unwritable("unknown_tags")
+    if message.protocol_name is None:
+        raise Unwritable("protocol_name")
     protocol_name = message.protocol_name.encode()
     add(
         pack_i4_i2_i4_i2(
@@ -347,10 +351,12 @@ def read_v5(data: Buffer, at: int, size: int) -> tuple[JoinGroupResponse, int]:
 
 
 def write_v5(message: JoinGroupResponse, add: Add) -> None:
-    if message.skip_assignment is not False:
+    if message.skip_assignment:
         raise Unwritable("skip_assignment")
     if message.unknown_tags:
         raise Unwritable("unknown_tags")
+    if message.protocol_name is None:
+        raise Unwritable("protocol_name")
     protocol_name = message.protocol_name.encode()
     add(
         pack_i4_i2_i4_i2(
@@ -491,8 +497,10 @@ def read_v6(data: Buffer, at: int, size: int) -> tuple[JoinGroupResponse, int]:
 
 
 def write_v6(message: JoinGroupResponse, add: Add) -> None:
-    if message.skip_assignment is not False:
+    if message.skip_assignment:
         raise Unwritable("skip_assignment")
+    if message.protocol_name is None:
+        raise Unwritable("protocol_name")
     add(pack_i4_i2_i4(message.throttle_time_ms, message.error_code, message.generation_id))
     protocol_name = message.protocol_name.encode()
     add(compact_string_length[len(protocol_name)])
@@ -580,7 +588,7 @@ def read_v7(data: Buffer, at: int, size: int) -> tuple[JoinGroupResponse, int]:
 
 
 def write_v7(message: JoinGroupResponse, add: Add) -> None:
-    if message.skip_assignment is not False:
+    if message.skip_assignment:
         raise Unwritable("skip_assignment")
     add(pack_i4_i2_i4(message.throttle_time_ms, message.error_code, message.generation_id))
     protocol_type = message.protocol_type

@@ -19,6 +19,7 @@ from kclient.protocol.primitives import (
     Unwritable,
     compact_length,
     compact_string_length,
+    int64_array,
     left_over,
     new,
     read_tags,
@@ -114,7 +115,7 @@ def read_list_offsets_partition_response_v0(
     at += 10
     if not 0 <= count * 8 <= size - at:
         raise Malformed("old_style_offsets")
-    message.old_style_offsets = list(struct.unpack_from(f">{count}q", data, at))
+    message.old_style_offsets = list(int64_array[count].unpack_from(data, at))
     at += 8 * count
     return message, at
 
@@ -130,7 +131,7 @@ def write_list_offsets_partition_response_v0(message: ListOffsetsPartitionRespon
         raise Unwritable("unknown_tags")
     old_style_offsets = message.old_style_offsets
     add(pack_i4_i2_i4(message.partition_index, message.error_code, len(old_style_offsets)))
-    add(struct.pack(f">{len(old_style_offsets)}q", *old_style_offsets))
+    add(int64_array[len(old_style_offsets)].pack(*old_style_offsets))
 
 
 def read_list_offsets_topic_response_v0(

@@ -99,6 +99,8 @@ def read_metadata_request_topic_v0(data: Buffer, at: int, size: int) -> tuple[Me
 def write_metadata_request_topic_v0(message: MetadataRequestTopic, add: Add) -> None:
     if message.unknown_tags:
         raise Unwritable("unknown_tags")
+    if message.name is None:
+        raise Unwritable("name")
     name = message.name.encode()
     add(pack_i2(len(name)))
     add(name)
@@ -123,14 +125,16 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[MetadataRequest, int]:
 
 
 def write_v0(message: MetadataRequest, add: Add) -> None:
-    if message.allow_auto_topic_creation is not True:
+    if not message.allow_auto_topic_creation:
         raise Unwritable("allow_auto_topic_creation")
-    if message.include_cluster_authorized_operations is not False:
+    if message.include_cluster_authorized_operations:
         raise Unwritable("include_cluster_authorized_operations")
-    if message.include_topic_authorized_operations is not False:
+    if message.include_topic_authorized_operations:
         raise Unwritable("include_topic_authorized_operations")
     if message.unknown_tags:
         raise Unwritable("unknown_tags")
+    if message.topics is None:
+        raise Unwritable("topics")
     topics = message.topics
     add(pack_i4(len(topics)))
     for topic in topics:
@@ -159,11 +163,11 @@ def read_v1(data: Buffer, at: int, size: int) -> tuple[MetadataRequest, int]:
 
 
 def write_v1(message: MetadataRequest, add: Add) -> None:
-    if message.allow_auto_topic_creation is not True:
+    if not message.allow_auto_topic_creation:
         raise Unwritable("allow_auto_topic_creation")
-    if message.include_cluster_authorized_operations is not False:
+    if message.include_cluster_authorized_operations:
         raise Unwritable("include_cluster_authorized_operations")
-    if message.include_topic_authorized_operations is not False:
+    if message.include_topic_authorized_operations:
         raise Unwritable("include_topic_authorized_operations")
     if message.unknown_tags:
         raise Unwritable("unknown_tags")
@@ -199,9 +203,9 @@ def read_v4(data: Buffer, at: int, size: int) -> tuple[MetadataRequest, int]:
 
 
 def write_v4(message: MetadataRequest, add: Add) -> None:
-    if message.include_cluster_authorized_operations is not False:
+    if message.include_cluster_authorized_operations:
         raise Unwritable("include_cluster_authorized_operations")
-    if message.include_topic_authorized_operations is not False:
+    if message.include_topic_authorized_operations:
         raise Unwritable("include_topic_authorized_operations")
     if message.unknown_tags:
         raise Unwritable("unknown_tags")
@@ -280,6 +284,8 @@ def read_metadata_request_topic_v9(data: Buffer, at: int, size: int) -> tuple[Me
 
 
 def write_metadata_request_topic_v9(message: MetadataRequestTopic, add: Add) -> None:
+    if message.name is None:
+        raise Unwritable("name")
     name = message.name.encode()
     add(compact_string_length[len(name)])
     add(name)
@@ -465,7 +471,7 @@ def read_v11(data: Buffer, at: int, size: int) -> tuple[MetadataRequest, int]:
 
 
 def write_v11(message: MetadataRequest, add: Add) -> None:
-    if message.include_cluster_authorized_operations is not False:
+    if message.include_cluster_authorized_operations:
         raise Unwritable("include_cluster_authorized_operations")
     topics = message.topics
     if topics is None:

@@ -21,6 +21,7 @@ from kclient.protocol.primitives import (
     Uuid,
     compact_length,
     compact_string_length,
+    int32_array,
     left_over,
     new,
     read_tags,
@@ -193,13 +194,13 @@ def read_metadata_response_partition_v0(
     at += 14
     if not 0 <= count * 4 <= size - at:
         raise Malformed("replica_nodes")
-    message.replica_nodes = list(struct.unpack_from(f">{count}i", data, at))
+    message.replica_nodes = list(int32_array[count].unpack_from(data, at))
     at += 4 * count
     (count,) = unpack_i4(data, at)
     at += 4
     if not 0 <= count * 4 <= size - at:
         raise Malformed("isr_nodes")
-    message.isr_nodes = list(struct.unpack_from(f">{count}i", data, at))
+    message.isr_nodes = list(int32_array[count].unpack_from(data, at))
     at += 4 * count
     return message, at
 
@@ -209,10 +210,10 @@ def write_metadata_response_partition_v0(message: MetadataResponsePartition, add
         raise Unwritable("unknown_tags")
     replica_nodes = message.replica_nodes
     add(pack_i2_i4x3(message.error_code, message.partition_index, message.leader_id, len(replica_nodes)))
-    add(struct.pack(f">{len(replica_nodes)}i", *replica_nodes))
+    add(int32_array[len(replica_nodes)].pack(*replica_nodes))
     isr_nodes = message.isr_nodes
     add(pack_i4(len(isr_nodes)))
-    add(struct.pack(f">{len(isr_nodes)}i", *isr_nodes))
+    add(int32_array[len(isr_nodes)].pack(*isr_nodes))
 
 
 def read_metadata_response_topic_v0(data: Buffer, at: int, size: int) -> tuple[MetadataResponseTopic, int]:
@@ -245,6 +246,8 @@ def write_metadata_response_topic_v0(message: MetadataResponseTopic, add: Add) -
         raise Unwritable("topic_authorized_operations")
     if message.unknown_tags:
         raise Unwritable("unknown_tags")
+    if message.name is None:
+        raise Unwritable("name")
     name = message.name.encode()
     add(pack_i2x2(message.error_code, len(name)))
     add(name)
@@ -366,6 +369,8 @@ def write_metadata_response_topic_v1(message: MetadataResponseTopic, add: Add) -
         raise Unwritable("topic_authorized_operations")
     if message.unknown_tags:
         raise Unwritable("unknown_tags")
+    if message.name is None:
+        raise Unwritable("name")
     name = message.name.encode()
     add(pack_i2x2(message.error_code, len(name)))
     add(name)
@@ -547,19 +552,19 @@ def read_metadata_response_partition_v5(
     at += 14
     if not 0 <= count * 4 <= size - at:
         raise Malformed("replica_nodes")
-    message.replica_nodes = list(struct.unpack_from(f">{count}i", data, at))
+    message.replica_nodes = list(int32_array[count].unpack_from(data, at))
     at += 4 * count
     (count,) = unpack_i4(data, at)
     at += 4
     if not 0 <= count * 4 <= size - at:
         raise Malformed("isr_nodes")
-    message.isr_nodes = list(struct.unpack_from(f">{count}i", data, at))
+    message.isr_nodes = list(int32_array[count].unpack_from(data, at))
     at += 4 * count
     (count,) = unpack_i4(data, at)
     at += 4
     if not 0 <= count * 4 <= size - at:
         raise Malformed("offline_replicas")
-    message.offline_replicas = list(struct.unpack_from(f">{count}i", data, at))
+    message.offline_replicas = list(int32_array[count].unpack_from(data, at))
     at += 4 * count
     return message, at
 
@@ -569,13 +574,13 @@ def write_metadata_response_partition_v5(message: MetadataResponsePartition, add
         raise Unwritable("unknown_tags")
     replica_nodes = message.replica_nodes
     add(pack_i2_i4x3(message.error_code, message.partition_index, message.leader_id, len(replica_nodes)))
-    add(struct.pack(f">{len(replica_nodes)}i", *replica_nodes))
+    add(int32_array[len(replica_nodes)].pack(*replica_nodes))
     isr_nodes = message.isr_nodes
     add(pack_i4(len(isr_nodes)))
-    add(struct.pack(f">{len(isr_nodes)}i", *isr_nodes))
+    add(int32_array[len(isr_nodes)].pack(*isr_nodes))
     offline_replicas = message.offline_replicas
     add(pack_i4(len(offline_replicas)))
-    add(struct.pack(f">{len(offline_replicas)}i", *offline_replicas))
+    add(int32_array[len(offline_replicas)].pack(*offline_replicas))
 
 
 def read_metadata_response_topic_v5(data: Buffer, at: int, size: int) -> tuple[MetadataResponseTopic, int]:
@@ -607,6 +612,8 @@ def write_metadata_response_topic_v5(message: MetadataResponseTopic, add: Add) -
         raise Unwritable("topic_authorized_operations")
     if message.unknown_tags:
         raise Unwritable("unknown_tags")
+    if message.name is None:
+        raise Unwritable("name")
     name = message.name.encode()
     add(pack_i2x2(message.error_code, len(name)))
     add(name)
@@ -691,19 +698,19 @@ def read_metadata_response_partition_v7(
     at += 18
     if not 0 <= count * 4 <= size - at:
         raise Malformed("replica_nodes")
-    message.replica_nodes = list(struct.unpack_from(f">{count}i", data, at))
+    message.replica_nodes = list(int32_array[count].unpack_from(data, at))
     at += 4 * count
     (count,) = unpack_i4(data, at)
     at += 4
     if not 0 <= count * 4 <= size - at:
         raise Malformed("isr_nodes")
-    message.isr_nodes = list(struct.unpack_from(f">{count}i", data, at))
+    message.isr_nodes = list(int32_array[count].unpack_from(data, at))
     at += 4 * count
     (count,) = unpack_i4(data, at)
     at += 4
     if not 0 <= count * 4 <= size - at:
         raise Malformed("offline_replicas")
-    message.offline_replicas = list(struct.unpack_from(f">{count}i", data, at))
+    message.offline_replicas = list(int32_array[count].unpack_from(data, at))
     at += 4 * count
     return message, at
 
@@ -721,13 +728,13 @@ def write_metadata_response_partition_v7(message: MetadataResponsePartition, add
             len(replica_nodes),
         )
     )
-    add(struct.pack(f">{len(replica_nodes)}i", *replica_nodes))
+    add(int32_array[len(replica_nodes)].pack(*replica_nodes))
     isr_nodes = message.isr_nodes
     add(pack_i4(len(isr_nodes)))
-    add(struct.pack(f">{len(isr_nodes)}i", *isr_nodes))
+    add(int32_array[len(isr_nodes)].pack(*isr_nodes))
     offline_replicas = message.offline_replicas
     add(pack_i4(len(offline_replicas)))
-    add(struct.pack(f">{len(offline_replicas)}i", *offline_replicas))
+    add(int32_array[len(offline_replicas)].pack(*offline_replicas))
 
 
 def read_metadata_response_topic_v7(data: Buffer, at: int, size: int) -> tuple[MetadataResponseTopic, int]:
@@ -759,6 +766,8 @@ def write_metadata_response_topic_v7(message: MetadataResponseTopic, add: Add) -
         raise Unwritable("topic_authorized_operations")
     if message.unknown_tags:
         raise Unwritable("unknown_tags")
+    if message.name is None:
+        raise Unwritable("name")
     name = message.name.encode()
     add(pack_i2x2(message.error_code, len(name)))
     add(name)
@@ -854,6 +863,8 @@ def read_metadata_response_topic_v8(data: Buffer, at: int, size: int) -> tuple[M
 def write_metadata_response_topic_v8(message: MetadataResponseTopic, add: Add) -> None:
     if message.unknown_tags:
         raise Unwritable("unknown_tags")
+    if message.name is None:
+        raise Unwritable("name")
     name = message.name.encode()
     add(pack_i2x2(message.error_code, len(name)))
     add(name)
@@ -993,7 +1004,7 @@ def read_metadata_response_partition_v9(
     count -= 1
     if not 0 <= count * 4 <= size - at:
         raise Malformed("replica_nodes")
-    message.replica_nodes = list(struct.unpack_from(f">{count}i", data, at))
+    message.replica_nodes = list(int32_array[count].unpack_from(data, at))
     at += 4 * count
     count = data[at]
     at += 1
@@ -1002,7 +1013,7 @@ def read_metadata_response_partition_v9(
     count -= 1
     if not 0 <= count * 4 <= size - at:
         raise Malformed("isr_nodes")
-    message.isr_nodes = list(struct.unpack_from(f">{count}i", data, at))
+    message.isr_nodes = list(int32_array[count].unpack_from(data, at))
     at += 4 * count
     count = data[at]
     at += 1
@@ -1011,7 +1022,7 @@ def read_metadata_response_partition_v9(
     count -= 1
     if not 0 <= count * 4 <= size - at:
         raise Malformed("offline_replicas")
-    message.offline_replicas = list(struct.unpack_from(f">{count}i", data, at))
+    message.offline_replicas = list(int32_array[count].unpack_from(data, at))
     at += 4 * count
     tags = data[at]
     at += 1
@@ -1025,13 +1036,13 @@ def write_metadata_response_partition_v9(message: MetadataResponsePartition, add
     add(pack_i2_i4x3(message.error_code, message.partition_index, message.leader_id, message.leader_epoch))
     replica_nodes = message.replica_nodes
     add(compact_length[len(replica_nodes)])
-    add(struct.pack(f">{len(replica_nodes)}i", *replica_nodes))
+    add(int32_array[len(replica_nodes)].pack(*replica_nodes))
     isr_nodes = message.isr_nodes
     add(compact_length[len(isr_nodes)])
-    add(struct.pack(f">{len(isr_nodes)}i", *isr_nodes))
+    add(int32_array[len(isr_nodes)].pack(*isr_nodes))
     offline_replicas = message.offline_replicas
     add(compact_length[len(offline_replicas)])
-    add(struct.pack(f">{len(offline_replicas)}i", *offline_replicas))
+    add(int32_array[len(offline_replicas)].pack(*offline_replicas))
     if message.unknown_tags:
         write_tags({}, message.unknown_tags, add)
     else:
@@ -1072,6 +1083,8 @@ def read_metadata_response_topic_v9(data: Buffer, at: int, size: int) -> tuple[M
 
 
 def write_metadata_response_topic_v9(message: MetadataResponseTopic, add: Add) -> None:
+    if message.name is None:
+        raise Unwritable("name")
     add(pack_i2(message.error_code))
     name = message.name.encode()
     add(compact_string_length[len(name)])
@@ -1194,6 +1207,8 @@ def read_metadata_response_topic_v10(data: Buffer, at: int, size: int) -> tuple[
 
 
 def write_metadata_response_topic_v10(message: MetadataResponseTopic, add: Add) -> None:
+    if message.name is None:
+        raise Unwritable("name")
     add(pack_i2(message.error_code))
     name = message.name.encode()
     add(compact_string_length[len(name)])

@@ -21,6 +21,7 @@ from kclient.protocol.primitives import (
     Uuid,
     compact_length,
     compact_string_length,
+    int32_array,
     left_over,
     new,
     read_tags,
@@ -129,7 +130,7 @@ def read_offset_fetch_request_topic_v0(
     at += 4
     if not 0 <= count * 4 <= size - at:
         raise Malformed("partition_indexes")
-    message.partition_indexes = list(struct.unpack_from(f">{count}i", data, at))
+    message.partition_indexes = list(int32_array[count].unpack_from(data, at))
     at += 4 * count
     return message, at
 
@@ -142,7 +143,7 @@ def write_offset_fetch_request_topic_v0(message: OffsetFetchRequestTopic, add: A
     add(name)
     partition_indexes = message.partition_indexes
     add(pack_i4(len(partition_indexes)))
-    add(struct.pack(f">{len(partition_indexes)}i", *partition_indexes))
+    add(int32_array[len(partition_indexes)].pack(*partition_indexes))
 
 
 def read_v0(data: Buffer, at: int, size: int) -> tuple[OffsetFetchRequest, int]:
@@ -172,13 +173,15 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[OffsetFetchRequest, int]:
 def write_v0(message: OffsetFetchRequest, add: Add) -> None:
     if message.groups != []:
         raise Unwritable("groups")
-    if message.require_stable is not False:
+    if message.require_stable:
         raise Unwritable("require_stable")
     if message.unknown_tags:
         raise Unwritable("unknown_tags")
     group_id = message.group_id.encode()
     add(pack_i2(len(group_id)))
     add(group_id)
+    if message.topics is None:
+        raise Unwritable("topics")
     topics = message.topics
     add(pack_i4(len(topics)))
     for topic in topics:
@@ -215,7 +218,7 @@ def read_v2(data: Buffer, at: int, size: int) -> tuple[OffsetFetchRequest, int]:
 def write_v2(message: OffsetFetchRequest, add: Add) -> None:
     if message.groups != []:
         raise Unwritable("groups")
-    if message.require_stable is not False:
+    if message.require_stable:
         raise Unwritable("require_stable")
     if message.unknown_tags:
         raise Unwritable("unknown_tags")
@@ -254,7 +257,7 @@ def read_offset_fetch_request_topic_v6(
     count -= 1
     if not 0 <= count * 4 <= size - at:
         raise Malformed("partition_indexes")
-    message.partition_indexes = list(struct.unpack_from(f">{count}i", data, at))
+    message.partition_indexes = list(int32_array[count].unpack_from(data, at))
     at += 4 * count
     tags = data[at]
     at += 1
@@ -270,7 +273,7 @@ def write_offset_fetch_request_topic_v6(message: OffsetFetchRequestTopic, add: A
     add(name)
     partition_indexes = message.partition_indexes
     add(compact_length[len(partition_indexes)])
-    add(struct.pack(f">{len(partition_indexes)}i", *partition_indexes))
+    add(int32_array[len(partition_indexes)].pack(*partition_indexes))
     if message.unknown_tags:
         write_tags({}, message.unknown_tags, add)
     else:
@@ -317,7 +320,7 @@ def read_v6(data: Buffer, at: int, size: int) -> tuple[OffsetFetchRequest, int]:
 def write_v6(message: OffsetFetchRequest, add: Add) -> None:
     if message.groups != []:
         raise Unwritable("groups")
-    if message.require_stable is not False:
+    if message.require_stable:
         raise Unwritable("require_stable")
     group_id = message.group_id.encode()
     add(compact_string_length[len(group_id)])
@@ -415,7 +418,7 @@ def read_offset_fetch_request_topics_v8(
     count -= 1
     if not 0 <= count * 4 <= size - at:
         raise Malformed("partition_indexes")
-    message.partition_indexes = list(struct.unpack_from(f">{count}i", data, at))
+    message.partition_indexes = list(int32_array[count].unpack_from(data, at))
     at += 4 * count
     tags = data[at]
     at += 1
@@ -431,7 +434,7 @@ def write_offset_fetch_request_topics_v8(message: OffsetFetchRequestTopics, add:
     add(name)
     partition_indexes = message.partition_indexes
     add(compact_length[len(partition_indexes)])
-    add(struct.pack(f">{len(partition_indexes)}i", *partition_indexes))
+    add(int32_array[len(partition_indexes)].pack(*partition_indexes))
     if message.unknown_tags:
         write_tags({}, message.unknown_tags, add)
     else:
@@ -669,7 +672,7 @@ def read_offset_fetch_request_topics_v10(
     count -= 1
     if not 0 <= count * 4 <= size - at:
         raise Malformed("partition_indexes")
-    message.partition_indexes = list(struct.unpack_from(f">{count}i", data, at))
+    message.partition_indexes = list(int32_array[count].unpack_from(data, at))
     at += 4 * count
     tags = data[at]
     at += 1
@@ -685,7 +688,7 @@ def write_offset_fetch_request_topics_v10(message: OffsetFetchRequestTopics, add
     add(pack_uuid(message.topic_id))
     partition_indexes = message.partition_indexes
     add(compact_length[len(partition_indexes)])
-    add(struct.pack(f">{len(partition_indexes)}i", *partition_indexes))
+    add(int32_array[len(partition_indexes)].pack(*partition_indexes))
     if message.unknown_tags:
         write_tags({}, message.unknown_tags, add)
     else:

@@ -95,7 +95,7 @@ class ProduceRequest(Message):
     topic_data: list[TopicProduceData] = Factory(list)
 
 
-def read_partition_produce_data_v0(data: Buffer, at: int, size: int) -> tuple[PartitionProduceData, int]:
+def read_partition_produce_data_v0(data: memoryview, at: int, size: int) -> tuple[PartitionProduceData, int]:
     message = new(PartitionProduceData)
     message.unknown_tags = None
     message.index, length = unpack_i4x2(data, at)
@@ -106,7 +106,7 @@ def read_partition_produce_data_v0(data: Buffer, at: int, size: int) -> tuple[Pa
         end = at + length
         if not at <= end <= size:
             raise Malformed("records")
-        message.records = memoryview(data)[at:end]
+        message.records = data[at:end]
         at = end
     return message, at
 
@@ -123,7 +123,7 @@ def write_partition_produce_data_v0(message: PartitionProduceData, add: Add) -> 
         add(records)
 
 
-def read_topic_produce_data_v0(data: Buffer, at: int, size: int) -> tuple[TopicProduceData, int]:
+def read_topic_produce_data_v0(data: memoryview, at: int, size: int) -> tuple[TopicProduceData, int]:
     message = new(TopicProduceData)
     message.topic_id = ZERO_UUID
     message.unknown_tags = None
@@ -159,6 +159,7 @@ def write_topic_produce_data_v0(message: TopicProduceData, add: Add) -> None:
 
 
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ProduceRequest, int]:
+    data = memoryview(data)
     message = new(ProduceRequest)
     message.transactional_id = None
     message.unknown_tags = None
@@ -186,6 +187,7 @@ def write_v0(message: ProduceRequest, add: Add) -> None:
 
 
 def read_v3(data: Buffer, at: int, size: int) -> tuple[ProduceRequest, int]:
+    data = memoryview(data)
     message = new(ProduceRequest)
     message.unknown_tags = None
     (length,) = unpack_i2(data, at)
@@ -226,7 +228,7 @@ def write_v3(message: ProduceRequest, add: Add) -> None:
         write_topic_produce_data_v0(topic_data_item, add)
 
 
-def read_partition_produce_data_v9(data: Buffer, at: int, size: int) -> tuple[PartitionProduceData, int]:
+def read_partition_produce_data_v9(data: memoryview, at: int, size: int) -> tuple[PartitionProduceData, int]:
     message = new(PartitionProduceData)
     message.unknown_tags = None
     message.index, length = unpack_i4_u1(data, at)
@@ -239,7 +241,7 @@ def read_partition_produce_data_v9(data: Buffer, at: int, size: int) -> tuple[Pa
         end = at + length - 1
         if not at <= end <= size:
             raise Malformed("records")
-        message.records = memoryview(data)[at:end]
+        message.records = data[at:end]
         at = end
     tags = data[at]
     at += 1
@@ -263,7 +265,7 @@ def write_partition_produce_data_v9(message: PartitionProduceData, add: Add) -> 
         add(b"\x00")
 
 
-def read_topic_produce_data_v9(data: Buffer, at: int, size: int) -> tuple[TopicProduceData, int]:
+def read_topic_produce_data_v9(data: memoryview, at: int, size: int) -> tuple[TopicProduceData, int]:
     message = new(TopicProduceData)
     message.topic_id = ZERO_UUID
     message.unknown_tags = None
@@ -311,6 +313,7 @@ def write_topic_produce_data_v9(message: TopicProduceData, add: Add) -> None:
 
 
 def read_v9(data: Buffer, at: int, size: int) -> tuple[ProduceRequest, int]:
+    data = memoryview(data)
     message = new(ProduceRequest)
     message.unknown_tags = None
     length = data[at]
@@ -364,7 +367,7 @@ def write_v9(message: ProduceRequest, add: Add) -> None:
         add(b"\x00")
 
 
-def read_topic_produce_data_v13(data: Buffer, at: int, size: int) -> tuple[TopicProduceData, int]:
+def read_topic_produce_data_v13(data: memoryview, at: int, size: int) -> tuple[TopicProduceData, int]:
     message = new(TopicProduceData)
     message.name = ""
     message.unknown_tags = None
@@ -403,6 +406,7 @@ def write_topic_produce_data_v13(message: TopicProduceData, add: Add) -> None:
 
 
 def read_v13(data: Buffer, at: int, size: int) -> tuple[ProduceRequest, int]:
+    data = memoryview(data)
     message = new(ProduceRequest)
     message.unknown_tags = None
     length = data[at]

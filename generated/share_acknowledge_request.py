@@ -21,6 +21,7 @@ from kclient.protocol.primitives import (
     Uuid,
     compact_length,
     compact_string_length,
+    int8_array,
     left_over,
     new,
     read_tags,
@@ -116,7 +117,7 @@ def read_acknowledgement_batch_v0(data: Buffer, at: int, size: int) -> tuple[Ack
     count -= 1
     if not 0 <= count <= size - at:
         raise Malformed("acknowledge_types")
-    message.acknowledge_types = list(struct.unpack_from(f">{count}b", data, at))
+    message.acknowledge_types = list(int8_array[count].unpack_from(data, at))
     at += count
     tags = data[at]
     at += 1
@@ -130,7 +131,7 @@ def write_acknowledgement_batch_v0(message: AcknowledgementBatch, add: Add) -> N
     add(pack_i8x2(message.first_offset, message.last_offset))
     acknowledge_types = message.acknowledge_types
     add(compact_length[len(acknowledge_types)])
-    add(struct.pack(f">{len(acknowledge_types)}b", *acknowledge_types))
+    add(int8_array[len(acknowledge_types)].pack(*acknowledge_types))
     if message.unknown_tags:
         write_tags({}, message.unknown_tags, add)
     else:
@@ -258,7 +259,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareAcknowledgeRequest, 
 
 
 def write_v0(message: ShareAcknowledgeRequest, add: Add) -> None:
-    if message.is_renew_ack is not False:
+    if message.is_renew_ack:
         raise Unwritable("is_renew_ack")
     group_id = message.group_id
     if group_id is None:

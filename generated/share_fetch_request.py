@@ -21,6 +21,8 @@ from kclient.protocol.primitives import (
     Uuid,
     compact_length,
     compact_string_length,
+    int32_array,
+    int8_array,
     left_over,
     new,
     read_tags,
@@ -153,7 +155,7 @@ def read_acknowledgement_batch_v0(data: Buffer, at: int, size: int) -> tuple[Ack
     count -= 1
     if not 0 <= count <= size - at:
         raise Malformed("acknowledge_types")
-    message.acknowledge_types = list(struct.unpack_from(f">{count}b", data, at))
+    message.acknowledge_types = list(int8_array[count].unpack_from(data, at))
     at += count
     tags = data[at]
     at += 1
@@ -167,7 +169,7 @@ def write_acknowledgement_batch_v0(message: AcknowledgementBatch, add: Add) -> N
     add(pack_i8x2(message.first_offset, message.last_offset))
     acknowledge_types = message.acknowledge_types
     add(compact_length[len(acknowledge_types)])
-    add(struct.pack(f">{len(acknowledge_types)}b", *acknowledge_types))
+    add(int8_array[len(acknowledge_types)].pack(*acknowledge_types))
     if message.unknown_tags:
         write_tags({}, message.unknown_tags, add)
     else:
@@ -256,7 +258,7 @@ def read_forgotten_topic_v0(data: Buffer, at: int, size: int) -> tuple[Forgotten
     count -= 1
     if not 0 <= count * 4 <= size - at:
         raise Malformed("partitions")
-    message.partitions = list(struct.unpack_from(f">{count}i", data, at))
+    message.partitions = list(int32_array[count].unpack_from(data, at))
     at += 4 * count
     tags = data[at]
     at += 1
@@ -272,7 +274,7 @@ def write_forgotten_topic_v0(message: ForgottenTopic, add: Add) -> None:
     add(pack_uuid(message.topic_id))
     partitions = message.partitions
     add(compact_length[len(partitions)])
-    add(struct.pack(f">{len(partitions)}i", *partitions))
+    add(int32_array[len(partitions)].pack(*partitions))
     if message.unknown_tags:
         write_tags({}, message.unknown_tags, add)
     else:
@@ -353,7 +355,7 @@ def write_v0(message: ShareFetchRequest, add: Add) -> None:
         raise Unwritable("max_records")
     if message.batch_size != 0:
         raise Unwritable("batch_size")
-    if message.is_renew_ack is not False:
+    if message.is_renew_ack:
         raise Unwritable("is_renew_ack")
     group_id = message.group_id
     if group_id is None:
@@ -529,7 +531,7 @@ def read_v1(data: Buffer, at: int, size: int) -> tuple[ShareFetchRequest, int]:
 
 
 def write_v1(message: ShareFetchRequest, add: Add) -> None:
-    if message.is_renew_ack is not False:
+    if message.is_renew_ack:
         raise Unwritable("is_renew_ack")
     group_id = message.group_id
     if group_id is None:

@@ -196,7 +196,7 @@ def write_acquired_records_v0(message: AcquiredRecords, add: Add) -> None:
         add(b"\x00")
 
 
-def read_partition_data_v0(data: Buffer, at: int, size: int) -> tuple[PartitionData, int]:
+def read_partition_data_v0(data: memoryview, at: int, size: int) -> tuple[PartitionData, int]:
     message = new(PartitionData)
     message.unknown_tags = None
     message.partition_index, message.error_code, length = unpack_i4_i2_u1(data, at)
@@ -234,7 +234,7 @@ def read_partition_data_v0(data: Buffer, at: int, size: int) -> tuple[PartitionD
         end = at + length - 1
         if not at <= end <= size:
             raise Malformed("records")
-        message.records = memoryview(data)[at:end]
+        message.records = data[at:end]
         at = end
     count = data[at]
     at += 1
@@ -291,7 +291,7 @@ def write_partition_data_v0(message: PartitionData, add: Add) -> None:
 
 
 def read_share_fetchable_topic_response_v0(
-    data: Buffer,
+    data: memoryview,
     at: int,
     size: int,
 ) -> tuple[ShareFetchableTopicResponse, int]:
@@ -383,6 +383,7 @@ def write_node_endpoint_v0(message: NodeEndpoint, add: Add) -> None:
 
 
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareFetchResponse, int]:
+    data = memoryview(data)
     message = new(ShareFetchResponse)
     message.acquisition_lock_timeout_ms = 0
     message.unknown_tags = None
@@ -455,7 +456,7 @@ def write_v0(message: ShareFetchResponse, add: Add) -> None:
         add(b"\x00")
 
 
-def read_partition_data_v1(data: Buffer, at: int, size: int) -> tuple[PartitionData, int]:
+def read_partition_data_v1(data: memoryview, at: int, size: int) -> tuple[PartitionData, int]:
     message = new(PartitionData)
     message.unknown_tags = None
     message.partition_index, message.error_code, length = unpack_i4_i2_u1(data, at)
@@ -490,7 +491,7 @@ def read_partition_data_v1(data: Buffer, at: int, size: int) -> tuple[PartitionD
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("records")
-    message.records = memoryview(data)[at:end]
+    message.records = data[at:end]
     at = end
     count = data[at]
     at += 1
@@ -530,6 +531,8 @@ def write_partition_data_v1(message: PartitionData, add: Add) -> None:
         add(compact_string_length[len(acknowledge_error_message_bytes)])
         add(acknowledge_error_message_bytes)
     write_leader_id_and_epoch_v0(message.current_leader, add)
+    if message.records is None:
+        raise Unwritable("records")
     records = message.records
     add(compact_length[len(records)])
     add(records)
@@ -544,7 +547,7 @@ def write_partition_data_v1(message: PartitionData, add: Add) -> None:
 
 
 def read_share_fetchable_topic_response_v1(
-    data: Buffer,
+    data: memoryview,
     at: int,
     size: int,
 ) -> tuple[ShareFetchableTopicResponse, int]:
@@ -585,6 +588,7 @@ def write_share_fetchable_topic_response_v1(message: ShareFetchableTopicResponse
 
 
 def read_v1(data: Buffer, at: int, size: int) -> tuple[ShareFetchResponse, int]:
+    data = memoryview(data)
     message = new(ShareFetchResponse)
     message.unknown_tags = None
     message.throttle_time_ms, message.error_code, length = unpack_i4_i2_u1(data, at)

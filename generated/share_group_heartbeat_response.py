@@ -21,6 +21,7 @@ from kclient.protocol.primitives import (
     Uuid,
     compact_length,
     compact_string_length,
+    int32_array,
     left_over,
     new,
     read_tags,
@@ -100,7 +101,7 @@ def read_topic_partitions_v0(data: Buffer, at: int, size: int) -> tuple[TopicPar
     count -= 1
     if not 0 <= count * 4 <= size - at:
         raise Malformed("partitions")
-    message.partitions = list(struct.unpack_from(f">{count}i", data, at))
+    message.partitions = list(int32_array[count].unpack_from(data, at))
     at += 4 * count
     tags = data[at]
     at += 1
@@ -116,7 +117,7 @@ def write_topic_partitions_v0(message: TopicPartitions, add: Add) -> None:
     add(pack_uuid(message.topic_id))
     partitions = message.partitions
     add(compact_length[len(partitions)])
-    add(struct.pack(f">{len(partitions)}i", *partitions))
+    add(int32_array[len(partitions)].pack(*partitions))
     if message.unknown_tags:
         write_tags({}, message.unknown_tags, add)
     else:

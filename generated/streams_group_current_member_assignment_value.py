@@ -18,6 +18,7 @@ from kclient.protocol.primitives import (
     Malformed,
     compact_length,
     compact_string_length,
+    int32_array,
     left_over,
     new,
     read_tags,
@@ -93,7 +94,7 @@ def read_task_ids_assignment_epochs_tag_v0(data: Buffer, at: int, size: int) -> 
         count -= 1
         if not 0 <= count * 4 <= size - at:
             raise Malformed("assignment_epochs")
-        value = list(struct.unpack_from(f">{count}i", data, at))
+        value = list(int32_array[count].unpack_from(data, at))
         at += 4 * count
     return value, at
 
@@ -104,7 +105,7 @@ def write_task_ids_assignment_epochs_tag_v0(value: list[int] | None, add: Add) -
         add(b"\x00")
     else:
         add(compact_length[len(assignment_epochs)])
-        add(struct.pack(f">{len(assignment_epochs)}i", *assignment_epochs))
+        add(int32_array[len(assignment_epochs)].pack(*assignment_epochs))
 
 
 def read_task_ids_v0(data: Buffer, at: int, size: int) -> tuple[TaskIds, int]:
@@ -127,7 +128,7 @@ def read_task_ids_v0(data: Buffer, at: int, size: int) -> tuple[TaskIds, int]:
     count -= 1
     if not 0 <= count * 4 <= size - at:
         raise Malformed("partitions")
-    message.partitions = list(struct.unpack_from(f">{count}i", data, at))
+    message.partitions = list(int32_array[count].unpack_from(data, at))
     at += 4 * count
     tags = data[at]
     at += 1
@@ -145,7 +146,7 @@ def write_task_ids_v0(message: TaskIds, add: Add) -> None:
     add(subtopology_id)
     partitions = message.partitions
     add(compact_length[len(partitions)])
-    add(struct.pack(f">{len(partitions)}i", *partitions))
+    add(int32_array[len(partitions)].pack(*partitions))
     tags: dict[int, bytes] = {}
     if message.assignment_epochs != []:
         tags[0] = written(write_task_ids_assignment_epochs_tag_v0, message.assignment_epochs)

@@ -5,7 +5,6 @@ Generated from schemas/StreamsGroupTargetAssignmentMemberValue.json by `python -
 
 from __future__ import annotations
 
-import struct
 from typing import ClassVar
 
 from attrs import Factory, define
@@ -18,6 +17,7 @@ from kclient.protocol.primitives import (
     Malformed,
     compact_length,
     compact_string_length,
+    int32_array,
     left_over,
     new,
     read_tags,
@@ -79,7 +79,7 @@ def read_task_ids_v0(data: Buffer, at: int, size: int) -> tuple[TaskIds, int]:
     count -= 1
     if not 0 <= count * 4 <= size - at:
         raise Malformed("partitions")
-    message.partitions = list(struct.unpack_from(f">{count}i", data, at))
+    message.partitions = list(int32_array[count].unpack_from(data, at))
     at += 4 * count
     tags = data[at]
     at += 1
@@ -95,7 +95,7 @@ def write_task_ids_v0(message: TaskIds, add: Add) -> None:
     add(subtopology_id)
     partitions = message.partitions
     add(compact_length[len(partitions)])
-    add(struct.pack(f">{len(partitions)}i", *partitions))
+    add(int32_array[len(partitions)].pack(*partitions))
     if message.unknown_tags:
         write_tags({}, message.unknown_tags, add)
     else:

@@ -18,6 +18,7 @@ from kclient.protocol.primitives import (
     Malformed,
     compact_length,
     compact_string_length,
+    int16_array,
     left_over,
     new,
     read_compact_strings,
@@ -219,7 +220,7 @@ def read_copartition_group_v0(data: Buffer, at: int, size: int) -> tuple[Coparti
     count -= 1
     if not 0 <= count * 2 <= size - at:
         raise Malformed("source_topics")
-    message.source_topics = list(struct.unpack_from(f">{count}h", data, at))
+    message.source_topics = list(int16_array[count].unpack_from(data, at))
     at += 2 * count
     count = data[at]
     at += 1
@@ -228,7 +229,7 @@ def read_copartition_group_v0(data: Buffer, at: int, size: int) -> tuple[Coparti
     count -= 1
     if not 0 <= count * 2 <= size - at:
         raise Malformed("source_topic_regex")
-    message.source_topic_regex = list(struct.unpack_from(f">{count}h", data, at))
+    message.source_topic_regex = list(int16_array[count].unpack_from(data, at))
     at += 2 * count
     count = data[at]
     at += 1
@@ -237,7 +238,7 @@ def read_copartition_group_v0(data: Buffer, at: int, size: int) -> tuple[Coparti
     count -= 1
     if not 0 <= count * 2 <= size - at:
         raise Malformed("repartition_source_topics")
-    message.repartition_source_topics = list(struct.unpack_from(f">{count}h", data, at))
+    message.repartition_source_topics = list(int16_array[count].unpack_from(data, at))
     at += 2 * count
     tags = data[at]
     at += 1
@@ -250,13 +251,13 @@ def read_copartition_group_v0(data: Buffer, at: int, size: int) -> tuple[Coparti
 def write_copartition_group_v0(message: CopartitionGroup, add: Add) -> None:
     source_topics = message.source_topics
     add(compact_length[len(source_topics)])
-    add(struct.pack(f">{len(source_topics)}h", *source_topics))
+    add(int16_array[len(source_topics)].pack(*source_topics))
     source_topic_regex = message.source_topic_regex
     add(compact_length[len(source_topic_regex)])
-    add(struct.pack(f">{len(source_topic_regex)}h", *source_topic_regex))
+    add(int16_array[len(source_topic_regex)].pack(*source_topic_regex))
     repartition_source_topics = message.repartition_source_topics
     add(compact_length[len(repartition_source_topics)])
-    add(struct.pack(f">{len(repartition_source_topics)}h", *repartition_source_topics))
+    add(int16_array[len(repartition_source_topics)].pack(*repartition_source_topics))
     if message.unknown_tags:
         write_tags({}, message.unknown_tags, add)
     else:

@@ -16,7 +16,16 @@ from kclient.protocol.message import Message
 from kclient.protocol.primitives import Buffer
 from kclient.protocol.registry import message_names, read_message, write_message
 
-__all__ = ["Message", "decode", "encode", "from_json", "message_names", "records_of", "to_json", "unknown_tags_of"]
+__all__ = [
+    "Message",
+    "decode",
+    "encode",
+    "from_json",
+    "message_names",
+    "records_of",
+    "to_json",
+    "unknown_tags_of",
+]
 
 
 def decode(name: str, version: int, data: Buffer) -> Message:

@@ -18,7 +18,9 @@ from kclient.protocol.message import Field, Message, Struct, within
 from kclient.protocol.registry import message_class
 
 Json = dict[str, Any]
-UnknownTags = Mapping[str, Mapping[int, bytes]]  # path ("" at the top, responses[0].partitions[1]) → tag → bytes
+UnknownTags = Mapping[
+    str, Mapping[int, bytes]
+]  # path ("" at the top, responses[0].partitions[1]) → tag → bytes
 
 
 def to_json(message: Message, version: int) -> Json:
@@ -44,7 +46,9 @@ def _struct_to_json(value: Struct, version: int) -> Json:
 
 def _is_default(held: Any, field: Field, blank: Struct) -> bool:
     default = getattr(blank, field.name)
-    return held == default or (default is None and field.nullable is None and field.struct is not None and held == field.struct())
+    return held == default or (
+        default is None and field.nullable is None and field.struct is not None and held == field.struct()
+    )
 
 
 def _value_to_json(held: Any, field: Field, version: int) -> Any:
@@ -121,7 +125,9 @@ class _FromJson:
             elif field.json_name in left:
                 setattr(value, field.name, self.value(left.pop(field.json_name), field, here))
         if left:
-            raise self.refuse(f"{path}.{next(iter(left))}".lstrip("."), f"version {self.version} has no such field")
+            raise self.refuse(
+                f"{path}.{next(iter(left))}".lstrip("."), f"version {self.version} has no such field"
+            )
         value.unknown_tags = dict(sorted(self.tags.pop(path).items())) if path in self.tags else None
         return value
 

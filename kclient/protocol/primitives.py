@@ -11,7 +11,8 @@ Spec: C.1, D-70, D-72, D-84, H-02…H-05.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from struct import Struct, error as struct_error
+from struct import Struct
+from struct import error as struct_error
 from typing import Final, TypeAlias, TypeVar
 
 T = TypeVar("T")
@@ -115,6 +116,27 @@ class _CompactLengths(dict[int, bytes]):
 
 compact_length: Final = _CompactLengths(2**31 - 2)
 compact_string_length: Final = _CompactLengths(MAX_STRING_BYTES)
+
+
+class _ArrayStructs(dict[int, Struct]):
+    """Count → the struct of that many integers; made anew for the long ones, so that nobody can fill memory."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__((count, Struct(f">{count}{code}")) for count in range(32))
+        self.code = code
+
+    def __missing__(self, count: int) -> Struct:
+        return Struct(f">{count}{self.code}")
+
+
+int8_array: Final = _ArrayStructs("b")
+int16_array: Final = _ArrayStructs("h")
+uint16_array: Final = _ArrayStructs("H")
+int32_array: Final = _ArrayStructs("i")
+uint32_array: Final = _ArrayStructs("I")
+int64_array: Final = _ArrayStructs("q")
+float64_array: Final = _ArrayStructs("d")
+bool_array: Final = _ArrayStructs("?")
 
 
 def read_strings(count: int, data: Buffer, at: int, size: int) -> tuple[list[str], int]:
