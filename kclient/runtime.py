@@ -67,6 +67,13 @@ class Runtime:
         transport, protocol = await loop.create_connection(factory, address.ip, address.port, **options)
         return transport, protocol
 
+    def set_buffers(self, transport: asyncio.Transport, send_bytes: int, receive_bytes: int) -> None:
+        """Size the kernel's buffers of a connection; -1 leaves the system's choice. No socket, no buffers."""
+        sock = transport.get_extra_info("socket")
+        for option, size in ((socket.SO_SNDBUF, send_bytes), (socket.SO_RCVBUF, receive_bytes)):
+            if sock is not None and size >= 0:
+                sock.setsockopt(socket.SOL_SOCKET, option, size)
+
     async def offload(self, function: Callable[..., T], *args: object) -> T:
         """Run blocking or long work off the loop."""
         return await asyncio.get_running_loop().run_in_executor(None, function, *args)

@@ -1,0 +1,49 @@
+"""The one formula for waiting longer and longer: retries, reconnects and connection set-up time use it alike.
+
+    delay(n) = min(max, base · 2^min(n, log2(max / base)) · U(0.8, 1.2)),  n = 0 for the first delay
+
+A maximum that is not above its base is a constant delay without jitter.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+JITTER = 0.2
+
+
+class Uniform(Protocol):
+    """What is needed of a random generator."""
+
+    def uniform(self, a: float, b: float) -> float: ...
+
+
+class Backoff:
+    """Delays in seconds, each about twice the one before. Spec: B.4.10."""
+
+    __slots__ = ("_base", "_last_step", "_max", "_rng", "step")
+
+    def __init__(self, base_ms: float, max_ms: float, rng: Uniform) -> None:
+        self._base = min(base_ms, max_ms) / 1000
+        self._max = max_ms / 1000
+        self._last_step = math.log2(max_ms / max(base_ms, 1)) if max_ms > base_ms else 0.0
+        self._rng = rng
+        self.step = 0  # how many delays were given since the last reset
+
+    @property
+    def steady(self) -> bool:
+        """Whether the delay has stopped growing."""
+        return self.step > self._last_step
+
+    def next(self) -> float:
+        """The delay to wait now, in seconds; the next one is longer."""
+        n = min(self.step, self._last_step)
+        self.step += 1
+        if not self._last_step:
+            return self._base
+        return min(self._max, self._base * 2**n * self._rng.uniform(1 - JITTER, 1 + JITTER))
+
+    def reset(self) -> None:
+        """Start again with the shortest delay."""
+        self.step = 0

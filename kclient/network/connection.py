@@ -1,0 +1,236 @@
+"""One connection to one broker: requests go out pipelined, answers come back in their order or the connection ends.
+
+    connect → ApiVersions → (authenticate) → ready → closed
+
+Every request has a correlation id and a deadline. Answers must come in the order of the requests; a wrong id means
+that the stream cannot be trusted. A request whose caller was cancelled stays in the queue as a tombstone, so its
+answer is dropped and never taken for the next one's. When a deadline passes, the connection is closed and everything
+in flight on it fails: TCP keeps order, so nothing behind a lost answer would ever come.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from ssl import SSLContext
+from typing import Final
+
+import attrs
+
+from kclient.errors import CorruptDataError, InvalidFrameError, KclientError, ProtocolDecodeError
+from kclient.network import unreachable
+from kclient.network.inflight import Entry, InFlight
+from kclient.network.transport import FrameProtocol
+from kclient.network.unreachable import Peer
+from kclient.network.versions import THROTTLES_SINCE, Range, choose_version, negotiate, read_api_versions
+from kclient.notice import Notice
+from kclient.protocol.headers import read_response_header, request_frame
+from kclient.protocol.message import Message
+from kclient.protocol.registry import read_message, response_name
+
+logger = logging.getLogger("kclient.connection")
+
+HANDSHAKE_FRAME_BYTES: Final = (
+    1_048_576  # no answer before ready is larger; text of other protocols announces more
+)
+API_VERSIONS: Final = 18
+NEVER: Final = 1 << 15
+
+
+@attrs.frozen
+class Settings:
+    """What all connections of a client share. Times in seconds, None for no idle limit."""
+
+    client_id: str
+    max_frame_bytes: int
+    request_timeout: float
+    idle_timeout: float | None = None
+    send_buffer_bytes: int = -1
+    receive_buffer_bytes: int = -1
+    ssl: SSLContext | None = None
+    authenticate: Callable[[Connection], Awaitable[None]] | None = None  # between versions and ready
+
+
+class Connection:
+    """A connection that is being set up, ready, or closed. Spec: B.4.2…B.4.9, H-06, H-07, H-25."""
+
+    def __init__(
+        self, peer: Peer, settings: Settings, on_closed: Callable[[Connection, KclientError | None], None]
+    ) -> None:
+        self.peer = peer
+        self.offered: Mapping[int, Range] = {}  # API key → the versions the broker speaks
+        self.ready = False
+        self.closed = False
+        self.reason: KclientError | None = None  # why it was closed, if not on purpose
+        self.trailing_bytes = 0
+        self.protocol = FrameProtocol(HANDSHAKE_FRAME_BYTES, self._on_frame, self._on_lost)
+        self._settings = settings
+        self._on_closed = on_closed
+        self._loop = asyncio.get_running_loop()
+        self._in_flight = InFlight(self._loop)
+        self._turn_changed = self.protocol.write_changed
+        self._silent_until = 0.0
+        self._last_used = self._loop.time()
+        self._idle_timer: asyncio.TimerHandle | None = None
+        self._why = "closed by kclient"
+        self._gone = Notice()
+
+    @property
+    def in_flight(self) -> int:
+        """How many answers are outstanding, tombstones included."""
+        return len(self._in_flight)
+
+    @property
+    def throttled(self) -> bool:
+        """Whether the broker asked for silence that is not over yet."""
+        return self._loop.time() < self._silent_until
+
+    # --- setting up
+
+    async def shake_hands(self) -> None:
+        """Learn the broker's versions, authenticate, and become ready."""
+        self.offered = await negotiate(self._ask_versions, self.peer)
+        if self._settings.authenticate is not None:
+            await self._settings.authenticate(self)
+        self.protocol.limit = self._settings.max_frame_bytes
+        self.ready = True
+        self._watch_idle()
+
+    async def _ask_versions(self, message: Message, version: int) -> Message:
+        return await self.request(message, version, self._loop.time() + self._settings.request_timeout)
+
+    # --- requests
+
+    def version_for(self, message: type[Message], lowest: int = 0, highest: int | None = None) -> int:
+        """The version of a request to use on this connection. Raises VersionError."""
+        return choose_version(message, self.offered, self.peer, lowest, highest)
+
+    async def request(self, message: Message, version: int, deadline: float) -> Message:
+        """Send a request and return its answer. `deadline` is in the loop's time.
+
+        Raises ConnectError when the connection is or gets closed, DeadlineError when the deadline passes before the
+        request could be sent, ProtocolDecodeError when the answer cannot be read. Cancelling is safe at any moment.
+        """
+        await self._turn(message.NAME, deadline)
+        frame = request_frame(message, version, self._in_flight.next_id, self._settings.client_id)
+        entry = self._in_flight.add(message, version, deadline, self._late)
+        self._last_used = self._loop.time()
+        self.protocol.write(frame)
+        return await entry.answer
+
+    async def _turn(self, name: str, deadline: float) -> None:
+        """Wait until the broker may be spoken to: not throttled, room in flight, the socket takes bytes."""
+        while True:
+            seen = self._turn_changed.count
+            if self.closed:
+                raise unreachable.lost(self.peer, f"{name} was to be sent", self._why)
+            if not self.throttled and not self._in_flight.full and self.protocol.writable:
+                return
+            if self._loop.time() >= deadline:
+                raise unreachable.no_turn(self.peer, name)
+            until = min(deadline, self._silent_until) if self.throttled else deadline
+            try:
+                async with asyncio.timeout_at(until):
+                    await self._turn_changed.wait(seen)
+            except TimeoutError:
+                continue
+
+    def _late(self, entry: Entry) -> None:
+        why = f"no answer to {entry.name} in time"
+        self._end(why, unreachable.lost(self.peer, f"waiting for the answer to {entry.name}", why))
+
+    # --- answers
+
+    def _on_frame(self, frame: memoryview) -> None:
+        self._last_used = self._loop.time()
+        correlation_id = int.from_bytes(frame[:4], "big", signed=True)
+        entry = self._in_flight.take(correlation_id)
+        if entry is None:
+            self._end("an answer out of turn", self._out_of_turn(correlation_id))
+            return
+        self._turn_changed.notify()
+        if entry.answer.done():
+            return
+        try:
+            message = self._read(entry, frame)
+        except ProtocolDecodeError as problem:
+            entry.answer.set_exception(problem)
+            self._end("an answer that cannot be read", problem)
+            return
+        self._note_throttle(entry, message)
+        entry.answer.set_result(message)
+
+    def _read(self, entry: Entry, frame: memoryview) -> Message:
+        _, at = read_response_header(entry.api_key, entry.version, frame)
+        if entry.api_key == API_VERSIONS:
+            message, end = read_api_versions(entry.version, frame, at)
+        else:
+            message, end = read_message(response_name(entry.api_key), entry.version, frame, at)
+        if end != len(frame):
+            self.trailing_bytes += len(frame) - end
+            logger.debug("%s: %d bytes behind the answer to %s", self.peer, len(frame) - end, entry.name)
+        return message
+
+    def _note_throttle(self, entry: Entry, message: Message) -> None:
+        """Keep silent as the broker asks, but never so long that a request which waits for it must fail."""
+        throttle_ms = getattr(message, "throttle_time_ms", 0)
+        if throttle_ms > 0 and entry.version >= THROTTLES_SINCE.get(entry.api_key, NEVER):
+            seconds = min(throttle_ms / 1000, self._settings.request_timeout / 2)
+            self._silent_until = max(self._silent_until, self._loop.time() + seconds)
+
+    def _out_of_turn(self, correlation_id: int) -> CorruptDataError:
+        due = self._in_flight.first
+        return CorruptDataError(
+            f"{self.peer}: an answer has correlation id {correlation_id}, and "
+            f"{'none' if due is None else due.correlation_id} was due. "
+            "The stream is damaged or the peer is not Kafka; the connection was closed. "
+            "kclient connects again by itself; if this repeats, look for a proxy in between."
+        )
+
+    # --- the end
+
+    def close(self) -> None:
+        """End the connection; whatever is in flight fails."""
+        self._end("closed by kclient", None)
+
+    async def wait_closed(self) -> None:
+        """Return when the transport is gone."""
+        if self.protocol.connected:
+            await self._gone.wait(0)
+
+    def _watch_idle(self) -> None:
+        idle = self._settings.idle_timeout
+        if idle is None or self.closed:
+            return
+        unused = 0.0 if self._in_flight else self._loop.time() - self._last_used
+        if unused >= idle:
+            logger.debug("%s: closed, unused for %.0f s", self.peer, unused)
+            self._end("unused for too long", None)
+        else:
+            self._idle_timer = self._loop.call_later(idle - unused, self._watch_idle)
+
+    def _on_lost(self, cause: Exception | None) -> None:
+        """The transport is gone: by us, by the peer (cause None), or by a failure."""
+        self._gone.notify()
+        why = "closed by the peer" if cause is None else str(cause)
+        if isinstance(cause, InvalidFrameError):
+            self._end(cause.text, cause)
+            return
+        due = self._in_flight.first
+        doing = "nothing was asked" if due is None else f"waiting for the answer to {due.name}"
+        self._end(why, unreachable.lost(self.peer, doing, why))
+
+    def _end(self, why: str, reason: KclientError | None) -> None:
+        """Close at once: fail what is in flight, tell the owner, drop the transport. `reason` None: on purpose."""
+        if self.closed:
+            return
+        self.closed, self.ready, self.reason, self._why = True, False, reason, why
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+        self._in_flight.fail(
+            lambda entry: unreachable.lost(self.peer, f"waiting for the answer to {entry.name}", why)
+        )
+        self.protocol.abort()
+        self._turn_changed.notify()
+        self._on_closed(self, reason)

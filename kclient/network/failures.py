@@ -1,0 +1,58 @@
+"""From an error code of the wire to the error that the user catches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kclient.errors import BrokerError, GroupAuthorizationError, KclientError, TopicAuthorizationError
+from kclient.protocol.errors import GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED, error
+
+ADVICE = {
+    -1: "The broker's own log tells more; if the code is new, a newer kclient may know it.",
+    24: "Set group_id to a name that is not empty.",
+    26: "Choose session_timeout_ms between the broker's group.min.session.timeout.ms and group.max.session.timeout.ms.",
+    81: "The group has as many members as the broker's group.max.size allows; raise that or start fewer members.",
+    82: "Another consumer runs with the same group_instance_id; give every member one of its own.",
+    23: "All members of a group must share one assignor; compare partition_assignment_strategy of all members.",
+}
+RETRY_ADVICE = "This passes by itself in a healthy cluster; if it stays, look at the broker's log."
+GENERAL_ADVICE = "Look at the broker's log of this moment; the same request will be refused again."
+
+
+def broker_error(
+    code: int,
+    doing: str,
+    *,
+    topic: str | None = None,
+    topics: Iterable[str] | None = None,
+    group: str | None = None,
+    message: str | None = None,
+    principal: str | None = None,
+) -> KclientError:
+    """The typed error for a wire code that came while `doing` something ("committing offsets of group g").
+
+    Codes 29 and 30 give the authorization errors, every other one a BrokerError with `code`, `name`, `retriable`.
+    `message` is the broker's own explanation. Spec: B.15.1, users 1.3.
+    """
+    known = error(code)
+    said = f': "{message}"' if message else ""
+    text = f"{doing} was refused with {known.name} ({code}){said}."
+    names = tuple(sorted(topics)) if topics is not None else (() if topic is None else (topic,))
+    if code == TOPIC_AUTHORIZATION_FAILED:
+        needs = " and ".join(f"READ on Topic:{name}" for name in names) or "READ on the topic"
+        return TopicAuthorizationError(
+            f"{text} The principal of this connection lacks a permission. Grant it {needs}.",
+            topics=names,
+            needs=needs,
+            principal=principal,
+        )
+    if code == GROUP_AUTHORIZATION_FAILED:
+        needs = f"READ on Group:{group}" if group else "READ on the group"
+        return GroupAuthorizationError(
+            f"{text} The principal of this connection lacks a permission. Grant it {needs}.",
+            group=group or "",
+            needs=needs,
+            principal=principal,
+        )
+    advice = ADVICE.get(code, RETRY_ADVICE if known.retriable else GENERAL_ADVICE)
+    return BrokerError(f"{text} {advice}", code=code, name=known.name, retriable=known.retriable)

@@ -1,0 +1,242 @@
+"""What is known of the cluster: brokers, topics, partitions, leaders and their epochs. Pure: no loop, no clock, no IO.
+
+An answer to Metadata may be older than what is known, because any broker gives it. Leader epochs tell: information
+about a partition with a lower epoch than the last one seen is ignored, unless the topic was created anew. Before
+version 9 of Metadata the epochs are not reliable and count as absent (KAFKA-9212). An answer is also a peer's claim:
+whatever cannot be (a partition −1, a port 70000, a broker id twice) is left out.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import attrs
+
+from kclient.errors import ArgumentError, KclientError
+from kclient.generated.metadata_response import (
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from kclient.network.failures import broker_error
+from kclient.network.topology import Broker, PartitionMetadata, TopicMetadata, is_usable, usable_brokers
+from kclient.network.unreachable import no_brokers
+from kclient.notice import Notice
+from kclient.protocol.errors import (
+    INVALID_TOPIC_EXCEPTION,
+    LEADER_NOT_AVAILABLE,
+    NONE,
+    TOPIC_AUTHORIZATION_FAILED,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    error,
+)
+from kclient.protocol.primitives import ZERO_UUID
+from kclient.types import LeaderAndEpoch, TopicPartition
+
+logger = logging.getLogger("kclient.metadata")
+
+RELIABLE_EPOCHS_SINCE: Final = 9
+
+
+@attrs.frozen
+class Applied:
+    """What an answer meant: whether it brought news of a leader, and whether another update is needed."""
+
+    progress: bool
+    update_needed: bool
+
+
+class MetadataCache:
+    """The cluster as far as known. `version` counts the answers that were applied. Spec: B.5.4…B.5.8, B.15.11, H-09."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.changed = Notice()
+        self.brokers: dict[int, Broker] = {}
+        self.controller_id: int | None = None
+        self.cluster_id: str | None = None
+        self.topics: dict[str, TopicMetadata] = {}
+        self._names: dict[bytes, str] = {}
+        self._last_seen_epochs: dict[TopicPartition, int] = {}
+        self._unauthorized: tuple[str, ...] = ()
+        self._invalid: tuple[str, ...] = ()
+        self._error: KclientError | None = None
+        self._progress = False
+        self._update_needed = False
+
+    # --- questions
+
+    def leader(self, tp: TopicPartition) -> LeaderAndEpoch:
+        """The partition's leader and epoch; a cached one older than the last epoch seen is unknown. Spec: B.5.7."""
+        seen = self._last_seen_epochs.get(tp)
+        partition = self._partition(tp)
+        if partition is None:
+            return LeaderAndEpoch(None, seen)
+        if seen is not None and partition.leader_epoch is not None and partition.leader_epoch < seen:
+            return LeaderAndEpoch(None, seen)
+        leader = partition.leader if partition.leader in self.brokers else None
+        return LeaderAndEpoch(leader, partition.leader_epoch)
+
+    def partition_count(self, topic: str) -> int | None:
+        """How many partitions the topic has, None where unknown."""
+        known = self.topics.get(topic)
+        return len(known.partitions) if known is not None and known.partitions else None
+
+    def topic_id(self, topic: str) -> bytes | None:
+        """The topic's id, None where unknown or where the brokers have none."""
+        known = self.topics.get(topic)
+        return None if known is None else known.topic_id
+
+    def topic_name(self, topic_id: bytes) -> str | None:
+        """The name that belongs to a topic id."""
+        return self._names.get(topic_id)
+
+    def last_seen_epoch(self, tp: TopicPartition) -> int | None:
+        """The newest leader epoch seen of a partition."""
+        return self._last_seen_epochs.get(tp)
+
+    def _partition(self, tp: TopicPartition) -> PartitionMetadata | None:
+        topic = self.topics.get(tp.topic)
+        return None if topic is None else topic.partitions.get(tp.partition)
+
+    # --- news
+
+    def apply(self, response: MetadataResponse, version: int, *, whole: bool = True) -> Applied:
+        """Take over an answer. `whole`: it answers for all wanted topics, so others are forgotten, and its topic
+        errors are kept for the user. Raises ConnectError when it has no usable broker. Spec: B.5.3…B.5.5.
+        """
+        brokers = usable_brokers(response.brokers)
+        if not brokers:
+            raise no_brokers("a broker")
+        self._progress = self._update_needed = False
+        if response.cluster_id is not None and self.cluster_id not in (None, response.cluster_id):
+            logger.warning("the cluster id changed from %s to %s", self.cluster_id, response.cluster_id)
+        self.cluster_id = response.cluster_id or self.cluster_id
+        self.controller_id = response.controller_id if response.controller_id in brokers else None
+        self.brokers = brokers
+        reliable = version >= RELIABLE_EPOCHS_SINCE
+        topics = [self._topic(topic, reliable) for topic in response.topics if topic.name]
+        found = {topic.name: topic for topic in topics if topic.error_code != UNKNOWN_TOPIC_OR_PARTITION}
+        if whole:
+            self.topics = found
+            self._note_errors(topics)
+        else:
+            for topic in topics:
+                self.topics.pop(topic.name, None)
+            self.topics.update(found)
+        self._names = {topic.topic_id: name for name, topic in self.topics.items() if topic.topic_id}
+        self._tell()
+        return Applied(self._progress, self._update_needed)
+
+    def update_last_seen_epoch(self, tp: TopicPartition, epoch: int) -> bool:
+        """Note an epoch learnt elsewhere; True if it is newer, so that an update is needed. Spec: B.5.6."""
+        if epoch < 0:
+            raise ArgumentError(f"a leader epoch is never negative, and {tp} was given {epoch}")
+        seen = self._last_seen_epochs.get(tp)
+        if seen is None or epoch <= seen:
+            return False
+        self._last_seen_epochs[tp] = epoch
+        return True
+
+    def update_leadership(
+        self, leaders: Mapping[TopicPartition, tuple[int, int]], nodes: Iterable[Broker] = ()
+    ) -> tuple[TopicPartition, ...]:
+        """Take over leaders (id, epoch) that a Fetch answer named; returns what changed. Spec: B.5.8 (KIP-951)."""
+        brokers = self.brokers | {node.node_id: node for node in nodes if is_usable(node)}
+        changed: list[TopicPartition] = []
+        for tp, (leader, epoch) in leaders.items():
+            known = self._partition(tp)
+            if known is None or leader not in brokers or epoch <= self._last_seen_epochs.get(tp, -1):
+                continue
+            topic = self.topics[tp.topic]
+            moved = attrs.evolve(known, leader=leader, leader_epoch=epoch)
+            self.topics[tp.topic] = attrs.evolve(topic, partitions={**topic.partitions, tp.partition: moved})
+            self._last_seen_epochs[tp] = epoch
+            self.brokers[leader] = brokers[leader]
+            changed.append(tp)
+        if changed:
+            self._tell()
+        return tuple(changed)
+
+    def learn_broker(self, broker: Broker) -> None:
+        """Note a broker that another answer named, such as a coordinator."""
+        if is_usable(broker):
+            self.brokers[broker.node_id] = broker
+
+    def forget_brokers(self) -> None:
+        """Start over from the bootstrap servers: no leader can be reached until the next answer. Spec: B.5.9."""
+        self.brokers = {}
+        self._tell()
+
+    # --- errors for the user
+
+    def store_error(self, problem: KclientError) -> None:
+        """Keep an error for the next `take_error`."""
+        self._error = problem
+
+    def take_error(self) -> KclientError | None:
+        """The error that the user must learn of, once. Spec: B.5.4."""
+        problem, self._error = self._error, None
+        if problem is None and self._unauthorized:
+            problem = broker_error(
+                TOPIC_AUTHORIZATION_FAILED,
+                "reading the metadata of " + ", ".join(self._unauthorized),
+                topics=self._unauthorized,
+            )
+        elif problem is None and self._invalid:
+            problem = broker_error(
+                INVALID_TOPIC_EXCEPTION,
+                "reading the metadata of " + ", ".join(self._invalid),
+                topics=self._invalid,
+            )
+        self._unauthorized = self._invalid = ()
+        return problem
+
+    def _note_errors(self, topics: Iterable[TopicMetadata]) -> None:
+        self._unauthorized = tuple(t.name for t in topics if t.error_code == TOPIC_AUTHORIZATION_FAILED)
+        self._invalid = tuple(t.name for t in topics if t.error_code == INVALID_TOPIC_EXCEPTION)
+
+    def _tell(self) -> None:
+        self.version += 1
+        self.changed.notify()
+
+    # --- one topic, one partition
+
+    def _topic(self, topic: MetadataResponseTopic, reliable: bool) -> TopicMetadata:
+        name = topic.name or ""
+        topic_id = None if topic.topic_id == ZERO_UUID else topic.topic_id
+        code = topic.error_code
+        created_anew = topic_id is not None and topic_id != self.topic_id(name)
+        partitions: dict[int, PartitionMetadata] = {}
+        for partition in topic.partitions if code == NONE else ():
+            if partition.partition_index >= 0 and partition.partition_index not in partitions:
+                tp = TopicPartition(name, partition.partition_index)
+                partitions[tp.partition] = self._accept(tp, partition, reliable, created_anew)
+        if code == NONE and not partitions:
+            code = LEADER_NOT_AVAILABLE  # a topic without partitions cannot be: it is being created
+        self._update_needed |= error(code).invalid_metadata
+        return TopicMetadata(name, topic_id, topic.is_internal, code, dict(sorted(partitions.items())))
+
+    def _accept(
+        self, tp: TopicPartition, news: MetadataResponsePartition, reliable: bool, created_anew: bool
+    ) -> PartitionMetadata:
+        """The epoch rule. Spec: B.5.5."""
+        self._update_needed |= error(news.error_code).invalid_metadata
+        seen, known = self._last_seen_epochs.get(tp), self._partition(tp)
+        epoch = news.leader_epoch if reliable and news.leader_epoch >= 0 else None
+        if epoch is None:
+            self._last_seen_epochs.pop(tp, None)
+            self._progress = True
+        elif seen is None or created_anew or epoch >= seen:
+            self._last_seen_epochs[tp] = epoch
+            self._progress |= epoch != seen
+        else:
+            self._update_needed = True
+            if known is not None:
+                return known
+        leader = news.leader_id if news.leader_id >= 0 else None
+        return PartitionMetadata(
+            leader, epoch, tuple(news.replica_nodes), tuple(news.isr_nodes), tuple(news.offline_replicas)
+        )

@@ -1,0 +1,216 @@
+"""One broker for one purpose: at most one connection, opened when it is needed and no faster than the backoff allows.
+
+A request to a node that is backing off waits until the next attempt, which all who wait share. One attempt resolves
+the name anew and tries every address of it. If it fails, everybody who waited gets its error; nobody retries here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import logging
+from collections.abc import Callable
+from typing import Final
+
+import attrs
+
+from kclient.errors import ConnectError, KclientError, NameResolutionError, PortClosedError
+from kclient.network import unreachable
+from kclient.network.backoff import Backoff
+from kclient.network.connection import Connection, Settings
+from kclient.network.dial import answers_tls, open_connection, resolve
+from kclient.network.unreachable import Peer
+from kclient.runtime import Address, Runtime
+
+logger = logging.getLogger("kclient.connection")
+
+STEADY_WARNING_SECONDS: Final = 30.0
+
+
+@attrs.define(eq=False)
+class Surroundings:
+    """What the nodes of one cluster share."""
+
+    settings: Settings
+    runtime: Runtime
+    reconnect_backoff_ms: tuple[int, int]
+    setup_timeout_ms: tuple[int, int]
+    on_trouble: Callable[[Node, KclientError], None]  # a connection was lost or an attempt failed
+    via: str = ""  # the bootstrap address that led to the cluster
+    quiet_until: dict[int | None, float] = attrs.field(factory=dict)  # per broker: no WARNING before
+
+
+class Node:
+    """Where a broker is and how to reach it. Spec: B.4.3, B.4.8…B.4.11, U-09, U-16, I-37."""
+
+    def __init__(self, peer: Peer, purpose: str, surroundings: Surroundings) -> None:
+        self.peer = peer
+        self.purpose = purpose
+        self.connection: Connection | None = None
+        self.last_attempt = 0.0
+        self.closed = False
+        self._around = surroundings
+        rng = surroundings.runtime.rng
+        self._reconnect = Backoff(*surroundings.reconnect_backoff_ms, rng)
+        self._setup = Backoff(*surroundings.setup_timeout_ms, rng)
+        self._retry_at = 0.0
+        self._was_ready = False
+        self._last_ip = ""
+        self._attempt: asyncio.Task[KclientError | None] | None = None
+
+    @property
+    def load(self) -> int | None:
+        """Requests in flight if a request could go out now, else None."""
+        if self.connection is None or self.connection.throttled:
+            return None
+        return self.connection.in_flight
+
+    @property
+    def connecting(self) -> bool:
+        """Whether an attempt is under way, or waits for its time."""
+        return self._attempt is not None
+
+    def may_connect(self, now: float) -> bool:
+        """Whether an attempt could start now."""
+        return self.connection is None and self._attempt is None and now >= self._retry_at
+
+    async def ready(self) -> Connection:
+        """The connection, opened if there is none. Raises ConnectError if that fails; bound it with a timeout."""
+        while self.connection is None:
+            if self.closed:
+                raise unreachable.lost(self.peer, "connecting", "closed by kclient")
+            if self._attempt is None:
+                self._attempt = asyncio.create_task(self._connect(), name=f"connect to {self.peer}")
+                self._attempt.add_done_callback(self._attempt_over)
+            attempt = self._attempt
+            await asyncio.wait({attempt})
+            if not attempt.cancelled() and (problem := attempt.result()) is not None:
+                raise copy.copy(problem) from problem
+        return self.connection
+
+    def close(self) -> None:
+        """Close the connection, end an attempt; later requests fail."""
+        self.closed = True
+        self.disconnect()
+
+    def disconnect(self) -> None:
+        """Close what is open, on purpose; the next request connects again."""
+        if self._attempt is not None:
+            self._attempt.cancel()
+        if self.connection is not None:
+            self.connection.close()
+
+    async def wait_closed(self) -> None:
+        """Return when attempt and connection are gone."""
+        if self._attempt is not None:
+            await asyncio.wait({self._attempt})
+
+    # --- an attempt
+
+    async def _connect(self) -> KclientError | None:
+        """One attempt, after the backoff: None when ready, else the error."""
+        runtime = self._around.runtime
+        try:
+            await asyncio.sleep(max(0.0, self._retry_at - runtime.now()))
+            self.last_attempt = runtime.now()
+            self.connection = await self._try_addresses()
+        except ConnectError as problem:
+            return self._failed(problem)
+        self._reconnect.reset()
+        self._was_ready = True
+        self._around.quiet_until.pop(self.peer.node_id, None)
+        logger.info("%s: connected", self.peer, extra=self._extra())
+        return None
+
+    def _attempt_over(self, attempt: asyncio.Task[KclientError | None]) -> None:
+        if self._attempt is attempt:
+            self._attempt = None
+
+    async def _try_addresses(self) -> Connection:
+        addresses = await resolve(self.peer, self._around.runtime)
+        addresses.sort(
+            key=lambda address: address.ip == self._last_ip
+        )  # a lost one comes last; stable otherwise
+        problem: ConnectError | None = None
+        for address in addresses:
+            try:
+                return await self._try(address)
+            except ConnectError as failed:
+                problem = failed
+        raise problem or unreachable.name_not_resolved(self.peer, 0.0, OSError("no address"))
+
+    async def _try(self, address: Address) -> Connection:
+        peer = attrs.evolve(self.peer, ip=address.ip)
+        around = self._around
+        try:
+            connection = await open_connection(
+                peer, around.settings, around.runtime, self._setup.next(), self._on_closed
+            )
+        except ConnectError as problem:
+            if problem.stage != "tcp":
+                self._setup.reset()
+            if await self._is_tls(peer, problem):
+                raise unreachable.speaks_tls(peer, around.runtime.now() - self.last_attempt) from problem
+            raise
+        self._setup.reset()
+        self._last_ip = address.ip
+        return connection
+
+    async def _is_tls(self, peer: Peer, problem: ConnectError) -> bool:
+        """A bootstrap server that closes without a word may be a TLS listener: look, as long as it never worked."""
+        if peer.node_id is not None or self._was_ready or self._around.settings.ssl is not None:
+            return False
+        silent = isinstance(problem, PortClosedError) and problem.stage == "versions"
+        return silent and await answers_tls(peer, self._around.runtime)
+
+    def _failed(self, problem: ConnectError) -> ConnectError:
+        wrong = isinstance(problem, NameResolutionError | PortClosedError)
+        via = self._around.via
+        if (
+            wrong
+            and self.peer.node_id is not None
+            and not self._was_ready
+            and via not in ("", self.peer.address)
+        ):
+            problem = unreachable.advertised_wrongly(self.peer, via, problem)
+        self._trouble(problem, "cannot be reached")
+        return problem
+
+    # --- trouble
+
+    def _on_closed(self, connection: Connection, reason: KclientError | None) -> None:
+        if connection is not self.connection:
+            return  # it never became ready: the attempt tells
+        self.connection = None
+        if reason is not None:
+            self._trouble(reason, "connection lost")
+
+    def _trouble(self, problem: KclientError, what: str) -> None:
+        """Back off, warn at most once per broker and step, and let the cluster know."""
+        now = self._around.runtime.now()
+        steady = self._reconnect.steady
+        delay = self._reconnect.next()
+        self._retry_at = now + delay
+        quiet = now < self._around.quiet_until.get(self.peer.node_id, 0.0)
+        if not quiet:
+            self._around.quiet_until[self.peer.node_id] = now + (STEADY_WARNING_SECONDS if steady else delay)
+        logger.log(
+            logging.DEBUG if quiet else logging.WARNING,
+            "%s: %s, next attempt in %.2f s: %s",
+            self.peer,
+            what,
+            delay,
+            problem.text,
+            extra=self._extra(error=problem.kc_code),
+        )
+        self._around.on_trouble(self, problem)
+
+    def _extra(self, **more: object) -> dict[str, object]:
+        peer = self.peer
+        return {
+            "node_id": peer.node_id,
+            "host": peer.host,
+            "port": peer.port,
+            "purpose": self.purpose,
+            **more,
+        }

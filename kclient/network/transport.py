@@ -1,0 +1,136 @@
+"""Frames off a connection and bytes onto it. Knows the 4-byte size before every frame, and nothing else of Kafka.
+
+A size is compared with the limit before anything is allocated for it. Small frames are copied out of one read-ahead
+buffer, so that many of them may come with one read; a frame that is longer than what was read ahead gets a buffer of
+its own, and the rest of it is received straight into that. Every frame is handed out as a read-only memoryview that
+nobody else writes to, so records may stay views into it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Callable, Iterable
+
+from kclient.errors import InvalidFrameError
+from kclient.notice import Notice
+
+SIZE = struct.Struct(">i")
+SMALLEST_FRAME = 4  # a response is at least its correlation id
+READ_AHEAD_BYTES = 65_536
+
+Bytes = bytes | bytearray | memoryview
+
+
+class FrameProtocol(asyncio.BufferedProtocol):
+    """One connection's two directions: `on_frame` for every frame, `on_lost` once at its end. Spec: B.4.14, H-01."""
+
+    def __init__(
+        self, limit: int, on_frame: Callable[[memoryview], None], on_lost: Callable[[Exception | None], None]
+    ) -> None:
+        self.limit = limit
+        self.writable = True
+        self.write_changed = Notice()
+        self.bytes_received = 0
+        self._transport: asyncio.Transport | None = None
+        self._on_frame = on_frame
+        self._on_lost = on_lost
+        self._refused: InvalidFrameError | None = None
+        self._ahead = memoryview(bytearray(READ_AHEAD_BYTES))
+        self._ahead_end = 0
+        self._frame: memoryview | None = None  # the long frame that is being received
+        self._filled = 0
+
+    # --- reading
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        if self._frame is not None:
+            return self._frame[self._filled :]
+        return self._ahead[self._ahead_end :]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.bytes_received += nbytes
+        if self._frame is None:
+            self._ahead_end += nbytes
+            self._take_frames()
+            return
+        self._filled += nbytes
+        if self._filled == len(self._frame):
+            frame, self._frame = self._frame, None
+            self._on_frame(frame.toreadonly())
+
+    def _take_frames(self) -> None:
+        at, end = 0, self._ahead_end
+        while end - at >= SIZE.size:
+            (size,) = SIZE.unpack_from(self._ahead, at)
+            if not SMALLEST_FRAME <= size <= self.limit:
+                self._refuse(size)
+                return
+            at += SIZE.size
+            if end - at < size:
+                at = self._start_frame(size, at)
+                break
+            frame = memoryview(bytes(self._ahead[at : at + size]))
+            at += size
+            self._on_frame(frame)
+            if self._transport is None or self._transport.is_closing():
+                return
+        self._keep_from(at)
+
+    def _start_frame(self, size: int, at: int) -> int:
+        """Give a frame that is not whole yet a buffer of its own, with what has come of it."""
+        self._frame = memoryview(bytearray(size))
+        self._filled = self._ahead_end - at
+        self._frame[: self._filled] = self._ahead[at : self._ahead_end]
+        return self._ahead_end
+
+    def _keep_from(self, at: int) -> None:
+        """Move the few bytes of a size that is not whole yet to the front."""
+        left = self._ahead_end - at
+        self._ahead[:left] = bytes(self._ahead[at : self._ahead_end])
+        self._ahead_end = left
+
+    def _refuse(self, size: int) -> None:
+        self._refused = InvalidFrameError(
+            f"the peer announced a frame of {size} bytes; between {SMALLEST_FRAME} and {self.limit} are possible. "
+            "Either it does not speak Kafka's protocol or the stream is damaged. "
+            "Check the address; for answers that are really this large raise max_frame_bytes.",
+            size=size,
+            limit=self.limit,
+        )
+        self.abort()
+
+    # --- writing
+
+    def write(self, parts: Iterable[Bytes]) -> None:
+        """Send the parts one behind the other. Look at `writable` first: a slow peer must not fill the memory."""
+        if self._transport is not None:
+            self._transport.writelines(parts)
+
+    def pause_writing(self) -> None:
+        self.writable = False
+
+    def resume_writing(self) -> None:
+        self.writable = True
+        self.write_changed.notify()
+
+    # --- the connection itself
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is a transport."""
+        return self._transport is not None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        if not isinstance(transport, asyncio.Transport):
+            raise TypeError(f"a stream transport is needed, not {transport!r}")
+        self._transport = transport
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        self._on_lost(self._refused or exc)
+
+    def abort(self) -> None:
+        """End the connection at once; what was not sent is dropped."""
+        if self._transport is not None:
+            self._transport.abort()

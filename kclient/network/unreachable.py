@@ -1,0 +1,193 @@
+"""Why a broker cannot be used, as typed errors: one function per cause, each with place, time, cause and next step.
+
+Spec: users 1.3, U-16, U-17.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from kclient.errors import (
+    AdvertisedListenerError,
+    ConnectError,
+    DeadlineError,
+    NameResolutionError,
+    PeerSpeaksTlsError,
+    PortClosedError,
+    VersionError,
+)
+
+TLS_RECORD_STARTS = (b"\x15\x03", b"\x16\x03")  # an alert, or a handshake message
+
+
+@attrs.frozen
+class Peer:
+    """Whom a connection leads to. A bootstrap server has no node id; `ip` is known once the name is resolved."""
+
+    host: str
+    port: int
+    node_id: int | None = None
+    ip: str = ""
+
+    @property
+    def address(self) -> str:
+        """`host:port`, with brackets around an IPv6 address."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    def __str__(self) -> str:
+        at = self.address if self.ip in ("", self.host) else f"{self.address} [{self.ip}]"
+        return f"bootstrap server {at}" if self.node_id is None else f"node {self.node_id} at {at}"
+
+
+def name_not_resolved(peer: Peer, seconds: float, cause: Exception) -> NameResolutionError:
+    """The resolver knows no address of the host."""
+    return NameResolutionError(
+        f"{peer}: the name {peer.host!r} does not resolve ({_reason(cause)}; {seconds:.2f} s). "
+        "It is misspelt, or only known in another network. "
+        f"Try it on this machine: getent hosts {peer.host}",
+        **_where(peer),
+    )
+
+
+def not_connected(peer: Peer, seconds: float, cause: Exception) -> PortClosedError:
+    """The operating system refused or gave up the TCP connection."""
+    refused = isinstance(cause, ConnectionRefusedError)
+    why = "Nothing listens on that port." if refused else "The host or the way to it is down."
+    return PortClosedError(
+        f"{peer}: no connection after {seconds:.2f} s ({_reason(cause)}). {why} "
+        f"Check that the broker runs and that {peer.address} is the listener for clients like this one.",
+        **_where(peer),
+    )
+
+
+def no_answer(peer: Peer, seconds: float, stage: str) -> PortClosedError:
+    """The set-up time passed: without a TCP connection (stage tcp) or without an answer on it (versions)."""
+    what, why = "accepted no connection", "A firewall drops the packets, or the host is down."
+    if stage != "tcp":
+        what, why = (
+            "accepted the connection and then said nothing",
+            "It is no Kafka broker, or an overloaded one.",
+        )
+    return PortClosedError(
+        f"{peer} {what} for {seconds:.2f} s. {why} "
+        f"Check {peer.address}; slow networks need a larger socket_connection_setup_timeout_ms.",
+        **_where(peer, stage),
+    )
+
+
+def closed_early(peer: Peer, seconds: float) -> PortClosedError:
+    """The peer took the connection and closed it before it answered anything."""
+    return PortClosedError(
+        f"{peer} closed the connection after {seconds:.2f} s without answering ApiVersions. "
+        "The broker is starting or stopping, its connection limit is reached, or the port speaks another protocol. "
+        "Check that the listener is a PLAINTEXT one, and the broker's log.",
+        **_where(peer, "versions"),
+    )
+
+
+def lost(peer: Peer, waiting_for: str, why: str) -> PortClosedError:
+    """An established connection ended, or was ended by us because of `why`."""
+    return PortClosedError(
+        f"{peer}: the connection ended while {waiting_for} ({why}). "
+        "The broker stopped or restarted, or the network between broke. "
+        "kclient connects again by itself; if this repeats, look at the broker's log.",
+        **_where(peer),
+    )
+
+
+def no_turn(peer: Peer, name: str) -> DeadlineError:
+    """A request's deadline passed while it waited for its turn on the connection."""
+    return DeadlineError(
+        f"{peer}: {name} could not be sent before its deadline. The broker throttles this client or answers slowly. "
+        "Ask for less, or raise request_timeout_ms.",
+        waiting_for="a turn on the connection",
+    )
+
+
+def not_kafka(peer: Peer, seconds: float, start: bytes) -> VersionError | PeerSpeaksTlsError:
+    """The first bytes of the answer are not Kafka's: TLS, HTTP or something else."""
+    if start.startswith(TLS_RECORD_STARTS):
+        return speaks_tls(peer, seconds)
+    what = "an HTTP server" if start == b"HTTP" else "something else"
+    return VersionError(
+        f"{peer} is not Kafka: its answer began with {start!r} ({seconds:.2f} s). The port belongs to {what}. "
+        "Give the port of a Kafka listener, 9092 by default, in bootstrap_servers.",
+        api="ApiVersions",
+        **_where(peer, "versions"),
+    )
+
+
+def speaks_tls(peer: Peer, seconds: float) -> PeerSpeaksTlsError:
+    """We spoke plain text to a TLS listener."""
+    return PeerSpeaksTlsError(
+        f"{peer} speaks TLS, and this connection is plain text ({seconds:.2f} s). The port is a TLS listener. "
+        "Connect with TLS, or give the port of a PLAINTEXT listener.",
+        **_where(peer),
+    )
+
+
+def bad_versions(peer: Peer, problem: str) -> VersionError:
+    """The answer to ApiVersions contradicts itself or the protocol."""
+    return VersionError(
+        f"{peer}: ApiVersions failed: {problem}. It is not Kafka, or a broker that is too old or damaged. "
+        "Check the address and the broker's release (0.10 or later).",
+        api="ApiVersions",
+        **_where(peer, "versions"),
+    )
+
+
+def no_common_version(
+    peer: Peer, api: str, ours: tuple[int, int], theirs: tuple[int, int] | None
+) -> VersionError:
+    """No version of a request suits this client, the broker and the way it is used."""
+    offer = "does not offer it" if theirs is None else f"offers versions {theirs[0]} to {theirs[1]}"
+    return VersionError(
+        f"{peer}: {api} is needed in version {ours[0]} to {ours[1]}, and the broker {offer}. "
+        "The broker is too old or too new for what is asked. "
+        "Use a broker release that has it, or leave the feature that needs it out.",
+        api=api,
+        **_where(peer, "versions"),
+    )
+
+
+def unknown_node(node_id: int) -> ConnectError:
+    """A request is for a broker that the metadata does not name."""
+    return ConnectError(
+        f"node {node_id} is not in the cluster's metadata. It has just gone or just come. "
+        "A metadata update was asked for; try again.",
+        stage="metadata",
+        node_id=node_id,
+    )
+
+
+def no_brokers(via: str) -> ConnectError:
+    """A metadata answer without a usable broker is a failure."""
+    return ConnectError(
+        f"{via} answered a metadata request without any usable broker. The cluster is starting or has lost its quorum. "
+        "kclient asks again; if this stays, look at the broker's log.",
+        stage="metadata",
+    )
+
+
+def advertised_wrongly(peer: Peer, via: str, cause: ConnectError) -> AdvertisedListenerError:
+    """Metadata names an address for a broker that does not work from this machine. `stage` tells how far it came."""
+    problem = (
+        "this machine cannot resolve" if isinstance(cause, NameResolutionError) else "does not answer here"
+    )
+    return AdvertisedListenerError(
+        f"node {peer.node_id} is advertised as {peer.address}, which {problem} (reached through {via}): {cause.text} "
+        "Either the broker is down, or its advertised.listeners lacks a listener for clients outside its network. "
+        f"Add one whose address works from this machine, or make {peer.host!r} lead to the broker.",
+        advertised=peer.address,
+        via=via,
+        **_where(peer, cause.stage),
+    )
+
+
+def _reason(cause: Exception) -> str:
+    return (cause.strerror if isinstance(cause, OSError) else None) or str(cause) or type(cause).__name__
+
+
+def _where(peer: Peer, stage: str | None = None) -> dict[str, str | int | None]:
+    where: dict[str, str | int | None] = {"host": peer.host, "port": peer.port, "node_id": peer.node_id}
+    return where if stage is None else {**where, "stage": stage}

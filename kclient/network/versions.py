@@ -1,0 +1,124 @@
+"""Which version of a request to use: what the broker offers, what we know, what the request's content allows.
+
+A broker's offer is the answer to ApiVersions, the first request on every connection. A broker that does not know our
+version of ApiVersions answers UNSUPPORTED_VERSION in the layout of version 0, and may list the range it does know:
+we ask once more, on the same connection, and then give up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+from kclient.errors import ProtocolDecodeError, VersionError
+from kclient.generated.api_versions_request import ApiVersionsRequest
+from kclient.generated.api_versions_response import ApiVersionsResponse
+from kclient.network.unreachable import Peer, bad_versions, no_common_version
+from kclient.protocol.errors import NONE, UNSUPPORTED_VERSION, error
+from kclient.protocol.message import Message
+from kclient.protocol.registry import read_message
+
+SOFTWARE_NAME: Final = "kclient"
+SOFTWARE_VERSION: Final = "0.1.0"
+
+Range = tuple[int, int]
+Ask = Callable[[ApiVersionsRequest, int], Awaitable[Message]]
+
+# From these versions on a throttle time means that the broker has answered already and the client must keep silent;
+# APIs that are not named never silence the client. Spec: C.2.1, B.4.6.
+THROTTLES_SINCE: Final[Mapping[int, int]] = {
+    0: 6,  # Produce
+    1: 8,  # Fetch
+    2: 3,  # ListOffsets
+    3: 6,  # Metadata
+    8: 4,  # OffsetCommit
+    9: 4,  # OffsetFetch
+    10: 2,  # FindCoordinator
+    11: 3,  # JoinGroup
+    12: 2,  # Heartbeat
+    13: 2,  # LeaveGroup
+    14: 2,  # SyncGroup
+    15: 2,  # DescribeGroups
+    16: 2,  # ListGroups
+    18: 2,  # ApiVersions
+    19: 3,  # CreateTopics
+    20: 2,  # DeleteTopics
+    22: 1,  # InitProducerId
+    24: 1,  # AddPartitionsToTxn
+    25: 1,  # AddOffsetsToTxn
+    26: 1,  # EndTxn
+    28: 1,  # TxnOffsetCommit
+    32: 2,  # DescribeConfigs
+    42: 1,  # DeleteGroups
+    47: 0,  # OffsetDelete
+}
+
+
+def choose_version(
+    request: type[Message],
+    offered: Mapping[int, Range],
+    peer: Peer,
+    lowest: int = 0,
+    highest: int | None = None,
+) -> int:
+    """The newest version that broker, client and the request's own limits share. Spec: B.4.5."""
+    ours = (
+        max(request.VERSIONS[0], lowest),
+        request.VERSIONS[1] if highest is None else min(request.VERSIONS[1], highest),
+    )
+    theirs = offered.get(request.API_KEY) if request.API_KEY is not None else None
+    if theirs is None or max(ours[0], theirs[0]) > min(ours[1], theirs[1]):
+        raise no_common_version(peer, request.NAME.removesuffix("Request"), ours, theirs)
+    return min(ours[1], theirs[1])
+
+
+async def negotiate(ask: Ask, peer: Peer) -> dict[int, Range]:
+    """Ask for the broker's versions; one fallback if ours of ApiVersions is too new. Spec: B.4.4, H-08."""
+    newest = ApiVersionsRequest.VERSIONS[1]
+    answer = await _ask(ask, newest, peer)
+    if answer.error_code == UNSUPPORTED_VERSION:
+        answer = await _ask(ask, _fallback(answer, newest), peer)
+    if answer.error_code != NONE:
+        raise bad_versions(peer, f"the peer answered {error(answer.error_code).name} ({answer.error_code})")
+    return _offer(answer, peer)
+
+
+def read_api_versions(version: int, frame: memoryview, at: int) -> tuple[Message, int]:
+    """Read an answer to ApiVersions; a refusal of the version comes in the layout of version 0."""
+    refused = frame[at : at + 2] == UNSUPPORTED_VERSION.to_bytes(2, "big")
+    return read_message("ApiVersionsResponse", 0 if refused else version, frame, at)
+
+
+async def _ask(ask: Ask, version: int, peer: Peer) -> ApiVersionsResponse:
+    request = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION)
+    try:
+        answer = await ask(request, version)
+    except ProtocolDecodeError as problem:
+        raise bad_versions(peer, f"the answer cannot be read: {problem.text}") from problem
+    if not isinstance(answer, ApiVersionsResponse):
+        raise bad_versions(peer, f"the answer is {type(answer).__name__}")
+    return answer
+
+
+def _fallback(refusal: ApiVersionsResponse, refused: int) -> int:
+    """The newest version of ApiVersions that the refusal lists below the refused one; 0 if it lists none."""
+    for api in refusal.api_keys:
+        if api.api_key == ApiVersionsRequest.API_KEY and 0 <= api.max_version < refused:
+            return api.max_version
+    return 0
+
+
+def _offer(answer: ApiVersionsResponse, peer: Peer) -> dict[int, Range]:
+    offered: dict[int, Range] = {}
+    for api in answer.api_keys:
+        if api.api_key in offered:
+            raise bad_versions(peer, f"API {api.api_key} is listed twice")
+        if not 0 <= api.min_version <= api.max_version:
+            raise bad_versions(peer, f"API {api.api_key} has versions {api.min_version} to {api.max_version}")
+        offered[api.api_key] = (api.min_version, api.max_version)
+    if not offered:
+        raise bad_versions(peer, "no API is offered")
+    return offered
+
+
+__all__ = ["THROTTLES_SINCE", "Range", "VersionError", "choose_version", "negotiate", "read_api_versions"]

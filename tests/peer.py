@@ -1,0 +1,150 @@
+"""A broker that follows a script, on a real loopback socket, for tests of error → action tables.
+
+    async with ScriptedPeer(
+        On("FindCoordinatorRequest", FindCoordinatorResponse(error_code=15)),
+        On("JoinGroupRequest", lambda request: JoinGroupResponse(...), check=lambda r: r.member_id == ""),
+        On("HeartbeatRequest", close=True),                  # the connection ends, after the answer if there is one
+        On("FetchRequest", FetchResponse(...), delay=0.2),   # whatever follows on the connection waits behind it
+        On("SyncGroupRequest"),                              # never answered
+        On("LeaveGroupRequest", raw=b"..."),                 # these bytes as they are, size included
+        topics={"orders": 3},
+    ) as peer:
+        cluster = Cluster(Config(bootstrap_servers=(peer.address,)), Runtime())
+
+A request takes the first step left of its name: the script orders the requests of one API, not those of different
+ones. ApiVersions is answered by itself, from `versions` (name → range); so is what `standing` holds (name → answer)
+once no step of that name is left. With `topics`, Metadata has a standing answer: `brokers` (this peer alone unless
+set) and the asked topics, led by `leaders[topic, partition]`, else by this peer. When the block is left, the test
+fails for a request that nothing expected (its connection is closed), a check that failed, a step that nobody took.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from kclient.generated.response_header import ResponseHeader
+from kclient.protocol.headers import request_header_version, response_header_version
+from kclient.protocol.registry import read_message, request_name, write_message
+from tests.standing import api_versions, metadata
+
+Topics = Mapping[str, int] | None
+Versions = Mapping[str, tuple[int, int]] | None
+
+
+class On(NamedTuple):
+    """One step: the request it expects, and an answer (a response, or a function from request to one) or a fault."""
+
+    request: str
+    answer: Any = None
+    check: Callable[[Any], object] | None = None
+    delay: float = 0.0
+    close: bool = False
+    raw: bytes = b""
+
+
+class Seen(NamedTuple):
+    """A request that came: `connection` counts from 0, `at` is the loop's time."""
+
+    name: str
+    version: int
+    message: Any
+    connection: int
+    at: float
+
+
+class ScriptedPeer:
+    """See the module. Its port is known inside the block; `requests` holds what came, without ApiVersions."""
+
+    def __init__(
+        self, *script: On, node_id: int = 0, topics: Topics = None, versions: Versions = None
+    ) -> None:
+        self.script, self.node_id, self.topics = list(script), node_id, dict(topics or {})
+        self.versions, self.host, self.port = dict(versions or {}), "127.0.0.1", 0
+        self.standing: dict[str, Any] = {}
+        if topics is not None:
+            self.standing["MetadataRequest"] = partial(metadata, self)
+        self.brokers: Sequence[ScriptedPeer] = [self]
+        self.leaders: dict[tuple[str, int], int] = {}
+        self.leader_epoch = 0
+        self.requests: list[Seen] = []
+        self.connections: list[asyncio.StreamWriter] = []
+        self.problems: list[str] = []
+
+    @property
+    def address(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    def of(self, name: str) -> list[Any]:
+        return [seen.message for seen in self.requests if seen.name == name]
+
+    def drop_connections(self) -> None:
+        """Break every connection; new ones are taken."""
+        for writer in self.connections:
+            writer.transport.abort()
+
+    async def __aenter__(self) -> ScriptedPeer:
+        self._server = await asyncio.start_server(self._serve, self.host, self.port)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, kind: object, raised: BaseException | None, trace: object) -> None:
+        self._server.close()
+        self.drop_connections()
+        problems = "; ".join([*self.problems, *(f"nobody sent {step.request}" for step in self.script)])
+        if raised is not None:
+            raised.add_note(f"peer {self.node_id}: {problems or 'as scripted'}")
+        elif problems:
+            raise AssertionError(f"peer {self.node_id}: {problems}")
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        number = len(self.connections)
+        self.connections.append(writer)
+        try:
+            while await self._step(number, reader, writer):
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+            pass  # the client or the test has ended
+        except Exception as problem:  # noqa: BLE001 – whatever it is, the test must fail with it
+            self.problems.append(repr(problem))
+        writer.close()
+
+    async def _step(
+        self, connection: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> bool:
+        frame = await reader.readexactly(struct.unpack(">i", await reader.readexactly(4))[0])
+        key, version, correlation_id = struct.unpack_from(">hhi", frame)
+        _, at = read_message("RequestHeader", request_header_version(key, version), frame)
+        message, end = read_message(request_name(key), version, frame, at)
+        if end != len(frame):
+            raise ValueError(f"{len(frame) - end} bytes behind {message}")
+        now = asyncio.get_running_loop().time()
+        step = self._take(Seen(request_name(key), version, message, connection, now))
+        await asyncio.sleep(step.delay)
+        if step.answer is not None:
+            answer = step.answer(message) if callable(step.answer) else step.answer
+            header = write_message(
+                ResponseHeader(correlation_id=correlation_id), response_header_version(key, version)
+            )
+            body = b"".join([*header, *write_message(answer, version)])
+            writer.write(struct.pack(">i", len(body)) + body)
+        writer.write(step.raw)
+        return not step.close
+
+    def _take(self, seen: Seen) -> On:
+        if seen.name == "ApiVersionsRequest" and not any(step.request == seen.name for step in self.script):
+            return On(seen.name, api_versions(self.versions))
+        self.requests.append(seen)
+        step = next((step for step in self.script if step.request == seen.name), None)
+        if step is None and seen.name not in self.standing:
+            self.problems.append(f"unexpected {seen.message}")
+            return On(seen.name, close=True)
+        if step is None:
+            return On(seen.name, self.standing[seen.name])
+        self.script.remove(step)
+        if step.check is not None and not step.check(seen.message):
+            self.problems.append(f"the check failed for {seen.message}")
+        return step
