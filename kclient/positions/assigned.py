@@ -1,0 +1,127 @@
+"""Which partitions are assigned, with their states, and what the user or a rebalance keeps from being fetched. Pure."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+
+from kclient.errors import NotAssignedError
+from kclient.notice import Notice
+from kclient.positions.state import INITIALIZING, FetchState, PartitionState
+from kclient.types import TopicPartition
+
+
+class AssignedPartitions:
+    """Partition → state, for what is assigned now, with one index per state.
+
+    `changed` counts changes of state, pauses and assignments, not deliveries. `assignment_id` counts assignments.
+
+    Spec: S0-10…S0-14.
+    """
+
+    def __init__(self) -> None:
+        self.changed = Notice()
+        self.assignment_id = 0
+        self._states: dict[TopicPartition, PartitionState] = {}
+        self._index: dict[FetchState, dict[TopicPartition, PartitionState]] = {
+            state: {} for state in FetchState
+        }
+        self._out_of_range: dict[TopicPartition, int] = {}
+        self._eras = itertools.count(1)
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Make these the assigned partitions. Who stays keeps its state, who comes begins, who goes is forgotten.
+
+        Spec: S0-11, S0-13, S0-14, D-27, D-28.
+        """
+        wanted = dict.fromkeys(partitions)
+        for state in self._states.values():
+            state.pending_revocation = False
+        if wanted.keys() != self._states.keys():
+            for tp in [tp for tp in self._states if tp not in wanted]:
+                del self._index[self._states.pop(tp).fetch_state][tp]
+            kept, self._states = self._states, {}
+            for tp in wanted:
+                self._states[tp] = kept.get(tp) or self._begin(tp)
+            self.assignment_id += 1
+        self.changed.notify()
+
+    def _begin(self, tp: TopicPartition) -> PartitionState:
+        state = self._index[INITIALIZING][tp] = PartitionState(next(self._eras))
+        return state
+
+    def assigned(self) -> tuple[TopicPartition, ...]:
+        """The assigned partitions, in the order in which they were given."""
+        return tuple(self._states)
+
+    def __contains__(self, tp: object) -> bool:
+        return tp in self._states
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def items(self) -> Iterator[tuple[TopicPartition, PartitionState]]:
+        """Each assigned partition with its state."""
+        return iter(self._states.items())
+
+    def find(self, tp: TopicPartition, era: int | None = None) -> PartitionState | None:
+        """The state, or None where the partition is not assigned, or (with `era`) is not what it was."""
+        state = self._states.get(tp)
+        return None if state is None or era not in (None, state.era) else state
+
+    def state(self, tp: TopicPartition) -> PartitionState:
+        """The state of an assigned partition. Raises NotAssignedError."""
+        state = self._states.get(tp)
+        if state is None:
+            raise NotAssignedError(
+                f"Partition {tp} is not assigned to this consumer. It may have moved in a rebalance. "
+                "Use a partition of assignment().",
+                partition=tp,
+            )
+        return state
+
+    def is_fetchable(self, tp: TopicPartition) -> bool:
+        """Whether records of the partition may be fetched and delivered now."""
+        state = self._states.get(tp)
+        return state is not None and state.is_fetchable
+
+    def pause(self, tp: TopicPartition) -> None:
+        """Deliver nothing of the partition until `resume`; what is buffered is kept. Raises NotAssignedError."""
+        self.state(tp).paused = True
+        self.changed.notify()
+
+    def resume(self, tp: TopicPartition) -> None:
+        """Undo `pause`. Raises NotAssignedError."""
+        self.state(tp).paused = False
+        self.changed.notify()
+
+    def paused(self) -> tuple[TopicPartition, ...]:
+        """The paused partitions."""
+        return tuple(tp for tp, state in self._states.items() if state.paused)
+
+    def mark_pending_revocation(self, partitions: Iterable[TopicPartition]) -> None:
+        """These will be revoked: nothing more of them is fetched, delivered or looked up."""
+        for state in self._assigned_of(partitions):
+            state.pending_revocation = True
+        self.changed.notify()
+
+    def mark_pending_callback(self, partitions: Iterable[TopicPartition], *, pending: bool) -> None:
+        """Whether on_partitions_assigned still has to see these; until then they are not fetched."""
+        for state in self._assigned_of(partitions):
+            state.pending_assigned_callback = pending
+        self.changed.notify()
+
+    def mark_out_of_range(self, tp: TopicPartition) -> None:
+        """The leader does not have the position: not fetched until it is reset or moved, or the user was told."""
+        state = self.state(tp)
+        state.out_of_range = True
+        self._out_of_range[tp] = state.era
+        self.changed.notify()
+
+    def take_out_of_range(self) -> dict[TopicPartition, int]:
+        """The partitions (with their era) marked since the last call, as far as they are what they were."""
+        marked, self._out_of_range = self._out_of_range, {}
+        return {tp: era for tp, era in marked.items() if self.find(tp, era) is not None}
+
+    def _assigned_of(self, partitions: Iterable[TopicPartition]) -> Iterator[PartitionState]:
+        return (self._states[tp] for tp in partitions if tp in self._states)

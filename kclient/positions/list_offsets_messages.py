@@ -1,0 +1,110 @@
+"""What ListOffsets asks and answers, without asking: requests are built, answers are split partition by partition.
+
+    no error and an offset       found
+    no error and offset −1       there is none (a search by time beyond the last record)
+    43, format too old           counts as none
+    29, not authorized           the whole answer fails, naming every such topic
+    any other code, or missing   to be asked again
+
+Spec: S0-50, S0-60, B.8, B.15.9.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import attrs
+
+from kclient.generated.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kclient.generated.list_offsets_response import ListOffsetsPartitionResponse, ListOffsetsResponse
+from kclient.network.failures import broker_error
+from kclient.protocol.errors import TOPIC_AUTHORIZATION_FAILED, UNSUPPORTED_FOR_MESSAGE_FORMAT, error
+from kclient.types import IsolationLevel, OffsetAndTimestamp, TopicPartition
+
+logger = logging.getLogger("kclient.positions")
+
+
+@attrs.frozen
+class ListedOffsets:
+    """One answer, split: found offsets, partitions without such an offset, and those to be asked again."""
+
+    found: Mapping[TopicPartition, OffsetAndTimestamp]
+    missing: Sequence[TopicPartition]
+    retry: Sequence[TopicPartition]
+
+
+def min_version(timestamps: Iterable[int], isolation_level: IsolationLevel) -> int:
+    """The oldest version that can ask this: 2 knows isolation, 1 searches by time, 0 only begin and end. Spec: B.8."""
+    if isolation_level is IsolationLevel.READ_COMMITTED:
+        return 2
+    return 1 if any(timestamp >= 0 for timestamp in timestamps) else 0
+
+
+def build_request(
+    wanted: Mapping[TopicPartition, int],
+    epochs: Mapping[TopicPartition, int | None],
+    isolation_level: IsolationLevel,
+    timeout_ms: int,
+) -> ListOffsetsRequest:
+    """A question about partitions of one leader: partition → timestamp, with the leader epochs of this moment."""
+    topics: dict[str, ListOffsetsTopic] = {}
+    for tp, timestamp in wanted.items():
+        topic = topics.setdefault(tp.topic, ListOffsetsTopic(name=tp.topic))
+        epoch = epochs[tp]
+        topic.partitions.append(
+            ListOffsetsPartition(
+                partition_index=tp.partition,
+                current_leader_epoch=-1 if epoch is None else epoch,
+                timestamp=timestamp,
+            )
+        )
+    return ListOffsetsRequest(
+        replica_id=-1,
+        isolation_level=int(isolation_level),
+        topics=list(topics.values()),
+        timeout_ms=timeout_ms,
+    )
+
+
+def split_answer(answer: ListOffsetsResponse, wanted: Iterable[TopicPartition]) -> ListedOffsets:
+    """Sort the partitions of an answer. Raises TopicAuthorizationError with every refused topic.
+
+    Spec: S0-60, B.15.9.
+    """
+    found: dict[TopicPartition, OffsetAndTimestamp] = {}
+    missing: dict[TopicPartition, None] = {}
+    refused: dict[str, None] = {}
+    for tp, partition in _partitions(answer):
+        if partition.error_code == TOPIC_AUTHORIZATION_FAILED:
+            refused[tp.topic] = None
+        elif partition.error_code == UNSUPPORTED_FOR_MESSAGE_FORMAT:
+            missing[tp] = None
+        elif partition.error_code:
+            logger.debug("ListOffsets of %s: %s, will ask again", tp, error(partition.error_code).name)
+        elif (offset := _offset(partition)) < 0:
+            missing[tp] = None
+        else:
+            epoch = partition.leader_epoch if partition.leader_epoch >= 0 else None
+            found[tp] = OffsetAndTimestamp(offset, partition.timestamp, epoch)
+    if refused:
+        raise broker_error(TOPIC_AUTHORIZATION_FAILED, "Looking up offsets (ListOffsets)", topics=refused)
+    wanted = dict.fromkeys(wanted)
+    return ListedOffsets(
+        {tp: offset for tp, offset in found.items() if tp in wanted},
+        [tp for tp in wanted if tp in missing],
+        [tp for tp in wanted if tp not in found and tp not in missing],
+    )
+
+
+def _partitions(
+    answer: ListOffsetsResponse,
+) -> Iterator[tuple[TopicPartition, ListOffsetsPartitionResponse]]:
+    for topic in answer.topics:
+        for partition in topic.partitions:
+            yield TopicPartition(topic.name, partition.partition_index), partition
+
+
+def _offset(partition: ListOffsetsPartitionResponse) -> int:
+    """Version 0 answers with a list, of which one offset was asked for."""
+    return partition.old_style_offsets[0] if partition.old_style_offsets else partition.offset

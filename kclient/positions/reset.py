@@ -1,0 +1,96 @@
+"""AWAIT_RESET → FETCHING: ListOffsets to each leader, not waited for by anybody.
+
+An answer is used only where the partition is still what it was when the question was sent: a seek meanwhile wins, and
+a second reset with another strategy discards the first one's answer. The new position has no offset epoch.
+
+Spec: S0-08, S0-43…S0-49, B.8.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from kclient.errors import KclientError
+from kclient.positions.list_offsets import ask_leader, group_by_leader, names_of
+from kclient.positions.list_offsets_messages import ListedOffsets
+from kclient.positions.shared import Shared
+from kclient.positions.state import FetchPosition
+from kclient.types import OffsetAndTimestamp, TopicPartition
+
+logger = logging.getLogger("kclient.positions")
+
+KIND = "ListOffsets"
+
+
+class ResetLookup:
+    """Looks up where partitions without a position begin."""
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+        self._backoff = shared.backoff()
+
+    def start_due(self, now: float) -> None:
+        """Ask every leader for the partitions that wait and whose backoff is over. Spec: S0-42…S0-46."""
+        shared = self._shared
+        due = shared.positions.needing_reset(now)
+        if not due or KIND in shared.errors:
+            return
+        leaders, unknown = group_by_leader(shared.cluster.metadata, due)
+        if unknown:
+            logger.debug("ListOffsets waits for a leader of %s", names_of(unknown))
+            shared.cluster.request_update("the leader of a partition to be reset is not known")
+        wall_ms = shared.runtime.wall_ms()
+        for node_id, partitions in leaders.items():
+            eras = {tp: due[tp].era for tp in partitions}
+            strategies = {tp: due[tp].reset_strategy for tp in partitions}
+            wanted = {tp: strategy.timestamp(wall_ms) for tp, strategy in strategies.items() if strategy}
+            shared.sent(eras)
+            shared.spawn(self._ask(node_id, wanted, eras), KIND)
+
+    async def _ask(
+        self, node_id: int, wanted: Mapping[TopicPartition, int], eras: Mapping[TopicPartition, int]
+    ) -> None:
+        shared = self._shared
+        timeout_ms = shared.config.request_timeout_ms
+        try:
+            listed = await ask_leader(shared.cluster, node_id, wanted, shared.isolation_level, timeout_ms)
+        except KclientError as error:
+            logger.debug("ListOffsets to node %d failed: %s", node_id, error)
+            shared.failed(KIND, eras, error, self._backoff.next())
+        else:
+            self._apply(listed, eras)
+
+    def _apply(self, listed: ListedOffsets, eras: Mapping[TopicPartition, int]) -> None:
+        """Spec: S0-47, S0-48."""
+        shared = self._shared
+        for tp, found in listed.found.items():
+            shared.saw_epoch(tp, found.leader_epoch)
+            if shared.positions.find(tp, eras[tp]) is not None:
+                self._begin_at(tp, found)
+        if listed.retry:
+            shared.positions.ask_again_at(
+                {tp: eras[tp] for tp in listed.retry}, shared.runtime.now() + self._backoff.next()
+            )
+            shared.cluster.request_update("ListOffsets was refused for some partitions")
+            shared.positions.changed.notify()
+        else:
+            self._backoff.reset()
+
+    def _begin_at(self, tp: TopicPartition, found: OffsetAndTimestamp) -> None:
+        state = self._shared.positions.state(tp)
+        lost, strategy = state.lost_offset, state.reset_strategy
+        name = strategy.name if strategy else ""
+        leader = self._shared.cluster.metadata.leader(tp)
+        self._shared.positions.set_position(tp, FetchPosition(found.offset, None, leader))
+        if lost is None:
+            logger.info("%s begins at offset %d (%s)", tp, found.offset, name)
+        else:
+            logger.warning(
+                "Offset %d of %s is not in the log any more: going on at %d (%s), %d records skipped",
+                lost,
+                tp,
+                found.offset,
+                name,
+                max(0, found.offset - lost),
+            )

@@ -1,0 +1,99 @@
+"""The state of one assigned partition, and the table of its transitions.
+
+    INITIALIZING      assigned a moment ago; the committed offset is looked up
+    AWAIT_RESET       no position, or the log lost it; ListOffsets is asked for a new one
+    AWAIT_VALIDATION  the leader changed; OffsetForLeaderEpoch is asked whether the position is still in the log
+    FETCHING          has a valid position: the one state in which records are fetched, delivered and committed
+
+A transition that the table does not have is ignored: nothing changes. `era` tells whether an answer still fits the
+partition it was asked for. It changes with every change of the position but delivery, and no two are equal, so that
+an offset that comes back to the same value, or a partition to the same consumer, is not mistaken for the old one.
+
+Spec: S0-10, S0-15…S0-18, B.6.2, B.6.3, B.6.4.
+"""
+
+from __future__ import annotations
+
+import enum
+
+import attrs
+
+from kclient.positions.strategy import ResetStrategy
+from kclient.types import LeaderAndEpoch
+
+UNKNOWN_LEADER = LeaderAndEpoch(None, None)
+
+
+class FetchState(enum.Enum):
+    """What an assigned partition waits for."""
+
+    INITIALIZING = "initializing"
+    FETCHING = "fetching"
+    AWAIT_RESET = "await_reset"
+    AWAIT_VALIDATION = "await_validation"
+
+
+INITIALIZING, FETCHING, AWAIT_RESET, AWAIT_VALIDATION = FetchState
+
+TRANSITIONS: dict[FetchState, frozenset[FetchState]] = {
+    INITIALIZING: frozenset({FETCHING, AWAIT_RESET, AWAIT_VALIDATION}),
+    FETCHING: frozenset({FETCHING, AWAIT_RESET, AWAIT_VALIDATION}),
+    AWAIT_RESET: frozenset({FETCHING, AWAIT_RESET}),
+    AWAIT_VALIDATION: frozenset({FETCHING, AWAIT_RESET, AWAIT_VALIDATION}),
+}
+HAS_POSITION = frozenset({FETCHING, AWAIT_VALIDATION})
+
+
+@attrs.frozen
+class FetchPosition:
+    """The next offset to consume, the epoch of the batch before it (None: unknown), and who led when it was set.
+
+    Two epochs, never mixed: `offset_epoch` belongs to the data and is committed; `leader.epoch` belongs to the leader
+    and is what requests carry so that a stale broker is found out.
+
+    Spec: B.9, D-40.
+    """
+
+    offset: int
+    offset_epoch: int | None
+    leader: LeaderAndEpoch = UNKNOWN_LEADER
+
+
+@attrs.define(eq=False)
+class PartitionState:
+    """Everything known about one assigned partition. Times are seconds of the loop. Spec: S0-10."""
+
+    era: int
+    fetch_state: FetchState = INITIALIZING
+    position: FetchPosition | None = None
+    high_watermark: int | None = None
+    last_stable_offset: int | None = None
+    log_start_offset: int | None = None
+    end_offset_requested: bool = False
+    paused: bool = False
+    pending_revocation: bool = False
+    pending_assigned_callback: bool = False
+    out_of_range: bool = False
+    reset_strategy: ResetStrategy | None = None
+    lost_offset: int | None = None
+    retry_at: float | None = None
+    preferred_read_replica: int | None = None
+    preferred_until: float = 0.0
+
+    @property
+    def is_fetchable(self) -> bool:
+        """Whether records may be fetched and delivered now.
+
+        Spec: S2-08, S2-09, B.6.3.
+        """
+        return (
+            self.fetch_state is FETCHING
+            and not self.paused
+            and not self.pending_revocation
+            and not self.pending_assigned_callback
+            and not self.out_of_range
+        )
+
+    def is_due(self, now: float) -> bool:
+        """Whether a question may be sent (again): none is in flight and no backoff runs. Spec: S0-43, S0-46."""
+        return self.retry_at is None or self.retry_at <= now

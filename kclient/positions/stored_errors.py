@@ -1,0 +1,58 @@
+"""Errors of work in the background, kept for the next poll: one of each kind, raised once, dropped when out of date.
+
+While one is kept, its kind asks no broker again; taking it sets the work going again. So a poll loop that goes on after
+an error sees it again as long as it lasts, and nothing is asked behind the back of one that does not poll.
+
+Spec: S0-04, S0-42, S0-49, U-07.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+import attrs
+
+from kclient.errors import KclientError
+from kclient.positions.table import Positions
+from kclient.types import TopicPartition
+
+logger = logging.getLogger("kclient.positions")
+
+
+@attrs.frozen
+class _Stored:
+    error: KclientError
+    eras: Mapping[TopicPartition, int]
+
+
+class StoredErrors:
+    """Kind → the first error of that kind that nobody has seen yet."""
+
+    def __init__(self, positions: Positions) -> None:
+        self._positions = positions
+        self._stored: dict[str, _Stored] = {}
+
+    def __contains__(self, kind: object) -> bool:
+        return kind in self._stored
+
+    def store(self, kind: str, error: KclientError, eras: Mapping[TopicPartition, int]) -> None:
+        """Keep the error for the next poll. `eras` are the partitions it speaks of, none if it speaks of none."""
+        if kind in self._stored:
+            logger.error("An error waits for the next poll already, so this one is dropped: %s", error)
+            return
+        self._stored[kind] = _Stored(error, dict(eras))
+        self._positions.changed.notify()
+
+    def take(self) -> KclientError | None:
+        """The oldest error that still matters: one of its partitions is as it was. Its work may go on now."""
+        while self._stored:
+            kind = next(iter(self._stored))
+            stored = self._stored.pop(kind)
+            self._positions.changed.notify()
+            current = [self._positions.find(tp, era) for tp, era in stored.eras.items()]
+            for state in filter(None, current):
+                state.out_of_range = False
+            if any(current) or not current:
+                return stored.error
+        return None
