@@ -1,11 +1,18 @@
-"""Defaults: always a string in the schema, a value of the field's type here."""
+"""Defaults: always a string in the schema, a value of the field's type here.
+
+Without one, a number is 0, a string or an array is empty, a struct has all its fields at their defaults, and
+records are null.
+"""
 
 from __future__ import annotations
+
+import re
 
 from codegen.spec import INTEGERS, Scalar
 from codegen.versions import Versions
 
 _BOOLS = {"true": True, "false": False}
+_INTEGER = re.compile(r"-?(0[xX][0-9a-fA-F]+|\d+)")
 _EMPTY: dict[str, Scalar] = {
     "bool": False,
     "float64": 0.0,
@@ -21,40 +28,33 @@ def parse_default(
 ) -> tuple[Scalar | None, bool]:
     """The default's value and whether it is null; ValueError says why the text does not fit the type.
 
-    A records field is null by default in every version; an array is empty and a struct has its own defaults,
-    unless the text is `"null"` (`composite` is true for both).
+    `composite` is true for arrays and structs: their default is None here, as it takes no value to describe it.
     """
-    if text is not None and not isinstance(text, str):
-        raise ValueError(f"default {text!r} is not a string")
     if text == "null":
         if not nullable:
             raise ValueError("default is null, but the field never is")
         return None, True
-    if composite or element in ("records", "bytes", "uuid"):
-        if text:
-            raise ValueError(f"default {text!r} does not fit {element}")
-        return (
-            (None, element == "records" and not composite)
-            if composite or element == "records"
-            else (_EMPTY[element], False)
-        )
-    return (_EMPTY[element] if text is None else _scalar(text, element)), False
+    if text is None:
+        return (None, False) if composite else (_EMPTY.get(element), element == "records")
+    if not isinstance(text, str):
+        raise ValueError(f"default {text!r} is not a string")
+    if composite:
+        raise ValueError(f"default {text!r} does not fit an array or a struct")
+    return _parse_scalar(text, element), False
 
 
-def _scalar(text: str, element: str) -> Scalar:
+def _parse_scalar(text: str, element: str) -> Scalar:
     if element == "string":
         return text
     if element == "bool" and text in _BOOLS:
         return _BOOLS[text]
-    try:
-        if element == "float64":
-            return float(text)
-        value = int(text, 16 if text.lower().startswith(("0x", "-0x")) else 10)
-    except ValueError:
-        raise ValueError(f"default {text!r} does not fit {element}") from None
-    if element not in INTEGERS or not _fits(value, element):
-        raise ValueError(f"default {text!r} does not fit {element}")
-    return value
+    if element == "float64":
+        return float(text)
+    if element in INTEGERS and _INTEGER.fullmatch(text):
+        value = int(text, 0 if "x" in text.lower() else 10)
+        if _fits(value, element):
+            return value
+    raise ValueError(f"default {text!r} does not fit {element}")
 
 
 def _fits(value: int, element: str) -> bool:

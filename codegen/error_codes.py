@@ -14,6 +14,8 @@ _FLAGS = {"true": True, "false": False}
 
 @frozen
 class ErrorSpec:
+    """One line of the table."""
+
     code: int
     name: str
     retriable: bool

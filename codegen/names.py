@@ -5,6 +5,22 @@ from __future__ import annotations
 import keyword
 import re
 
+# what else a generated module knows by a capitalised name
+RESERVED = frozenset(
+    {
+        "Add",
+        "Buffer",
+        "ClassVar",
+        "Codec",
+        "Factory",
+        "Field",
+        "Malformed",
+        "Message",
+        "Struct",
+        "Unwritable",
+        "Uuid",
+    }
+)
 _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
@@ -23,3 +39,9 @@ def singular(name: str, taken: frozenset[str]) -> str:
     """What one element of a list is called: topics → topic; `_item` behind names without a plural s."""
     one = name.removesuffix("s")
     return one if one != name and one not in taken and not keyword.iskeyword(one) else f"{name}_item"
+
+
+def natural_order(name: str) -> tuple[int, str]:
+    """Constants, classes, functions; numbers by value: how the linter sorts imported names."""
+    rank = 0 if name.isupper() else 1 if name[0].isupper() else 2
+    return rank, re.sub(r"\d+", lambda digits: digits[0].zfill(4), name)

@@ -10,252 +10,196 @@ import json
 from pathlib import Path
 from typing import Any
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from codegen.defaults import parse_default
 from codegen.errors import SchemaError
+from codegen.facts import Facts
 from codegen.spec import SCALARS, FieldSpec, MessageSpec, StructSpec
-from codegen.versions import NONE, Versions, parse_versions
+from codegen.versions import NONE, Versions
 
 _MESSAGE_KEYS = frozenset(
-    [
-        "$schema",
-        "apiKey",
-        "type",
-        "name",
-        "listeners",
-        "validVersions",
-        "removedInKafka4",
-        "latestVersionUnstable",
-        "flexibleVersions",
-        "fields",
-        "commonStructs",
-        "about",
-    ]
+    {"$schema", "apiKey", "type", "name", "listeners", "validVersions", "removedInKafka4"}
+    | {"latestVersionUnstable", "flexibleVersions", "fields", "commonStructs", "about"}
 )
-_STRUCT_KEYS = frozenset(["name", "versions", "fields", "about"])
+_STRUCT_KEYS = frozenset({"name", "versions", "fields", "about"})
 _FIELD_KEYS = frozenset(
-    [
-        "name",
-        "type",
-        "versions",
-        "nullableVersions",
-        "flexibleVersions",
-        "taggedVersions",
-        "tag",
-        "default",
-        "ignorable",
-        "mapKey",
-        "entityType",
-        "fields",
-        "about",
-    ]
+    {"name", "type", "versions", "nullableVersions", "flexibleVersions", "taggedVersions", "tag", "default"}
+    | {"ignorable", "mapKey", "entityType", "fields", "about"}
 )
 _MESSAGE_TYPES = ("request", "response", "header", "data", "coordinator-key", "coordinator-value")
+_CAN_BE_NULL = ("string", "bytes", "records")
 _MAX_TAG = 2**31 - 1
-
-Json = dict[str, Any]
 
 
 def parse_file(path: Path) -> MessageSpec:
     """Read one schema. Raises SchemaError."""
     try:
-        facts = json.loads(path.read_text("utf-8"), object_pairs_hook=_once)
+        values = json.loads(path.read_text("utf-8"), object_pairs_hook=_no_key_twice)
     except ValueError as error:
         raise SchemaError(path.name, "", f"is not JSON: {error}") from error
-    return _Parser(path.name, facts).message()
+    if not isinstance(values, dict):
+        raise SchemaError(path.name, "", "is not a JSON object")
+    return _parse_message(Facts(path.name, "", values))
 
 
-def _once(pairs: list[tuple[str, Any]]) -> Json:
-    facts = dict(pairs)
-    if len(facts) != len(pairs):
+def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) != len(pairs):
         raise ValueError("a key twice in one object")
-    return facts
+    return values
+
+
+def _parse_message(facts: Facts) -> MessageSpec:
+    facts.only(_MESSAGE_KEYS)
+    name = facts.name()
+    if f"{name}.json" != facts.file:
+        raise facts.refuse(f"is named {name}: file and message have the same name")
+    if facts.values.get("type") not in _MESSAGE_TYPES:
+        raise facts.refuse(f"type {facts.values.get('type')!r} is none of {', '.join(_MESSAGE_TYPES)}")
+    if type(facts.values.get("apiKey", 0)) is not int:
+        raise facts.refuse(f"apiKey {facts.values['apiKey']!r} is not a number")
+    versions = facts.versions("validVersions")
+    if not versions or versions.open:
+        raise facts.refuse(f"validVersions {facts.values['validVersions']!r} must name the last version")
+    flexible = facts.versions("flexibleVersions") & versions
+    common = {struct.name(): struct for struct in facts.children("commonStructs")}
+    structs = _Structs(versions, flexible, common)
+    body = structs.parse(facts, name, versions)
+    if unused := common.keys() - structs.known.keys():
+        raise facts.refuse(f"commonStructs: no field is a {min(unused)}")
+    return MessageSpec(
+        file=facts.file,
+        name=name,
+        type=facts.values["type"],
+        api_key=facts.values.get("apiKey"),
+        versions=versions,
+        flexible=flexible,
+        body=body,
+        structs=tuple(structs.known.values()),
+        about=facts.text("about"),
+    )
 
 
 @define
-class _Parser:
-    """One file on its way into a MessageSpec; `structs` collects them innermost first."""
+class _Structs:
+    """The structs of one message; `known` has each behind those that it contains."""
 
-    file: str
-    facts: Any
-    structs: dict[str, StructSpec] = field(factory=dict)
-    common: dict[str, Json] = field(factory=dict)
-    versions: Versions = NONE
-    flexible: Versions = NONE
+    versions: Versions
+    flexible: Versions
+    common: dict[str, Facts]
+    known: dict[str, StructSpec] = field(factory=dict)
+    open: list[str] = field(factory=list)  # being parsed: a struct cannot contain itself
 
-    def message(self) -> MessageSpec:
-        facts = self._object(self.facts, "", _MESSAGE_KEYS)
-        name = self._name(facts, "")
-        if name != self.file.removesuffix(".json"):
-            raise self._refuse("", f"is named {name}: file and message must have the same name")
-        if facts.get("type") not in _MESSAGE_TYPES:
-            raise self._refuse("", f"type {facts.get('type')!r} is none of {', '.join(_MESSAGE_TYPES)}")
-        self.versions = self._range(facts, "validVersions", "")
-        if not self.versions or self.versions.open:
-            raise self._refuse("", f"validVersions {facts['validVersions']!r} must name its last version")
-        self.flexible = self._range(facts, "flexibleVersions", "") & self.versions
-        for struct in facts.get("commonStructs", []):
-            self._object(struct, "commonStructs", _STRUCT_KEYS)
-            self.common[self._name(struct, "commonStructs")] = struct
-        body = self._struct(name, facts, self.versions, "")
-        if unused := set(self.common) - set(self.structs):
-            raise self._refuse("commonStructs", f"{', '.join(sorted(unused))}: no field has this type")
-        return MessageSpec(
-            file=self.file,
-            name=name,
-            type=facts["type"],
-            api_key=facts.get("apiKey"),
-            versions=self.versions,
-            flexible=self.flexible,
-            body=body,
-            structs=tuple(self.structs.values()),
-            about=facts.get("about", ""),
-        )
+    def parse(self, facts: Facts, name: str, versions: Versions) -> StructSpec:
+        if name in self.known or name in self.open:
+            raise facts.refuse(f"struct {name} is defined twice or contains itself")
+        self.open.append(name)
+        fields = tuple(self.parse_field(child, versions) for child in facts.children("fields"))
+        self.open.remove(name)
+        _refuse_twins(facts, fields)
+        self.known[name] = StructSpec(name, versions, fields, facts.text("about"))
+        return self.known[name]
 
-    def _struct(self, name: str, facts: Json, versions: Versions, path: str) -> StructSpec:
-        if name in self.structs:
-            raise self._refuse(path, f"struct {name} is defined twice")
-        fields = tuple(self._field(fact, versions, path) for fact in facts["fields"])
-        self._no_twins(fields, path)
-        struct = StructSpec(name, versions, fields, facts.get("about", ""))
-        self.structs[name] = struct
-        return struct
-
-    def _no_twins(self, fields: tuple[FieldSpec, ...], path: str) -> None:
-        names: set[str] = set()
-        tags: set[int] = set()
-        for spec in fields:
-            here = _join(path, spec.name)
-            if spec.python_name in names:
-                raise self._refuse(here, f"a second field becomes {spec.python_name}")
-            if spec.tag is not None and spec.tag in tags:
-                raise self._refuse(here, f"tag {spec.tag} is taken by another field")
-            names.add(spec.python_name)
-            tags.update([] if spec.tag is None else [spec.tag])
-
-    def _field(self, facts: Json, parent: Versions, path: str) -> FieldSpec:
-        name = self._name(facts, path)
-        path = _join(path, name)
-        self._object(facts, path, _FIELD_KEYS)
-        type_ = facts.get("type")
-        if not isinstance(type_, str):
-            raise self._refuse(path, "type is missing")
-        element, array = type_.removeprefix("[]"), type_.startswith("[]")
-        versions = self._range(facts, "versions", path) & parent
-        if not versions:
-            raise self._refuse(
-                path, f"versions {facts['versions']!r} lie outside {_text(parent)} of its parent"
-            )
-        struct = self._struct_of(facts, element, versions, path)
-        nullable = self._nullable(facts, element, array, versions, path)
-        tagged = self._tagged(facts, versions, path)
+    def parse_field(self, facts: Facts, parent: Versions) -> FieldSpec:
+        facts.only(_FIELD_KEYS)
+        name, kind = facts.name(), _parse_type(facts)
+        versions = facts.versions("versions", within=parent)
+        struct = self.struct_of(facts, kind, versions)
+        nullable = _parse_nullable(facts, kind, versions)
         try:
-            default, is_null = parse_default(
-                facts.get("default"), element, array or struct is not None, nullable
-            )
+            composite = kind.array or struct is not None
+            default, is_null = parse_default(facts.values.get("default"), kind.element, composite, nullable)
         except ValueError as error:
-            raise self._refuse(path, str(error)) from error
+            raise facts.refuse(str(error)) from error
         return FieldSpec(
             name=name,
-            element=element,
-            array=array,
+            element=kind.element,
+            array=kind.array,
             versions=versions,
             nullable=nullable,
-            tagged=tagged,
-            tag=facts.get("tag"),
-            never_compact=self._never_compact(facts, path),
+            tagged=_parse_tagged(facts, versions, self.flexible),
+            tag=facts.values.get("tag"),
+            never_compact=_parse_never_compact(facts),
             default=default,
             default_is_null=is_null,
-            ignorable=self._flag(facts, "ignorable", path),
-            about=facts.get("about", ""),
+            ignorable=facts.flag("ignorable"),
+            about=facts.text("about"),
             struct=struct,
-            map_key=self._flag(facts, "mapKey", path),
-            entity_type=facts.get("entityType"),
+            map_key=facts.flag("mapKey"),
+            entity_type=facts.text("entityType"),
         )
 
-    def _struct_of(self, facts: Json, element: str, versions: Versions, path: str) -> StructSpec | None:
-        if element in SCALARS:
-            if "fields" in facts:
-                raise self._refuse(path, f"{element} has no fields")
-            if element == "records" and facts["type"] != "records":
-                raise self._refuse(path, "there are no arrays of records")
+    def struct_of(self, facts: Facts, kind: _Type, versions: Versions) -> StructSpec | None:
+        """The struct that the field is made of: its own fields, or a common struct; None for a scalar."""
+        name, own = kind.element, "fields" in facts.values
+        if name in SCALARS:
+            if own:
+                raise facts.refuse(f"{name} has no fields")
             return None
-        if "fields" in facts:
-            return self._struct(element, facts, versions, path)
-        if element not in self.common:
-            raise self._refuse(path, f"type {element!r} is neither a scalar nor a struct with fields")
-        if element not in self.structs:
-            common = self.common[element]
-            self._struct(element, common, self._range(common, "versions", element) & self.versions, element)
-        return self.structs[element]
-
-    def _nullable(self, facts: Json, element: str, array: bool, versions: Versions, path: str) -> Versions:
-        if "nullableVersions" not in facts:
-            return NONE
-        nullable = self._range(facts, "nullableVersions", path) & versions
-        if not nullable:
-            raise self._refuse(
-                path, f"nullableVersions {facts['nullableVersions']!r} lie outside its versions"
-            )
-        if (element in SCALARS[:8] or element in ("bool", "float64", "uuid")) and not array:
-            raise self._refuse(path, f"{element} cannot be null")
-        return nullable
-
-    def _tagged(self, facts: Json, versions: Versions, path: str) -> Versions:
-        if ("taggedVersions" in facts) != ("tag" in facts):
-            raise self._refuse(path, "tag and taggedVersions belong together")
-        if "tag" not in facts:
-            return NONE
-        tag, tagged = facts["tag"], self._range(facts, "taggedVersions", path) & versions
-        if type(tag) is not int or not 0 <= tag <= _MAX_TAG:
-            raise self._refuse(path, f"tag {tag!r} is not between 0 and {_MAX_TAG}")
-        if not tagged:
-            raise self._refuse(path, f"taggedVersions {facts['taggedVersions']!r} lie outside its versions")
-        if tagged & self.flexible != tagged:
-            raise self._refuse(path, f"taggedVersions {facts['taggedVersions']!r} are not all flexible")
-        return tagged
-
-    def _never_compact(self, facts: Json, path: str) -> bool:
-        if facts.get("flexibleVersions", "none") != "none":
-            raise self._refuse(path, "flexibleVersions of a field can only be none")
-        return "flexibleVersions" in facts
-
-    def _object(self, facts: Any, path: str, known: frozenset[str]) -> Json:
-        if not isinstance(facts, dict):
-            raise self._refuse(path, "is not a JSON object")
-        if unknown := [key for key in facts if key not in known]:
-            raise self._refuse(path, f"unknown key {unknown[0]!r}")
-        if not isinstance(facts.get("fields", []), list):
-            raise self._refuse(path, "fields is not a list")
-        return facts
-
-    def _name(self, facts: Any, path: str) -> str:
-        name = facts.get("name") if isinstance(facts, dict) else None
-        if not isinstance(name, str) or not (name.isidentifier() and name.isascii()):
-            raise self._refuse(path, f"name {name!r} is not a name")
-        return name
-
-    def _flag(self, facts: Json, key: str, path: str) -> bool:
-        if type(facts.get(key, False)) is not bool:
-            raise self._refuse(path, f"{key} is true or false, not {facts[key]!r}")
-        return bool(facts.get(key, False))
-
-    def _range(self, facts: Json, key: str, path: str) -> Versions:
-        if key not in facts:
-            raise self._refuse(path, f"{key} is missing")
-        try:
-            return parse_versions(facts[key])
-        except ValueError as error:
-            raise self._refuse(path, f"{key}: {error}") from error
-
-    def _refuse(self, path: str, reason: str) -> SchemaError:
-        return SchemaError(self.file, path, reason)
+        if own:
+            return self.parse(facts, name, versions)
+        if name not in self.common:
+            raise facts.refuse(f"type {name!r} is neither a scalar nor a struct")
+        if name not in self.known:
+            common = self.common[name]
+            common.only(_STRUCT_KEYS)
+            self.parse(common, name, common.versions("versions", within=self.versions))
+        return self.known[name]
 
 
-def _join(path: str, name: str) -> str:
-    return f"{path}.{name}" if path else name
+@frozen
+class _Type:
+    element: str
+    array: bool
 
 
-def _text(versions: Versions) -> str:
-    return f"{versions.lowest}-{versions.highest}"
+def _parse_type(facts: Facts) -> _Type:
+    text = facts.text("type")
+    kind = _Type(text.removeprefix("[]"), text.startswith("[]"))
+    if not kind.element.isidentifier():
+        raise facts.refuse(f"type {text!r} is not a type")
+    if kind.array and kind.element in ("bytes", "records"):
+        raise facts.refuse(f"there are no arrays of {kind.element}")
+    return kind
+
+
+def _parse_nullable(facts: Facts, kind: _Type, versions: Versions) -> Versions:
+    if "nullableVersions" not in facts.values:
+        return NONE
+    if not kind.array and kind.element in SCALARS and kind.element not in _CAN_BE_NULL:
+        raise facts.refuse(f"{kind.element} cannot be null")
+    return facts.versions("nullableVersions", within=versions)
+
+
+def _parse_tagged(facts: Facts, versions: Versions, flexible: Versions) -> Versions:
+    if ("taggedVersions" in facts.values) != ("tag" in facts.values):
+        raise facts.refuse("tag and taggedVersions belong together")
+    if "tag" not in facts.values:
+        return NONE
+    tag = facts.values["tag"]
+    if type(tag) is not int or not 0 <= tag <= _MAX_TAG:
+        raise facts.refuse(f"tag {tag!r} is not between 0 and {_MAX_TAG}")
+    tagged = facts.versions("taggedVersions", within=versions)
+    if tagged & flexible != tagged:
+        raise facts.refuse(f"taggedVersions {facts.values['taggedVersions']!r} are not all flexible")
+    return tagged
+
+
+def _parse_never_compact(facts: Facts) -> bool:
+    if facts.values.get("flexibleVersions", "none") != "none":
+        raise facts.refuse("flexibleVersions of a field can only be none")
+    return "flexibleVersions" in facts.values
+
+
+def _refuse_twins(facts: Facts, fields: tuple[FieldSpec, ...]) -> None:
+    names: dict[str, str] = {}
+    tags: dict[int, str] = {}
+    for spec in fields:
+        if spec.python_name in names:
+            raise facts.refuse(f"{names[spec.python_name]} and {spec.name} are both {spec.python_name}")
+        if spec.tag is not None and spec.tag in tags:
+            raise facts.refuse(f"tag {spec.tag} belongs to both {tags[spec.tag]} and {spec.name}")
+        names[spec.python_name] = spec.name
+        if spec.tag is not None:
+            tags[spec.tag] = spec.name

@@ -28,8 +28,8 @@ _CODE_NAMES = {
     "16s": "uuid",
 }
 _CODE_SIZES = {"B": 1, **{code: WIDTHS[element] for element, code in CODES.items()}}
-_LOCALS = frozenset(
-    [
+_LOCALS = frozenset(  # what the functions call otherwise
+    {
         "message",
         "data",
         "at",
@@ -43,11 +43,8 @@ _LOCALS = frozenset(
         "value",
         "add",
         "new",
-        "written",
-        "uvarint",
-        "compact_length",
-        "compact_string_length",
-    ]
+    }
+    | {"written", "compact_length", "compact_string_length"}
 )
 
 
@@ -61,6 +58,8 @@ class Value:
 
 @frozen
 class Block:
+    """Adjacent values, and what follows them."""
+
     values: tuple[Value, ...]
     step: Step | None = None  # the field of variable length behind the values
     tags: bool = False  # the tag section behind the values

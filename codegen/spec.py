@@ -45,7 +45,7 @@ class FieldSpec:
     about: str = ""
     struct: StructSpec | None = None
     map_key: bool = False
-    entity_type: str | None = None
+    entity_type: str = ""
 
     @property
     def python_name(self) -> str:

@@ -27,6 +27,9 @@ class Versions:
         both = Versions(max(self.lowest, other.lowest), min(self.highest, other.highest))
         return both or NONE
 
+    def __str__(self) -> str:
+        return f"{self.lowest}-{self.highest}" if self else "none"
+
     @property
     def open(self) -> bool:
         return self.highest == _NO_END

@@ -1,0 +1,54 @@
+"""Fields as Python: their type, their default, and the condition under which they are at it."""
+
+from __future__ import annotations
+
+from codegen.spec import FieldSpec, Scalar
+
+_TYPES = {
+    "bool": "bool",
+    "float64": "float",
+    "string": "str",
+    "bytes": "bytes",
+    "uuid": "Uuid",
+    "records": "bytes | memoryview",
+}
+
+
+def annotation(spec: FieldSpec) -> str:
+    """The field's type."""
+    one = spec.element if spec.struct else _TYPES.get(spec.element, "int")
+    type_ = f"list[{one}]" if spec.array else one
+    return f"{type_} | None" if spec.optional else type_
+
+
+def default(spec: FieldSpec, shared: bool = False) -> str:
+    """The default as an expression; where it is `shared`, in a class, a factory for what can be changed."""
+    if spec.default_is_null or spec.lazy:
+        return "None"
+    if spec.array:
+        return "Factory(list)" if shared else "[]"
+    if spec.struct is not None:
+        return f"Factory({spec.struct.name})" if shared else f"{spec.struct.name}()"
+    if spec.element == "uuid":
+        return "ZERO_UUID"
+    return quoted(spec.default)
+
+
+def differs(spec: FieldSpec) -> str:
+    """The condition that the field is not at its default."""
+    name = f"message.{spec.python_name}"
+    if spec.lazy:
+        return f"{name} is not None and {name} != {spec.element}()"
+    if spec.default_is_null:
+        return f"{name} is not None"
+    if spec.element == "bool" and not spec.array:
+        return f"not {name}" if spec.default else name
+    return f"{name} != {default(spec)}"
+
+
+def quoted(value: Scalar | None) -> str:
+    """A literal as the formatter writes it: in double quotes, unless it holds some."""
+    text = repr(value)
+    if text.endswith("'") and '"' not in text:
+        return text.replace("'", '"')
+    return text
