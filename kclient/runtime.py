@@ -59,6 +59,13 @@ class Runtime:
         found = {Address(str(info[4][0]), int(info[4][1])): None for info in answers}
         return list(found)
 
+    async def canonical_names(self, host: str, port: int) -> list[str]:
+        """The canonical name of every address of a name, no repeats. Raises OSError as `resolve` does."""
+        loop = asyncio.get_running_loop()
+        addresses = await self.resolve(host, port)
+        names = [(await loop.getnameinfo(address))[0] for address in addresses]
+        return list(dict.fromkeys(names))
+
     async def connect(
         self, factory: Callable[[], asyncio.BaseProtocol], address: Address, **options: Any
     ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:

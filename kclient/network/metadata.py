@@ -228,7 +228,7 @@ class MetadataCache:
         epoch = news.leader_epoch if reliable and news.leader_epoch >= 0 else None
         if epoch is None:
             self._last_seen_epochs.pop(tp, None)
-            self._progress = True
+            self._progress |= known is None or known.leader != news.leader_id
         elif seen is None or created_anew or epoch >= seen:
             self._last_seen_epochs[tp] = epoch
             self._progress |= epoch != seen

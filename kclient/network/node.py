@@ -19,6 +19,7 @@ from kclient.network import unreachable
 from kclient.network.backoff import Backoff
 from kclient.network.connection import Connection, Settings
 from kclient.network.dial import answers_tls, open_connection, resolve
+from kclient.network.topology import Broker
 from kclient.network.unreachable import Peer
 from kclient.runtime import Address, Runtime
 
@@ -48,12 +49,12 @@ class Node:
         self.purpose = purpose
         self.connection: Connection | None = None
         self.last_attempt = 0.0
+        self.retry_at = 0.0  # in the loop's time; no attempt before
         self.closed = False
         self._around = surroundings
         rng = surroundings.runtime.rng
         self._reconnect = Backoff(*surroundings.reconnect_backoff_ms, rng)
         self._setup = Backoff(*surroundings.setup_timeout_ms, rng)
-        self._retry_at = 0.0
         self._was_ready = False
         self._last_ip = ""
         self._attempt: asyncio.Task[KclientError | None] | None = None
@@ -65,14 +66,23 @@ class Node:
             return None
         return self.connection.in_flight
 
+    def is_at(self, broker: Broker) -> bool:
+        """Whether the broker is still advertised with this address."""
+        return (broker.host, broker.port) == (self.peer.host, self.peer.port)
+
     @property
     def connecting(self) -> bool:
         """Whether an attempt is under way, or waits for its time."""
         return self._attempt is not None
 
+    @property
+    def backing_off(self) -> bool:
+        """Whether the next attempt's time has not come yet."""
+        return self.connection is None and self._around.runtime.now() < self.retry_at
+
     def may_connect(self, now: float) -> bool:
         """Whether an attempt could start now."""
-        return self.connection is None and self._attempt is None and now >= self._retry_at
+        return self.connection is None and self._attempt is None and now >= self.retry_at
 
     async def ready(self) -> Connection:
         """The connection, opened if there is none. Raises ConnectError if that fails; bound it with a timeout."""
@@ -100,10 +110,14 @@ class Node:
         if self.connection is not None:
             self.connection.close()
 
-    async def wait_closed(self) -> None:
-        """Return when attempt and connection are gone."""
-        if self._attempt is not None:
-            await asyncio.wait({self._attempt})
+    async def close_and_wait(self) -> None:
+        """Close, and return when attempt and transport are gone."""
+        connection, attempt = self.connection, self._attempt
+        self.close()
+        if attempt is not None:
+            await asyncio.wait({attempt})
+        if connection is not None:
+            await connection.wait_closed()
 
     # --- an attempt
 
@@ -111,7 +125,7 @@ class Node:
         """One attempt, after the backoff: None when ready, else the error."""
         runtime = self._around.runtime
         try:
-            await asyncio.sleep(max(0.0, self._retry_at - runtime.now()))
+            await asyncio.sleep(max(0.0, self.retry_at - runtime.now()))
             self.last_attempt = runtime.now()
             self.connection = await self._try_addresses()
         except ConnectError as problem:
@@ -190,7 +204,7 @@ class Node:
         now = self._around.runtime.now()
         steady = self._reconnect.steady
         delay = self._reconnect.next()
-        self._retry_at = now + delay
+        self.retry_at = now + delay
         quiet = now < self._around.quiet_until.get(self.peer.node_id, 0.0)
         if not quiet:
             self._around.quiet_until[self.peer.node_id] = now + (STEADY_WARNING_SECONDS if steady else delay)

@@ -104,6 +104,16 @@ def no_turn(peer: Peer, name: str) -> DeadlineError:
     )
 
 
+def no_connection(peer: Peer, name: str, timeout: float) -> DeadlineError:
+    """A request's time passed before there was a connection to send it on."""
+    return DeadlineError(
+        f"{peer}: no connection to send {name} on within {timeout} s. The broker is down or cannot be reached. "
+        "Look for WARNINGs of kclient.connection, which name the cause.",
+        waiting_for=f"a connection to {peer}",
+        timeout=timeout,
+    )
+
+
 def not_kafka(peer: Peer, seconds: float, start: bytes) -> VersionError | PeerSpeaksTlsError:
     """The first bytes of the answer are not Kafka's: TLS, HTTP or something else."""
     if start.startswith(TLS_RECORD_STARTS):
@@ -185,6 +195,8 @@ def advertised_wrongly(peer: Peer, via: str, cause: ConnectError) -> AdvertisedL
 
 
 def _reason(cause: Exception) -> str:
+    if isinstance(cause, ConnectionRefusedError):
+        return "connection refused"  # the loop's own text repeats the address
     return (cause.strerror if isinstance(cause, OSError) else None) or str(cause) or type(cause).__name__
 
 

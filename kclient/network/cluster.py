@@ -1,0 +1,286 @@
+"""The cluster as the flows see it: ask a broker by its id, ask any broker, know who leads what.
+
+A request goes to a node, over that node's connection, in the newest version that both sides and the request allow.
+A node that is not connected is connected first; one that is backing off is waited for, within the request's timeout.
+Whatever fails is told to the caller as a typed error: retrying is the business of the flow that knows why it asks.
+Any lost connection and any failed attempt asks for a metadata update.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from kclient.config import Config
+from kclient.errors import ClosedError, DeadlineError, InternalError, KclientError
+from kclient.generated.metadata_request import MetadataRequest
+from kclient.generated.metadata_response import MetadataResponse
+from kclient.network.addresses import canonical_servers, parse_servers
+from kclient.network.backoff import Backoff
+from kclient.network.connection import Settings
+from kclient.network.metadata import MetadataCache
+from kclient.network.metadata_task import MetadataTask, metadata_request
+from kclient.network.node import Node, Surroundings
+from kclient.network.pool import Pool, first_ready
+from kclient.network.topology import Broker
+from kclient.network.unreachable import no_connection
+from kclient.protocol.message import Message
+from kclient.runtime import Runtime
+
+logger = logging.getLogger("kclient.connection")
+
+CANONICAL: Final = "resolve_canonical_bootstrap_servers_only"
+
+
+class Cluster:
+    """Connections, metadata and routing of one client. Call `start` first and `close` last. Spec: B.4, B.5."""
+
+    def __init__(self, config: Config, runtime: Runtime) -> None:
+        self.metadata = MetadataCache()
+        self._config = config
+        self._runtime = runtime
+        self._request_timeout = config.request_timeout_ms / 1000
+        self._around = Surroundings(
+            _settings(config),
+            runtime,
+            (config.reconnect_backoff_ms, config.reconnect_backoff_max_ms),
+            (config.socket_connection_setup_timeout_ms, config.socket_connection_setup_timeout_max_ms),
+            self._on_trouble,
+        )
+        self._pool = Pool(parse_servers(config.bootstrap_servers), self.metadata, self._around)
+        self._updates = MetadataTask(self.metadata, self._ask_metadata, self._rebootstrap, config, runtime)
+        self._task: asyncio.Task[None] | None = None
+        self._closed = False
+
+    # --- life
+
+    async def start(self) -> None:
+        """Find the cluster: connect to any bootstrap server, read metadata, connect to any broker it names.
+
+        Raises the ConnectError that says why it cannot be done: NameResolutionError, PortClosedError, VersionError
+        (not Kafka), PeerSpeaksTlsError, or AdvertisedListenerError when the bootstrap server works and no address
+        that it names does. Every server and every address is tried once. Spec: B.4.11, U-16, U-17.
+        """
+        try:
+            if self._config.client_dns_lookup == CANONICAL:
+                servers = parse_servers(self._config.bootstrap_servers)
+                self._pool = Pool(
+                    await canonical_servers(servers, self._runtime), self.metadata, self._around
+                )
+            server = await first_ready(self._pool.shuffled(self._pool.bootstrap))
+            self._around.via = server.peer.address
+            await self._first_metadata()
+            await first_ready(self._pool.shuffled(self._pool.brokers()))
+        except BaseException:
+            await self.close(0.0)
+            raise
+        for node in self._pool.bootstrap:
+            node.disconnect()
+        self._task = asyncio.create_task(self._updates.run(), name="kclient metadata")
+        self._task.add_done_callback(self._task_over)
+
+    async def close(self, timeout: float) -> None:
+        """Close every connection and wait at most `timeout` seconds for their ends; whatever waits fails."""
+        self._closed = True
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+        await self._pool.close(timeout)
+
+    async def _first_metadata(self) -> None:
+        backoff = Backoff(self._config.retry_backoff_ms, self._config.retry_backoff_max_ms, self._runtime.rng)
+        deadline = self._runtime.now() + self._request_timeout
+        while True:
+            try:
+                await self._updates.update()
+                return
+            except KclientError as problem:
+                delay = backoff.next()
+                if not problem.retriable or self._runtime.now() + delay >= deadline:
+                    raise
+            await asyncio.sleep(delay)
+
+    def _task_over(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (bug := task.exception()) is not None:
+            logger.error("the metadata task ended", exc_info=bug)
+            self.metadata.store_error(InternalError(f"the metadata task ended: {bug!r}. Please report it."))
+
+    # --- metadata
+
+    def set_topics(self, topics: Iterable[str] | None) -> None:
+        """The topics whose metadata is kept fresh; None for all. A new one is asked for at once. Spec: B.5.1, B.5.2."""
+        self._updates.set_topics(topics)
+
+    def request_update(self, reason: str, *, reset_backoff: bool = True) -> None:
+        """Ask for a metadata update; many requests are one. With `reset_backoff=False` (a fetch that was told of a
+        stale leader) an answer without news keeps being followed by longer and longer pauses. Spec: B.5.2, B.15.12.
+        """
+        self._updates.request_update(reason, reset_backoff=reset_backoff)
+
+    async def update_now(self, timeout: float) -> None:
+        """Update the metadata and wait for it. Raises DeadlineError."""
+        await self._updates.update_now(timeout)
+
+    def learn_broker(self, node_id: int, host: str, port: int) -> None:
+        """Note where a broker is that another answer named, such as a coordinator that metadata lacks."""
+        self.metadata.learn_broker(Broker(node_id, host, port))
+
+    async def describe_topics(
+        self, topics: Sequence[str] | None, *, allow_auto_create: bool, timeout: float
+    ) -> MetadataResponse:
+        """Ask any broker about topics (None: all), trying again while brokers fail; the cache learns from the answer.
+
+        The answer's error codes are the caller's business. Raises DeadlineError. Spec: B.5.1, B.5.10.
+        """
+        backoff = Backoff(self._config.retry_backoff_ms, self._config.retry_backoff_max_ms, self._runtime.rng)
+        request, lowest = metadata_request(topics, allow_auto_create)
+        problem: KclientError | None = None
+        try:
+            async with asyncio.timeout(timeout):
+                while True:
+                    try:
+                        version, answer = await self._ask_metadata(request, lowest)
+                        self.metadata.apply(answer, version, whole=False)
+                        return answer
+                    except KclientError as failed:
+                        if not failed.retriable:
+                            raise
+                        problem = failed
+                    await asyncio.sleep(backoff.next())
+        except TimeoutError as late:
+            if isinstance(late, KclientError):
+                raise
+            raise DeadlineError(
+                f"no broker described the topics within {timeout} s. {'' if problem is None else problem.text} "
+                "Check that the cluster is up, or give more time.",
+                waiting_for="metadata of topics",
+                timeout=timeout,
+            ) from problem
+
+    async def _ask_metadata(self, request: MetadataRequest, lowest: int) -> tuple[int, MetadataResponse]:
+        version, answer = await self.request_any(request, min_version=lowest)
+        if not isinstance(answer, MetadataResponse):
+            raise InternalError(f"Metadata was answered by {type(answer).__name__}")
+        return version, answer
+
+    # --- requests
+
+    async def request(
+        self,
+        node_id: int,
+        message: Message,
+        *,
+        purpose: str = "",
+        timeout: float | None = None,
+        min_version: int = 0,
+        max_version: int | None = None,
+    ) -> Message:
+        """Send a request to a broker and return its answer; see `request_versioned`."""
+        _, answer = await self.request_versioned(
+            node_id,
+            message,
+            purpose=purpose,
+            timeout=timeout,
+            min_version=min_version,
+            max_version=max_version,
+        )
+        return answer
+
+    async def request_versioned(
+        self,
+        node_id: int,
+        message: Message,
+        *,
+        purpose: str = "",
+        timeout: float | None = None,
+        min_version: int = 0,
+        max_version: int | None = None,
+    ) -> tuple[int, Message]:
+        """Send a request to a broker; return the version that was used, and the answer.
+
+        `purpose` other than "" is a connection of its own (S4-16). `timeout` (seconds, default request_timeout_ms) is
+        how long the broker may take, connecting included; when it passes, the connection is closed, because nothing
+        on it can be trusted to come. To stop waiting sooner, cancel (`asyncio.timeout`): that costs the connection
+        nothing. Raises ConnectError (retriable, or not: VersionError), DeadlineError, ProtocolDecodeError, ClosedError.
+        Spec: B.4.5…B.4.9.
+        """
+        self._require_open()
+        try:
+            node = self._pool.node(node_id, purpose)
+        except KclientError:
+            self.request_update(f"node {node_id} is not known", reset_backoff=False)
+            raise
+        return await self._exchange(node, message, timeout, min_version, max_version)
+
+    async def request_any(
+        self,
+        message: Message,
+        *,
+        timeout: float | None = None,
+        min_version: int = 0,
+        max_version: int | None = None,
+    ) -> tuple[int, Message]:
+        """Send a request to the least loaded node; return the version that was used, and the answer. Spec: B.4.7."""
+        self._require_open()
+        return await self._exchange(self._any_node(), message, timeout, min_version, max_version)
+
+    def usable_version(
+        self, node_id: int, message: type[Message], *, min_version: int = 0, max_version: int | None = None
+    ) -> int | None:
+        """The version of a request that would go to this broker, None while not connected. Raises VersionError."""
+        node = self._pool.known(node_id)
+        if node is None or node.connection is None:
+            return None
+        return node.connection.version_for(message, min_version, max_version)
+
+    async def _exchange(
+        self, node: Node, message: Message, timeout: float | None, lowest: int, highest: int | None
+    ) -> tuple[int, Message]:
+        seconds = self._request_timeout if timeout is None else timeout
+        deadline = self._runtime.now() + seconds
+        try:
+            async with asyncio.timeout_at(deadline):
+                connection = await node.ready()
+        except TimeoutError as late:
+            raise no_connection(node.peer, message.NAME, seconds) from late
+        self._require_open()
+        version = connection.version_for(type(message), lowest, highest)
+        return version, await connection.request(message, version, deadline)
+
+    def _any_node(self) -> Node:
+        node = self._pool.least_loaded()
+        if node is None and not self._pool.any_connected and self.metadata.brokers:
+            self._rebootstrap("no broker can be reached")
+            node = self._pool.least_loaded()
+        return node or self._pool.soonest()
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise ClosedError("the client is closed. It was asked for something after close. Open a new one.")
+
+    # --- trouble
+
+    def _on_trouble(self, node: Node, problem: KclientError) -> None:
+        self._updates.request_update(f"trouble with {node.peer}", reset_backoff=False)
+
+    def _rebootstrap(self, reason: str) -> None:
+        """Forget the brokers and begin again with the bootstrap servers (KIP-899, KIP-1102). Spec: B.5.9, U-09."""
+        if self._config.metadata_recovery_strategy != "rebootstrap":
+            return
+        logger.warning("beginning again with the bootstrap servers: %s", reason, extra={"reason": reason})
+        self.metadata.forget_brokers()
+        self._pool.disconnect()
+
+
+def _settings(config: Config) -> Settings:
+    idle_ms = config.connections_max_idle_ms
+    return Settings(
+        client_id=config.client_id,
+        max_frame_bytes=config.max_frame_bytes,
+        request_timeout=config.request_timeout_ms / 1000,
+        idle_timeout=None if idle_ms < 0 else idle_ms / 1000,
+        send_buffer_bytes=config.send_buffer_bytes,
+        receive_buffer_bytes=config.receive_buffer_bytes,
+    )

@@ -1,0 +1,195 @@
+"""The one task that keeps metadata fresh: by need, by age, never faster than the backoff.
+
+Two backoffs hold it back. One counts failures. The other counts answers that brought no news of any leader, so that
+a broker whose metadata is stale is not hammered (KIP-580, KIP-951); whoever asks anew begins it anew. A topic that
+is new in the subscription is asked for at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+from kclient.config import Config
+from kclient.errors import DeadlineError, KclientError
+from kclient.generated.metadata_request import MetadataRequest, MetadataRequestTopic
+from kclient.generated.metadata_response import MetadataResponse
+from kclient.network.backoff import Backoff
+from kclient.network.failures import broker_error
+from kclient.network.metadata import Applied, MetadataCache
+from kclient.notice import Notice
+from kclient.protocol.errors import NONE, REBOOTSTRAP_REQUIRED
+from kclient.runtime import Runtime
+
+logger = logging.getLogger("kclient.metadata")
+
+Ask = Callable[[MetadataRequest, int], Awaitable[tuple[int, MetadataResponse]]]
+
+
+def metadata_request(topics: Sequence[str] | None, allow_auto_create: bool) -> tuple[MetadataRequest, int]:
+    """The question for some topics, none, or all (None), and the lowest version for it. Spec: B.5.1, B.5.10."""
+    if not topics:
+        return MetadataRequest(topics=None if topics is None else []), 1
+    wanted = [MetadataRequestTopic(name=name) for name in topics]
+    return MetadataRequest(
+        topics=wanted, allow_auto_topic_creation=allow_auto_create
+    ), 1 if allow_auto_create else 4
+
+
+class MetadataTask:
+    """What is wanted, and when to ask for it. Spec: B.5.1…B.5.4, B.5.9, B.15.11."""
+
+    def __init__(
+        self,
+        cache: MetadataCache,
+        ask: Ask,
+        rebootstrap: Callable[[str], None],
+        config: Config,
+        runtime: Runtime,
+    ) -> None:
+        self._cache = cache
+        self._ask = ask
+        self._rebootstrap = rebootstrap
+        self._runtime = runtime
+        self._allow_auto_create = config.allow_auto_create_topics
+        self._max_age = config.metadata_max_age_ms / 1000
+        self._trigger = config.metadata_recovery_rebootstrap_trigger_ms / 1000
+        self._retry_base = config.retry_backoff_ms / 1000
+        self._failures = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, runtime.rng)
+        self._no_news = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, runtime.rng)
+        self._topics: tuple[str, ...] | None = ()
+        self._urgent = False  # a new topic: at once
+        self._requested = False
+        self._needed_since: float | None = None
+        self._not_before = 0.0
+        self._last_attempt = 0.0
+        self._last_success = 0.0
+        self._wake = Notice()
+        self._updated = Notice()
+        self._problem: KclientError | None = None
+
+    # --- what the flows say
+
+    def set_topics(self, topics: Iterable[str] | None) -> None:
+        """What to keep fresh; None for all topics. A topic that was not wanted before is asked for at once."""
+        wanted = None if topics is None else tuple(dict.fromkeys(topics))
+        before, self._topics = self._topics, wanted
+        if before is not None and (wanted is None or not set(wanted) <= set(before)):
+            self._urgent = True
+            self._need("new topics")
+
+    def request_update(self, reason: str, *, reset_backoff: bool = True) -> None:
+        """Ask for an update. `reset_backoff=False` for whoever asks again and again with the same trouble."""
+        if reset_backoff:
+            self._no_news.reset()
+            if not self._failures.step:
+                self._not_before = min(self._not_before, self._last_attempt + self._retry_base)
+        self._need(reason)
+
+    def _need(self, reason: str) -> None:
+        if not self._requested:
+            logger.debug("update needed: %s", reason)
+        self._requested = True
+        if self._needed_since is None:
+            self._needed_since = self._runtime.now()
+        self._wake.notify()
+
+    async def update_now(self, timeout: float) -> None:
+        """Ask for an update and wait for it. Raises DeadlineError, its cause the last failure."""
+        seen = self._updated.count
+        self.request_update("asked for")
+        try:
+            async with asyncio.timeout(timeout):
+                await self._updated.wait(seen)
+        except TimeoutError:
+            why = f" ({self._problem.text})" if self._problem is not None else ""
+            raise DeadlineError(
+                f"no metadata within {timeout} s{why}. No broker answered in time. "
+                "Check that the cluster is up, or give more time.",
+                waiting_for="metadata",
+                timeout=timeout,
+            ) from self._problem
+
+    # --- the task
+
+    async def run(self) -> None:
+        """Keep the cache fresh until cancelled."""
+        while True:
+            await self._until_due()
+            try:
+                await self.update()
+            except KclientError as problem:
+                self._failed(problem)
+
+    async def update(self) -> Applied:
+        """One question and its answer. Raises KclientError when it fails."""
+        self._urgent = self._requested = False
+        if self._needed_since is None:
+            self._needed_since = self._runtime.now()
+        self._last_attempt = self._runtime.now()
+        version, answer = await self._question()
+        if answer.error_code != NONE:
+            if answer.error_code == REBOOTSTRAP_REQUIRED:
+                self._rebootstrap("the broker asks for it")
+            raise broker_error(answer.error_code, "reading metadata")
+        applied = self._cache.apply(answer, version)
+        self._succeeded(applied)
+        return applied
+
+    async def _question(self) -> tuple[int, MetadataResponse]:
+        """Ask, for no longer than the rebootstrap trigger allows."""
+        request, lowest = metadata_request(self._topics, self._allow_auto_create)
+        give_up = (self._needed_since or self._last_attempt) + self._trigger
+        try:
+            async with asyncio.timeout_at(max(give_up, self._last_attempt + self._retry_base)):
+                return await self._ask(request, lowest)
+        except TimeoutError as problem:
+            if isinstance(problem, KclientError):
+                raise
+            raise DeadlineError(
+                f"no metadata for {self._trigger} s. The brokers are reached, but do not answer. "
+                "kclient begins again with the bootstrap servers.",
+                waiting_for="metadata",
+                timeout=self._trigger,
+            ) from problem
+
+    def _succeeded(self, applied: Applied) -> None:
+        now = self._runtime.now()
+        self._last_success = now
+        self._needed_since = self._problem = None
+        self._failures.reset()
+        if applied.progress:
+            self._no_news.reset()
+        self._not_before = now + self._no_news.next()
+        self._updated.notify()
+        if applied.update_needed:
+            self._need("the answer says so")
+
+    def _failed(self, problem: KclientError) -> None:
+        now = self._runtime.now()
+        self._problem = problem
+        self._not_before = now + self._failures.next()
+        logger.info("update failed: %s", problem.text, extra={"error": problem.kc_code})
+        if not problem.retriable:
+            self._cache.store_error(problem)
+        if self._needed_since is not None and now - self._needed_since >= self._trigger:
+            self._needed_since = now
+            self._rebootstrap(f"no metadata for {self._trigger} s")
+        self._need("the last update failed")
+
+    async def _until_due(self) -> None:
+        """Wait for the next reason to ask, and for the backoff."""
+        while True:
+            seen, now = self._wake.count, self._runtime.now()
+            expires = self._last_success + self._max_age
+            due = now if self._urgent else max(self._not_before, 0.0 if self._requested else expires)
+            if due <= now:
+                if not self._requested:
+                    self._no_news.reset()
+                return
+            try:
+                async with asyncio.timeout_at(due):
+                    await self._wake.wait(seen)
+            except TimeoutError:
+                continue

@@ -1,0 +1,141 @@
+"""The nodes of one cluster: the bootstrap servers, and the brokers that metadata names, one node per purpose.
+
+A purpose of its own is a connection of its own: heartbeats and commits to the coordinator must not wait behind a
+long-polling fetch from the same broker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from kclient.errors import ConnectError
+from kclient.network.connection import Connection
+from kclient.network.metadata import MetadataCache
+from kclient.network.node import Node, Surroundings
+from kclient.network.unreachable import Peer, unknown_node
+
+STAGGER_SECONDS: Final = 0.25  # how long the next server waits for the one before, when any of them will do
+
+
+class Pool:
+    """Who can be asked. Spec: B.4.1, B.4.7, I-34, S4-16."""
+
+    def __init__(
+        self, bootstrap: Iterable[Peer], metadata: MetadataCache, surroundings: Surroundings
+    ) -> None:
+        self.bootstrap = [Node(peer, "bootstrap", surroundings) for peer in bootstrap]
+        self._metadata = metadata
+        self._around = surroundings
+        self._nodes: dict[tuple[int, str], Node] = {}
+
+    def node(self, node_id: int, purpose: str) -> Node:
+        """The node of a broker. Raises ConnectError (stage metadata) for one that is not known.
+
+        A broker that moved is connected anew. One that metadata does not name any more keeps its connection as long
+        as that lasts, because an answer may be older than the connection.
+        """
+        node = self._nodes.get((node_id, purpose))
+        broker = self._metadata.brokers.get(node_id)
+        if node is not None and (node.connection is not None if broker is None else node.is_at(broker)):
+            return node
+        if node is not None:
+            node.close()
+            del self._nodes[node_id, purpose]
+        if broker is None:
+            raise unknown_node(node_id)
+        node = Node(Peer(broker.host, broker.port, node_id), purpose, self._around)
+        self._nodes[node_id, purpose] = node
+        return node
+
+    def known(self, node_id: int) -> Node | None:
+        """The node of a broker that is connected, for any purpose."""
+        connected = [node for (known, _), node in self._nodes.items() if known == node_id and node.connection]
+        return connected[0] if connected else None
+
+    def brokers(self) -> list[Node]:
+        """A node for every broker that metadata names, or the bootstrap servers while it names none."""
+        if not self._metadata.brokers:
+            return list(self.bootstrap)
+        return [self.node(node_id, "") for node_id in sorted(self._metadata.brokers)]
+
+    def shuffled(self, nodes: Sequence[Node]) -> list[Node]:
+        """The nodes in their order, from a random start."""
+        start = int(self._around.runtime.rng.uniform(0, len(nodes))) if nodes else 0
+        return [*nodes[start:], *nodes[:start]]
+
+    def least_loaded(self) -> Node | None:
+        """The best node for a question that any can answer; None if every one is backing off. Spec: B.4.7."""
+        nodes = self.shuffled(self.brokers())
+        ready = [node for node in nodes if node.load is not None]
+        if ready:
+            return min(ready, key=lambda node: node.load or 0)
+        connecting = [node for node in nodes if node.connecting and not node.backing_off]
+        if connecting:
+            return connecting[0]
+        now = self._around.runtime.now()
+        possible = [node for node in nodes if node.may_connect(now)]
+        return min(possible, key=lambda node: node.last_attempt, default=None)
+
+    def soonest(self) -> Node:
+        """The node whose next attempt comes first."""
+        return min(self.shuffled(self.brokers()), key=lambda node: node.retry_at)
+
+    @property
+    def any_connected(self) -> bool:
+        """Whether any broker can be reached at this moment."""
+        return any(node.connection is not None for node in self._all())
+
+    def disconnect(self) -> None:
+        """Close every connection, to begin again with the bootstrap servers. Spec: B.5.9."""
+        for node in self._nodes.values():
+            node.close()
+        for node in self.bootstrap:
+            node.disconnect()
+        self._nodes.clear()
+
+    async def close(self, timeout: float) -> None:
+        """Close everything and wait, for at most `timeout` seconds, until it is gone."""
+        nodes = self._all()
+        endings = [asyncio.ensure_future(node.close_and_wait()) for node in nodes]
+        if endings:
+            _, late = await asyncio.wait(endings, timeout=timeout)
+            for ending in late:
+                ending.cancel()
+
+    def _all(self) -> list[Node]:
+        return [*self.bootstrap, *self._nodes.values()]
+
+
+async def first_ready(nodes: Sequence[Node]) -> Node:
+    """The first of the nodes that becomes ready; each begins when the one before failed or a moment has passed.
+
+    Raises the ConnectError of the last one when none does; notes on it name the others' failures.
+    """
+    waiting = deque(nodes)
+    attempts: dict[asyncio.Task[Connection], Node] = {}
+    problems: list[ConnectError] = []
+    try:
+        while waiting or attempts:
+            if waiting:
+                node = waiting.popleft()
+                attempts[asyncio.ensure_future(node.ready())] = node
+            await asyncio.wait(
+                attempts, timeout=STAGGER_SECONDS if waiting else None, return_when=asyncio.FIRST_COMPLETED
+            )
+            for attempt in [attempt for attempt in attempts if attempt.done()]:
+                node = attempts.pop(attempt)
+                problem = attempt.exception()
+                if problem is None:
+                    return node
+                if not isinstance(problem, ConnectError):
+                    raise problem
+                problems.append(problem)
+    finally:
+        for attempt in attempts:
+            attempt.cancel()
+    for problem in problems[:-1]:
+        problems[-1].add_note(f"before it: {problem.text}")
+    raise problems[-1]
