@@ -1,7 +1,8 @@
 """A cluster of one or more brokers that a test starts, hurts and ends.
 
-A cluster is ready when every node lists all nodes and every partition of `__consumer_offsets` has a coordinator that
-has loaded it; an open port alone proves nothing. All waits have a deadline and end with the log of what failed.
+A cluster is ready when every node lists all nodes, every replica is in sync, and every partition of
+`__consumer_offsets` has a coordinator that has loaded it; an open port alone proves nothing. All waits have a
+deadline and end with the log of what failed.
 """
 
 from __future__ import annotations
@@ -148,7 +149,7 @@ class KafkaCluster:
         self.wait_until_ready()
 
     def wait_until_ready(self) -> None:
-        """Wait until the nodes that run have noticed which do not, and every group has a coordinator among them."""
+        """Wait until the nodes that run know which do, share every partition they hold, and coordinate every group."""
         self._wait(f"Kafka {self.version}", self._ready, READY_SECONDS)
 
     def log_tail(self, node: int) -> str:
@@ -167,11 +168,16 @@ class KafkaCluster:
         return node if node in self._up() else None
 
     def _ready(self) -> bool:
-        up = self._up()
-        everyone = frozenset(up)
-        return all(
-            probe.metadata(self.address(node), ANSWER_SECONDS).brokers == everyone for node in up
-        ) and all(self._coordinated(group) for group in self._group_of_each_partition())
+        return all(map(self._settled, self._up())) and all(
+            self._coordinated(group) for group in self._group_of_each_partition()
+        )
+
+    def _settled(self, node: int) -> bool:
+        """Whether a node lists exactly those that run, and these have caught up with every partition they hold."""
+        up = frozenset(self._up())
+        known = probe.metadata(self.address(node), ANSWER_SECONDS)
+        caught_up = all(replicas & up <= known.in_sync[key] for key, replicas in known.replicas.items())
+        return known.brokers == up and caught_up
 
     def _coordinated(self, group: str) -> bool:
         up = self._up()

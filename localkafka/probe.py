@@ -29,6 +29,7 @@ class Metadata:
 
     brokers: frozenset[int]
     leaders: Mapping[tuple[str, int], int]  # NO_LEADER where there is none
+    replicas: Mapping[tuple[str, int], frozenset[int]]
     in_sync: Mapping[tuple[str, int], frozenset[int]]
 
 
@@ -40,13 +41,14 @@ def metadata(broker: Address, timeout: float) -> Metadata:
     )
     answer.number("i")  # controller
     leaders: dict[tuple[str, int], int] = {}
+    replicas: dict[tuple[str, int], frozenset[int]] = {}
     in_sync: dict[tuple[str, int], frozenset[int]] = {}
 
     def partition(topic: str) -> None:
         answer.number("h")
         key = (topic, answer.number("i"))
         leaders[key] = answer.number("i")
-        answer.array(lambda: answer.number("i"))  # replicas
+        replicas[key] = frozenset(answer.array(lambda: answer.number("i")))
         in_sync[key] = frozenset(answer.array(lambda: answer.number("i")))
 
     def topic() -> None:
@@ -56,7 +58,7 @@ def metadata(broker: Address, timeout: float) -> Metadata:
         answer.array(lambda: partition(name))
 
     answer.array(topic)
-    return Metadata(frozenset(brokers), leaders, in_sync)
+    return Metadata(frozenset(brokers), leaders, replicas, in_sync)
 
 
 def find_coordinator(broker: Address, group: str, timeout: float) -> int | None:

@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SHIPPED = ("pyproject.toml", "README.md", "LICENSE", "kclient", "generated")
+PACKAGES = [name for name in ("kclient", "pyspark_kclient") if (ROOT / name).is_dir()]
+SHIPPED = ("pyproject.toml", "README.md", "LICENSE", "generated", *PACKAGES)
 
 # Run in a process of its own: where a package came from, and a message through the lazily loaded codecs and back.
 USE = """
@@ -76,8 +77,8 @@ def sdist(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def modules(tree: Path) -> set[str]:
-    """Every file of the package as a path, the symlink followed."""
-    package = (path for path in (tree / "kclient").rglob("*") if path.is_file())
+    """Every file of the packages as a path, the symlink followed."""
+    package = (path for name in PACKAGES for path in (tree / name).rglob("*") if path.is_file())
     generated = (tree / "kclient" / "generated").glob("*.py")
     return {str(path.relative_to(tree)) for path in (*package, *generated)}
 
