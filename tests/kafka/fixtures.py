@@ -14,6 +14,7 @@ import pytest
 
 from localkafka import KafkaCluster, unavailable
 
+NO_KAFKA = "no Kafka"
 CLUSTERS = {"kafka1", "kafka3", "kafka28"}
 
 
@@ -23,12 +24,21 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker("kafka")
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """One line that nobody overlooks when the real broker was not there."""
+    reasons = [report.longrepr[2] for report in terminalreporter.getreports("skipped")]
+    if missing := [reason for reason in reasons if NO_KAFKA in reason]:
+        terminalreporter.write_line(
+            f"{len(missing)} tests on a real broker did not run: {missing[0]}", yellow=True
+        )
+
+
 def start(version: str, nodes: int) -> Iterator[KafkaCluster]:
     """A running cluster, or a skip that names what is missing."""
     if reason := unavailable(version):
         if os.environ.get("CI") == "true":
             pytest.fail(f"Kafka {version} must run in CI: {reason}", pytrace=False)
-        pytest.skip(f"no Kafka {version}: {reason}")
+        pytest.skip(f"{NO_KAFKA} {version}: {reason}")
     with KafkaCluster(version, nodes) as cluster:
         yield cluster
 
