@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from kclient.errors import DeadlineError, KclientError
+from kclient.generated.list_offsets_response import ListOffsetsResponse
 from kclient.network.backoff import Backoff
 from kclient.network.failures import broker_error
 from kclient.positions.list_offsets_messages import ListedOffsets, build_request, min_version, split_answer
@@ -81,7 +82,8 @@ async def ask_leader(
     epochs = {tp: cluster.metadata.leader(tp).epoch for tp in wanted}
     request = build_request(wanted, epochs, isolation_level, timeout_ms)
     least = min_version(wanted.values(), isolation_level)
-    return split_answer(await cluster.request(node_id, request, min_version=least), wanted)
+    answer = await cluster.request(node_id, request, min_version=least)
+    return split_answer(cast(ListOffsetsResponse, answer), wanted)
 
 
 def group_by_leader(

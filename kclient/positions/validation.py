@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from typing import cast
 
 from kclient.errors import KclientError, LogTruncatedError, VersionError
 from kclient.generated.offset_for_leader_epoch_request import OffsetForLeaderEpochRequest
@@ -34,8 +35,11 @@ def can_validate(shared: Shared, node_id: int | None) -> bool:
     """Whether the node answers OffsetForLeaderEpoch 3; one not met yet counts as new enough. Spec: B.6.4."""
     if node_id is None:
         return True
-    version = shared.cluster.usable_version(node_id, OffsetForLeaderEpochRequest)
-    return version is None or version >= FIRST_USABLE_VERSION
+    try:
+        shared.cluster.usable_version(node_id, OffsetForLeaderEpochRequest, min_version=FIRST_USABLE_VERSION)
+    except VersionError:
+        return False
+    return True
 
 
 class Validation:
@@ -80,7 +84,7 @@ class Validation:
             answer = await shared.cluster.request(
                 node_id, build_request(asked), min_version=FIRST_USABLE_VERSION
             )
-            self._apply(answer, eras)
+            self._apply(cast(OffsetForLeaderEpochResponse, answer), eras)
         except VersionError as failure:
             if can_validate(shared, node_id):
                 shared.failed(KIND, eras, failure, self._backoff.next())

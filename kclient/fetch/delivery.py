@@ -1,0 +1,171 @@
+"""Handing out records: three steps, so that the middle one may run in another thread than the loop.
+
+    begin     on the loop: takes partitions out of the line that are fetchable and whose data begin at the position
+    decode    anywhere: CRC, decompression, deserializers; ends with the first failure (lease.py)
+    finish    on the loop: looks at each partition again, moves positions, returns Records
+
+Positions move in `finish` and nowhere else. An error met after records were taken waits for the next poll; the records
+are handed out first. A partition whose error was told goes behind all others, so that one bad record stops nobody else.
+
+Spec: S2-20…S2-25, S2-36…S2-41, S2-49, S2-50, S2-52, B.10.7…B.10.11, D-22, D-23, D-31, D-58.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from kclient.config import Config
+from kclient.fetch.buffer import FetchBuffer
+from kclient.fetch.completed import CompletedFetch
+from kclient.fetch.failures import fetch_error
+from kclient.fetch.lease import Lease, Taken
+from kclient.protocol.errors import OFFSET_OUT_OF_RANGE, TOPIC_AUTHORIZATION_FAILED
+from kclient.records.records import Records
+from kclient.types import TopicPartition
+
+if TYPE_CHECKING:
+    from kclient.positions.state import PartitionState
+    from kclient.positions.table import Positions
+
+logger = logging.getLogger("kclient.fetch")
+
+
+class Delivery:
+    """From the buffer to the user, at the position."""
+
+    def __init__(self, positions: Positions, buffer: FetchBuffer, config: Config) -> None:
+        self._positions = positions
+        self._buffer = buffer
+        self._config = config
+        self._seen = -1
+        self._lease: Lease | None = None
+
+    # --- begin ---------------------------------------------------------------------------------------------------
+
+    def begin(self, max_records: int) -> Lease | None:
+        """What a poll may decode now, None if there is nothing. Raises the error of a partition whose turn it is.
+
+        Costs nothing for partitions without data. Every lease goes to `finish`; one that did not (the poll was
+        cancelled while decoding) is undone here, and its records are fetched again.
+
+        Spec: S2-20…S2-25, S2-52.
+        """
+        self._undo_lease()
+        if self._seen != self._positions.changed.count:
+            self._seen = self._positions.changed.count
+            self._buffer.unpark()
+        picked: list[CompletedFetch] = []
+        expected = 0
+        while expected < max_records and (fetch := self._buffer.take_ready()) is not None:
+            if fetch.error_code and picked:
+                self._buffer.put_back(fetch.tp, in_front=True)
+                break
+            if self._may_deliver(fetch):
+                picked.append(fetch)
+                expected += fetch.expected_records
+        if not picked:
+            return None
+        self._lease = Lease(picked, max_records, self._config)
+        return self._lease
+
+    def _may_deliver(self, fetch: CompletedFetch) -> bool:
+        """Whether it can be handed out now; else it is dropped, parked, or its error is dealt with."""
+        tp = fetch.tp
+        state = self._positions.find(tp, fetch.era)
+        if state is None or state.position is None:
+            self._drop(tp, "the position was moved or the partition revoked meanwhile")
+        elif state.position.offset != fetch.next_offset:
+            self._drop(tp, f"it begins at {fetch.next_offset}, the position is {state.position.offset}")
+        elif fetch.error_code:
+            self._act_on_error(fetch)
+        elif state.is_fetchable:
+            return True
+        else:
+            self._buffer.park(tp)
+        return False
+
+    def _drop(self, tp: TopicPartition, why: str) -> None:
+        logger.debug("Dropping what was fetched of %s: %s", tp, why)
+        self._buffer.drop([tp])
+
+    def _act_on_error(self, fetch: CompletedFetch) -> None:
+        """Its turn has come: mark the partition out of range, or raise. Spec: S2-30…S2-35, S2-50, B.15.12."""
+        self._buffer.remove_head(fetch)
+        self._buffer.put_back(fetch.tp, in_front=False)
+        if fetch.error_code == OFFSET_OUT_OF_RANGE:
+            logger.info("Offset %d of %s is out of range", fetch.fetch_offset, fetch.tp)
+            self._positions.mark_out_of_range(fetch.tp)
+            return
+        topics = {fetch.tp.topic: None}
+        if fetch.error_code == TOPIC_AUTHORIZATION_FAILED:
+            topics |= self._other_refused_topics()
+        raise fetch_error(fetch, list(topics))
+
+    def _other_refused_topics(self) -> dict[str, None]:
+        """Topics of all waiting authorization errors, which one exception tells at once. Spec: B.15."""
+        topics: dict[str, None] = {}
+        for tp in self._buffer.partitions():
+            head = self._buffer.queue(tp)[0]
+            if head.error_code == TOPIC_AUTHORIZATION_FAILED and self._positions.find(tp, head.era):
+                self._buffer.remove_head(head)
+                topics[tp.topic] = None
+        return topics
+
+    # --- finish --------------------------------------------------------------------------------------------------
+
+    def finish(self, lease: Lease) -> Records[Any, Any]:
+        """The records of a decoded lease, with their partitions' positions moved behind them.
+
+        Empty but with `next_offsets()` where only control batches, aborted or compacted data were passed. Raises the
+        failure that ended decoding if there is no record to return.
+
+        Spec: S2-39…S2-41, B.10.7, B.10.9, B.10.11.
+        """
+        self._lease = None
+        delivered = [taken.chunk for taken in lease.taken if self._deliver(taken)]
+        failed = self._line_up(lease)
+        if lease.failure is not None and failed is not None and not any(map(len, delivered)):
+            self._buffer.put_back(failed.tp, in_front=False)
+            raise lease.failure
+        return Records(delivered)
+
+    def _deliver(self, taken: Taken) -> bool:
+        """Move the position, if the partition is still where the records begin."""
+        fetch, chunk = taken.fetch, taken.chunk
+        if not self._is_at(fetch, taken.start_offset):
+            self._drop(fetch.tp, "seek, pause or revocation came while it was decoded")
+            return False
+        self._positions.advance(fetch.tp, chunk.next_offset, chunk.leader_epoch)
+        logger.log(5, "%s: handed out %d records, position %d", fetch.tp, len(chunk), chunk.next_offset)
+        return True
+
+    def _is_at(self, fetch: CompletedFetch, offset: int) -> bool:
+        state: PartitionState | None = self._positions.find(fetch.tp, fetch.era)
+        return (
+            state is not None
+            and state.is_fetchable
+            and state.position is not None
+            and state.position.offset == offset
+        )
+
+    def _line_up(self, lease: Lease) -> CompletedFetch | None:
+        """Used-up entries go; who has more, or failed, is first at the next poll. Returns who failed, if it counts."""
+        failed = None
+        for fetch in lease.picked:
+            if fetch.exhausted:
+                self._buffer.remove_head(fetch)
+                self._buffer.put_back(fetch.tp, in_front=False)
+        for fetch in reversed(lease.picked):
+            if not fetch.exhausted and fetch in self._buffer.queue(fetch.tp):
+                self._buffer.put_back(fetch.tp, in_front=True)
+                if fetch is lease.failed and self._is_at(fetch, fetch.next_offset):
+                    failed = fetch
+        return failed
+
+    def _undo_lease(self) -> None:
+        lease, self._lease = self._lease, None
+        if lease is not None:
+            self._buffer.drop(dict.fromkeys(taken.fetch.tp for taken in lease.taken))
+            for fetch in reversed(lease.picked):
+                self._buffer.put_back(fetch.tp, in_front=True)
