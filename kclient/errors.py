@@ -296,9 +296,10 @@ class LogTruncatedError(OffsetOutOfRangeError):
 
 
 class DataLossError(OffsetError):
-    """A planned range of offsets is no longer there (Spark source)."""
+    """A planned range of offsets is no longer there (Spark source). `kind` is the name of Spark's own source for it."""
 
     kc_code = "KC-701"
+    kind: str = ""
 
 
 class CommitFailedError(KclientError):

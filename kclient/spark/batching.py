@@ -1,0 +1,67 @@
+"""From the pieces of a range to Arrow batches of the size that Spark likes: 1 to 10 MB, the first one small.
+
+Spec: SP-17, SP-28, SP-62.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from kclient.records.reader import Chunk, PartitionReader
+from kclient.spark.columns import to_batch
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FIRST_BATCH_ROWS: Final = 1_000
+UNKNOWN_ROW_BYTES: Final = (
+    65_536  # what a row is taken to be until one was seen, so that no batch grows too large
+)
+
+
+class Batcher:
+    """Batches of one range: at most `rows` records or about `size` bytes of keys and values each."""
+
+    def __init__(self, columns: Sequence[str], rows: int, size: int) -> None:
+        self._columns = columns
+        self._rows = rows
+        self._size = size
+        self._rows_now = min(rows, FIRST_BATCH_ROWS)
+        self._row_bytes = UNKNOWN_ROW_BYTES
+
+    def batches(self, reader: PartitionReader, end: int) -> Iterator[pa.RecordBatch]:
+        """The records of a piece below `end`."""
+        chunks: list[Chunk] = []
+        rows = size = 0
+        while not reader.exhausted and reader.next_offset < end:
+            chunk = reader.take(self._how_many(rows, size))
+            cut_at(chunk, end)
+            if not len(chunk):
+                continue
+            taken = _bytes_of(chunk)
+            self._row_bytes = taken // len(chunk) + 1
+            chunks.append(chunk)
+            rows, size = rows + len(chunk), size + taken
+            if rows >= self._rows_now or size >= self._size:
+                yield to_batch(chunks, self._columns)
+                chunks, rows, size, self._rows_now = [], 0, 0, self._rows
+        if chunks:
+            yield to_batch(chunks, self._columns)
+
+    def _how_many(self, rows: int, size: int) -> int:
+        return min(self._rows_now - rows, (self._size - size) // self._row_bytes + 1)
+
+
+def cut_at(chunk: Chunk, end: int) -> None:
+    """Drop the records at and above `end`."""
+    for run in chunk.runs:
+        below = bisect_left(run.offsets, end)
+        if below < len(run):
+            run.drop(below, len(run))
+
+
+def _bytes_of(chunk: Chunk) -> int:
+    """Keys and values; a null counts −1, which does not matter here."""
+    return sum(sum(run.key_sizes) + sum(run.value_sizes) for run in chunk.runs)

@@ -1,0 +1,111 @@
+"""What the brokers say: which partitions there are, where each log begins and ends, what stands at a time.
+
+Spec: SP-49, SP-57.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from kclient.config import Config
+from kclient.errors import ConfigError, UnknownTopicError
+from kclient.network.backoff import Backoff
+from kclient.network.failures import broker_error
+from kclient.positions.list_offsets import list_offsets
+from kclient.protocol.errors import NONE, UNKNOWN_TOPIC_OR_PARTITION
+from kclient.runtime import Runtime
+from kclient.spark.choices import Partitions, Pattern, Selection
+from kclient.spark.offsets import EARLIEST, LATEST
+from kclient.spark.plan import LogBounds
+from kclient.types import IsolationLevel, TopicPartition
+
+if TYPE_CHECKING:
+    from kclient.generated.metadata_response import MetadataResponseTopic
+    from kclient.network.cluster import Cluster
+
+ISOLATION_LEVELS: Final = {
+    "read_uncommitted": IsolationLevel.READ_UNCOMMITTED,
+    "read_committed": IsolationLevel.READ_COMMITTED,
+}
+
+
+class Lookup:
+    """Questions to a cluster on behalf of one read. Every call ends within `default_api_timeout_ms`."""
+
+    def __init__(self, cluster: Cluster, config: Config, runtime: Runtime) -> None:
+        self._cluster = cluster
+        self._config = config
+        self._runtime = runtime
+        self._timeout = config.default_api_timeout_ms / 1000
+
+    async def partitions(self, selection: Selection, *, internal: bool) -> tuple[TopicPartition, ...]:
+        """The chosen partitions, sorted. Raises UnknownTopicError, TopicAuthorizationError, ConfigError."""
+        if isinstance(selection, Pattern):
+            return await self._matching(re.compile(selection.expression), internal)
+        if isinstance(selection, Partitions):
+            existing = await self._of_topics(dict.fromkeys(tp.topic for tp in selection.partitions))
+            if missing := [tp for tp in selection.partitions if tp not in existing]:
+                raise ConfigError(
+                    f"assign names {', '.join(map(str, missing))}, which the cluster does not have. The topic may have "
+                    f"fewer partitions. There are {', '.join(map(str, existing))}; name some of these."
+                )
+            return selection.partitions
+        return await self._of_topics(selection.names)
+
+    async def log_bounds(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, LogBounds]:
+        """Log start offset and end of each partition, as its leader tells them. Spec: SP-49."""
+        partitions = tuple(partitions)
+        first = await self.offsets_at(dict.fromkeys(partitions, EARLIEST))
+        last = await self.offsets_at(dict.fromkeys(partitions, LATEST))
+        topic_id = self._cluster.metadata.topic_id
+        return {tp: LogBounds(first[tp] or 0, last[tp] or 0, topic_id(tp.topic)) for tp in partitions}
+
+    async def offsets_at(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
+        """The first offset at or after each timestamp (−2 the beginning, −1 the end), None where there is none."""
+        config = self._config
+        backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, self._runtime.rng)
+        isolation = ISOLATION_LEVELS[config.isolation_level]
+        found = await list_offsets(self._cluster, wanted, isolation, backoff=backoff, timeout=self._timeout)
+        return {tp: None if answer is None else answer.offset for tp, answer in found.items()}
+
+    async def _matching(self, expression: re.Pattern[str], internal: bool) -> tuple[TopicPartition, ...]:
+        return tuple(
+            tp
+            for topic in await self._describe(None)
+            if topic.error_code == NONE and expression.search(topic.name or "")
+            if internal or not topic.is_internal
+            for tp in _partitions_of(topic)
+        )
+
+    async def _of_topics(self, names: Iterable[str]) -> tuple[TopicPartition, ...]:
+        found: list[TopicPartition] = []
+        for topic in await self._describe(list(names)):
+            if topic.error_code == UNKNOWN_TOPIC_OR_PARTITION:
+                raise await self._unknown(topic.name or "")
+            if topic.error_code != NONE:
+                raise broker_error(topic.error_code, f"Looking up topic {topic.name}", topic=topic.name)
+            found += _partitions_of(topic)
+        return tuple(sorted(found))
+
+    async def _describe(self, names: list[str] | None) -> list[MetadataResponseTopic]:
+        answer = await self._cluster.describe_topics(names, allow_auto_create=False, timeout=self._timeout)
+        return sorted(answer.topics, key=lambda topic: topic.name or "")
+
+    async def _unknown(self, name: str) -> UnknownTopicError:
+        existing = [topic.name or "" for topic in await self._describe(None) if topic.error_code == NONE]
+        near = difflib.get_close_matches(name, existing, n=1)
+        hint = f"Did you mean {near[0]}?" if near else "Create it, or correct the option subscribe or assign."
+        return UnknownTopicError(
+            f"Topic {name} does not exist in this cluster. It is misspelt, or was deleted. {hint}",
+            topic=name,
+            nearest=near[0] if near else None,
+        )
+
+
+def _partitions_of(topic: MetadataResponseTopic) -> list[TopicPartition]:
+    return sorted(
+        TopicPartition(topic.name or "", partition.partition_index) for partition in topic.partitions
+    )
