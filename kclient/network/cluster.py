@@ -61,7 +61,7 @@ class Cluster:
 
         Raises the ConnectError that says why it cannot be done: NameResolutionError, PortClosedError, VersionError
         (not Kafka), PeerSpeaksTlsError, or AdvertisedListenerError when the bootstrap server works and no address
-        that it names does. Every server and every address is tried once. Spec: B.4.11, U-16, U-17.
+        that it names does. Every server and every address is tried once; a start that failed may be repeated. Spec: B.4.11, U-16, U-17.
         """
         try:
             if self._config.client_dns_lookup == CANONICAL:
@@ -74,7 +74,8 @@ class Cluster:
             await self._first_metadata()
             await first_ready(self._pool.shuffled(self._pool.brokers()))
         except BaseException:
-            await self.close(0.0)
+            self._pool.disconnect()  # nothing is left of a start that failed; it may be tried again
+            self.metadata.forget_brokers()
             raise
         for node in self._pool.bootstrap:
             node.disconnect()
@@ -244,7 +245,7 @@ class Cluster:
             async with asyncio.timeout_at(deadline):
                 connection = await node.ready()
         except TimeoutError as late:
-            raise no_connection(node.peer, message.NAME, seconds) from late
+            raise no_connection(node.peer, message.NAME.removesuffix("Request"), seconds) from late
         self._require_open()
         version = connection.version_for(type(message), lowest, highest)
         return version, await connection.request(message, version, deadline)

@@ -112,7 +112,7 @@ class Connection:
         Raises ConnectError when the connection is or gets closed, DeadlineError when the deadline passes before the
         request could be sent, ProtocolDecodeError when the answer cannot be read. Cancelling is safe at any moment.
         """
-        await self._turn(message.NAME, deadline)
+        await self._turn(message.NAME.removesuffix("Request"), deadline)
         frame = request_frame(message, version, self._in_flight.next_id, self._settings.client_id)
         entry = self._in_flight.add(message, version, deadline, self._late)
         self._last_used = self._loop.time()

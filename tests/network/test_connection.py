@@ -1,0 +1,328 @@
+"""One connection against a scripted broker: pipelining, deadlines, tombstones, throttling, the end."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from kclient.errors import (
+    CorruptDataError,
+    DeadlineError,
+    InvalidFrameError,
+    PortClosedError,
+    ProtocolDecodeError,
+)
+from kclient.generated.find_coordinator_request import FindCoordinatorRequest
+from kclient.generated.find_coordinator_response import FindCoordinatorResponse
+from kclient.generated.heartbeat_request import HeartbeatRequest
+from kclient.generated.heartbeat_response import HeartbeatResponse
+from kclient.generated.offset_for_leader_epoch_request import OffsetForLeaderEpochRequest
+from kclient.generated.offset_for_leader_epoch_response import OffsetForLeaderEpochResponse
+from kclient.network.connection import Connection
+from tests.network.helpers import connect
+from tests.peer import On, ScriptedPeer
+
+Body = Callable[[ScriptedPeer, Connection], Awaitable[None]]
+
+
+def run(*script: On, body: Body, **settings: Any) -> None:
+    """Run a test's body with a peer and a ready connection to it."""
+
+    async def main() -> None:
+        async with ScriptedPeer(*script) as peer:
+            connection = await connect(peer, **settings)
+            try:
+                await body(peer, connection)
+            finally:
+                connection.close()
+                await connection.wait_closed()
+
+    asyncio.run(main())
+
+
+async def beat(connection: Connection, member: str = "", *, seconds: float = 5.0, version: int = 4) -> Any:
+    """Send a heartbeat whose member id says which one it is."""
+    deadline = asyncio.get_running_loop().time() + seconds
+    return await connection.request(HeartbeatRequest(member_id=member), version, deadline)
+
+
+def echo(request: HeartbeatRequest) -> HeartbeatResponse:
+    """An answer by which its request can be told."""
+    return HeartbeatResponse(error_code=int(request.member_id))
+
+
+@pytest.mark.spec("B.4.2", "I-16")
+def test_pipelined_requests_get_their_own_answers() -> None:
+    async def body(peer: ScriptedPeer, connection: Connection) -> None:
+        answers = await asyncio.gather(*(beat(connection, str(n)) for n in range(30)))
+        assert [answer.error_code for answer in answers] == list(range(30))
+        assert [seen.message.member_id for seen in peer.requests] == [str(n) for n in range(30)]
+        assert len(peer.connections) == 1
+
+    run(*(On("HeartbeatRequest", echo) for _ in range(30)), body=body)
+
+
+@pytest.mark.spec("B.4.2")
+def test_the_hundred_and_first_request_waits_for_an_answer() -> None:
+    async def body(peer: ScriptedPeer, connection: Connection) -> None:
+        beats = [asyncio.ensure_future(beat(connection, str(n))) for n in range(101)]
+        await asyncio.sleep(0.05)
+        assert connection.in_flight == 100
+        assert not any(one.done() for one in beats)
+        assert [(await one).error_code for one in beats] == list(range(101))
+
+    run(*(On("HeartbeatRequest", echo, delay=0.2 if n == 0 else 0.0) for n in range(101)), body=body)
+
+
+@pytest.mark.spec("H-07", "I-16")
+def test_the_answer_to_a_cancelled_request_is_not_taken_for_the_next_one() -> None:
+    async def body(peer: ScriptedPeer, connection: Connection) -> None:
+        cancelled = asyncio.ensure_future(beat(connection, "1"))
+        await asyncio.sleep(0.02)
+        cancelled.cancel()
+        answer = await beat(connection, "2")
+        assert answer.error_code == 2
+        assert cancelled.cancelled()
+        assert connection.in_flight == 0
+        assert connection.ready
+
+    run(On("HeartbeatRequest", echo, delay=0.1), On("HeartbeatRequest", echo), body=body)
+
+
+def answer_bytes(correlation_id: int, body: bytes) -> bytes:
+    return struct.pack(">iib", 5 + len(body), correlation_id, 0) + body
+
+
+@pytest.mark.spec("B.4.2", "H-07")
+@pytest.mark.parametrize("correlation_id", [0, -1, 7, int.from_bytes(b"\r\n\r\n", "big")])
+def test_a_wrong_correlation_id_closes_the_connection(correlation_id: int) -> None:
+    async def body(peer: ScriptedPeer, connection: Connection) -> None:
+        with pytest.raises(PortClosedError, match="an answer out of turn"):
+            await beat(connection)
+        assert isinstance(connection.reason, CorruptDataError)
+        assert str(correlation_id) in str(connection.reason)
+        with pytest.raises(PortClosedError):
+            await beat(connection)
+
+    run(On("HeartbeatRequest", raw=answer_bytes(correlation_id, bytes(7))), body=body)
+
+
+@pytest.mark.spec("H-07")
+def test_an_answer_that_nobody_asked_for_closes_the_connection() -> None:
+    async def body(peer: ScriptedPeer, connection: Connection) -> None:
+        await beat(connection, "0")
+        for _ in range(100):
+            if connection.closed:
+                break
+            await asyncio.sleep(0.01)
+        assert isinstance(connection.reason, CorruptDataError)
+
+    run(On("HeartbeatRequest", HeartbeatResponse(), raw=answer_bytes(99, bytes(7))), body=body)
+
+
+@pytest.mark.spec("B.4.9", "D-10")
+def test_an_answer_that_never_comes_closes_the_connection_and_fails_everything_on_it() -> None:
+    async def body(peer: ScriptedPeer, connection: Connection) -> None:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        late = asyncio.ensure_future(beat(connection, "1", seconds=0.2))
+        behind = asyncio.ensure_future(beat(connection, "2", seconds=60))
+        for request in (late, behind):
+            with pytest.raises(PortClosedError, match="no answer to Heartbeat in time") as caught:
+                await request
+            assert caught.value.retriable
+        assert 0.15 < loop.time() - began < 2
+        assert connection.closed
+
+    run(On("HeartbeatRequest"), On("HeartbeatRequest"), body=body)
+
+
+@pytest.mark.spec("B.4.9")
+def test_even_a_cancelled_request_must_be_answered_in_time() -> None:
+    async def body(peer: ScriptedPeer, connection: Connection) -> None:
+        cancelled = asyncio.ensure_future(beat(connection, seconds=0.2))
+        await asyncio.sleep(0.05)
+        cancelled.cancel()
+        await asyncio.wait_for(connection.wait_closed(), 2)
+        assert connection.closed
+
+    run(On("HeartbeatRequest"), body=body)
+
+
+@pytest.mark.spec("B.4.8")
+def test_a_connection_that_the_peer_closes_fails_what_is_in_flight_and_all_that_follows() -> None:
+    async def body(peer: ScriptedPeer, connection: Connection) -> None:
+        first = asyncio.ensure_future(beat(connection, "1"))
+        second = asyncio.ensure_future(beat(connection, "2"))
+        for request in (first, second):
+            with pytest.raises(PortClosedError, match="closed by the peer"):
+                await request
+        began = asyncio.get_running_loop().time()
+        with pytest.raises(PortClosedError, match="Heartbeat was to be sent"):
+            await beat(connection, seconds=60)
+        assert asyncio.get_running_loop().time() - began < 0.05
+
+    run(On("HeartbeatRequest", close=True), body=body)
+
+
+@pytest.mark.spec("H-01", "B.4.14")
+def test_a_frame_above_the_maximum_is_told_by_its_size() -> None:
+    async def body(peer: ScriptedPeer, connection: Connection) -> None:
+        with pytest.raises(PortClosedError, match="2000001 bytes"):
+            await beat(connection)
+        assert isinstance(connection.reason, InvalidFrameError)
+        assert (connection.reason.size, connection.reason.limit) == (2_000_001, 2_000_000)
+
+    run(
+        On("HeartbeatRequest", raw=struct.pack(">i", 2_000_001)),
+        body=body,
+        max_frame_bytes=2_000_000,
+    )
+
+
+@pytest.mark.spec("H-06")
+def test_bytes_behind_an_answer_are_tolerated_and_counted() -> None:
+    async def body(peer: ScriptedPeer, connection: Connection) -> None:
+        answer = await beat(connection, version=3)
+        assert answer.error_code == 27
+        assert connection.trailing_bytes == 3
+
+    second = int.from_bytes(b"\r\n\r\n", "big") + 1
+    whole = struct.pack(">iiih", 13, second, 0, 27) + b"abc"
+    run(On("HeartbeatRequest", raw=whole), body=body)
+
+
+def test_an_answer_that_cannot_be_read_is_a_typed_error_and_the_end_of_the_connection() -> None:
+    async def body(peer: ScriptedPeer, connection: Connection) -> None:
+        with pytest.raises(ProtocolDecodeError) as caught:
+            await beat(connection, version=3)
+        assert caught.value.message == "HeartbeatResponse"
+        assert connection.closed
+
+    second = int.from_bytes(b"\r\n\r\n", "big") + 1
+    run(On("HeartbeatRequest", raw=struct.pack(">iii", 8, second, 0)), body=body)
+
+
+@pytest.mark.spec("B.4.6")
+def test_nothing_is_sent_while_the_broker_throttles() -> None:
+    async def body(peer: ScriptedPeer, connection: Connection) -> None:
+        await beat(connection)
+        assert connection.throttled
+        await beat(connection)
+        first, second = peer.requests
+        assert second.at - first.at >= 0.29
+
+    throttled = HeartbeatResponse(throttle_time_ms=300)
+    run(On("HeartbeatRequest", throttled), On("HeartbeatRequest", HeartbeatResponse()), body=body)
+
+
+@pytest.mark.spec("B.4.6")
+def test_old_versions_were_delayed_by_the_broker_and_do_not_throttle() -> None:
+    async def body(peer: ScriptedPeer, connection: Connection) -> None:
+        await beat(connection, version=1)
+        assert not connection.throttled
+
+    run(On("HeartbeatRequest", HeartbeatResponse(throttle_time_ms=60_000)), body=body)
+
+
+@pytest.mark.spec("B.4.6")
+def test_an_api_that_never_mutes_the_client_does_not_throttle() -> None:
+    async def body(peer: ScriptedPeer, connection: Connection) -> None:
+        deadline = asyncio.get_running_loop().time() + 5
+        await connection.request(OffsetForLeaderEpochRequest(), 4, deadline)
+        assert not connection.throttled
+
+    answer = OffsetForLeaderEpochResponse(throttle_time_ms=60_000)
+    run(On("OffsetForLeaderEpochRequest", answer), body=body)
+
+
+@pytest.mark.spec("H-25", "B.4.6")
+@pytest.mark.parametrize("throttle_time_ms", [-1, -(2**31), 2**31 - 1])
+def test_an_absurd_throttle_time_is_clamped(throttle_time_ms: int) -> None:
+    async def body(peer: ScriptedPeer, connection: Connection) -> None:
+        await beat(connection)
+        began = asyncio.get_running_loop().time()
+        await beat(connection, seconds=5)
+        assert asyncio.get_running_loop().time() - began < 0.5
+
+    throttled = HeartbeatResponse(throttle_time_ms=throttle_time_ms)
+    run(
+        On("HeartbeatRequest", throttled),
+        On("HeartbeatRequest", HeartbeatResponse()),
+        body=body,
+        request_timeout=0.5,
+    )
+
+
+def test_a_deadline_that_passes_while_throttled_costs_the_request_and_not_the_connection() -> None:
+    async def body(peer: ScriptedPeer, connection: Connection) -> None:
+        await beat(connection)
+        with pytest.raises(DeadlineError) as caught:
+            await beat(connection, seconds=0.05)
+        assert caught.value.waiting_for
+        assert connection.ready
+
+    run(On("HeartbeatRequest", HeartbeatResponse(throttle_time_ms=2000)), body=body)
+
+
+def test_an_unused_connection_is_closed_without_a_reason() -> None:
+    async def body(peer: ScriptedPeer, connection: Connection) -> None:
+        await beat(connection)
+        await asyncio.wait_for(connection.wait_closed(), 2)
+        assert connection.closed
+        assert connection.reason is None
+
+    run(On("HeartbeatRequest", HeartbeatResponse()), body=body, idle_timeout=0.1)
+
+
+def test_a_connection_that_waits_for_an_answer_is_not_unused() -> None:
+    async def body(peer: ScriptedPeer, connection: Connection) -> None:
+        await beat(connection)
+        assert connection.ready
+
+    run(On("HeartbeatRequest", HeartbeatResponse(), delay=0.3), body=body, idle_timeout=0.05)
+
+
+@pytest.mark.spec("S1-26")
+def test_the_request_header_carries_client_id_key_version_and_correlation_id() -> None:
+    async def main() -> bytes:
+        read = asyncio.get_running_loop().create_future()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
+            # ApiVersions 4, header 0: no error, one API (10, versions 0 to 3), no throttle, no tags
+            writer.write(answer_bytes(0x0D0A0D0A, b"\0\x02\0\x0a\0\0\0\x03\0\0\0\0\0\0")[:8])
+            writer.write(b"\0\0\x02\0\x0a\0\0\0\x03\0\0\0\0\0\0")
+            read.set_result(await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big")))
+            writer.close()
+
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        peer = ScriptedPeer()
+        peer.port = server.sockets[0].getsockname()[1]
+        connection = await connect(peer)
+        deadline = asyncio.get_running_loop().time() + 5
+        with pytest.raises(PortClosedError):
+            await connection.request(FindCoordinatorRequest(key="g"), 0, deadline)
+        server.close()
+        frame: bytes = await read
+        return frame
+
+    assert asyncio.run(main()) == b"\0\x0a\0\0\x0d\x0a\x0d\x0b\0\x06tester\0\x01g"
+
+
+def test_closing_tells_the_owner_once_and_fails_what_waits() -> None:
+    async def body(peer: ScriptedPeer, connection: Connection) -> None:
+        waiting = asyncio.ensure_future(
+            connection.request(FindCoordinatorRequest(), 0, asyncio.get_running_loop().time() + 5)
+        )
+        await asyncio.sleep(0.02)
+        connection.close()
+        connection.close()
+        with pytest.raises(PortClosedError, match="closed by kclient"):
+            await waiting
+
+    run(On("FindCoordinatorRequest", FindCoordinatorResponse(), delay=1), body=body)

@@ -1,0 +1,151 @@
+"""Frames, fed as literal bytes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+import pytest
+
+from kclient.errors import InvalidFrameError
+from kclient.network import transport
+from kclient.network.transport import FrameProtocol
+
+
+class Wire(asyncio.Transport):
+    """A transport that keeps what is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = b""
+        self.protocol: FrameProtocol | None = None
+        self.aborted = False
+
+    def writelines(self, parts: Iterable[bytes | bytearray | memoryview]) -> None:
+        self.written += b"".join(parts)
+
+    def is_closing(self) -> bool:
+        return self.aborted
+
+    def abort(self) -> None:
+        self.aborted = True
+
+
+class Receiver:
+    """A protocol on such a transport, and what it told its owner."""
+
+    def __init__(self, limit: int = 1000) -> None:
+        self.frames: list[memoryview] = []
+        self.lost: list[Exception | None] = []
+        self.wire = Wire()
+        self.protocol = FrameProtocol(limit, self.frames.append, self.lost.append)
+        self.protocol.connection_made(self.wire)
+
+    def feed(self, data: bytes, step: int = 0) -> None:
+        """Hand bytes over as a transport does, in pieces of at most `step`."""
+        step = step or len(data)
+        while data and not self.wire.aborted:
+            room = self.protocol.get_buffer(-1)
+            assert len(room) > 0
+            count = min(step, len(room), len(data))
+            room[:count] = data[:count]
+            data = data[count:]
+            self.protocol.buffer_updated(count)
+
+    def received(self) -> list[bytes]:
+        return [bytes(frame) for frame in self.frames]
+
+
+def frame(body: bytes) -> bytes:
+    return len(body).to_bytes(4, "big") + body
+
+
+BODIES = [b"abcd", b"x" * 5, bytes(range(256)) * 3, b"last"]
+
+
+@pytest.mark.spec("B.4.14")
+@pytest.mark.parametrize("step", [1, 2, 3, 4, 5, 7, 100, 0])
+def test_frames_come_out_whole_however_the_bytes_are_cut(step: int) -> None:
+    receiver = Receiver()
+    receiver.feed(b"".join(map(frame, BODIES)), step)
+    assert receiver.received() == BODIES
+
+
+def test_a_frame_longer_than_the_read_ahead_is_received_into_its_own_buffer() -> None:
+    receiver = Receiver(limit=1_000_000)
+    long = bytes(range(251)) * 1200  # 301,200 bytes
+    receiver.feed(frame(b"abcd") + frame(long) + frame(b"efgh"))
+    assert receiver.received() == [b"abcd", long, b"efgh"]
+
+
+def test_frames_stay_as_they_are_while_more_arrives() -> None:
+    receiver = Receiver()
+    receiver.feed(frame(b"first frame"))
+    view = receiver.frames[0]
+    receiver.feed(frame(b"another one, which must not overwrite the first"))
+    assert bytes(view) == b"first frame"
+    assert view.readonly
+
+
+@pytest.mark.spec("H-01", "B.4.14")
+@pytest.mark.parametrize("size", [-1, -(2**31), 0, 3, 1001, 2**31 - 1])
+def test_an_impossible_size_closes_the_connection_and_allocates_nothing(size: int) -> None:
+    receiver = Receiver(limit=1000)
+    before = receiver.protocol.get_buffer(-1).nbytes
+    receiver.feed(size.to_bytes(4, "big", signed=True) + b"whatever follows")
+    assert receiver.wire.aborted
+    assert receiver.protocol.get_buffer(-1).nbytes < before  # still the read-ahead buffer, no frame's own
+    receiver.protocol.connection_lost(None)
+    (error,) = receiver.lost
+    assert isinstance(error, InvalidFrameError)
+    assert (error.size, error.limit) == (size, 1000)
+    assert receiver.frames == []
+
+
+@pytest.mark.spec("H-01")
+def test_the_largest_and_the_smallest_frame_pass() -> None:
+    receiver = Receiver(limit=1000)
+    receiver.feed(frame(b"y" * 1000) + frame(b"tiny"))
+    assert receiver.received() == [b"y" * 1000, b"tiny"]
+
+
+def test_nothing_is_handed_out_after_the_owner_gave_up() -> None:
+    frames: list[memoryview] = []
+    wire = Wire()
+    protocol = FrameProtocol(1000, lambda got: (frames.append(got), protocol.abort()), lambda _: None)
+    protocol.connection_made(wire)
+    data = frame(b"wrong") + frame(b"later")
+    protocol.get_buffer(-1)[: len(data)] = data
+    protocol.buffer_updated(len(data))
+    assert [bytes(one) for one in frames] == [b"wrong"]
+
+
+def test_parts_go_out_one_behind_the_other() -> None:
+    receiver = Receiver()
+    receiver.protocol.write([b"\0\0\0\5", memoryview(b"he"), bytearray(b"llo")])
+    assert receiver.wire.written == b"\0\0\0\5hello"
+
+
+def test_a_full_socket_is_told_and_its_end_too() -> None:
+    receiver = Receiver()
+    receiver.protocol.pause_writing()
+    assert not receiver.protocol.writable
+    receiver.protocol.resume_writing()
+    assert receiver.protocol.writable
+    assert receiver.protocol.write_changed.count == 1
+
+
+def test_the_end_of_the_connection_carries_its_cause() -> None:
+    receiver = Receiver()
+    cause = ConnectionResetError("reset")
+    receiver.protocol.connection_lost(cause)
+    assert receiver.lost == [cause]
+    assert not receiver.protocol.connected
+
+
+def test_many_frames_come_with_one_read() -> None:
+    receiver = Receiver()
+    small = frame(b"0123")
+    count = transport.READ_AHEAD_BYTES // len(small)
+    receiver.feed(small * count)
+    assert len(receiver.frames) == count
