@@ -89,6 +89,11 @@ class Layouts:
     bodies: dict[int, Layout] = field(factory=dict)
     distinct: list[Layout] = field(factory=list)
     _known: dict[object, Layout] = field(factory=dict)
+    _versions: dict[object, set[int]] = field(factory=dict)
+
+    def versions_of(self, layout: Layout) -> list[int]:
+        """The versions that share a layout, in ascending order."""
+        return sorted(self._versions[layout.struct.name, layout.version])
 
     def of(self, struct: StructSpec, version: int) -> Layout:
         present = [spec for spec in struct.fields if version in spec.versions]
@@ -107,7 +112,9 @@ class Layouts:
             layout = Layout(struct, version, flexible, steps, tagged_steps, absent)
             self._known[shape] = layout
             self.distinct.append(layout)
-        return self._known[shape]
+        layout = self._known[shape]
+        self._versions.setdefault((struct.name, layout.version), set()).add(version)
+        return layout
 
     def _step(self, spec: FieldSpec, version: int) -> Step:
         layout = self.of(spec.struct, version) if spec.struct else None

@@ -31,6 +31,7 @@ class Pair:
     layout: Layout
     name: str
     is_body: bool
+    versions: str  # in words: 4–6, 9
 
 
 @frozen
@@ -94,7 +95,7 @@ def render_error_codes(env: Environment, errors: Sequence[ErrorSpec]) -> str:
 def render_message(env: Environment, message: MessageSpec) -> str:
     """The module of one message."""
     found, names = layouts(message), Names(message)
-    pairs = [pair for layout in found.distinct for pair in _pairs(layout, names)]
+    pairs = [pair for layout in found.distinct for pair in _pairs(layout, names, found.versions_of(layout))]
     classes = env.get_template("classes.py.j2").render(message=message)
     functions = env.get_template("functions.py.j2").render(pairs=pairs, names=names)
     words = frozenset(re.findall(r"\w+", classes + functions)) | {"Codec"}
@@ -104,18 +105,36 @@ def render_message(env: Environment, message: MessageSpec) -> str:
         functions=functions,
         table={version: layout.version for version, layout in found.bodies.items()},
         structs=_bound_structs(found, words),
+        bases=_bases(message),
         attrs_names=sorted({"Factory", "define"} & words),
         primitives=sorted(_PRIMITIVES & words, key=natural_order),
     )
 
 
-def _pairs(layout: Layout, names: Names) -> list[Pair | TagPair]:
+def _bases(message: MessageSpec) -> list[str]:
+    """What the module needs of kclient.protocol.message."""
+    fields = ["Field"] if any(struct.fields for struct in message.structs) else []
+    return [*fields, "Message", *(["Struct"] if len(message.structs) > 1 else [])]
+
+
+def _pairs(layout: Layout, names: Names, versions: list[int]) -> list[Pair | TagPair]:
     """The pairs for the tagged values of a layout, then the one for the layout itself."""
     tagged = [step for step in layout.tagged if step.kind != "struct" or step.nullable]
     return [
         *(TagPair(step, names.of_tag(step, layout)) for step in tagged),
-        Pair(layout, names.of(layout), layout.struct is names.message.body),
+        Pair(layout, names.of(layout), layout.struct is names.message.body, _in_words(versions)),
     ]
+
+
+def _in_words(versions: list[int]) -> str:
+    """Ascending versions as ranges: 4–6, 9."""
+    text = ""
+    for version in versions:
+        if version - 1 not in versions:
+            text += f", {version}"
+        elif version + 1 not in versions:
+            text += f"–{version}"
+    return text.removeprefix(", ")
 
 
 def _bound_structs(found: Layouts, words: frozenset[str]) -> list[tuple[str, str, str]]:

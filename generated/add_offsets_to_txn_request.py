@@ -56,6 +56,7 @@ class AddOffsetsToTxnRequest(Message):
     group_id: str = ""
 
 
+# AddOffsetsToTxnRequest in versions 0–2
 def read_v0(data: Buffer, at: int, size: int) -> tuple[AddOffsetsToTxnRequest, int]:
     message = new(AddOffsetsToTxnRequest)
     message.unknown_tags = None
@@ -87,6 +88,7 @@ def write_v0(message: AddOffsetsToTxnRequest, add: Add) -> None:
     add(group_id)
 
 
+# AddOffsetsToTxnRequest in versions 3–4
 def read_v3(data: Buffer, at: int, size: int) -> tuple[AddOffsetsToTxnRequest, int]:
     message = new(AddOffsetsToTxnRequest)
     message.unknown_tags = None

@@ -48,6 +48,7 @@ class AddOffsetsToTxnResponse(Message):
     error_code: int = 0
 
 
+# AddOffsetsToTxnResponse in versions 0–2
 def read_v0(data: Buffer, at: int, size: int) -> tuple[AddOffsetsToTxnResponse, int]:
     message = new(AddOffsetsToTxnResponse)
     message.unknown_tags = None
@@ -62,6 +63,7 @@ def write_v0(message: AddOffsetsToTxnResponse, add: Add) -> None:
     add(pack_i4_i2(message.throttle_time_ms, message.error_code))
 
 
+# AddOffsetsToTxnResponse in versions 3–4
 def read_v3(data: Buffer, at: int, size: int) -> tuple[AddOffsetsToTxnResponse, int]:
     message = new(AddOffsetsToTxnResponse)
     message.unknown_tags = None

@@ -97,6 +97,7 @@ class AddPartitionsToTxnRequest(Message):
     v3_and_below_topics: list[AddPartitionsToTxnTopic] = Factory(list)
 
 
+# AddPartitionsToTxnTopic in versions 0–2
 def read_add_partitions_to_txn_topic_v0(
     data: Buffer,
     at: int,
@@ -131,6 +132,7 @@ def write_add_partitions_to_txn_topic_v0(message: AddPartitionsToTxnTopic, add: 
     add(int32_array[len(partitions)].pack(*partitions))
 
 
+# AddPartitionsToTxnRequest in versions 0–2
 def read_v0(data: Buffer, at: int, size: int) -> tuple[AddPartitionsToTxnRequest, int]:
     message = new(AddPartitionsToTxnRequest)
     message.transactions = []
@@ -174,6 +176,7 @@ def write_v0(message: AddPartitionsToTxnRequest, add: Add) -> None:
         write_add_partitions_to_txn_topic_v0(v3_and_below_topic, add)
 
 
+# AddPartitionsToTxnTopic in versions 3–5
 def read_add_partitions_to_txn_topic_v3(
     data: Buffer,
     at: int,
@@ -220,6 +223,7 @@ def write_add_partitions_to_txn_topic_v3(message: AddPartitionsToTxnTopic, add: 
         add(b"\x00")
 
 
+# AddPartitionsToTxnRequest in version 3
 def read_v3(data: Buffer, at: int, size: int) -> tuple[AddPartitionsToTxnRequest, int]:
     message = new(AddPartitionsToTxnRequest)
     message.transactions = []
@@ -270,6 +274,7 @@ def write_v3(message: AddPartitionsToTxnRequest, add: Add) -> None:
         add(b"\x00")
 
 
+# AddPartitionsToTxnTransaction in versions 4–5
 def read_add_partitions_to_txn_transaction_v4(
     data: Buffer,
     at: int,
@@ -321,6 +326,7 @@ def write_add_partitions_to_txn_transaction_v4(message: AddPartitionsToTxnTransa
         add(b"\x00")
 
 
+# AddPartitionsToTxnRequest in versions 4–5
 def read_v4(data: Buffer, at: int, size: int) -> tuple[AddPartitionsToTxnRequest, int]:
     message = new(AddPartitionsToTxnRequest)
     message.v3_and_below_transactional_id = ""

@@ -102,6 +102,7 @@ class AddPartitionsToTxnResponse(Message):
     results_by_topic_v3_and_below: list[AddPartitionsToTxnTopicResult] = Factory(list)
 
 
+# AddPartitionsToTxnPartitionResult in versions 0–2
 def read_add_partitions_to_txn_partition_result_v0(
     data: Buffer,
     at: int,
@@ -123,6 +124,7 @@ def write_add_partitions_to_txn_partition_result_v0(
     add(pack_i4_i2(message.partition_index, message.partition_error_code))
 
 
+# AddPartitionsToTxnTopicResult in versions 0–2
 def read_add_partitions_to_txn_topic_result_v0(
     data: Buffer,
     at: int,
@@ -161,6 +163,7 @@ def write_add_partitions_to_txn_topic_result_v0(message: AddPartitionsToTxnTopic
         write_add_partitions_to_txn_partition_result_v0(results_by_partition_item, add)
 
 
+# AddPartitionsToTxnResponse in versions 0–2
 def read_v0(data: Buffer, at: int, size: int) -> tuple[AddPartitionsToTxnResponse, int]:
     message = new(AddPartitionsToTxnResponse)
     message.error_code = 0
@@ -189,6 +192,7 @@ def write_v0(message: AddPartitionsToTxnResponse, add: Add) -> None:
         write_add_partitions_to_txn_topic_result_v0(results_by_topic_v3_and_below_item, add)
 
 
+# AddPartitionsToTxnPartitionResult in versions 3–5
 def read_add_partitions_to_txn_partition_result_v3(
     data: Buffer,
     at: int,
@@ -215,6 +219,7 @@ def write_add_partitions_to_txn_partition_result_v3(
         add(b"\x00")
 
 
+# AddPartitionsToTxnTopicResult in versions 3–5
 def read_add_partitions_to_txn_topic_result_v3(
     data: Buffer,
     at: int,
@@ -265,6 +270,7 @@ def write_add_partitions_to_txn_topic_result_v3(message: AddPartitionsToTxnTopic
         add(b"\x00")
 
 
+# AddPartitionsToTxnResponse in version 3
 def read_v3(data: Buffer, at: int, size: int) -> tuple[AddPartitionsToTxnResponse, int]:
     message = new(AddPartitionsToTxnResponse)
     message.error_code = 0
@@ -304,6 +310,7 @@ def write_v3(message: AddPartitionsToTxnResponse, add: Add) -> None:
         add(b"\x00")
 
 
+# AddPartitionsToTxnResult in versions 4–5
 def read_add_partitions_to_txn_result_v4(
     data: Buffer,
     at: int,
@@ -354,6 +361,7 @@ def write_add_partitions_to_txn_result_v4(message: AddPartitionsToTxnResult, add
         add(b"\x00")
 
 
+# AddPartitionsToTxnResponse in versions 4–5
 def read_v4(data: Buffer, at: int, size: int) -> tuple[AddPartitionsToTxnResponse, int]:
     message = new(AddPartitionsToTxnResponse)
     message.results_by_topic_v3_and_below = []

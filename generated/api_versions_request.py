@@ -47,6 +47,7 @@ class ApiVersionsRequest(Message):
     client_software_version: str = ""
 
 
+# ApiVersionsRequest in versions 0–2
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ApiVersionsRequest, int]:
     message = new(ApiVersionsRequest)
     message.client_software_name = ""
@@ -60,6 +61,7 @@ def write_v0(message: ApiVersionsRequest, add: Add) -> None:
         raise Unwritable("unknown_tags")
 
 
+# ApiVersionsRequest in versions 3–4
 def read_v3(data: Buffer, at: int, size: int) -> tuple[ApiVersionsRequest, int]:
     message = new(ApiVersionsRequest)
     message.unknown_tags = None

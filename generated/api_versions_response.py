@@ -131,6 +131,7 @@ class ApiVersionsResponse(Message):
     zk_migration_ready: bool = False
 
 
+# ApiVersion in versions 0–2
 def read_api_version_v0(data: Buffer, at: int, size: int) -> tuple[ApiVersion, int]:
     message = new(ApiVersion)
     message.unknown_tags = None
@@ -145,6 +146,7 @@ def write_api_version_v0(message: ApiVersion, add: Add) -> None:
     add(pack_i2x3(message.api_key, message.min_version, message.max_version))
 
 
+# ApiVersionsResponse in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ApiVersionsResponse, int]:
     message = new(ApiVersionsResponse)
     message.throttle_time_ms = 0
@@ -174,6 +176,7 @@ def write_v0(message: ApiVersionsResponse, add: Add) -> None:
         write_api_version_v0(api_key, add)
 
 
+# ApiVersionsResponse in versions 1–2
 def read_v1(data: Buffer, at: int, size: int) -> tuple[ApiVersionsResponse, int]:
     message = new(ApiVersionsResponse)
     message.supported_features = []
@@ -205,6 +208,7 @@ def write_v1(message: ApiVersionsResponse, add: Add) -> None:
     add(pack_i4(message.throttle_time_ms))
 
 
+# ApiVersion in versions 3–4
 def read_api_version_v3(data: Buffer, at: int, size: int) -> tuple[ApiVersion, int]:
     message = new(ApiVersion)
     message.unknown_tags = None
@@ -224,6 +228,7 @@ def write_api_version_v3(message: ApiVersion, add: Add) -> None:
         add(b"\x00")
 
 
+# SupportedFeatureKey in versions 3–4
 def read_supported_feature_key_v3(data: Buffer, at: int, size: int) -> tuple[SupportedFeatureKey, int]:
     message = new(SupportedFeatureKey)
     message.unknown_tags = None
@@ -255,6 +260,7 @@ def write_supported_feature_key_v3(message: SupportedFeatureKey, add: Add) -> No
         add(b"\x00")
 
 
+# FinalizedFeatureKey in versions 3–4
 def read_finalized_feature_key_v3(data: Buffer, at: int, size: int) -> tuple[FinalizedFeatureKey, int]:
     message = new(FinalizedFeatureKey)
     message.unknown_tags = None
@@ -356,6 +362,7 @@ def write_zk_migration_ready_tag_v3(value: bool, add: Add) -> None:
     add(pack_bool(value))
 
 
+# ApiVersionsResponse in versions 3–4
 def read_v3(data: Buffer, at: int, size: int) -> tuple[ApiVersionsResponse, int]:
     message = new(ApiVersionsResponse)
     message.supported_features = []

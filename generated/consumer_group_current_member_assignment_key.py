@@ -43,6 +43,7 @@ class ConsumerGroupCurrentMemberAssignmentKey(Message):
     member_id: str = ""
 
 
+# ConsumerGroupCurrentMemberAssignmentKey in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupCurrentMemberAssignmentKey, int]:
     message = new(ConsumerGroupCurrentMemberAssignmentKey)
     message.unknown_tags = None

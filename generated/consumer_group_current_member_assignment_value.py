@@ -111,6 +111,7 @@ def write_topic_partitions_assignment_epochs_tag_v0(value: list[int] | None, add
         add(int32_array[len(assignment_epochs)].pack(*assignment_epochs))
 
 
+# TopicPartitions in version 0
 def read_topic_partitions_v0(data: Buffer, at: int, size: int) -> tuple[TopicPartitions, int]:
     message = new(TopicPartitions)
     message.assignment_epochs = []
@@ -153,6 +154,7 @@ def write_topic_partitions_v0(message: TopicPartitions, add: Add) -> None:
         add(b"\x00")
 
 
+# ConsumerGroupCurrentMemberAssignmentValue in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupCurrentMemberAssignmentValue, int]:
     message = new(ConsumerGroupCurrentMemberAssignmentValue)
     message.unknown_tags = None

@@ -49,6 +49,7 @@ class ConsumerGroupDescribeRequest(Message):
     include_authorized_operations: bool = False
 
 
+# ConsumerGroupDescribeRequest in versions 0–1
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupDescribeRequest, int]:
     message = new(ConsumerGroupDescribeRequest)
     message.unknown_tags = None

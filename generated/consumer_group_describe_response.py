@@ -149,6 +149,7 @@ class ConsumerGroupDescribeResponse(Message):
     groups: list[DescribedGroup] = Factory(list)
 
 
+# TopicPartitions in versions 0–1
 def read_topic_partitions_v0(data: Buffer, at: int, size: int) -> tuple[TopicPartitions, int]:
     message = new(TopicPartitions)
     message.unknown_tags = None
@@ -194,6 +195,7 @@ def write_topic_partitions_v0(message: TopicPartitions, add: Add) -> None:
         add(b"\x00")
 
 
+# Assignment in versions 0–1
 def read_assignment_v0(data: Buffer, at: int, size: int) -> tuple[Assignment, int]:
     message = new(Assignment)
     message.unknown_tags = None
@@ -228,6 +230,7 @@ def write_assignment_v0(message: Assignment, add: Add) -> None:
         add(b"\x00")
 
 
+# Member in version 0
 def read_member_v0(data: Buffer, at: int, size: int) -> tuple[Member, int]:
     message = new(Member)
     message.member_type = -1
@@ -359,6 +362,7 @@ def write_member_v0(message: Member, add: Add) -> None:
         add(b"\x00")
 
 
+# DescribedGroup in version 0
 def read_described_group_v0(data: Buffer, at: int, size: int) -> tuple[DescribedGroup, int]:
     message = new(DescribedGroup)
     message.unknown_tags = None
@@ -451,6 +455,7 @@ def write_described_group_v0(message: DescribedGroup, add: Add) -> None:
         add(b"\x00")
 
 
+# ConsumerGroupDescribeResponse in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupDescribeResponse, int]:
     message = new(ConsumerGroupDescribeResponse)
     message.unknown_tags = None
@@ -486,6 +491,7 @@ def write_v0(message: ConsumerGroupDescribeResponse, add: Add) -> None:
         add(b"\x00")
 
 
+# Member in version 1
 def read_member_v1(data: Buffer, at: int, size: int) -> tuple[Member, int]:
     message = new(Member)
     message.unknown_tags = None
@@ -617,6 +623,7 @@ def write_member_v1(message: Member, add: Add) -> None:
         add(b"\x00")
 
 
+# DescribedGroup in version 1
 def read_described_group_v1(data: Buffer, at: int, size: int) -> tuple[DescribedGroup, int]:
     message = new(DescribedGroup)
     message.unknown_tags = None
@@ -709,6 +716,7 @@ def write_described_group_v1(message: DescribedGroup, add: Add) -> None:
         add(b"\x00")
 
 
+# ConsumerGroupDescribeResponse in version 1
 def read_v1(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupDescribeResponse, int]:
     message = new(ConsumerGroupDescribeResponse)
     message.unknown_tags = None

@@ -93,6 +93,7 @@ class ConsumerGroupHeartbeatRequest(Message):
     topic_partitions: list[TopicPartitions] | None = None
 
 
+# TopicPartitions in versions 0–1
 def read_topic_partitions_v0(data: Buffer, at: int, size: int) -> tuple[TopicPartitions, int]:
     message = new(TopicPartitions)
     message.unknown_tags = None
@@ -126,6 +127,7 @@ def write_topic_partitions_v0(message: TopicPartitions, add: Add) -> None:
         add(b"\x00")
 
 
+# ConsumerGroupHeartbeatRequest in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupHeartbeatRequest, int]:
     message = new(ConsumerGroupHeartbeatRequest)
     message.subscribed_topic_regex = None
@@ -272,6 +274,7 @@ def write_v0(message: ConsumerGroupHeartbeatRequest, add: Add) -> None:
         add(b"\x00")
 
 
+# ConsumerGroupHeartbeatRequest in version 1
 def read_v1(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupHeartbeatRequest, int]:
     message = new(ConsumerGroupHeartbeatRequest)
     message.unknown_tags = None

@@ -96,6 +96,7 @@ class ConsumerGroupHeartbeatResponse(Message):
     assignment: Assignment | None = None
 
 
+# TopicPartitions in versions 0–1
 def read_topic_partitions_v0(data: Buffer, at: int, size: int) -> tuple[TopicPartitions, int]:
     message = new(TopicPartitions)
     message.unknown_tags = None
@@ -129,6 +130,7 @@ def write_topic_partitions_v0(message: TopicPartitions, add: Add) -> None:
         add(b"\x00")
 
 
+# Assignment in versions 0–1
 def read_assignment_v0(data: Buffer, at: int, size: int) -> tuple[Assignment, int]:
     message = new(Assignment)
     message.unknown_tags = None
@@ -163,6 +165,7 @@ def write_assignment_v0(message: Assignment, add: Add) -> None:
         add(b"\x00")
 
 
+# ConsumerGroupHeartbeatResponse in versions 0–1
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupHeartbeatResponse, int]:
     message = new(ConsumerGroupHeartbeatResponse)
     message.unknown_tags = None

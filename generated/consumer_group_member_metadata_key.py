@@ -44,6 +44,7 @@ class ConsumerGroupMemberMetadataKey(Message):
     member_id: str = ""
 
 
+# ConsumerGroupMemberMetadataKey in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupMemberMetadataKey, int]:
     message = new(ConsumerGroupMemberMetadataKey)
     message.unknown_tags = None

@@ -100,6 +100,7 @@ class ConsumerGroupMemberMetadataValue(Message):
     classic_member_metadata: ClassicMemberMetadata | None = Factory(ClassicMemberMetadata)
 
 
+# ClassicProtocol in version 0
 def read_classic_protocol_v0(data: Buffer, at: int, size: int) -> tuple[ClassicProtocol, int]:
     message = new(ClassicProtocol)
     message.unknown_tags = None
@@ -142,6 +143,7 @@ def write_classic_protocol_v0(message: ClassicProtocol, add: Add) -> None:
         add(b"\x00")
 
 
+# ClassicMemberMetadata in version 0
 def read_classic_member_metadata_v0(data: Buffer, at: int, size: int) -> tuple[ClassicMemberMetadata, int]:
     message = new(ClassicMemberMetadata)
     message.unknown_tags = None
@@ -201,6 +203,7 @@ def write_classic_member_metadata_tag_v0(value: ClassicMemberMetadata | None, ad
         write_classic_member_metadata_v0(classic_member_metadata, add)
 
 
+# ConsumerGroupMemberMetadataValue in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupMemberMetadataValue, int]:
     message = new(ConsumerGroupMemberMetadataValue)
     message.classic_member_metadata = ClassicMemberMetadata()

@@ -41,6 +41,7 @@ class ConsumerGroupMetadataKey(Message):
     group_id: str = ""
 
 
+# ConsumerGroupMetadataKey in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupMetadataKey, int]:
     message = new(ConsumerGroupMetadataKey)
     message.unknown_tags = None

@@ -61,6 +61,7 @@ def write_metadata_hash_tag_v0(value: int, add: Add) -> None:
     add(pack_i8(value))
 
 
+# ConsumerGroupMetadataValue in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupMetadataValue, int]:
     message = new(ConsumerGroupMetadataValue)
     message.metadata_hash = 0

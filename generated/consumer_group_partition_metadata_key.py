@@ -42,6 +42,7 @@ class ConsumerGroupPartitionMetadataKey(Message):
     group_id: str = ""
 
 
+# ConsumerGroupPartitionMetadataKey in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupPartitionMetadataKey, int]:
     message = new(ConsumerGroupPartitionMetadataKey)
     message.unknown_tags = None

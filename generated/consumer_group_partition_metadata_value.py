@@ -82,6 +82,7 @@ class ConsumerGroupPartitionMetadataValue(Message):
     topics: list[TopicMetadata] = Factory(list)
 
 
+# PartitionMetadata in version 0
 def read_partition_metadata_v0(data: Buffer, at: int, size: int) -> tuple[PartitionMetadata, int]:
     message = new(PartitionMetadata)
     message.unknown_tags = None
@@ -115,6 +116,7 @@ def write_partition_metadata_v0(message: PartitionMetadata, add: Add) -> None:
         add(b"\x00")
 
 
+# TopicMetadata in version 0
 def read_topic_metadata_v0(data: Buffer, at: int, size: int) -> tuple[TopicMetadata, int]:
     message = new(TopicMetadata)
     message.unknown_tags = None
@@ -165,6 +167,7 @@ def write_topic_metadata_v0(message: TopicMetadata, add: Add) -> None:
         add(b"\x00")
 
 
+# ConsumerGroupPartitionMetadataValue in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupPartitionMetadataValue, int]:
     message = new(ConsumerGroupPartitionMetadataValue)
     message.unknown_tags = None

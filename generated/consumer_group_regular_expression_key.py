@@ -43,6 +43,7 @@ class ConsumerGroupRegularExpressionKey(Message):
     regular_expression: str = ""
 
 
+# ConsumerGroupRegularExpressionKey in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupRegularExpressionKey, int]:
     message = new(ConsumerGroupRegularExpressionKey)
     message.unknown_tags = None

@@ -52,6 +52,7 @@ class ConsumerGroupRegularExpressionValue(Message):
     timestamp: int = 0
 
 
+# ConsumerGroupRegularExpressionValue in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupRegularExpressionValue, int]:
     message = new(ConsumerGroupRegularExpressionValue)
     message.unknown_tags = None

@@ -43,6 +43,7 @@ class ConsumerGroupTargetAssignmentMemberKey(Message):
     member_id: str = ""
 
 
+# ConsumerGroupTargetAssignmentMemberKey in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupTargetAssignmentMemberKey, int]:
     message = new(ConsumerGroupTargetAssignmentMemberKey)
     message.unknown_tags = None

@@ -63,6 +63,7 @@ class ConsumerGroupTargetAssignmentMemberValue(Message):
     topic_partitions: list[TopicPartition] = Factory(list)
 
 
+# TopicPartition in version 0
 def read_topic_partition_v0(data: Buffer, at: int, size: int) -> tuple[TopicPartition, int]:
     message = new(TopicPartition)
     message.unknown_tags = None
@@ -96,6 +97,7 @@ def write_topic_partition_v0(message: TopicPartition, add: Add) -> None:
         add(b"\x00")
 
 
+# ConsumerGroupTargetAssignmentMemberValue in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupTargetAssignmentMemberValue, int]:
     message = new(ConsumerGroupTargetAssignmentMemberValue)
     message.unknown_tags = None

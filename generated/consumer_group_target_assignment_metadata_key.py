@@ -41,6 +41,7 @@ class ConsumerGroupTargetAssignmentMetadataKey(Message):
     group_id: str = ""
 
 
+# ConsumerGroupTargetAssignmentMetadataKey in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupTargetAssignmentMetadataKey, int]:
     message = new(ConsumerGroupTargetAssignmentMetadataKey)
     message.unknown_tags = None

@@ -61,6 +61,7 @@ class ConsumerProtocolAssignment(Message):
     user_data: bytes | None = None
 
 
+# TopicPartition in versions 0–3
 def read_topic_partition_v0(data: Buffer, at: int, size: int) -> tuple[TopicPartition, int]:
     message = new(TopicPartition)
     message.unknown_tags = None
@@ -91,6 +92,7 @@ def write_topic_partition_v0(message: TopicPartition, add: Add) -> None:
     add(int32_array[len(partitions)].pack(*partitions))
 
 
+# ConsumerProtocolAssignment in versions 0–3
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ConsumerProtocolAssignment, int]:
     message = new(ConsumerProtocolAssignment)
     message.unknown_tags = None

@@ -73,6 +73,7 @@ class ConsumerProtocolSubscription(Message):
     rack_id: str | None = None
 
 
+# ConsumerProtocolSubscription in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ConsumerProtocolSubscription, int]:
     message = new(ConsumerProtocolSubscription)
     message.owned_partitions = []
@@ -114,6 +115,7 @@ def write_v0(message: ConsumerProtocolSubscription, add: Add) -> None:
         add(user_data)
 
 
+# TopicPartition in versions 1–3
 def read_topic_partition_v1(data: Buffer, at: int, size: int) -> tuple[TopicPartition, int]:
     message = new(TopicPartition)
     message.unknown_tags = None
@@ -144,6 +146,7 @@ def write_topic_partition_v1(message: TopicPartition, add: Add) -> None:
     add(int32_array[len(partitions)].pack(*partitions))
 
 
+# ConsumerProtocolSubscription in version 1
 def read_v1(data: Buffer, at: int, size: int) -> tuple[ConsumerProtocolSubscription, int]:
     message = new(ConsumerProtocolSubscription)
     message.generation_id = -1
@@ -197,6 +200,7 @@ def write_v1(message: ConsumerProtocolSubscription, add: Add) -> None:
         write_topic_partition_v1(owned_partition, add)
 
 
+# ConsumerProtocolSubscription in version 2
 def read_v2(data: Buffer, at: int, size: int) -> tuple[ConsumerProtocolSubscription, int]:
     message = new(ConsumerProtocolSubscription)
     message.rack_id = None
@@ -252,6 +256,7 @@ def write_v2(message: ConsumerProtocolSubscription, add: Add) -> None:
     add(pack_i4(message.generation_id))
 
 
+# ConsumerProtocolSubscription in version 3
 def read_v3(data: Buffer, at: int, size: int) -> tuple[ConsumerProtocolSubscription, int]:
     message = new(ConsumerProtocolSubscription)
     message.unknown_tags = None

@@ -41,6 +41,7 @@ class ControlRecordTypeSchema(Message):
     type: int = 0
 
 
+# ControlRecordTypeSchema in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ControlRecordTypeSchema, int]:
     message = new(ControlRecordTypeSchema)
     message.unknown_tags = None

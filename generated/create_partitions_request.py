@@ -85,6 +85,7 @@ class CreatePartitionsRequest(Message):
     validate_only: bool = False
 
 
+# CreatePartitionsAssignment in versions 0–1
 def read_create_partitions_assignment_v0(
     data: Buffer,
     at: int,
@@ -109,6 +110,7 @@ def write_create_partitions_assignment_v0(message: CreatePartitionsAssignment, a
     add(int32_array[len(broker_ids)].pack(*broker_ids))
 
 
+# CreatePartitionsTopic in versions 0–1
 def read_create_partitions_topic_v0(data: Buffer, at: int, size: int) -> tuple[CreatePartitionsTopic, int]:
     message = new(CreatePartitionsTopic)
     message.unknown_tags = None
@@ -150,6 +152,7 @@ def write_create_partitions_topic_v0(message: CreatePartitionsTopic, add: Add) -
             write_create_partitions_assignment_v0(assignment, add)
 
 
+# CreatePartitionsRequest in versions 0–1
 def read_v0(data: Buffer, at: int, size: int) -> tuple[CreatePartitionsRequest, int]:
     message = new(CreatePartitionsRequest)
     message.unknown_tags = None
@@ -177,6 +180,7 @@ def write_v0(message: CreatePartitionsRequest, add: Add) -> None:
     add(pack_i4_bool(message.timeout_ms, message.validate_only))
 
 
+# CreatePartitionsAssignment in versions 2–3
 def read_create_partitions_assignment_v2(
     data: Buffer,
     at: int,
@@ -211,6 +215,7 @@ def write_create_partitions_assignment_v2(message: CreatePartitionsAssignment, a
         add(b"\x00")
 
 
+# CreatePartitionsTopic in versions 2–3
 def read_create_partitions_topic_v2(data: Buffer, at: int, size: int) -> tuple[CreatePartitionsTopic, int]:
     message = new(CreatePartitionsTopic)
     message.unknown_tags = None
@@ -264,6 +269,7 @@ def write_create_partitions_topic_v2(message: CreatePartitionsTopic, add: Add) -
         add(b"\x00")
 
 
+# CreatePartitionsRequest in versions 2–3
 def read_v2(data: Buffer, at: int, size: int) -> tuple[CreatePartitionsRequest, int]:
     message = new(CreatePartitionsRequest)
     message.unknown_tags = None

@@ -71,6 +71,7 @@ class CreatePartitionsResponse(Message):
     results: list[CreatePartitionsTopicResult] = Factory(list)
 
 
+# CreatePartitionsTopicResult in versions 0–1
 def read_create_partitions_topic_result_v0(
     data: Buffer,
     at: int,
@@ -114,6 +115,7 @@ def write_create_partitions_topic_result_v0(message: CreatePartitionsTopicResult
         add(error_message_bytes)
 
 
+# CreatePartitionsResponse in versions 0–1
 def read_v0(data: Buffer, at: int, size: int) -> tuple[CreatePartitionsResponse, int]:
     message = new(CreatePartitionsResponse)
     message.unknown_tags = None
@@ -138,6 +140,7 @@ def write_v0(message: CreatePartitionsResponse, add: Add) -> None:
         write_create_partitions_topic_result_v0(result, add)
 
 
+# CreatePartitionsTopicResult in versions 2–3
 def read_create_partitions_topic_result_v2(
     data: Buffer,
     at: int,
@@ -192,6 +195,7 @@ def write_create_partitions_topic_result_v2(message: CreatePartitionsTopicResult
         add(b"\x00")
 
 
+# CreatePartitionsResponse in versions 2–3
 def read_v2(data: Buffer, at: int, size: int) -> tuple[CreatePartitionsResponse, int]:
     message = new(CreatePartitionsResponse)
     message.unknown_tags = None

@@ -112,6 +112,7 @@ class CreateTopicsRequest(Message):
     validate_only: bool = False
 
 
+# CreatableReplicaAssignment in versions 0–4
 def read_creatable_replica_assignment_v0(
     data: Buffer,
     at: int,
@@ -136,6 +137,7 @@ def write_creatable_replica_assignment_v0(message: CreatableReplicaAssignment, a
     add(int32_array[len(broker_ids)].pack(*broker_ids))
 
 
+# CreatableTopicConfig in versions 0–4
 def read_creatable_topic_config_v0(data: Buffer, at: int, size: int) -> tuple[CreatableTopicConfig, int]:
     message = new(CreatableTopicConfig)
     message.unknown_tags = None
@@ -174,6 +176,7 @@ def write_creatable_topic_config_v0(message: CreatableTopicConfig, add: Add) -> 
         add(value__bytes)
 
 
+# CreatableTopic in versions 0–4
 def read_creatable_topic_v0(data: Buffer, at: int, size: int) -> tuple[CreatableTopic, int]:
     message = new(CreatableTopic)
     message.unknown_tags = None
@@ -221,6 +224,7 @@ def write_creatable_topic_v0(message: CreatableTopic, add: Add) -> None:
         write_creatable_topic_config_v0(config, add)
 
 
+# CreateTopicsRequest in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[CreateTopicsRequest, int]:
     message = new(CreateTopicsRequest)
     message.validate_only = False
@@ -251,6 +255,7 @@ def write_v0(message: CreateTopicsRequest, add: Add) -> None:
     add(pack_i4(message.timeout_ms))
 
 
+# CreateTopicsRequest in versions 1–4
 def read_v1(data: Buffer, at: int, size: int) -> tuple[CreateTopicsRequest, int]:
     message = new(CreateTopicsRequest)
     message.unknown_tags = None
@@ -278,6 +283,7 @@ def write_v1(message: CreateTopicsRequest, add: Add) -> None:
     add(pack_i4_bool(message.timeout_ms, message.validate_only))
 
 
+# CreatableReplicaAssignment in versions 5–7
 def read_creatable_replica_assignment_v5(
     data: Buffer,
     at: int,
@@ -313,6 +319,7 @@ def write_creatable_replica_assignment_v5(message: CreatableReplicaAssignment, a
         add(b"\x00")
 
 
+# CreatableTopicConfig in versions 5–7
 def read_creatable_topic_config_v5(data: Buffer, at: int, size: int) -> tuple[CreatableTopicConfig, int]:
     message = new(CreatableTopicConfig)
     message.unknown_tags = None
@@ -362,6 +369,7 @@ def write_creatable_topic_config_v5(message: CreatableTopicConfig, add: Add) -> 
         add(b"\x00")
 
 
+# CreatableTopic in versions 5–7
 def read_creatable_topic_v5(data: Buffer, at: int, size: int) -> tuple[CreatableTopic, int]:
     message = new(CreatableTopic)
     message.unknown_tags = None
@@ -425,6 +433,7 @@ def write_creatable_topic_v5(message: CreatableTopic, add: Add) -> None:
         add(b"\x00")
 
 
+# CreateTopicsRequest in versions 5–7
 def read_v5(data: Buffer, at: int, size: int) -> tuple[CreateTopicsRequest, int]:
     message = new(CreateTopicsRequest)
     message.unknown_tags = None

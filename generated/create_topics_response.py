@@ -113,6 +113,7 @@ class CreateTopicsResponse(Message):
     topics: list[CreatableTopicResult] = Factory(list)
 
 
+# CreatableTopicResult in version 0
 def read_creatable_topic_result_v0(data: Buffer, at: int, size: int) -> tuple[CreatableTopicResult, int]:
     message = new(CreatableTopicResult)
     message.topic_id = ZERO_UUID
@@ -143,6 +144,7 @@ def write_creatable_topic_result_v0(message: CreatableTopicResult, add: Add) -> 
     add(pack_i2(message.error_code))
 
 
+# CreateTopicsResponse in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[CreateTopicsResponse, int]:
     message = new(CreateTopicsResponse)
     message.throttle_time_ms = 0
@@ -168,6 +170,7 @@ def write_v0(message: CreateTopicsResponse, add: Add) -> None:
         write_creatable_topic_result_v0(topic, add)
 
 
+# CreatableTopicResult in versions 1–4
 def read_creatable_topic_result_v1(data: Buffer, at: int, size: int) -> tuple[CreatableTopicResult, int]:
     message = new(CreatableTopicResult)
     message.topic_id = ZERO_UUID
@@ -212,6 +215,7 @@ def write_creatable_topic_result_v1(message: CreatableTopicResult, add: Add) -> 
         add(error_message_bytes)
 
 
+# CreateTopicsResponse in version 1
 def read_v1(data: Buffer, at: int, size: int) -> tuple[CreateTopicsResponse, int]:
     message = new(CreateTopicsResponse)
     message.throttle_time_ms = 0
@@ -237,6 +241,7 @@ def write_v1(message: CreateTopicsResponse, add: Add) -> None:
         write_creatable_topic_result_v1(topic, add)
 
 
+# CreateTopicsResponse in versions 2–4
 def read_v2(data: Buffer, at: int, size: int) -> tuple[CreateTopicsResponse, int]:
     message = new(CreateTopicsResponse)
     message.unknown_tags = None
@@ -261,6 +266,7 @@ def write_v2(message: CreateTopicsResponse, add: Add) -> None:
         write_creatable_topic_result_v1(topic, add)
 
 
+# CreatableTopicConfigs in versions 5–7
 def read_creatable_topic_configs_v5(data: Buffer, at: int, size: int) -> tuple[CreatableTopicConfigs, int]:
     message = new(CreatableTopicConfigs)
     message.unknown_tags = None
@@ -326,6 +332,7 @@ def write_creatable_topic_result_topic_config_error_code_tag_v5(value: int, add:
     add(pack_i2(value))
 
 
+# CreatableTopicResult in versions 5–6
 def read_creatable_topic_result_v5(data: Buffer, at: int, size: int) -> tuple[CreatableTopicResult, int]:
     message = new(CreatableTopicResult)
     message.topic_id = ZERO_UUID
@@ -412,6 +419,7 @@ def write_creatable_topic_result_v5(message: CreatableTopicResult, add: Add) -> 
         add(b"\x00")
 
 
+# CreateTopicsResponse in versions 5–6
 def read_v5(data: Buffer, at: int, size: int) -> tuple[CreateTopicsResponse, int]:
     message = new(CreateTopicsResponse)
     message.unknown_tags = None
@@ -462,6 +470,7 @@ def write_creatable_topic_result_topic_config_error_code_tag_v7(value: int, add:
     add(pack_i2(value))
 
 
+# CreatableTopicResult in version 7
 def read_creatable_topic_result_v7(data: Buffer, at: int, size: int) -> tuple[CreatableTopicResult, int]:
     message = new(CreatableTopicResult)
     message.topic_config_error_code = 0
@@ -549,6 +558,7 @@ def write_creatable_topic_result_v7(message: CreatableTopicResult, add: Add) -> 
         add(b"\x00")
 
 
+# CreateTopicsResponse in version 7
 def read_v7(data: Buffer, at: int, size: int) -> tuple[CreateTopicsResponse, int]:
     message = new(CreateTopicsResponse)
     message.unknown_tags = None

@@ -50,6 +50,7 @@ class DeleteGroupsRequest(Message):
     groups_names: list[str] = Factory(list)
 
 
+# DeleteGroupsRequest in versions 0–1
 def read_v0(data: Buffer, at: int, size: int) -> tuple[DeleteGroupsRequest, int]:
     message = new(DeleteGroupsRequest)
     message.unknown_tags = None
@@ -72,6 +73,7 @@ def write_v0(message: DeleteGroupsRequest, add: Add) -> None:
         add(groups_name_bytes)
 
 
+# DeleteGroupsRequest in version 2
 def read_v2(data: Buffer, at: int, size: int) -> tuple[DeleteGroupsRequest, int]:
     message = new(DeleteGroupsRequest)
     message.unknown_tags = None

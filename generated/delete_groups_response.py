@@ -69,6 +69,7 @@ class DeleteGroupsResponse(Message):
     results: list[DeletableGroupResult] = Factory(list)
 
 
+# DeletableGroupResult in versions 0–1
 def read_deletable_group_result_v0(data: Buffer, at: int, size: int) -> tuple[DeletableGroupResult, int]:
     message = new(DeletableGroupResult)
     message.unknown_tags = None
@@ -93,6 +94,7 @@ def write_deletable_group_result_v0(message: DeletableGroupResult, add: Add) -> 
     add(pack_i2(message.error_code))
 
 
+# DeleteGroupsResponse in versions 0–1
 def read_v0(data: Buffer, at: int, size: int) -> tuple[DeleteGroupsResponse, int]:
     message = new(DeleteGroupsResponse)
     message.unknown_tags = None
@@ -117,6 +119,7 @@ def write_v0(message: DeleteGroupsResponse, add: Add) -> None:
         write_deletable_group_result_v0(result, add)
 
 
+# DeletableGroupResult in version 2
 def read_deletable_group_result_v2(data: Buffer, at: int, size: int) -> tuple[DeletableGroupResult, int]:
     message = new(DeletableGroupResult)
     message.unknown_tags = None
@@ -148,6 +151,7 @@ def write_deletable_group_result_v2(message: DeletableGroupResult, add: Add) -> 
         add(b"\x00")
 
 
+# DeleteGroupsResponse in version 2
 def read_v2(data: Buffer, at: int, size: int) -> tuple[DeleteGroupsResponse, int]:
     message = new(DeleteGroupsResponse)
     message.unknown_tags = None

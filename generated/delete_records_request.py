@@ -81,6 +81,7 @@ class DeleteRecordsRequest(Message):
     timeout_ms: int = 0
 
 
+# DeleteRecordsPartition in versions 0–1
 def read_delete_records_partition_v0(data: Buffer, at: int, size: int) -> tuple[DeleteRecordsPartition, int]:
     message = new(DeleteRecordsPartition)
     message.unknown_tags = None
@@ -95,6 +96,7 @@ def write_delete_records_partition_v0(message: DeleteRecordsPartition, add: Add)
     add(pack_i4_i8(message.partition_index, message.offset))
 
 
+# DeleteRecordsTopic in versions 0–1
 def read_delete_records_topic_v0(data: Buffer, at: int, size: int) -> tuple[DeleteRecordsTopic, int]:
     message = new(DeleteRecordsTopic)
     message.unknown_tags = None
@@ -129,6 +131,7 @@ def write_delete_records_topic_v0(message: DeleteRecordsTopic, add: Add) -> None
         write_delete_records_partition_v0(partition, add)
 
 
+# DeleteRecordsRequest in versions 0–1
 def read_v0(data: Buffer, at: int, size: int) -> tuple[DeleteRecordsRequest, int]:
     message = new(DeleteRecordsRequest)
     message.unknown_tags = None
@@ -156,6 +159,7 @@ def write_v0(message: DeleteRecordsRequest, add: Add) -> None:
     add(pack_i4(message.timeout_ms))
 
 
+# DeleteRecordsPartition in version 2
 def read_delete_records_partition_v2(data: Buffer, at: int, size: int) -> tuple[DeleteRecordsPartition, int]:
     message = new(DeleteRecordsPartition)
     message.unknown_tags = None
@@ -175,6 +179,7 @@ def write_delete_records_partition_v2(message: DeleteRecordsPartition, add: Add)
         add(b"\x00")
 
 
+# DeleteRecordsTopic in version 2
 def read_delete_records_topic_v2(data: Buffer, at: int, size: int) -> tuple[DeleteRecordsTopic, int]:
     message = new(DeleteRecordsTopic)
     message.unknown_tags = None
@@ -221,6 +226,7 @@ def write_delete_records_topic_v2(message: DeleteRecordsTopic, add: Add) -> None
         add(b"\x00")
 
 
+# DeleteRecordsRequest in version 2
 def read_v2(data: Buffer, at: int, size: int) -> tuple[DeleteRecordsRequest, int]:
     message = new(DeleteRecordsRequest)
     message.unknown_tags = None

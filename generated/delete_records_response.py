@@ -86,6 +86,7 @@ class DeleteRecordsResponse(Message):
     topics: list[DeleteRecordsTopicResult] = Factory(list)
 
 
+# DeleteRecordsPartitionResult in versions 0–1
 def read_delete_records_partition_result_v0(
     data: Buffer,
     at: int,
@@ -104,6 +105,7 @@ def write_delete_records_partition_result_v0(message: DeleteRecordsPartitionResu
     add(pack_i4_i8_i2(message.partition_index, message.low_watermark, message.error_code))
 
 
+# DeleteRecordsTopicResult in versions 0–1
 def read_delete_records_topic_result_v0(
     data: Buffer,
     at: int,
@@ -142,6 +144,7 @@ def write_delete_records_topic_result_v0(message: DeleteRecordsTopicResult, add:
         write_delete_records_partition_result_v0(partition, add)
 
 
+# DeleteRecordsResponse in versions 0–1
 def read_v0(data: Buffer, at: int, size: int) -> tuple[DeleteRecordsResponse, int]:
     message = new(DeleteRecordsResponse)
     message.unknown_tags = None
@@ -166,6 +169,7 @@ def write_v0(message: DeleteRecordsResponse, add: Add) -> None:
         write_delete_records_topic_result_v0(topic, add)
 
 
+# DeleteRecordsPartitionResult in version 2
 def read_delete_records_partition_result_v2(
     data: Buffer,
     at: int,
@@ -189,6 +193,7 @@ def write_delete_records_partition_result_v2(message: DeleteRecordsPartitionResu
         add(b"\x00")
 
 
+# DeleteRecordsTopicResult in version 2
 def read_delete_records_topic_result_v2(
     data: Buffer,
     at: int,
@@ -239,6 +244,7 @@ def write_delete_records_topic_result_v2(message: DeleteRecordsTopicResult, add:
         add(b"\x00")
 
 
+# DeleteRecordsResponse in version 2
 def read_v2(data: Buffer, at: int, size: int) -> tuple[DeleteRecordsResponse, int]:
     message = new(DeleteRecordsResponse)
     message.unknown_tags = None

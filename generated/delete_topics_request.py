@@ -72,6 +72,7 @@ class DeleteTopicsRequest(Message):
     timeout_ms: int = 0
 
 
+# DeleteTopicsRequest in versions 0–3
 def read_v0(data: Buffer, at: int, size: int) -> tuple[DeleteTopicsRequest, int]:
     message = new(DeleteTopicsRequest)
     message.topics = []
@@ -100,6 +101,7 @@ def write_v0(message: DeleteTopicsRequest, add: Add) -> None:
     add(pack_i4(message.timeout_ms))
 
 
+# DeleteTopicsRequest in versions 4–5
 def read_v4(data: Buffer, at: int, size: int) -> tuple[DeleteTopicsRequest, int]:
     message = new(DeleteTopicsRequest)
     message.topics = []
@@ -136,6 +138,7 @@ def write_v4(message: DeleteTopicsRequest, add: Add) -> None:
         add(b"\x00")
 
 
+# DeleteTopicState in version 6
 def read_delete_topic_state_v6(data: Buffer, at: int, size: int) -> tuple[DeleteTopicState, int]:
     message = new(DeleteTopicState)
     message.unknown_tags = None
@@ -176,6 +179,7 @@ def write_delete_topic_state_v6(message: DeleteTopicState, add: Add) -> None:
         add(b"\x00")
 
 
+# DeleteTopicsRequest in version 6
 def read_v6(data: Buffer, at: int, size: int) -> tuple[DeleteTopicsRequest, int]:
     message = new(DeleteTopicsRequest)
     message.topic_names = []

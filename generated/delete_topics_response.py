@@ -77,6 +77,7 @@ class DeleteTopicsResponse(Message):
     responses: list[DeletableTopicResult] = Factory(list)
 
 
+# DeletableTopicResult in versions 0–3
 def read_deletable_topic_result_v0(data: Buffer, at: int, size: int) -> tuple[DeletableTopicResult, int]:
     message = new(DeletableTopicResult)
     message.topic_id = ZERO_UUID
@@ -105,6 +106,7 @@ def write_deletable_topic_result_v0(message: DeletableTopicResult, add: Add) -> 
     add(pack_i2(message.error_code))
 
 
+# DeleteTopicsResponse in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[DeleteTopicsResponse, int]:
     message = new(DeleteTopicsResponse)
     message.throttle_time_ms = 0
@@ -130,6 +132,7 @@ def write_v0(message: DeleteTopicsResponse, add: Add) -> None:
         write_deletable_topic_result_v0(response, add)
 
 
+# DeleteTopicsResponse in versions 1–3
 def read_v1(data: Buffer, at: int, size: int) -> tuple[DeleteTopicsResponse, int]:
     message = new(DeleteTopicsResponse)
     message.unknown_tags = None
@@ -154,6 +157,7 @@ def write_v1(message: DeleteTopicsResponse, add: Add) -> None:
         write_deletable_topic_result_v0(response, add)
 
 
+# DeletableTopicResult in version 4
 def read_deletable_topic_result_v4(data: Buffer, at: int, size: int) -> tuple[DeletableTopicResult, int]:
     message = new(DeletableTopicResult)
     message.topic_id = ZERO_UUID
@@ -189,6 +193,7 @@ def write_deletable_topic_result_v4(message: DeletableTopicResult, add: Add) -> 
         add(b"\x00")
 
 
+# DeleteTopicsResponse in version 4
 def read_v4(data: Buffer, at: int, size: int) -> tuple[DeleteTopicsResponse, int]:
     message = new(DeleteTopicsResponse)
     message.unknown_tags = None
@@ -224,6 +229,7 @@ def write_v4(message: DeleteTopicsResponse, add: Add) -> None:
         add(b"\x00")
 
 
+# DeletableTopicResult in version 5
 def read_deletable_topic_result_v5(data: Buffer, at: int, size: int) -> tuple[DeletableTopicResult, int]:
     message = new(DeletableTopicResult)
     message.topic_id = ZERO_UUID
@@ -277,6 +283,7 @@ def write_deletable_topic_result_v5(message: DeletableTopicResult, add: Add) -> 
         add(b"\x00")
 
 
+# DeleteTopicsResponse in version 5
 def read_v5(data: Buffer, at: int, size: int) -> tuple[DeleteTopicsResponse, int]:
     message = new(DeleteTopicsResponse)
     message.unknown_tags = None
@@ -312,6 +319,7 @@ def write_v5(message: DeleteTopicsResponse, add: Add) -> None:
         add(b"\x00")
 
 
+# DeletableTopicResult in version 6
 def read_deletable_topic_result_v6(data: Buffer, at: int, size: int) -> tuple[DeletableTopicResult, int]:
     message = new(DeletableTopicResult)
     message.unknown_tags = None
@@ -371,6 +379,7 @@ def write_deletable_topic_result_v6(message: DeletableTopicResult, add: Add) -> 
         add(b"\x00")
 
 
+# DeleteTopicsResponse in version 6
 def read_v6(data: Buffer, at: int, size: int) -> tuple[DeleteTopicsResponse, int]:
     message = new(DeleteTopicsResponse)
     message.unknown_tags = None

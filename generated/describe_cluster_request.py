@@ -51,6 +51,7 @@ class DescribeClusterRequest(Message):
     include_fenced_brokers: bool = False
 
 
+# DescribeClusterRequest in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[DescribeClusterRequest, int]:
     message = new(DescribeClusterRequest)
     message.endpoint_type = 1
@@ -76,6 +77,7 @@ def write_v0(message: DescribeClusterRequest, add: Add) -> None:
         add(b"\x00")
 
 
+# DescribeClusterRequest in version 1
 def read_v1(data: Buffer, at: int, size: int) -> tuple[DescribeClusterRequest, int]:
     message = new(DescribeClusterRequest)
     message.include_fenced_brokers = False
@@ -98,6 +100,7 @@ def write_v1(message: DescribeClusterRequest, add: Add) -> None:
         add(b"\x00")
 
 
+# DescribeClusterRequest in version 2
 def read_v2(data: Buffer, at: int, size: int) -> tuple[DescribeClusterRequest, int]:
     message = new(DescribeClusterRequest)
     message.unknown_tags = None

@@ -88,6 +88,7 @@ class DescribeClusterResponse(Message):
     cluster_authorized_operations: int = -2147483648
 
 
+# DescribeClusterBroker in versions 0–1
 def read_describe_cluster_broker_v0(data: Buffer, at: int, size: int) -> tuple[DescribeClusterBroker, int]:
     message = new(DescribeClusterBroker)
     message.is_fenced = False
@@ -142,6 +143,7 @@ def write_describe_cluster_broker_v0(message: DescribeClusterBroker, add: Add) -
         add(b"\x00")
 
 
+# DescribeClusterResponse in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[DescribeClusterResponse, int]:
     message = new(DescribeClusterResponse)
     message.endpoint_type = 1
@@ -213,6 +215,7 @@ def write_v0(message: DescribeClusterResponse, add: Add) -> None:
         add(b"\x00")
 
 
+# DescribeClusterResponse in version 1
 def read_v1(data: Buffer, at: int, size: int) -> tuple[DescribeClusterResponse, int]:
     message = new(DescribeClusterResponse)
     message.unknown_tags = None
@@ -282,6 +285,7 @@ def write_v1(message: DescribeClusterResponse, add: Add) -> None:
         add(b"\x00")
 
 
+# DescribeClusterBroker in version 2
 def read_describe_cluster_broker_v2(data: Buffer, at: int, size: int) -> tuple[DescribeClusterBroker, int]:
     message = new(DescribeClusterBroker)
     message.unknown_tags = None
@@ -334,6 +338,7 @@ def write_describe_cluster_broker_v2(message: DescribeClusterBroker, add: Add) -
         add(b"\x00")
 
 
+# DescribeClusterResponse in version 2
 def read_v2(data: Buffer, at: int, size: int) -> tuple[DescribeClusterResponse, int]:
     message = new(DescribeClusterResponse)
     message.unknown_tags = None

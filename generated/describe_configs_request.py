@@ -80,6 +80,7 @@ class DescribeConfigsRequest(Message):
     include_documentation: bool = False
 
 
+# DescribeConfigsResource in versions 0–3
 def read_describe_configs_resource_v0(
     data: Buffer,
     at: int,
@@ -122,6 +123,7 @@ def write_describe_configs_resource_v0(message: DescribeConfigsResource, add: Ad
             add(configuration_key_bytes)
 
 
+# DescribeConfigsRequest in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[DescribeConfigsRequest, int]:
     message = new(DescribeConfigsRequest)
     message.include_synonyms = False
@@ -152,6 +154,7 @@ def write_v0(message: DescribeConfigsRequest, add: Add) -> None:
         write_describe_configs_resource_v0(resource, add)
 
 
+# DescribeConfigsRequest in versions 1–2
 def read_v1(data: Buffer, at: int, size: int) -> tuple[DescribeConfigsRequest, int]:
     message = new(DescribeConfigsRequest)
     message.include_documentation = False
@@ -182,6 +185,7 @@ def write_v1(message: DescribeConfigsRequest, add: Add) -> None:
     add(pack_bool(message.include_synonyms))
 
 
+# DescribeConfigsRequest in version 3
 def read_v3(data: Buffer, at: int, size: int) -> tuple[DescribeConfigsRequest, int]:
     message = new(DescribeConfigsRequest)
     message.unknown_tags = None
@@ -209,6 +213,7 @@ def write_v3(message: DescribeConfigsRequest, add: Add) -> None:
     add(pack_boolx2(message.include_synonyms, message.include_documentation))
 
 
+# DescribeConfigsResource in version 4
 def read_describe_configs_resource_v4(
     data: Buffer,
     at: int,
@@ -264,6 +269,7 @@ def write_describe_configs_resource_v4(message: DescribeConfigsResource, add: Ad
         add(b"\x00")
 
 
+# DescribeConfigsRequest in version 4
 def read_v4(data: Buffer, at: int, size: int) -> tuple[DescribeConfigsRequest, int]:
     message = new(DescribeConfigsRequest)
     message.unknown_tags = None

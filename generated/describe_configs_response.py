@@ -133,6 +133,7 @@ class DescribeConfigsResponse(Message):
     results: list[DescribeConfigsResult] = Factory(list)
 
 
+# DescribeConfigsResourceResult in version 0
 def read_describe_configs_resource_result_v0(
     data: Buffer,
     at: int,
@@ -182,6 +183,7 @@ def write_describe_configs_resource_result_v0(message: DescribeConfigsResourceRe
     add(pack_boolx3(message.read_only, message.is_default, message.is_sensitive))
 
 
+# DescribeConfigsResult in version 0
 def read_describe_configs_result_v0(data: Buffer, at: int, size: int) -> tuple[DescribeConfigsResult, int]:
     message = new(DescribeConfigsResult)
     message.unknown_tags = None
@@ -234,6 +236,7 @@ def write_describe_configs_result_v0(message: DescribeConfigsResult, add: Add) -
         write_describe_configs_resource_result_v0(config, add)
 
 
+# DescribeConfigsResponse in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[DescribeConfigsResponse, int]:
     message = new(DescribeConfigsResponse)
     message.unknown_tags = None
@@ -258,6 +261,7 @@ def write_v0(message: DescribeConfigsResponse, add: Add) -> None:
         write_describe_configs_result_v0(result, add)
 
 
+# DescribeConfigsSynonym in versions 1–3
 def read_describe_configs_synonym_v1(data: Buffer, at: int, size: int) -> tuple[DescribeConfigsSynonym, int]:
     message = new(DescribeConfigsSynonym)
     message.unknown_tags = None
@@ -299,6 +303,7 @@ def write_describe_configs_synonym_v1(message: DescribeConfigsSynonym, add: Add)
     add(pack_i1(message.source))
 
 
+# DescribeConfigsResourceResult in versions 1–2
 def read_describe_configs_resource_result_v1(
     data: Buffer,
     at: int,
@@ -359,6 +364,7 @@ def write_describe_configs_resource_result_v1(message: DescribeConfigsResourceRe
         write_describe_configs_synonym_v1(synonym, add)
 
 
+# DescribeConfigsResult in versions 1–2
 def read_describe_configs_result_v1(data: Buffer, at: int, size: int) -> tuple[DescribeConfigsResult, int]:
     message = new(DescribeConfigsResult)
     message.unknown_tags = None
@@ -411,6 +417,7 @@ def write_describe_configs_result_v1(message: DescribeConfigsResult, add: Add) -
         write_describe_configs_resource_result_v1(config, add)
 
 
+# DescribeConfigsResponse in versions 1–2
 def read_v1(data: Buffer, at: int, size: int) -> tuple[DescribeConfigsResponse, int]:
     message = new(DescribeConfigsResponse)
     message.unknown_tags = None
@@ -435,6 +442,7 @@ def write_v1(message: DescribeConfigsResponse, add: Add) -> None:
         write_describe_configs_result_v1(result, add)
 
 
+# DescribeConfigsResourceResult in version 3
 def read_describe_configs_resource_result_v3(
     data: Buffer,
     at: int,
@@ -511,6 +519,7 @@ def write_describe_configs_resource_result_v3(message: DescribeConfigsResourceRe
         add(documentation_bytes)
 
 
+# DescribeConfigsResult in version 3
 def read_describe_configs_result_v3(data: Buffer, at: int, size: int) -> tuple[DescribeConfigsResult, int]:
     message = new(DescribeConfigsResult)
     message.unknown_tags = None
@@ -563,6 +572,7 @@ def write_describe_configs_result_v3(message: DescribeConfigsResult, add: Add) -
         write_describe_configs_resource_result_v3(config, add)
 
 
+# DescribeConfigsResponse in version 3
 def read_v3(data: Buffer, at: int, size: int) -> tuple[DescribeConfigsResponse, int]:
     message = new(DescribeConfigsResponse)
     message.unknown_tags = None
@@ -587,6 +597,7 @@ def write_v3(message: DescribeConfigsResponse, add: Add) -> None:
         write_describe_configs_result_v3(result, add)
 
 
+# DescribeConfigsSynonym in version 4
 def read_describe_configs_synonym_v4(data: Buffer, at: int, size: int) -> tuple[DescribeConfigsSynonym, int]:
     message = new(DescribeConfigsSynonym)
     message.unknown_tags = None
@@ -637,6 +648,7 @@ def write_describe_configs_synonym_v4(message: DescribeConfigsSynonym, add: Add)
         add(b"\x00")
 
 
+# DescribeConfigsResourceResult in version 4
 def read_describe_configs_resource_result_v4(
     data: Buffer,
     at: int,
@@ -730,6 +742,7 @@ def write_describe_configs_resource_result_v4(message: DescribeConfigsResourceRe
         add(b"\x00")
 
 
+# DescribeConfigsResult in version 4
 def read_describe_configs_result_v4(data: Buffer, at: int, size: int) -> tuple[DescribeConfigsResult, int]:
     message = new(DescribeConfigsResult)
     message.unknown_tags = None
@@ -797,6 +810,7 @@ def write_describe_configs_result_v4(message: DescribeConfigsResult, add: Add) -
         add(b"\x00")
 
 
+# DescribeConfigsResponse in version 4
 def read_v4(data: Buffer, at: int, size: int) -> tuple[DescribeConfigsResponse, int]:
     message = new(DescribeConfigsResponse)
     message.unknown_tags = None

@@ -55,6 +55,7 @@ class DescribeGroupsRequest(Message):
     include_authorized_operations: bool = False
 
 
+# DescribeGroupsRequest in versions 0–2
 def read_v0(data: Buffer, at: int, size: int) -> tuple[DescribeGroupsRequest, int]:
     message = new(DescribeGroupsRequest)
     message.include_authorized_operations = False
@@ -80,6 +81,7 @@ def write_v0(message: DescribeGroupsRequest, add: Add) -> None:
         add(group_bytes)
 
 
+# DescribeGroupsRequest in versions 3–4
 def read_v3(data: Buffer, at: int, size: int) -> tuple[DescribeGroupsRequest, int]:
     message = new(DescribeGroupsRequest)
     message.unknown_tags = None
@@ -105,6 +107,7 @@ def write_v3(message: DescribeGroupsRequest, add: Add) -> None:
     add(pack_bool(message.include_authorized_operations))
 
 
+# DescribeGroupsRequest in versions 5–6
 def read_v5(data: Buffer, at: int, size: int) -> tuple[DescribeGroupsRequest, int]:
     message = new(DescribeGroupsRequest)
     message.unknown_tags = None

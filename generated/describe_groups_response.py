@@ -108,6 +108,7 @@ class DescribeGroupsResponse(Message):
     groups: list[DescribedGroup] = Factory(list)
 
 
+# DescribedGroupMember in versions 0–3
 def read_described_group_member_v0(data: Buffer, at: int, size: int) -> tuple[DescribedGroupMember, int]:
     message = new(DescribedGroupMember)
     message.group_instance_id = None
@@ -170,6 +171,7 @@ def write_described_group_member_v0(message: DescribedGroupMember, add: Add) -> 
     add(member_assignment)
 
 
+# DescribedGroup in versions 0–2
 def read_described_group_v0(data: Buffer, at: int, size: int) -> tuple[DescribedGroup, int]:
     message = new(DescribedGroup)
     message.error_message = None
@@ -240,6 +242,7 @@ def write_described_group_v0(message: DescribedGroup, add: Add) -> None:
         write_described_group_member_v0(member, add)
 
 
+# DescribeGroupsResponse in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[DescribeGroupsResponse, int]:
     message = new(DescribeGroupsResponse)
     message.throttle_time_ms = 0
@@ -265,6 +268,7 @@ def write_v0(message: DescribeGroupsResponse, add: Add) -> None:
         write_described_group_v0(group, add)
 
 
+# DescribeGroupsResponse in versions 1–2
 def read_v1(data: Buffer, at: int, size: int) -> tuple[DescribeGroupsResponse, int]:
     message = new(DescribeGroupsResponse)
     message.unknown_tags = None
@@ -289,6 +293,7 @@ def write_v1(message: DescribeGroupsResponse, add: Add) -> None:
         write_described_group_v0(group, add)
 
 
+# DescribedGroup in version 3
 def read_described_group_v3(data: Buffer, at: int, size: int) -> tuple[DescribedGroup, int]:
     message = new(DescribedGroup)
     message.error_message = None
@@ -359,6 +364,7 @@ def write_described_group_v3(message: DescribedGroup, add: Add) -> None:
     add(pack_i4(message.authorized_operations))
 
 
+# DescribeGroupsResponse in version 3
 def read_v3(data: Buffer, at: int, size: int) -> tuple[DescribeGroupsResponse, int]:
     message = new(DescribeGroupsResponse)
     message.unknown_tags = None
@@ -383,6 +389,7 @@ def write_v3(message: DescribeGroupsResponse, add: Add) -> None:
         write_described_group_v3(group, add)
 
 
+# DescribedGroupMember in version 4
 def read_described_group_member_v4(data: Buffer, at: int, size: int) -> tuple[DescribedGroupMember, int]:
     message = new(DescribedGroupMember)
     message.unknown_tags = None
@@ -461,6 +468,7 @@ def write_described_group_member_v4(message: DescribedGroupMember, add: Add) -> 
     add(member_assignment)
 
 
+# DescribedGroup in version 4
 def read_described_group_v4(data: Buffer, at: int, size: int) -> tuple[DescribedGroup, int]:
     message = new(DescribedGroup)
     message.error_message = None
@@ -531,6 +539,7 @@ def write_described_group_v4(message: DescribedGroup, add: Add) -> None:
     add(pack_i4(message.authorized_operations))
 
 
+# DescribeGroupsResponse in version 4
 def read_v4(data: Buffer, at: int, size: int) -> tuple[DescribeGroupsResponse, int]:
     message = new(DescribeGroupsResponse)
     message.unknown_tags = None
@@ -555,6 +564,7 @@ def write_v4(message: DescribeGroupsResponse, add: Add) -> None:
         write_described_group_v4(group, add)
 
 
+# DescribedGroupMember in versions 5–6
 def read_described_group_member_v5(data: Buffer, at: int, size: int) -> tuple[DescribedGroupMember, int]:
     message = new(DescribedGroupMember)
     message.unknown_tags = None
@@ -652,6 +662,7 @@ def write_described_group_member_v5(message: DescribedGroupMember, add: Add) -> 
         add(b"\x00")
 
 
+# DescribedGroup in version 5
 def read_described_group_v5(data: Buffer, at: int, size: int) -> tuple[DescribedGroup, int]:
     message = new(DescribedGroup)
     message.error_message = None
@@ -739,6 +750,7 @@ def write_described_group_v5(message: DescribedGroup, add: Add) -> None:
         add(b"\x00")
 
 
+# DescribeGroupsResponse in version 5
 def read_v5(data: Buffer, at: int, size: int) -> tuple[DescribeGroupsResponse, int]:
     message = new(DescribeGroupsResponse)
     message.unknown_tags = None
@@ -774,6 +786,7 @@ def write_v5(message: DescribeGroupsResponse, add: Add) -> None:
         add(b"\x00")
 
 
+# DescribedGroup in version 6
 def read_described_group_v6(data: Buffer, at: int, size: int) -> tuple[DescribedGroup, int]:
     message = new(DescribedGroup)
     message.unknown_tags = None
@@ -877,6 +890,7 @@ def write_described_group_v6(message: DescribedGroup, add: Add) -> None:
         add(b"\x00")
 
 
+# DescribeGroupsResponse in version 6
 def read_v6(data: Buffer, at: int, size: int) -> tuple[DescribeGroupsResponse, int]:
     message = new(DescribeGroupsResponse)
     message.unknown_tags = None

@@ -69,6 +69,7 @@ class DescribeShareGroupOffsetsRequest(Message):
     groups: list[DescribeShareGroupOffsetsRequestGroup] = Factory(list)
 
 
+# DescribeShareGroupOffsetsRequestTopic in versions 0–1
 def read_describe_share_group_offsets_request_topic_v0(
     data: Buffer,
     at: int,
@@ -118,6 +119,7 @@ def write_describe_share_group_offsets_request_topic_v0(
         add(b"\x00")
 
 
+# DescribeShareGroupOffsetsRequestGroup in versions 0–1
 def read_describe_share_group_offsets_request_group_v0(
     data: Buffer,
     at: int,
@@ -177,6 +179,7 @@ def write_describe_share_group_offsets_request_group_v0(
         add(b"\x00")
 
 
+# DescribeShareGroupOffsetsRequest in versions 0–1
 def read_v0(data: Buffer, at: int, size: int) -> tuple[DescribeShareGroupOffsetsRequest, int]:
     message = new(DescribeShareGroupOffsetsRequest)
     message.unknown_tags = None

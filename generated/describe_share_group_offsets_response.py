@@ -114,6 +114,7 @@ class DescribeShareGroupOffsetsResponse(Message):
     groups: list[DescribeShareGroupOffsetsResponseGroup] = Factory(list)
 
 
+# DescribeShareGroupOffsetsResponsePartition in version 0
 def read_describe_share_group_offsets_response_partition_v0(
     data: Buffer,
     at: int,
@@ -173,6 +174,7 @@ def write_describe_share_group_offsets_response_partition_v0(
         add(b"\x00")
 
 
+# DescribeShareGroupOffsetsResponseTopic in version 0
 def read_describe_share_group_offsets_response_topic_v0(
     data: Buffer,
     at: int,
@@ -229,6 +231,7 @@ def write_describe_share_group_offsets_response_topic_v0(
         add(b"\x00")
 
 
+# DescribeShareGroupOffsetsResponseGroup in version 0
 def read_describe_share_group_offsets_response_group_v0(
     data: Buffer,
     at: int,
@@ -302,6 +305,7 @@ def write_describe_share_group_offsets_response_group_v0(
         add(b"\x00")
 
 
+# DescribeShareGroupOffsetsResponse in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[DescribeShareGroupOffsetsResponse, int]:
     message = new(DescribeShareGroupOffsetsResponse)
     message.unknown_tags = None
@@ -337,6 +341,7 @@ def write_v0(message: DescribeShareGroupOffsetsResponse, add: Add) -> None:
         add(b"\x00")
 
 
+# DescribeShareGroupOffsetsResponsePartition in version 1
 def read_describe_share_group_offsets_response_partition_v1(
     data: Buffer,
     at: int,
@@ -397,6 +402,7 @@ def write_describe_share_group_offsets_response_partition_v1(
         add(b"\x00")
 
 
+# DescribeShareGroupOffsetsResponseTopic in version 1
 def read_describe_share_group_offsets_response_topic_v1(
     data: Buffer,
     at: int,
@@ -453,6 +459,7 @@ def write_describe_share_group_offsets_response_topic_v1(
         add(b"\x00")
 
 
+# DescribeShareGroupOffsetsResponseGroup in version 1
 def read_describe_share_group_offsets_response_group_v1(
     data: Buffer,
     at: int,
@@ -526,6 +533,7 @@ def write_describe_share_group_offsets_response_group_v1(
         add(b"\x00")
 
 
+# DescribeShareGroupOffsetsResponse in version 1
 def read_v1(data: Buffer, at: int, size: int) -> tuple[DescribeShareGroupOffsetsResponse, int]:
     message = new(DescribeShareGroupOffsetsResponse)
     message.unknown_tags = None

@@ -76,6 +76,7 @@ class DescribeTopicPartitionsRequest(Message):
     cursor: Cursor | None = None
 
 
+# TopicRequest in version 0
 def read_topic_request_v0(data: Buffer, at: int, size: int) -> tuple[TopicRequest, int]:
     message = new(TopicRequest)
     message.unknown_tags = None
@@ -106,6 +107,7 @@ def write_topic_request_v0(message: TopicRequest, add: Add) -> None:
         add(b"\x00")
 
 
+# Cursor in version 0
 def read_cursor_v0(data: Buffer, at: int, size: int) -> tuple[Cursor, int]:
     message = new(Cursor)
     message.unknown_tags = None
@@ -137,6 +139,7 @@ def write_cursor_v0(message: Cursor, add: Add) -> None:
         add(b"\x00")
 
 
+# DescribeTopicPartitionsRequest in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[DescribeTopicPartitionsRequest, int]:
     message = new(DescribeTopicPartitionsRequest)
     message.unknown_tags = None

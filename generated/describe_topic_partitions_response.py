@@ -124,6 +124,7 @@ class DescribeTopicPartitionsResponse(Message):
     next_cursor: Cursor | None = None
 
 
+# DescribeTopicPartitionsResponsePartition in version 0
 def read_describe_topic_partitions_response_partition_v0(
     data: Buffer,
     at: int,
@@ -228,6 +229,7 @@ def write_describe_topic_partitions_response_partition_v0(
         add(b"\x00")
 
 
+# DescribeTopicPartitionsResponseTopic in version 0
 def read_describe_topic_partitions_response_topic_v0(
     data: Buffer,
     at: int,
@@ -293,6 +295,7 @@ def write_describe_topic_partitions_response_topic_v0(
         add(b"\x00")
 
 
+# Cursor in version 0
 def read_cursor_v0(data: Buffer, at: int, size: int) -> tuple[Cursor, int]:
     message = new(Cursor)
     message.unknown_tags = None
@@ -324,6 +327,7 @@ def write_cursor_v0(message: Cursor, add: Add) -> None:
         add(b"\x00")
 
 
+# DescribeTopicPartitionsResponse in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[DescribeTopicPartitionsResponse, int]:
     message = new(DescribeTopicPartitionsResponse)
     message.unknown_tags = None

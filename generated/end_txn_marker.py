@@ -41,6 +41,7 @@ class EndTxnMarker(Message):
     coordinator_epoch: int = 0
 
 
+# EndTxnMarker in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[EndTxnMarker, int]:
     message = new(EndTxnMarker)
     message.unknown_tags = None

@@ -55,6 +55,7 @@ class EndTxnRequest(Message):
     committed: bool = False
 
 
+# EndTxnRequest in versions 0–2
 def read_v0(data: Buffer, at: int, size: int) -> tuple[EndTxnRequest, int]:
     message = new(EndTxnRequest)
     message.unknown_tags = None
@@ -79,6 +80,7 @@ def write_v0(message: EndTxnRequest, add: Add) -> None:
     add(pack_i8_i2_bool(message.producer_id, message.producer_epoch, message.committed))
 
 
+# EndTxnRequest in versions 3–5
 def read_v3(data: Buffer, at: int, size: int) -> tuple[EndTxnRequest, int]:
     message = new(EndTxnRequest)
     message.unknown_tags = None

@@ -54,6 +54,7 @@ class EndTxnResponse(Message):
     producer_epoch: int = -1
 
 
+# EndTxnResponse in versions 0–2
 def read_v0(data: Buffer, at: int, size: int) -> tuple[EndTxnResponse, int]:
     message = new(EndTxnResponse)
     message.producer_id = -1
@@ -70,6 +71,7 @@ def write_v0(message: EndTxnResponse, add: Add) -> None:
     add(pack_i4_i2(message.throttle_time_ms, message.error_code))
 
 
+# EndTxnResponse in versions 3–4
 def read_v3(data: Buffer, at: int, size: int) -> tuple[EndTxnResponse, int]:
     message = new(EndTxnResponse)
     message.producer_id = -1
@@ -91,6 +93,7 @@ def write_v3(message: EndTxnResponse, add: Add) -> None:
         add(b"\x00")
 
 
+# EndTxnResponse in version 5
 def read_v5(data: Buffer, at: int, size: int) -> tuple[EndTxnResponse, int]:
     message = new(EndTxnResponse)
     message.unknown_tags = None

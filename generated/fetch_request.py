@@ -189,6 +189,7 @@ class FetchRequest(Message):
     rack_id: str = ""
 
 
+# FetchPartition in versions 0–4
 def read_fetch_partition_v0(data: Buffer, at: int, size: int) -> tuple[FetchPartition, int]:
     message = new(FetchPartition)
     message.current_leader_epoch = -1
@@ -210,6 +211,7 @@ def write_fetch_partition_v0(message: FetchPartition, add: Add) -> None:
     add(pack_i4_i8_i4(message.partition, message.fetch_offset, message.partition_max_bytes))
 
 
+# FetchTopic in versions 0–4
 def read_fetch_topic_v0(data: Buffer, at: int, size: int) -> tuple[FetchTopic, int]:
     message = new(FetchTopic)
     message.topic_id = ZERO_UUID
@@ -245,6 +247,7 @@ def write_fetch_topic_v0(message: FetchTopic, add: Add) -> None:
         write_fetch_partition_v0(partition, add)
 
 
+# FetchRequest in versions 0–2
 def read_v0(data: Buffer, at: int, size: int) -> tuple[FetchRequest, int]:
     message = new(FetchRequest)
     message.cluster_id = None
@@ -281,6 +284,7 @@ def write_v0(message: FetchRequest, add: Add) -> None:
         write_fetch_topic_v0(topic, add)
 
 
+# FetchRequest in version 3
 def read_v3(data: Buffer, at: int, size: int) -> tuple[FetchRequest, int]:
     message = new(FetchRequest)
     message.cluster_id = None
@@ -322,6 +326,7 @@ def write_v3(message: FetchRequest, add: Add) -> None:
         write_fetch_topic_v0(topic, add)
 
 
+# FetchRequest in version 4
 def read_v4(data: Buffer, at: int, size: int) -> tuple[FetchRequest, int]:
     message = new(FetchRequest)
     message.cluster_id = None
@@ -372,6 +377,7 @@ def write_v4(message: FetchRequest, add: Add) -> None:
         write_fetch_topic_v0(topic, add)
 
 
+# FetchPartition in versions 5–8
 def read_fetch_partition_v5(data: Buffer, at: int, size: int) -> tuple[FetchPartition, int]:
     message = new(FetchPartition)
     message.current_leader_epoch = -1
@@ -404,6 +410,7 @@ def write_fetch_partition_v5(message: FetchPartition, add: Add) -> None:
     )
 
 
+# FetchTopic in versions 5–8
 def read_fetch_topic_v5(data: Buffer, at: int, size: int) -> tuple[FetchTopic, int]:
     message = new(FetchTopic)
     message.topic_id = ZERO_UUID
@@ -439,6 +446,7 @@ def write_fetch_topic_v5(message: FetchTopic, add: Add) -> None:
         write_fetch_partition_v5(partition, add)
 
 
+# FetchRequest in versions 5–6
 def read_v5(data: Buffer, at: int, size: int) -> tuple[FetchRequest, int]:
     message = new(FetchRequest)
     message.cluster_id = None
@@ -489,6 +497,7 @@ def write_v5(message: FetchRequest, add: Add) -> None:
         write_fetch_topic_v5(topic, add)
 
 
+# ForgottenTopic in versions 7–11
 def read_forgotten_topic_v7(data: Buffer, at: int, size: int) -> tuple[ForgottenTopic, int]:
     message = new(ForgottenTopic)
     message.topic_id = ZERO_UUID
@@ -520,6 +529,7 @@ def write_forgotten_topic_v7(message: ForgottenTopic, add: Add) -> None:
     add(int32_array[len(partitions)].pack(*partitions))
 
 
+# FetchRequest in versions 7–8
 def read_v7(data: Buffer, at: int, size: int) -> tuple[FetchRequest, int]:
     message = new(FetchRequest)
     message.cluster_id = None
@@ -582,6 +592,7 @@ def write_v7(message: FetchRequest, add: Add) -> None:
         write_forgotten_topic_v7(forgotten_topics_data_item, add)
 
 
+# FetchPartition in versions 9–11
 def read_fetch_partition_v9(data: Buffer, at: int, size: int) -> tuple[FetchPartition, int]:
     message = new(FetchPartition)
     message.last_fetched_epoch = -1
@@ -615,6 +626,7 @@ def write_fetch_partition_v9(message: FetchPartition, add: Add) -> None:
     )
 
 
+# FetchTopic in versions 9–11
 def read_fetch_topic_v9(data: Buffer, at: int, size: int) -> tuple[FetchTopic, int]:
     message = new(FetchTopic)
     message.topic_id = ZERO_UUID
@@ -650,6 +662,7 @@ def write_fetch_topic_v9(message: FetchTopic, add: Add) -> None:
         write_fetch_partition_v9(partition, add)
 
 
+# FetchRequest in versions 9–10
 def read_v9(data: Buffer, at: int, size: int) -> tuple[FetchRequest, int]:
     message = new(FetchRequest)
     message.cluster_id = None
@@ -712,6 +725,7 @@ def write_v9(message: FetchRequest, add: Add) -> None:
         write_forgotten_topic_v7(forgotten_topics_data_item, add)
 
 
+# FetchRequest in version 11
 def read_v11(data: Buffer, at: int, size: int) -> tuple[FetchRequest, int]:
     message = new(FetchRequest)
     message.cluster_id = None
@@ -783,6 +797,7 @@ def write_v11(message: FetchRequest, add: Add) -> None:
     add(rack_id)
 
 
+# FetchPartition in versions 12–16
 def read_fetch_partition_v12(data: Buffer, at: int, size: int) -> tuple[FetchPartition, int]:
     message = new(FetchPartition)
     message.replica_directory_id = ZERO_UUID
@@ -821,6 +836,7 @@ def write_fetch_partition_v12(message: FetchPartition, add: Add) -> None:
         add(b"\x00")
 
 
+# FetchTopic in version 12
 def read_fetch_topic_v12(data: Buffer, at: int, size: int) -> tuple[FetchTopic, int]:
     message = new(FetchTopic)
     message.topic_id = ZERO_UUID
@@ -868,6 +884,7 @@ def write_fetch_topic_v12(message: FetchTopic, add: Add) -> None:
         add(b"\x00")
 
 
+# ForgottenTopic in version 12
 def read_forgotten_topic_v12(data: Buffer, at: int, size: int) -> tuple[ForgottenTopic, int]:
     message = new(ForgottenTopic)
     message.topic_id = ZERO_UUID
@@ -938,6 +955,7 @@ def write_cluster_id_tag_v12(value: str | None, add: Add) -> None:
         add(cluster_id_bytes)
 
 
+# FetchRequest in version 12
 def read_v12(data: Buffer, at: int, size: int) -> tuple[FetchRequest, int]:
     message = new(FetchRequest)
     message.cluster_id = None
@@ -1029,6 +1047,7 @@ def write_v12(message: FetchRequest, add: Add) -> None:
         add(b"\x00")
 
 
+# FetchTopic in versions 13–16
 def read_fetch_topic_v13(data: Buffer, at: int, size: int) -> tuple[FetchTopic, int]:
     message = new(FetchTopic)
     message.topic = ""
@@ -1067,6 +1086,7 @@ def write_fetch_topic_v13(message: FetchTopic, add: Add) -> None:
         add(b"\x00")
 
 
+# ForgottenTopic in versions 13–18
 def read_forgotten_topic_v13(data: Buffer, at: int, size: int) -> tuple[ForgottenTopic, int]:
     message = new(ForgottenTopic)
     message.topic = ""
@@ -1128,6 +1148,7 @@ def write_cluster_id_tag_v13(value: str | None, add: Add) -> None:
         add(cluster_id_bytes)
 
 
+# FetchRequest in versions 13–14
 def read_v13(data: Buffer, at: int, size: int) -> tuple[FetchRequest, int]:
     message = new(FetchRequest)
     message.cluster_id = None
@@ -1219,6 +1240,7 @@ def write_v13(message: FetchRequest, add: Add) -> None:
         add(b"\x00")
 
 
+# ReplicaState in versions 15–18
 def read_replica_state_v15(data: Buffer, at: int, size: int) -> tuple[ReplicaState, int]:
     message = new(ReplicaState)
     message.unknown_tags = None
@@ -1265,6 +1287,7 @@ def write_cluster_id_tag_v15(value: str | None, add: Add) -> None:
         add(cluster_id_bytes)
 
 
+# FetchRequest in versions 15–16
 def read_v15(data: Buffer, at: int, size: int) -> tuple[FetchRequest, int]:
     message = new(FetchRequest)
     message.cluster_id = None
@@ -1372,6 +1395,7 @@ def write_fetch_partition_replica_directory_id_tag_v17(value: Uuid, add: Add) ->
     add(pack_uuid(value))
 
 
+# FetchPartition in version 17
 def read_fetch_partition_v17(data: Buffer, at: int, size: int) -> tuple[FetchPartition, int]:
     message = new(FetchPartition)
     message.replica_directory_id = ZERO_UUID
@@ -1418,6 +1442,7 @@ def write_fetch_partition_v17(message: FetchPartition, add: Add) -> None:
         add(b"\x00")
 
 
+# FetchTopic in version 17
 def read_fetch_topic_v17(data: Buffer, at: int, size: int) -> tuple[FetchTopic, int]:
     message = new(FetchTopic)
     message.topic = ""
@@ -1483,6 +1508,7 @@ def write_cluster_id_tag_v17(value: str | None, add: Add) -> None:
         add(cluster_id_bytes)
 
 
+# FetchRequest in version 17
 def read_v17(data: Buffer, at: int, size: int) -> tuple[FetchRequest, int]:
     message = new(FetchRequest)
     message.cluster_id = None
@@ -1601,6 +1627,7 @@ def write_fetch_partition_high_watermark_tag_v18(value: int, add: Add) -> None:
     add(pack_i8(value))
 
 
+# FetchPartition in version 18
 def read_fetch_partition_v18(data: Buffer, at: int, size: int) -> tuple[FetchPartition, int]:
     message = new(FetchPartition)
     message.replica_directory_id = ZERO_UUID
@@ -1651,6 +1678,7 @@ def write_fetch_partition_v18(message: FetchPartition, add: Add) -> None:
         add(b"\x00")
 
 
+# FetchTopic in version 18
 def read_fetch_topic_v18(data: Buffer, at: int, size: int) -> tuple[FetchTopic, int]:
     message = new(FetchTopic)
     message.topic = ""
@@ -1716,6 +1744,7 @@ def write_cluster_id_tag_v18(value: str | None, add: Add) -> None:
         add(cluster_id_bytes)
 
 
+# FetchRequest in version 18
 def read_v18(data: Buffer, at: int, size: int) -> tuple[FetchRequest, int]:
     message = new(FetchRequest)
     message.cluster_id = None

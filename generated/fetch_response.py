@@ -216,6 +216,7 @@ class FetchResponse(Message):
     node_endpoints: list[NodeEndpoint] = Factory(list)
 
 
+# PartitionData in versions 0–3
 def read_partition_data_v0(data: memoryview, at: int, size: int) -> tuple[PartitionData, int]:
     message = new(PartitionData)
     message.last_stable_offset = -1
@@ -259,6 +260,7 @@ def write_partition_data_v0(message: PartitionData, add: Add) -> None:
         add(records)
 
 
+# FetchableTopicResponse in versions 0–3
 def read_fetchable_topic_response_v0(
     data: memoryview,
     at: int,
@@ -298,6 +300,7 @@ def write_fetchable_topic_response_v0(message: FetchableTopicResponse, add: Add)
         write_partition_data_v0(partition, add)
 
 
+# FetchResponse in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[FetchResponse, int]:
     data = memoryview(data)
     message = new(FetchResponse)
@@ -331,6 +334,7 @@ def write_v0(message: FetchResponse, add: Add) -> None:
         write_fetchable_topic_response_v0(response, add)
 
 
+# FetchResponse in versions 1–3
 def read_v1(data: Buffer, at: int, size: int) -> tuple[FetchResponse, int]:
     data = memoryview(data)
     message = new(FetchResponse)
@@ -363,6 +367,7 @@ def write_v1(message: FetchResponse, add: Add) -> None:
         write_fetchable_topic_response_v0(response, add)
 
 
+# AbortedTransaction in versions 4–11
 def read_aborted_transaction_v4(data: Buffer, at: int, size: int) -> tuple[AbortedTransaction, int]:
     message = new(AbortedTransaction)
     message.unknown_tags = None
@@ -377,6 +382,7 @@ def write_aborted_transaction_v4(message: AbortedTransaction, add: Add) -> None:
     add(pack_i8x2(message.producer_id, message.first_offset))
 
 
+# PartitionData in version 4
 def read_partition_data_v4(data: memoryview, at: int, size: int) -> tuple[PartitionData, int]:
     message = new(PartitionData)
     message.log_start_offset = -1
@@ -450,6 +456,7 @@ def write_partition_data_v4(message: PartitionData, add: Add) -> None:
         add(records)
 
 
+# FetchableTopicResponse in version 4
 def read_fetchable_topic_response_v4(
     data: memoryview,
     at: int,
@@ -489,6 +496,7 @@ def write_fetchable_topic_response_v4(message: FetchableTopicResponse, add: Add)
         write_partition_data_v4(partition, add)
 
 
+# FetchResponse in version 4
 def read_v4(data: Buffer, at: int, size: int) -> tuple[FetchResponse, int]:
     data = memoryview(data)
     message = new(FetchResponse)
@@ -521,6 +529,7 @@ def write_v4(message: FetchResponse, add: Add) -> None:
         write_fetchable_topic_response_v4(response, add)
 
 
+# PartitionData in versions 5–10
 def read_partition_data_v5(data: memoryview, at: int, size: int) -> tuple[PartitionData, int]:
     message = new(PartitionData)
     message.diverging_epoch = None
@@ -595,6 +604,7 @@ def write_partition_data_v5(message: PartitionData, add: Add) -> None:
         add(records)
 
 
+# FetchableTopicResponse in versions 5–10
 def read_fetchable_topic_response_v5(
     data: memoryview,
     at: int,
@@ -634,6 +644,7 @@ def write_fetchable_topic_response_v5(message: FetchableTopicResponse, add: Add)
         write_partition_data_v5(partition, add)
 
 
+# FetchResponse in versions 5–6
 def read_v5(data: Buffer, at: int, size: int) -> tuple[FetchResponse, int]:
     data = memoryview(data)
     message = new(FetchResponse)
@@ -666,6 +677,7 @@ def write_v5(message: FetchResponse, add: Add) -> None:
         write_fetchable_topic_response_v5(response, add)
 
 
+# FetchResponse in versions 7–10
 def read_v7(data: Buffer, at: int, size: int) -> tuple[FetchResponse, int]:
     data = memoryview(data)
     message = new(FetchResponse)
@@ -694,6 +706,7 @@ def write_v7(message: FetchResponse, add: Add) -> None:
         write_fetchable_topic_response_v5(response, add)
 
 
+# PartitionData in version 11
 def read_partition_data_v11(data: memoryview, at: int, size: int) -> tuple[PartitionData, int]:
     message = new(PartitionData)
     message.diverging_epoch = None
@@ -766,6 +779,7 @@ def write_partition_data_v11(message: PartitionData, add: Add) -> None:
         add(records)
 
 
+# FetchableTopicResponse in version 11
 def read_fetchable_topic_response_v11(
     data: memoryview,
     at: int,
@@ -805,6 +819,7 @@ def write_fetchable_topic_response_v11(message: FetchableTopicResponse, add: Add
         write_partition_data_v11(partition, add)
 
 
+# FetchResponse in version 11
 def read_v11(data: Buffer, at: int, size: int) -> tuple[FetchResponse, int]:
     data = memoryview(data)
     message = new(FetchResponse)
@@ -833,6 +848,7 @@ def write_v11(message: FetchResponse, add: Add) -> None:
         write_fetchable_topic_response_v11(response, add)
 
 
+# AbortedTransaction in versions 12–18
 def read_aborted_transaction_v12(data: Buffer, at: int, size: int) -> tuple[AbortedTransaction, int]:
     message = new(AbortedTransaction)
     message.unknown_tags = None
@@ -852,6 +868,7 @@ def write_aborted_transaction_v12(message: AbortedTransaction, add: Add) -> None
         add(b"\x00")
 
 
+# EpochEndOffset in versions 12–18
 def read_epoch_end_offset_v12(data: Buffer, at: int, size: int) -> tuple[EpochEndOffset, int]:
     message = new(EpochEndOffset)
     message.unknown_tags = None
@@ -871,6 +888,7 @@ def write_epoch_end_offset_v12(message: EpochEndOffset, add: Add) -> None:
         add(b"\x00")
 
 
+# LeaderIdAndEpoch in versions 12–18
 def read_leader_id_and_epoch_v12(data: Buffer, at: int, size: int) -> tuple[LeaderIdAndEpoch, int]:
     message = new(LeaderIdAndEpoch)
     message.unknown_tags = None
@@ -890,6 +908,7 @@ def write_leader_id_and_epoch_v12(message: LeaderIdAndEpoch, add: Add) -> None:
         add(b"\x00")
 
 
+# SnapshotId in versions 12–18
 def read_snapshot_id_v12(data: Buffer, at: int, size: int) -> tuple[SnapshotId, int]:
     message = new(SnapshotId)
     message.unknown_tags = None
@@ -909,6 +928,7 @@ def write_snapshot_id_v12(message: SnapshotId, add: Add) -> None:
         add(b"\x00")
 
 
+# PartitionData in versions 12–18
 def read_partition_data_v12(data: memoryview, at: int, size: int) -> tuple[PartitionData, int]:
     message = new(PartitionData)
     message.diverging_epoch = None
@@ -1000,6 +1020,7 @@ def write_partition_data_v12(message: PartitionData, add: Add) -> None:
         add(b"\x00")
 
 
+# FetchableTopicResponse in version 12
 def read_fetchable_topic_response_v12(
     data: memoryview,
     at: int,
@@ -1051,6 +1072,7 @@ def write_fetchable_topic_response_v12(message: FetchableTopicResponse, add: Add
         add(b"\x00")
 
 
+# FetchResponse in version 12
 def read_v12(data: Buffer, at: int, size: int) -> tuple[FetchResponse, int]:
     data = memoryview(data)
     message = new(FetchResponse)
@@ -1090,6 +1112,7 @@ def write_v12(message: FetchResponse, add: Add) -> None:
         add(b"\x00")
 
 
+# FetchableTopicResponse in versions 13–18
 def read_fetchable_topic_response_v13(
     data: memoryview,
     at: int,
@@ -1132,6 +1155,7 @@ def write_fetchable_topic_response_v13(message: FetchableTopicResponse, add: Add
         add(b"\x00")
 
 
+# FetchResponse in versions 13–15
 def read_v13(data: Buffer, at: int, size: int) -> tuple[FetchResponse, int]:
     data = memoryview(data)
     message = new(FetchResponse)
@@ -1171,6 +1195,7 @@ def write_v13(message: FetchResponse, add: Add) -> None:
         add(b"\x00")
 
 
+# NodeEndpoint in versions 16–18
 def read_node_endpoint_v16(data: Buffer, at: int, size: int) -> tuple[NodeEndpoint, int]:
     message = new(NodeEndpoint)
     message.unknown_tags = None
@@ -1246,6 +1271,7 @@ def write_node_endpoints_tag_v16(value: list[NodeEndpoint], add: Add) -> None:
         write_node_endpoint_v16(node_endpoint, add)
 
 
+# FetchResponse in versions 16–18
 def read_v16(data: Buffer, at: int, size: int) -> tuple[FetchResponse, int]:
     data = memoryview(data)
     message = new(FetchResponse)

@@ -59,6 +59,7 @@ class FindCoordinatorRequest(Message):
     coordinator_keys: list[str] = Factory(list)
 
 
+# FindCoordinatorRequest in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[FindCoordinatorRequest, int]:
     message = new(FindCoordinatorRequest)
     message.key_type = 0
@@ -86,6 +87,7 @@ def write_v0(message: FindCoordinatorRequest, add: Add) -> None:
     add(key)
 
 
+# FindCoordinatorRequest in versions 1–2
 def read_v1(data: Buffer, at: int, size: int) -> tuple[FindCoordinatorRequest, int]:
     message = new(FindCoordinatorRequest)
     message.coordinator_keys = []
@@ -113,6 +115,7 @@ def write_v1(message: FindCoordinatorRequest, add: Add) -> None:
     add(pack_i1(message.key_type))
 
 
+# FindCoordinatorRequest in version 3
 def read_v3(data: Buffer, at: int, size: int) -> tuple[FindCoordinatorRequest, int]:
     message = new(FindCoordinatorRequest)
     message.coordinator_keys = []
@@ -147,6 +150,7 @@ def write_v3(message: FindCoordinatorRequest, add: Add) -> None:
         add(b"\x00")
 
 
+# FindCoordinatorRequest in versions 4–6
 def read_v4(data: Buffer, at: int, size: int) -> tuple[FindCoordinatorRequest, int]:
     message = new(FindCoordinatorRequest)
     message.key = ""

@@ -93,6 +93,7 @@ class FindCoordinatorResponse(Message):
     coordinators: list[Coordinator] = Factory(list)
 
 
+# FindCoordinatorResponse in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[FindCoordinatorResponse, int]:
     message = new(FindCoordinatorResponse)
     message.throttle_time_ms = 0
@@ -122,6 +123,7 @@ def write_v0(message: FindCoordinatorResponse, add: Add) -> None:
     add(pack_i4(message.port))
 
 
+# FindCoordinatorResponse in versions 1–2
 def read_v1(data: Buffer, at: int, size: int) -> tuple[FindCoordinatorResponse, int]:
     message = new(FindCoordinatorResponse)
     message.coordinators = []
@@ -167,6 +169,7 @@ def write_v1(message: FindCoordinatorResponse, add: Add) -> None:
     add(pack_i4(message.port))
 
 
+# FindCoordinatorResponse in version 3
 def read_v3(data: Buffer, at: int, size: int) -> tuple[FindCoordinatorResponse, int]:
     message = new(FindCoordinatorResponse)
     message.coordinators = []
@@ -222,6 +225,7 @@ def write_v3(message: FindCoordinatorResponse, add: Add) -> None:
         add(b"\x00")
 
 
+# Coordinator in versions 4–6
 def read_coordinator_v4(data: Buffer, at: int, size: int) -> tuple[Coordinator, int]:
     message = new(Coordinator)
     message.unknown_tags = None
@@ -285,6 +289,7 @@ def write_coordinator_v4(message: Coordinator, add: Add) -> None:
         add(b"\x00")
 
 
+# FindCoordinatorResponse in versions 4–6
 def read_v4(data: Buffer, at: int, size: int) -> tuple[FindCoordinatorResponse, int]:
     message = new(FindCoordinatorResponse)
     message.error_code = 0

@@ -45,6 +45,7 @@ class GetTelemetrySubscriptionsRequest(Message):
     client_instance_id: Uuid = ZERO_UUID
 
 
+# GetTelemetrySubscriptionsRequest in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[GetTelemetrySubscriptionsRequest, int]:
     message = new(GetTelemetrySubscriptionsRequest)
     message.unknown_tags = None

@@ -72,6 +72,7 @@ class GetTelemetrySubscriptionsResponse(Message):
     requested_metrics: list[str] = Factory(list)
 
 
+# GetTelemetrySubscriptionsResponse in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[GetTelemetrySubscriptionsResponse, int]:
     message = new(GetTelemetrySubscriptionsResponse)
     message.unknown_tags = None

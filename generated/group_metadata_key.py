@@ -42,6 +42,7 @@ class GroupMetadataKey(Message):
     group: str = ""
 
 
+# GroupMetadataKey in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[GroupMetadataKey, int]:
     message = new(GroupMetadataKey)
     message.unknown_tags = None

@@ -101,6 +101,7 @@ class GroupMetadataValue(Message):
     members: list[MemberMetadata] = Factory(list)
 
 
+# MemberMetadata in version 0
 def read_member_metadata_v0(data: Buffer, at: int, size: int) -> tuple[MemberMetadata, int]:
     message = new(MemberMetadata)
     message.group_instance_id = None
@@ -164,6 +165,7 @@ def write_member_metadata_v0(message: MemberMetadata, add: Add) -> None:
     add(assignment)
 
 
+# GroupMetadataValue in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[GroupMetadataValue, int]:
     message = new(GroupMetadataValue)
     message.current_state_timestamp = -1
@@ -234,6 +236,7 @@ def write_v0(message: GroupMetadataValue, add: Add) -> None:
         write_member_metadata_v0(member, add)
 
 
+# MemberMetadata in versions 1–2
 def read_member_metadata_v1(data: Buffer, at: int, size: int) -> tuple[MemberMetadata, int]:
     message = new(MemberMetadata)
     message.group_instance_id = None
@@ -296,6 +299,7 @@ def write_member_metadata_v1(message: MemberMetadata, add: Add) -> None:
     add(assignment)
 
 
+# GroupMetadataValue in version 1
 def read_v1(data: Buffer, at: int, size: int) -> tuple[GroupMetadataValue, int]:
     message = new(GroupMetadataValue)
     message.current_state_timestamp = -1
@@ -366,6 +370,7 @@ def write_v1(message: GroupMetadataValue, add: Add) -> None:
         write_member_metadata_v1(member, add)
 
 
+# GroupMetadataValue in version 2
 def read_v2(data: Buffer, at: int, size: int) -> tuple[GroupMetadataValue, int]:
     message = new(GroupMetadataValue)
     message.unknown_tags = None
@@ -435,6 +440,7 @@ def write_v2(message: GroupMetadataValue, add: Add) -> None:
         write_member_metadata_v1(member, add)
 
 
+# MemberMetadata in version 3
 def read_member_metadata_v3(data: Buffer, at: int, size: int) -> tuple[MemberMetadata, int]:
     message = new(MemberMetadata)
     message.unknown_tags = None
@@ -513,6 +519,7 @@ def write_member_metadata_v3(message: MemberMetadata, add: Add) -> None:
     add(assignment)
 
 
+# GroupMetadataValue in version 3
 def read_v3(data: Buffer, at: int, size: int) -> tuple[GroupMetadataValue, int]:
     message = new(GroupMetadataValue)
     message.unknown_tags = None
@@ -582,6 +589,7 @@ def write_v3(message: GroupMetadataValue, add: Add) -> None:
         write_member_metadata_v3(member, add)
 
 
+# MemberMetadata in version 4
 def read_member_metadata_v4(data: Buffer, at: int, size: int) -> tuple[MemberMetadata, int]:
     message = new(MemberMetadata)
     message.unknown_tags = None
@@ -680,6 +688,7 @@ def write_member_metadata_v4(message: MemberMetadata, add: Add) -> None:
         add(b"\x00")
 
 
+# GroupMetadataValue in version 4
 def read_v4(data: Buffer, at: int, size: int) -> tuple[GroupMetadataValue, int]:
     message = new(GroupMetadataValue)
     message.unknown_tags = None

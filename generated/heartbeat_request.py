@@ -59,6 +59,7 @@ class HeartbeatRequest(Message):
     group_instance_id: str | None = None
 
 
+# HeartbeatRequest in versions 0–2
 def read_v0(data: Buffer, at: int, size: int) -> tuple[HeartbeatRequest, int]:
     message = new(HeartbeatRequest)
     message.group_instance_id = None
@@ -93,6 +94,7 @@ def write_v0(message: HeartbeatRequest, add: Add) -> None:
     add(member_id)
 
 
+# HeartbeatRequest in version 3
 def read_v3(data: Buffer, at: int, size: int) -> tuple[HeartbeatRequest, int]:
     message = new(HeartbeatRequest)
     message.unknown_tags = None
@@ -141,6 +143,7 @@ def write_v3(message: HeartbeatRequest, add: Add) -> None:
         add(group_instance_id_bytes)
 
 
+# HeartbeatRequest in version 4
 def read_v4(data: Buffer, at: int, size: int) -> tuple[HeartbeatRequest, int]:
     message = new(HeartbeatRequest)
     message.unknown_tags = None

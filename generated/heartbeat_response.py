@@ -50,6 +50,7 @@ class HeartbeatResponse(Message):
     error_code: int = 0
 
 
+# HeartbeatResponse in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[HeartbeatResponse, int]:
     message = new(HeartbeatResponse)
     message.throttle_time_ms = 0
@@ -65,6 +66,7 @@ def write_v0(message: HeartbeatResponse, add: Add) -> None:
     add(pack_i2(message.error_code))
 
 
+# HeartbeatResponse in versions 1–3
 def read_v1(data: Buffer, at: int, size: int) -> tuple[HeartbeatResponse, int]:
     message = new(HeartbeatResponse)
     message.unknown_tags = None
@@ -79,6 +81,7 @@ def write_v1(message: HeartbeatResponse, add: Add) -> None:
     add(pack_i4_i2(message.throttle_time_ms, message.error_code))
 
 
+# HeartbeatResponse in version 4
 def read_v4(data: Buffer, at: int, size: int) -> tuple[HeartbeatResponse, int]:
     message = new(HeartbeatResponse)
     message.unknown_tags = None

@@ -91,6 +91,7 @@ class IncrementalAlterConfigsRequest(Message):
     validate_only: bool = False
 
 
+# AlterableConfig in version 0
 def read_alterable_config_v0(data: Buffer, at: int, size: int) -> tuple[AlterableConfig, int]:
     message = new(AlterableConfig)
     message.unknown_tags = None
@@ -130,6 +131,7 @@ def write_alterable_config_v0(message: AlterableConfig, add: Add) -> None:
         add(value__bytes)
 
 
+# AlterConfigsResource in version 0
 def read_alter_configs_resource_v0(data: Buffer, at: int, size: int) -> tuple[AlterConfigsResource, int]:
     message = new(AlterConfigsResource)
     message.unknown_tags = None
@@ -164,6 +166,7 @@ def write_alter_configs_resource_v0(message: AlterConfigsResource, add: Add) -> 
         write_alterable_config_v0(config, add)
 
 
+# IncrementalAlterConfigsRequest in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[IncrementalAlterConfigsRequest, int]:
     message = new(IncrementalAlterConfigsRequest)
     message.unknown_tags = None
@@ -191,6 +194,7 @@ def write_v0(message: IncrementalAlterConfigsRequest, add: Add) -> None:
     add(pack_bool(message.validate_only))
 
 
+# AlterableConfig in version 1
 def read_alterable_config_v1(data: Buffer, at: int, size: int) -> tuple[AlterableConfig, int]:
     message = new(AlterableConfig)
     message.unknown_tags = None
@@ -241,6 +245,7 @@ def write_alterable_config_v1(message: AlterableConfig, add: Add) -> None:
         add(b"\x00")
 
 
+# AlterConfigsResource in version 1
 def read_alter_configs_resource_v1(data: Buffer, at: int, size: int) -> tuple[AlterConfigsResource, int]:
     message = new(AlterConfigsResource)
     message.unknown_tags = None
@@ -288,6 +293,7 @@ def write_alter_configs_resource_v1(message: AlterConfigsResource, add: Add) -> 
         add(b"\x00")
 
 
+# IncrementalAlterConfigsRequest in version 1
 def read_v1(data: Buffer, at: int, size: int) -> tuple[IncrementalAlterConfigsRequest, int]:
     message = new(IncrementalAlterConfigsRequest)
     message.unknown_tags = None

@@ -76,6 +76,7 @@ class IncrementalAlterConfigsResponse(Message):
     responses: list[AlterConfigsResourceResponse] = Factory(list)
 
 
+# AlterConfigsResourceResponse in version 0
 def read_alter_configs_resource_response_v0(
     data: Buffer,
     at: int,
@@ -119,6 +120,7 @@ def write_alter_configs_resource_response_v0(message: AlterConfigsResourceRespon
     add(resource_name)
 
 
+# IncrementalAlterConfigsResponse in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[IncrementalAlterConfigsResponse, int]:
     message = new(IncrementalAlterConfigsResponse)
     message.unknown_tags = None
@@ -143,6 +145,7 @@ def write_v0(message: IncrementalAlterConfigsResponse, add: Add) -> None:
         write_alter_configs_resource_response_v0(response, add)
 
 
+# AlterConfigsResourceResponse in version 1
 def read_alter_configs_resource_response_v1(
     data: Buffer,
     at: int,
@@ -198,6 +201,7 @@ def write_alter_configs_resource_response_v1(message: AlterConfigsResourceRespon
         add(b"\x00")
 
 
+# IncrementalAlterConfigsResponse in version 1
 def read_v1(data: Buffer, at: int, size: int) -> tuple[IncrementalAlterConfigsResponse, int]:
     message = new(IncrementalAlterConfigsResponse)
     message.unknown_tags = None

@@ -68,6 +68,7 @@ class InitProducerIdRequest(Message):
     keep_prepared_txn: bool = False
 
 
+# InitProducerIdRequest in versions 0–1
 def read_v0(data: Buffer, at: int, size: int) -> tuple[InitProducerIdRequest, int]:
     message = new(InitProducerIdRequest)
     message.producer_id = -1
@@ -111,6 +112,7 @@ def write_v0(message: InitProducerIdRequest, add: Add) -> None:
     add(pack_i4(message.transaction_timeout_ms))
 
 
+# InitProducerIdRequest in version 2
 def read_v2(data: Buffer, at: int, size: int) -> tuple[InitProducerIdRequest, int]:
     message = new(InitProducerIdRequest)
     message.producer_id = -1
@@ -161,6 +163,7 @@ def write_v2(message: InitProducerIdRequest, add: Add) -> None:
         add(b"\x00")
 
 
+# InitProducerIdRequest in versions 3–5
 def read_v3(data: Buffer, at: int, size: int) -> tuple[InitProducerIdRequest, int]:
     message = new(InitProducerIdRequest)
     message.enable2_pc = False
@@ -210,6 +213,7 @@ def write_v3(message: InitProducerIdRequest, add: Add) -> None:
         add(b"\x00")
 
 
+# InitProducerIdRequest in version 6
 def read_v6(data: Buffer, at: int, size: int) -> tuple[InitProducerIdRequest, int]:
     message = new(InitProducerIdRequest)
     message.unknown_tags = None

@@ -59,6 +59,7 @@ class InitProducerIdResponse(Message):
     ongoing_txn_producer_epoch: int = -1
 
 
+# InitProducerIdResponse in versions 0–1
 def read_v0(data: Buffer, at: int, size: int) -> tuple[InitProducerIdResponse, int]:
     message = new(InitProducerIdResponse)
     message.ongoing_txn_producer_id = -1
@@ -91,6 +92,7 @@ def write_v0(message: InitProducerIdResponse, add: Add) -> None:
     )
 
 
+# InitProducerIdResponse in versions 2–5
 def read_v2(data: Buffer, at: int, size: int) -> tuple[InitProducerIdResponse, int]:
     message = new(InitProducerIdResponse)
     message.ongoing_txn_producer_id = -1
@@ -129,6 +131,7 @@ def write_v2(message: InitProducerIdResponse, add: Add) -> None:
         add(b"\x00")
 
 
+# InitProducerIdResponse in version 6
 def read_v6(data: Buffer, at: int, size: int) -> tuple[InitProducerIdResponse, int]:
     message = new(InitProducerIdResponse)
     message.unknown_tags = None

@@ -91,6 +91,7 @@ class JoinGroupRequest(Message):
     reason: str | None = None
 
 
+# JoinGroupRequestProtocol in versions 0–5
 def read_join_group_request_protocol_v0(
     data: Buffer,
     at: int,
@@ -126,6 +127,7 @@ def write_join_group_request_protocol_v0(message: JoinGroupRequestProtocol, add:
     add(metadata)
 
 
+# JoinGroupRequest in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[JoinGroupRequest, int]:
     message = new(JoinGroupRequest)
     message.rebalance_timeout_ms = -1
@@ -185,6 +187,7 @@ def write_v0(message: JoinGroupRequest, add: Add) -> None:
         write_join_group_request_protocol_v0(protocol, add)
 
 
+# JoinGroupRequest in versions 1–4
 def read_v1(data: Buffer, at: int, size: int) -> tuple[JoinGroupRequest, int]:
     message = new(JoinGroupRequest)
     message.group_instance_id = None
@@ -243,6 +246,7 @@ def write_v1(message: JoinGroupRequest, add: Add) -> None:
         write_join_group_request_protocol_v0(protocol, add)
 
 
+# JoinGroupRequest in version 5
 def read_v5(data: Buffer, at: int, size: int) -> tuple[JoinGroupRequest, int]:
     message = new(JoinGroupRequest)
     message.reason = None
@@ -315,6 +319,7 @@ def write_v5(message: JoinGroupRequest, add: Add) -> None:
         write_join_group_request_protocol_v0(protocol, add)
 
 
+# JoinGroupRequestProtocol in versions 6–9
 def read_join_group_request_protocol_v6(
     data: Buffer,
     at: int,
@@ -361,6 +366,7 @@ def write_join_group_request_protocol_v6(message: JoinGroupRequestProtocol, add:
         add(b"\x00")
 
 
+# JoinGroupRequest in versions 6–7
 def read_v6(data: Buffer, at: int, size: int) -> tuple[JoinGroupRequest, int]:
     message = new(JoinGroupRequest)
     message.reason = None
@@ -452,6 +458,7 @@ def write_v6(message: JoinGroupRequest, add: Add) -> None:
         add(b"\x00")
 
 
+# JoinGroupRequest in versions 8–9
 def read_v8(data: Buffer, at: int, size: int) -> tuple[JoinGroupRequest, int]:
     message = new(JoinGroupRequest)
     message.unknown_tags = None

@@ -96,6 +96,7 @@ class JoinGroupResponse(Message):
     members: list[JoinGroupResponseMember] = Factory(list)
 
 
+# JoinGroupResponseMember in versions 0–4
 def read_join_group_response_member_v0(
     data: Buffer,
     at: int,
@@ -132,6 +133,7 @@ def write_join_group_response_member_v0(message: JoinGroupResponseMember, add: A
     add(metadata)
 
 
+# JoinGroupResponse in versions 0–1
 def read_v0(data: Buffer, at: int, size: int) -> tuple[JoinGroupResponse, int]:
     message = new(JoinGroupResponse)
     message.throttle_time_ms = 0
@@ -193,6 +195,7 @@ def write_v0(message: JoinGroupResponse, add: Add) -> None:
         write_join_group_response_member_v0(member, add)
 
 
+# JoinGroupResponse in versions 2–4
 def read_v2(data: Buffer, at: int, size: int) -> tuple[JoinGroupResponse, int]:
     message = new(JoinGroupResponse)
     message.protocol_type = None
@@ -260,6 +263,7 @@ def write_v2(message: JoinGroupResponse, add: Add) -> None:
         write_join_group_response_member_v0(member, add)
 
 
+# JoinGroupResponseMember in version 5
 def read_join_group_response_member_v5(
     data: Buffer,
     at: int,
@@ -312,6 +316,7 @@ def write_join_group_response_member_v5(message: JoinGroupResponseMember, add: A
     add(metadata)
 
 
+# JoinGroupResponse in version 5
 def read_v5(data: Buffer, at: int, size: int) -> tuple[JoinGroupResponse, int]:
     message = new(JoinGroupResponse)
     message.protocol_type = None
@@ -379,6 +384,7 @@ def write_v5(message: JoinGroupResponse, add: Add) -> None:
         write_join_group_response_member_v5(member, add)
 
 
+# JoinGroupResponseMember in versions 6–9
 def read_join_group_response_member_v6(
     data: Buffer,
     at: int,
@@ -444,6 +450,7 @@ def write_join_group_response_member_v6(message: JoinGroupResponseMember, add: A
         add(b"\x00")
 
 
+# JoinGroupResponse in version 6
 def read_v6(data: Buffer, at: int, size: int) -> tuple[JoinGroupResponse, int]:
     message = new(JoinGroupResponse)
     message.protocol_type = None
@@ -521,6 +528,7 @@ def write_v6(message: JoinGroupResponse, add: Add) -> None:
         add(b"\x00")
 
 
+# JoinGroupResponse in versions 7–8
 def read_v7(data: Buffer, at: int, size: int) -> tuple[JoinGroupResponse, int]:
     message = new(JoinGroupResponse)
     message.skip_assignment = False
@@ -621,6 +629,7 @@ def write_v7(message: JoinGroupResponse, add: Add) -> None:
         add(b"\x00")
 
 
+# JoinGroupResponse in version 9
 def read_v9(data: Buffer, at: int, size: int) -> tuple[JoinGroupResponse, int]:
     message = new(JoinGroupResponse)
     message.unknown_tags = None

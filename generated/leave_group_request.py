@@ -71,6 +71,7 @@ class LeaveGroupRequest(Message):
     members: list[MemberIdentity] = Factory(list)
 
 
+# LeaveGroupRequest in versions 0–2
 def read_v0(data: Buffer, at: int, size: int) -> tuple[LeaveGroupRequest, int]:
     message = new(LeaveGroupRequest)
     message.members = []
@@ -105,6 +106,7 @@ def write_v0(message: LeaveGroupRequest, add: Add) -> None:
     add(member_id)
 
 
+# MemberIdentity in version 3
 def read_member_identity_v3(data: Buffer, at: int, size: int) -> tuple[MemberIdentity, int]:
     message = new(MemberIdentity)
     message.reason = None
@@ -144,6 +146,7 @@ def write_member_identity_v3(message: MemberIdentity, add: Add) -> None:
         add(group_instance_id_bytes)
 
 
+# LeaveGroupRequest in version 3
 def read_v3(data: Buffer, at: int, size: int) -> tuple[LeaveGroupRequest, int]:
     message = new(LeaveGroupRequest)
     message.member_id = ""
@@ -181,6 +184,7 @@ def write_v3(message: LeaveGroupRequest, add: Add) -> None:
         write_member_identity_v3(member, add)
 
 
+# MemberIdentity in version 4
 def read_member_identity_v4(data: Buffer, at: int, size: int) -> tuple[MemberIdentity, int]:
     message = new(MemberIdentity)
     message.reason = None
@@ -231,6 +235,7 @@ def write_member_identity_v4(message: MemberIdentity, add: Add) -> None:
         add(b"\x00")
 
 
+# LeaveGroupRequest in version 4
 def read_v4(data: Buffer, at: int, size: int) -> tuple[LeaveGroupRequest, int]:
     message = new(LeaveGroupRequest)
     message.member_id = ""
@@ -280,6 +285,7 @@ def write_v4(message: LeaveGroupRequest, add: Add) -> None:
         add(b"\x00")
 
 
+# MemberIdentity in version 5
 def read_member_identity_v5(data: Buffer, at: int, size: int) -> tuple[MemberIdentity, int]:
     message = new(MemberIdentity)
     message.unknown_tags = None
@@ -348,6 +354,7 @@ def write_member_identity_v5(message: MemberIdentity, add: Add) -> None:
         add(b"\x00")
 
 
+# LeaveGroupRequest in version 5
 def read_v5(data: Buffer, at: int, size: int) -> tuple[LeaveGroupRequest, int]:
     message = new(LeaveGroupRequest)
     message.member_id = ""

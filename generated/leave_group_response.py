@@ -75,6 +75,7 @@ class LeaveGroupResponse(Message):
     members: list[MemberResponse] = Factory(list)
 
 
+# LeaveGroupResponse in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[LeaveGroupResponse, int]:
     message = new(LeaveGroupResponse)
     message.throttle_time_ms = 0
@@ -93,6 +94,7 @@ def write_v0(message: LeaveGroupResponse, add: Add) -> None:
     add(pack_i2(message.error_code))
 
 
+# LeaveGroupResponse in versions 1–2
 def read_v1(data: Buffer, at: int, size: int) -> tuple[LeaveGroupResponse, int]:
     message = new(LeaveGroupResponse)
     message.members = []
@@ -110,6 +112,7 @@ def write_v1(message: LeaveGroupResponse, add: Add) -> None:
     add(pack_i4_i2(message.throttle_time_ms, message.error_code))
 
 
+# MemberResponse in version 3
 def read_member_response_v3(data: Buffer, at: int, size: int) -> tuple[MemberResponse, int]:
     message = new(MemberResponse)
     message.unknown_tags = None
@@ -151,6 +154,7 @@ def write_member_response_v3(message: MemberResponse, add: Add) -> None:
     add(pack_i2(message.error_code))
 
 
+# LeaveGroupResponse in version 3
 def read_v3(data: Buffer, at: int, size: int) -> tuple[LeaveGroupResponse, int]:
     message = new(LeaveGroupResponse)
     message.unknown_tags = None
@@ -175,6 +179,7 @@ def write_v3(message: LeaveGroupResponse, add: Add) -> None:
         write_member_response_v3(member, add)
 
 
+# MemberResponse in versions 4–5
 def read_member_response_v4(data: Buffer, at: int, size: int) -> tuple[MemberResponse, int]:
     message = new(MemberResponse)
     message.unknown_tags = None
@@ -225,6 +230,7 @@ def write_member_response_v4(message: MemberResponse, add: Add) -> None:
         add(b"\x00")
 
 
+# LeaveGroupResponse in versions 4–5
 def read_v4(data: Buffer, at: int, size: int) -> tuple[LeaveGroupResponse, int]:
     message = new(LeaveGroupResponse)
     message.unknown_tags = None

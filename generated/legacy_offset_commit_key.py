@@ -48,6 +48,7 @@ class LegacyOffsetCommitKey(Message):
     partition: int = 0
 
 
+# LegacyOffsetCommitKey in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[LegacyOffsetCommitKey, int]:
     message = new(LegacyOffsetCommitKey)
     message.unknown_tags = None

@@ -47,6 +47,7 @@ class LegacyOffsetCommitValue(Message):
     commit_timestamp: int = 0
 
 
+# LegacyOffsetCommitValue in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[LegacyOffsetCommitValue, int]:
     message = new(LegacyOffsetCommitValue)
     message.unknown_tags = None

@@ -46,6 +46,7 @@ class ListGroupsRequest(Message):
     types_filter: list[str] = Factory(list)
 
 
+# ListGroupsRequest in versions 0–2
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ListGroupsRequest, int]:
     message = new(ListGroupsRequest)
     message.states_filter = []
@@ -63,6 +64,7 @@ def write_v0(message: ListGroupsRequest, add: Add) -> None:
         raise Unwritable("unknown_tags")
 
 
+# ListGroupsRequest in version 3
 def read_v3(data: Buffer, at: int, size: int) -> tuple[ListGroupsRequest, int]:
     message = new(ListGroupsRequest)
     message.states_filter = []
@@ -87,6 +89,7 @@ def write_v3(message: ListGroupsRequest, add: Add) -> None:
         add(b"\x00")
 
 
+# ListGroupsRequest in version 4
 def read_v4(data: Buffer, at: int, size: int) -> tuple[ListGroupsRequest, int]:
     message = new(ListGroupsRequest)
     message.types_filter = []
@@ -122,6 +125,7 @@ def write_v4(message: ListGroupsRequest, add: Add) -> None:
         add(b"\x00")
 
 
+# ListGroupsRequest in version 5
 def read_v5(data: Buffer, at: int, size: int) -> tuple[ListGroupsRequest, int]:
     message = new(ListGroupsRequest)
     message.unknown_tags = None

@@ -76,6 +76,7 @@ class ListGroupsResponse(Message):
     groups: list[ListedGroup] = Factory(list)
 
 
+# ListedGroup in versions 0–2
 def read_listed_group_v0(data: Buffer, at: int, size: int) -> tuple[ListedGroup, int]:
     message = new(ListedGroup)
     message.group_state = ""
@@ -109,6 +110,7 @@ def write_listed_group_v0(message: ListedGroup, add: Add) -> None:
     add(protocol_type)
 
 
+# ListGroupsResponse in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ListGroupsResponse, int]:
     message = new(ListGroupsResponse)
     message.throttle_time_ms = 0
@@ -134,6 +136,7 @@ def write_v0(message: ListGroupsResponse, add: Add) -> None:
         write_listed_group_v0(group, add)
 
 
+# ListGroupsResponse in versions 1–2
 def read_v1(data: Buffer, at: int, size: int) -> tuple[ListGroupsResponse, int]:
     message = new(ListGroupsResponse)
     message.unknown_tags = None
@@ -158,6 +161,7 @@ def write_v1(message: ListGroupsResponse, add: Add) -> None:
         write_listed_group_v0(group, add)
 
 
+# ListedGroup in version 3
 def read_listed_group_v3(data: Buffer, at: int, size: int) -> tuple[ListedGroup, int]:
     message = new(ListedGroup)
     message.group_state = ""
@@ -202,6 +206,7 @@ def write_listed_group_v3(message: ListedGroup, add: Add) -> None:
         add(b"\x00")
 
 
+# ListGroupsResponse in version 3
 def read_v3(data: Buffer, at: int, size: int) -> tuple[ListGroupsResponse, int]:
     message = new(ListGroupsResponse)
     message.unknown_tags = None
@@ -237,6 +242,7 @@ def write_v3(message: ListGroupsResponse, add: Add) -> None:
         add(b"\x00")
 
 
+# ListedGroup in version 4
 def read_listed_group_v4(data: Buffer, at: int, size: int) -> tuple[ListedGroup, int]:
     message = new(ListedGroup)
     message.group_type = ""
@@ -292,6 +298,7 @@ def write_listed_group_v4(message: ListedGroup, add: Add) -> None:
         add(b"\x00")
 
 
+# ListGroupsResponse in version 4
 def read_v4(data: Buffer, at: int, size: int) -> tuple[ListGroupsResponse, int]:
     message = new(ListGroupsResponse)
     message.unknown_tags = None
@@ -327,6 +334,7 @@ def write_v4(message: ListGroupsResponse, add: Add) -> None:
         add(b"\x00")
 
 
+# ListedGroup in version 5
 def read_listed_group_v5(data: Buffer, at: int, size: int) -> tuple[ListedGroup, int]:
     message = new(ListedGroup)
     message.unknown_tags = None
@@ -393,6 +401,7 @@ def write_listed_group_v5(message: ListedGroup, add: Add) -> None:
         add(b"\x00")
 
 
+# ListGroupsResponse in version 5
 def read_v5(data: Buffer, at: int, size: int) -> tuple[ListGroupsResponse, int]:
     message = new(ListGroupsResponse)
     message.unknown_tags = None

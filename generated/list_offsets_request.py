@@ -105,6 +105,7 @@ class ListOffsetsRequest(Message):
     timeout_ms: int = 0
 
 
+# ListOffsetsPartition in version 0
 def read_list_offsets_partition_v0(data: Buffer, at: int, size: int) -> tuple[ListOffsetsPartition, int]:
     message = new(ListOffsetsPartition)
     message.current_leader_epoch = -1
@@ -120,6 +121,7 @@ def write_list_offsets_partition_v0(message: ListOffsetsPartition, add: Add) -> 
     add(pack_i4_i8_i4(message.partition_index, message.timestamp, message.max_num_offsets))
 
 
+# ListOffsetsTopic in version 0
 def read_list_offsets_topic_v0(data: Buffer, at: int, size: int) -> tuple[ListOffsetsTopic, int]:
     message = new(ListOffsetsTopic)
     message.unknown_tags = None
@@ -154,6 +156,7 @@ def write_list_offsets_topic_v0(message: ListOffsetsTopic, add: Add) -> None:
         write_list_offsets_partition_v0(partition, add)
 
 
+# ListOffsetsRequest in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ListOffsetsRequest, int]:
     message = new(ListOffsetsRequest)
     message.isolation_level = 0
@@ -182,6 +185,7 @@ def write_v0(message: ListOffsetsRequest, add: Add) -> None:
         write_list_offsets_topic_v0(topic, add)
 
 
+# ListOffsetsPartition in versions 1–3
 def read_list_offsets_partition_v1(data: Buffer, at: int, size: int) -> tuple[ListOffsetsPartition, int]:
     message = new(ListOffsetsPartition)
     message.current_leader_epoch = -1
@@ -200,6 +204,7 @@ def write_list_offsets_partition_v1(message: ListOffsetsPartition, add: Add) -> 
     add(pack_i4_i8(message.partition_index, message.timestamp))
 
 
+# ListOffsetsTopic in versions 1–3
 def read_list_offsets_topic_v1(data: Buffer, at: int, size: int) -> tuple[ListOffsetsTopic, int]:
     message = new(ListOffsetsTopic)
     message.unknown_tags = None
@@ -234,6 +239,7 @@ def write_list_offsets_topic_v1(message: ListOffsetsTopic, add: Add) -> None:
         write_list_offsets_partition_v1(partition, add)
 
 
+# ListOffsetsRequest in version 1
 def read_v1(data: Buffer, at: int, size: int) -> tuple[ListOffsetsRequest, int]:
     message = new(ListOffsetsRequest)
     message.isolation_level = 0
@@ -262,6 +268,7 @@ def write_v1(message: ListOffsetsRequest, add: Add) -> None:
         write_list_offsets_topic_v1(topic, add)
 
 
+# ListOffsetsRequest in versions 2–3
 def read_v2(data: Buffer, at: int, size: int) -> tuple[ListOffsetsRequest, int]:
     message = new(ListOffsetsRequest)
     message.timeout_ms = 0
@@ -287,6 +294,7 @@ def write_v2(message: ListOffsetsRequest, add: Add) -> None:
         write_list_offsets_topic_v1(topic, add)
 
 
+# ListOffsetsPartition in versions 4–5
 def read_list_offsets_partition_v4(data: Buffer, at: int, size: int) -> tuple[ListOffsetsPartition, int]:
     message = new(ListOffsetsPartition)
     message.max_num_offsets = 1
@@ -304,6 +312,7 @@ def write_list_offsets_partition_v4(message: ListOffsetsPartition, add: Add) -> 
     add(pack_i4x2_i8(message.partition_index, message.current_leader_epoch, message.timestamp))
 
 
+# ListOffsetsTopic in versions 4–5
 def read_list_offsets_topic_v4(data: Buffer, at: int, size: int) -> tuple[ListOffsetsTopic, int]:
     message = new(ListOffsetsTopic)
     message.unknown_tags = None
@@ -338,6 +347,7 @@ def write_list_offsets_topic_v4(message: ListOffsetsTopic, add: Add) -> None:
         write_list_offsets_partition_v4(partition, add)
 
 
+# ListOffsetsRequest in versions 4–5
 def read_v4(data: Buffer, at: int, size: int) -> tuple[ListOffsetsRequest, int]:
     message = new(ListOffsetsRequest)
     message.timeout_ms = 0
@@ -363,6 +373,7 @@ def write_v4(message: ListOffsetsRequest, add: Add) -> None:
         write_list_offsets_topic_v4(topic, add)
 
 
+# ListOffsetsPartition in versions 6–11
 def read_list_offsets_partition_v6(data: Buffer, at: int, size: int) -> tuple[ListOffsetsPartition, int]:
     message = new(ListOffsetsPartition)
     message.max_num_offsets = 1
@@ -390,6 +401,7 @@ def write_list_offsets_partition_v6(message: ListOffsetsPartition, add: Add) -> 
         add(b"\x00")
 
 
+# ListOffsetsTopic in versions 6–11
 def read_list_offsets_topic_v6(data: Buffer, at: int, size: int) -> tuple[ListOffsetsTopic, int]:
     message = new(ListOffsetsTopic)
     message.unknown_tags = None
@@ -436,6 +448,7 @@ def write_list_offsets_topic_v6(message: ListOffsetsTopic, add: Add) -> None:
         add(b"\x00")
 
 
+# ListOffsetsRequest in versions 6–9
 def read_v6(data: Buffer, at: int, size: int) -> tuple[ListOffsetsRequest, int]:
     message = new(ListOffsetsRequest)
     message.timeout_ms = 0
@@ -472,6 +485,7 @@ def write_v6(message: ListOffsetsRequest, add: Add) -> None:
         add(b"\x00")
 
 
+# ListOffsetsRequest in versions 10–11
 def read_v10(data: Buffer, at: int, size: int) -> tuple[ListOffsetsRequest, int]:
     message = new(ListOffsetsRequest)
     message.unknown_tags = None

@@ -101,6 +101,7 @@ class ListOffsetsResponse(Message):
     topics: list[ListOffsetsTopicResponse] = Factory(list)
 
 
+# ListOffsetsPartitionResponse in version 0
 def read_list_offsets_partition_response_v0(
     data: Buffer,
     at: int,
@@ -134,6 +135,7 @@ def write_list_offsets_partition_response_v0(message: ListOffsetsPartitionRespon
     add(int64_array[len(old_style_offsets)].pack(*old_style_offsets))
 
 
+# ListOffsetsTopicResponse in version 0
 def read_list_offsets_topic_response_v0(
     data: Buffer,
     at: int,
@@ -172,6 +174,7 @@ def write_list_offsets_topic_response_v0(message: ListOffsetsTopicResponse, add:
         write_list_offsets_partition_response_v0(partition, add)
 
 
+# ListOffsetsResponse in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ListOffsetsResponse, int]:
     message = new(ListOffsetsResponse)
     message.throttle_time_ms = 0
@@ -197,6 +200,7 @@ def write_v0(message: ListOffsetsResponse, add: Add) -> None:
         write_list_offsets_topic_response_v0(topic, add)
 
 
+# ListOffsetsPartitionResponse in versions 1–3
 def read_list_offsets_partition_response_v1(
     data: Buffer,
     at: int,
@@ -226,6 +230,7 @@ def write_list_offsets_partition_response_v1(message: ListOffsetsPartitionRespon
     add(pack_i4_i2_i8x2(message.partition_index, message.error_code, message.timestamp, message.offset))
 
 
+# ListOffsetsTopicResponse in versions 1–3
 def read_list_offsets_topic_response_v1(
     data: Buffer,
     at: int,
@@ -264,6 +269,7 @@ def write_list_offsets_topic_response_v1(message: ListOffsetsTopicResponse, add:
         write_list_offsets_partition_response_v1(partition, add)
 
 
+# ListOffsetsResponse in version 1
 def read_v1(data: Buffer, at: int, size: int) -> tuple[ListOffsetsResponse, int]:
     message = new(ListOffsetsResponse)
     message.throttle_time_ms = 0
@@ -289,6 +295,7 @@ def write_v1(message: ListOffsetsResponse, add: Add) -> None:
         write_list_offsets_topic_response_v1(topic, add)
 
 
+# ListOffsetsResponse in versions 2–3
 def read_v2(data: Buffer, at: int, size: int) -> tuple[ListOffsetsResponse, int]:
     message = new(ListOffsetsResponse)
     message.unknown_tags = None
@@ -313,6 +320,7 @@ def write_v2(message: ListOffsetsResponse, add: Add) -> None:
         write_list_offsets_topic_response_v1(topic, add)
 
 
+# ListOffsetsPartitionResponse in versions 4–5
 def read_list_offsets_partition_response_v4(
     data: Buffer,
     at: int,
@@ -348,6 +356,7 @@ def write_list_offsets_partition_response_v4(message: ListOffsetsPartitionRespon
     )
 
 
+# ListOffsetsTopicResponse in versions 4–5
 def read_list_offsets_topic_response_v4(
     data: Buffer,
     at: int,
@@ -386,6 +395,7 @@ def write_list_offsets_topic_response_v4(message: ListOffsetsTopicResponse, add:
         write_list_offsets_partition_response_v4(partition, add)
 
 
+# ListOffsetsResponse in versions 4–5
 def read_v4(data: Buffer, at: int, size: int) -> tuple[ListOffsetsResponse, int]:
     message = new(ListOffsetsResponse)
     message.unknown_tags = None
@@ -410,6 +420,7 @@ def write_v4(message: ListOffsetsResponse, add: Add) -> None:
         write_list_offsets_topic_response_v4(topic, add)
 
 
+# ListOffsetsPartitionResponse in versions 6–11
 def read_list_offsets_partition_response_v6(
     data: Buffer,
     at: int,
@@ -451,6 +462,7 @@ def write_list_offsets_partition_response_v6(message: ListOffsetsPartitionRespon
         add(b"\x00")
 
 
+# ListOffsetsTopicResponse in versions 6–11
 def read_list_offsets_topic_response_v6(
     data: Buffer,
     at: int,
@@ -501,6 +513,7 @@ def write_list_offsets_topic_response_v6(message: ListOffsetsTopicResponse, add:
         add(b"\x00")
 
 
+# ListOffsetsResponse in versions 6–11
 def read_v6(data: Buffer, at: int, size: int) -> tuple[ListOffsetsResponse, int]:
     message = new(ListOffsetsResponse)
     message.unknown_tags = None

@@ -82,6 +82,7 @@ class MetadataRequest(Message):
     include_topic_authorized_operations: bool = False
 
 
+# MetadataRequestTopic in versions 0–8
 def read_metadata_request_topic_v0(data: Buffer, at: int, size: int) -> tuple[MetadataRequestTopic, int]:
     message = new(MetadataRequestTopic)
     message.topic_id = ZERO_UUID
@@ -106,6 +107,7 @@ def write_metadata_request_topic_v0(message: MetadataRequestTopic, add: Add) -> 
     add(name)
 
 
+# MetadataRequest in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[MetadataRequest, int]:
     message = new(MetadataRequest)
     message.allow_auto_topic_creation = True
@@ -141,6 +143,7 @@ def write_v0(message: MetadataRequest, add: Add) -> None:
         write_metadata_request_topic_v0(topic, add)
 
 
+# MetadataRequest in versions 1–3
 def read_v1(data: Buffer, at: int, size: int) -> tuple[MetadataRequest, int]:
     message = new(MetadataRequest)
     message.allow_auto_topic_creation = True
@@ -180,6 +183,7 @@ def write_v1(message: MetadataRequest, add: Add) -> None:
             write_metadata_request_topic_v0(topic, add)
 
 
+# MetadataRequest in versions 4–7
 def read_v4(data: Buffer, at: int, size: int) -> tuple[MetadataRequest, int]:
     message = new(MetadataRequest)
     message.include_cluster_authorized_operations = False
@@ -219,6 +223,7 @@ def write_v4(message: MetadataRequest, add: Add) -> None:
     add(pack_bool(message.allow_auto_topic_creation))
 
 
+# MetadataRequest in version 8
 def read_v8(data: Buffer, at: int, size: int) -> tuple[MetadataRequest, int]:
     message = new(MetadataRequest)
     message.unknown_tags = None
@@ -262,6 +267,7 @@ def write_v8(message: MetadataRequest, add: Add) -> None:
     )
 
 
+# MetadataRequestTopic in version 9
 def read_metadata_request_topic_v9(data: Buffer, at: int, size: int) -> tuple[MetadataRequestTopic, int]:
     message = new(MetadataRequestTopic)
     message.topic_id = ZERO_UUID
@@ -295,6 +301,7 @@ def write_metadata_request_topic_v9(message: MetadataRequestTopic, add: Add) -> 
         add(b"\x00")
 
 
+# MetadataRequest in version 9
 def read_v9(data: Buffer, at: int, size: int) -> tuple[MetadataRequest, int]:
     message = new(MetadataRequest)
     message.unknown_tags = None
@@ -347,6 +354,7 @@ def write_v9(message: MetadataRequest, add: Add) -> None:
         add(b"\x00")
 
 
+# MetadataRequestTopic in versions 10–13
 def read_metadata_request_topic_v10(data: Buffer, at: int, size: int) -> tuple[MetadataRequestTopic, int]:
     message = new(MetadataRequestTopic)
     message.unknown_tags = None
@@ -387,6 +395,7 @@ def write_metadata_request_topic_v10(message: MetadataRequestTopic, add: Add) ->
         add(b"\x00")
 
 
+# MetadataRequest in version 10
 def read_v10(data: Buffer, at: int, size: int) -> tuple[MetadataRequest, int]:
     message = new(MetadataRequest)
     message.unknown_tags = None
@@ -439,6 +448,7 @@ def write_v10(message: MetadataRequest, add: Add) -> None:
         add(b"\x00")
 
 
+# MetadataRequest in versions 11–13
 def read_v11(data: Buffer, at: int, size: int) -> tuple[MetadataRequest, int]:
     message = new(MetadataRequest)
     message.include_cluster_authorized_operations = False

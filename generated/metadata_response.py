@@ -156,6 +156,7 @@ class MetadataResponse(Message):
     error_code: int = 0
 
 
+# MetadataResponseBroker in version 0
 def read_metadata_response_broker_v0(data: Buffer, at: int, size: int) -> tuple[MetadataResponseBroker, int]:
     message = new(MetadataResponseBroker)
     message.rack = None
@@ -181,6 +182,7 @@ def write_metadata_response_broker_v0(message: MetadataResponseBroker, add: Add)
     add(pack_i4(message.port))
 
 
+# MetadataResponsePartition in versions 0–4
 def read_metadata_response_partition_v0(
     data: Buffer,
     at: int,
@@ -216,6 +218,7 @@ def write_metadata_response_partition_v0(message: MetadataResponsePartition, add
     add(int32_array[len(isr_nodes)].pack(*isr_nodes))
 
 
+# MetadataResponseTopic in version 0
 def read_metadata_response_topic_v0(data: Buffer, at: int, size: int) -> tuple[MetadataResponseTopic, int]:
     message = new(MetadataResponseTopic)
     message.topic_id = ZERO_UUID
@@ -257,6 +260,7 @@ def write_metadata_response_topic_v0(message: MetadataResponseTopic, add: Add) -
         write_metadata_response_partition_v0(partition, add)
 
 
+# MetadataResponse in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[MetadataResponse, int]:
     message = new(MetadataResponse)
     message.throttle_time_ms = 0
@@ -301,6 +305,7 @@ def write_v0(message: MetadataResponse, add: Add) -> None:
         write_metadata_response_topic_v0(topic, add)
 
 
+# MetadataResponseBroker in versions 1–8
 def read_metadata_response_broker_v1(data: Buffer, at: int, size: int) -> tuple[MetadataResponseBroker, int]:
     message = new(MetadataResponseBroker)
     message.unknown_tags = None
@@ -340,6 +345,7 @@ def write_metadata_response_broker_v1(message: MetadataResponseBroker, add: Add)
         add(rack_bytes)
 
 
+# MetadataResponseTopic in versions 1–4
 def read_metadata_response_topic_v1(data: Buffer, at: int, size: int) -> tuple[MetadataResponseTopic, int]:
     message = new(MetadataResponseTopic)
     message.topic_id = ZERO_UUID
@@ -380,6 +386,7 @@ def write_metadata_response_topic_v1(message: MetadataResponseTopic, add: Add) -
         write_metadata_response_partition_v0(partition, add)
 
 
+# MetadataResponse in version 1
 def read_v1(data: Buffer, at: int, size: int) -> tuple[MetadataResponse, int]:
     message = new(MetadataResponse)
     message.throttle_time_ms = 0
@@ -423,6 +430,7 @@ def write_v1(message: MetadataResponse, add: Add) -> None:
         write_metadata_response_topic_v1(topic, add)
 
 
+# MetadataResponse in version 2
 def read_v2(data: Buffer, at: int, size: int) -> tuple[MetadataResponse, int]:
     message = new(MetadataResponse)
     message.throttle_time_ms = 0
@@ -482,6 +490,7 @@ def write_v2(message: MetadataResponse, add: Add) -> None:
         write_metadata_response_topic_v1(topic, add)
 
 
+# MetadataResponse in versions 3–4
 def read_v3(data: Buffer, at: int, size: int) -> tuple[MetadataResponse, int]:
     message = new(MetadataResponse)
     message.cluster_authorized_operations = -2147483648
@@ -540,6 +549,7 @@ def write_v3(message: MetadataResponse, add: Add) -> None:
         write_metadata_response_topic_v1(topic, add)
 
 
+# MetadataResponsePartition in versions 5–6
 def read_metadata_response_partition_v5(
     data: Buffer,
     at: int,
@@ -583,6 +593,7 @@ def write_metadata_response_partition_v5(message: MetadataResponsePartition, add
     add(int32_array[len(offline_replicas)].pack(*offline_replicas))
 
 
+# MetadataResponseTopic in versions 5–6
 def read_metadata_response_topic_v5(data: Buffer, at: int, size: int) -> tuple[MetadataResponseTopic, int]:
     message = new(MetadataResponseTopic)
     message.topic_id = ZERO_UUID
@@ -623,6 +634,7 @@ def write_metadata_response_topic_v5(message: MetadataResponseTopic, add: Add) -
         write_metadata_response_partition_v5(partition, add)
 
 
+# MetadataResponse in versions 5–6
 def read_v5(data: Buffer, at: int, size: int) -> tuple[MetadataResponse, int]:
     message = new(MetadataResponse)
     message.cluster_authorized_operations = -2147483648
@@ -681,6 +693,7 @@ def write_v5(message: MetadataResponse, add: Add) -> None:
         write_metadata_response_topic_v5(topic, add)
 
 
+# MetadataResponsePartition in versions 7–8
 def read_metadata_response_partition_v7(
     data: Buffer,
     at: int,
@@ -737,6 +750,7 @@ def write_metadata_response_partition_v7(message: MetadataResponsePartition, add
     add(int32_array[len(offline_replicas)].pack(*offline_replicas))
 
 
+# MetadataResponseTopic in version 7
 def read_metadata_response_topic_v7(data: Buffer, at: int, size: int) -> tuple[MetadataResponseTopic, int]:
     message = new(MetadataResponseTopic)
     message.topic_id = ZERO_UUID
@@ -777,6 +791,7 @@ def write_metadata_response_topic_v7(message: MetadataResponseTopic, add: Add) -
         write_metadata_response_partition_v7(partition, add)
 
 
+# MetadataResponse in version 7
 def read_v7(data: Buffer, at: int, size: int) -> tuple[MetadataResponse, int]:
     message = new(MetadataResponse)
     message.cluster_authorized_operations = -2147483648
@@ -835,6 +850,7 @@ def write_v7(message: MetadataResponse, add: Add) -> None:
         write_metadata_response_topic_v7(topic, add)
 
 
+# MetadataResponseTopic in version 8
 def read_metadata_response_topic_v8(data: Buffer, at: int, size: int) -> tuple[MetadataResponseTopic, int]:
     message = new(MetadataResponseTopic)
     message.topic_id = ZERO_UUID
@@ -875,6 +891,7 @@ def write_metadata_response_topic_v8(message: MetadataResponseTopic, add: Add) -
     add(pack_i4(message.topic_authorized_operations))
 
 
+# MetadataResponse in version 8
 def read_v8(data: Buffer, at: int, size: int) -> tuple[MetadataResponse, int]:
     message = new(MetadataResponse)
     message.error_code = 0
@@ -933,6 +950,7 @@ def write_v8(message: MetadataResponse, add: Add) -> None:
     add(pack_i4(message.cluster_authorized_operations))
 
 
+# MetadataResponseBroker in versions 9–13
 def read_metadata_response_broker_v9(data: Buffer, at: int, size: int) -> tuple[MetadataResponseBroker, int]:
     message = new(MetadataResponseBroker)
     message.unknown_tags = None
@@ -984,6 +1002,7 @@ def write_metadata_response_broker_v9(message: MetadataResponseBroker, add: Add)
         add(b"\x00")
 
 
+# MetadataResponsePartition in versions 9–13
 def read_metadata_response_partition_v9(
     data: Buffer,
     at: int,
@@ -1049,6 +1068,7 @@ def write_metadata_response_partition_v9(message: MetadataResponsePartition, add
         add(b"\x00")
 
 
+# MetadataResponseTopic in version 9
 def read_metadata_response_topic_v9(data: Buffer, at: int, size: int) -> tuple[MetadataResponseTopic, int]:
     message = new(MetadataResponseTopic)
     message.topic_id = ZERO_UUID
@@ -1101,6 +1121,7 @@ def write_metadata_response_topic_v9(message: MetadataResponseTopic, add: Add) -
         add(b"\x00")
 
 
+# MetadataResponse in version 9
 def read_v9(data: Buffer, at: int, size: int) -> tuple[MetadataResponse, int]:
     message = new(MetadataResponse)
     message.error_code = 0
@@ -1174,6 +1195,7 @@ def write_v9(message: MetadataResponse, add: Add) -> None:
         add(b"\x00")
 
 
+# MetadataResponseTopic in versions 10–11
 def read_metadata_response_topic_v10(data: Buffer, at: int, size: int) -> tuple[MetadataResponseTopic, int]:
     message = new(MetadataResponseTopic)
     message.unknown_tags = None
@@ -1227,6 +1249,7 @@ def write_metadata_response_topic_v10(message: MetadataResponseTopic, add: Add) 
         add(b"\x00")
 
 
+# MetadataResponse in version 10
 def read_v10(data: Buffer, at: int, size: int) -> tuple[MetadataResponse, int]:
     message = new(MetadataResponse)
     message.error_code = 0
@@ -1300,6 +1323,7 @@ def write_v10(message: MetadataResponse, add: Add) -> None:
         add(b"\x00")
 
 
+# MetadataResponse in version 11
 def read_v11(data: Buffer, at: int, size: int) -> tuple[MetadataResponse, int]:
     message = new(MetadataResponse)
     message.cluster_authorized_operations = -2147483648
@@ -1375,6 +1399,7 @@ def write_v11(message: MetadataResponse, add: Add) -> None:
         add(b"\x00")
 
 
+# MetadataResponseTopic in versions 12–13
 def read_metadata_response_topic_v12(data: Buffer, at: int, size: int) -> tuple[MetadataResponseTopic, int]:
     message = new(MetadataResponseTopic)
     message.unknown_tags = None
@@ -1433,6 +1458,7 @@ def write_metadata_response_topic_v12(message: MetadataResponseTopic, add: Add) 
         add(b"\x00")
 
 
+# MetadataResponse in version 12
 def read_v12(data: Buffer, at: int, size: int) -> tuple[MetadataResponse, int]:
     message = new(MetadataResponse)
     message.cluster_authorized_operations = -2147483648
@@ -1508,6 +1534,7 @@ def write_v12(message: MetadataResponse, add: Add) -> None:
         add(b"\x00")
 
 
+# MetadataResponse in version 13
 def read_v13(data: Buffer, at: int, size: int) -> tuple[MetadataResponse, int]:
     message = new(MetadataResponse)
     message.cluster_authorized_operations = -2147483648

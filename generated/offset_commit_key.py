@@ -48,6 +48,7 @@ class OffsetCommitKey(Message):
     partition: int = 0
 
 
+# OffsetCommitKey in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[OffsetCommitKey, int]:
     message = new(OffsetCommitKey)
     message.unknown_tags = None

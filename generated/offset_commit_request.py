@@ -116,6 +116,7 @@ class OffsetCommitRequest(Message):
     topics: list[OffsetCommitRequestTopic] = Factory(list)
 
 
+# OffsetCommitRequestPartition in versions 0, 2–5
 def read_offset_commit_request_partition_v0(
     data: Buffer,
     at: int,
@@ -153,6 +154,7 @@ def write_offset_commit_request_partition_v0(message: OffsetCommitRequestPartiti
         add(committed_metadata_bytes)
 
 
+# OffsetCommitRequestTopic in versions 0, 2–5
 def read_offset_commit_request_topic_v0(
     data: Buffer,
     at: int,
@@ -192,6 +194,7 @@ def write_offset_commit_request_topic_v0(message: OffsetCommitRequestTopic, add:
         write_offset_commit_request_partition_v0(partition, add)
 
 
+# OffsetCommitRequest in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[OffsetCommitRequest, int]:
     message = new(OffsetCommitRequest)
     message.generation_id_or_member_epoch = -1
@@ -232,6 +235,7 @@ def write_v0(message: OffsetCommitRequest, add: Add) -> None:
         write_offset_commit_request_topic_v0(topic, add)
 
 
+# OffsetCommitRequestPartition in version 1
 def read_offset_commit_request_partition_v1(
     data: Buffer,
     at: int,
@@ -271,6 +275,7 @@ def write_offset_commit_request_partition_v1(message: OffsetCommitRequestPartiti
         add(committed_metadata_bytes)
 
 
+# OffsetCommitRequestTopic in version 1
 def read_offset_commit_request_topic_v1(
     data: Buffer,
     at: int,
@@ -310,6 +315,7 @@ def write_offset_commit_request_topic_v1(message: OffsetCommitRequestTopic, add:
         write_offset_commit_request_partition_v1(partition, add)
 
 
+# OffsetCommitRequest in version 1
 def read_v1(data: Buffer, at: int, size: int) -> tuple[OffsetCommitRequest, int]:
     message = new(OffsetCommitRequest)
     message.group_instance_id = None
@@ -358,6 +364,7 @@ def write_v1(message: OffsetCommitRequest, add: Add) -> None:
         write_offset_commit_request_topic_v1(topic, add)
 
 
+# OffsetCommitRequest in versions 2–4
 def read_v2(data: Buffer, at: int, size: int) -> tuple[OffsetCommitRequest, int]:
     message = new(OffsetCommitRequest)
     message.group_instance_id = None
@@ -405,6 +412,7 @@ def write_v2(message: OffsetCommitRequest, add: Add) -> None:
         write_offset_commit_request_topic_v0(topic, add)
 
 
+# OffsetCommitRequest in version 5
 def read_v5(data: Buffer, at: int, size: int) -> tuple[OffsetCommitRequest, int]:
     message = new(OffsetCommitRequest)
     message.group_instance_id = None
@@ -453,6 +461,7 @@ def write_v5(message: OffsetCommitRequest, add: Add) -> None:
         write_offset_commit_request_topic_v0(topic, add)
 
 
+# OffsetCommitRequestPartition in versions 6–7
 def read_offset_commit_request_partition_v6(
     data: Buffer,
     at: int,
@@ -494,6 +503,7 @@ def write_offset_commit_request_partition_v6(message: OffsetCommitRequestPartiti
         add(committed_metadata_bytes)
 
 
+# OffsetCommitRequestTopic in versions 6–7
 def read_offset_commit_request_topic_v6(
     data: Buffer,
     at: int,
@@ -533,6 +543,7 @@ def write_offset_commit_request_topic_v6(message: OffsetCommitRequestTopic, add:
         write_offset_commit_request_partition_v6(partition, add)
 
 
+# OffsetCommitRequest in version 6
 def read_v6(data: Buffer, at: int, size: int) -> tuple[OffsetCommitRequest, int]:
     message = new(OffsetCommitRequest)
     message.group_instance_id = None
@@ -581,6 +592,7 @@ def write_v6(message: OffsetCommitRequest, add: Add) -> None:
         write_offset_commit_request_topic_v6(topic, add)
 
 
+# OffsetCommitRequest in version 7
 def read_v7(data: Buffer, at: int, size: int) -> tuple[OffsetCommitRequest, int]:
     message = new(OffsetCommitRequest)
     message.retention_time_ms = -1
@@ -643,6 +655,7 @@ def write_v7(message: OffsetCommitRequest, add: Add) -> None:
         write_offset_commit_request_topic_v6(topic, add)
 
 
+# OffsetCommitRequestPartition in versions 8–10
 def read_offset_commit_request_partition_v8(
     data: Buffer,
     at: int,
@@ -693,6 +706,7 @@ def write_offset_commit_request_partition_v8(message: OffsetCommitRequestPartiti
         add(b"\x00")
 
 
+# OffsetCommitRequestTopic in versions 8–9
 def read_offset_commit_request_topic_v8(
     data: Buffer,
     at: int,
@@ -744,6 +758,7 @@ def write_offset_commit_request_topic_v8(message: OffsetCommitRequestTopic, add:
         add(b"\x00")
 
 
+# OffsetCommitRequest in versions 8–9
 def read_v8(data: Buffer, at: int, size: int) -> tuple[OffsetCommitRequest, int]:
     message = new(OffsetCommitRequest)
     message.retention_time_ms = -1
@@ -823,6 +838,7 @@ def write_v8(message: OffsetCommitRequest, add: Add) -> None:
         add(b"\x00")
 
 
+# OffsetCommitRequestTopic in version 10
 def read_offset_commit_request_topic_v10(
     data: Buffer,
     at: int,
@@ -865,6 +881,7 @@ def write_offset_commit_request_topic_v10(message: OffsetCommitRequestTopic, add
         add(b"\x00")
 
 
+# OffsetCommitRequest in version 10
 def read_v10(data: Buffer, at: int, size: int) -> tuple[OffsetCommitRequest, int]:
     message = new(OffsetCommitRequest)
     message.retention_time_ms = -1

@@ -91,6 +91,7 @@ class OffsetCommitResponse(Message):
     topics: list[OffsetCommitResponseTopic] = Factory(list)
 
 
+# OffsetCommitResponsePartition in versions 0–7
 def read_offset_commit_response_partition_v0(
     data: Buffer,
     at: int,
@@ -109,6 +110,7 @@ def write_offset_commit_response_partition_v0(message: OffsetCommitResponseParti
     add(pack_i4_i2(message.partition_index, message.error_code))
 
 
+# OffsetCommitResponseTopic in versions 0–7
 def read_offset_commit_response_topic_v0(
     data: Buffer,
     at: int,
@@ -148,6 +150,7 @@ def write_offset_commit_response_topic_v0(message: OffsetCommitResponseTopic, ad
         write_offset_commit_response_partition_v0(partition, add)
 
 
+# OffsetCommitResponse in versions 0–2
 def read_v0(data: Buffer, at: int, size: int) -> tuple[OffsetCommitResponse, int]:
     message = new(OffsetCommitResponse)
     message.throttle_time_ms = 0
@@ -173,6 +176,7 @@ def write_v0(message: OffsetCommitResponse, add: Add) -> None:
         write_offset_commit_response_topic_v0(topic, add)
 
 
+# OffsetCommitResponse in versions 3–7
 def read_v3(data: Buffer, at: int, size: int) -> tuple[OffsetCommitResponse, int]:
     message = new(OffsetCommitResponse)
     message.unknown_tags = None
@@ -197,6 +201,7 @@ def write_v3(message: OffsetCommitResponse, add: Add) -> None:
         write_offset_commit_response_topic_v0(topic, add)
 
 
+# OffsetCommitResponsePartition in versions 8–10
 def read_offset_commit_response_partition_v8(
     data: Buffer,
     at: int,
@@ -220,6 +225,7 @@ def write_offset_commit_response_partition_v8(message: OffsetCommitResponseParti
         add(b"\x00")
 
 
+# OffsetCommitResponseTopic in versions 8–9
 def read_offset_commit_response_topic_v8(
     data: Buffer,
     at: int,
@@ -271,6 +277,7 @@ def write_offset_commit_response_topic_v8(message: OffsetCommitResponseTopic, ad
         add(b"\x00")
 
 
+# OffsetCommitResponse in versions 8–9
 def read_v8(data: Buffer, at: int, size: int) -> tuple[OffsetCommitResponse, int]:
     message = new(OffsetCommitResponse)
     message.unknown_tags = None
@@ -306,6 +313,7 @@ def write_v8(message: OffsetCommitResponse, add: Add) -> None:
         add(b"\x00")
 
 
+# OffsetCommitResponseTopic in version 10
 def read_offset_commit_response_topic_v10(
     data: Buffer,
     at: int,
@@ -348,6 +356,7 @@ def write_offset_commit_response_topic_v10(message: OffsetCommitResponseTopic, a
         add(b"\x00")
 
 
+# OffsetCommitResponse in version 10
 def read_v10(data: Buffer, at: int, size: int) -> tuple[OffsetCommitResponse, int]:
     message = new(OffsetCommitResponse)
     message.unknown_tags = None

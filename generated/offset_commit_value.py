@@ -74,6 +74,7 @@ class OffsetCommitValue(Message):
     topic_id: Uuid = ZERO_UUID
 
 
+# OffsetCommitValue in versions 0, 2
 def read_v0(data: Buffer, at: int, size: int) -> tuple[OffsetCommitValue, int]:
     message = new(OffsetCommitValue)
     message.leader_epoch = -1
@@ -101,6 +102,7 @@ def write_v0(message: OffsetCommitValue, add: Add) -> None:
     add(pack_i8(message.commit_timestamp))
 
 
+# OffsetCommitValue in version 1
 def read_v1(data: Buffer, at: int, size: int) -> tuple[OffsetCommitValue, int]:
     message = new(OffsetCommitValue)
     message.leader_epoch = -1
@@ -127,6 +129,7 @@ def write_v1(message: OffsetCommitValue, add: Add) -> None:
     add(pack_i8x2(message.commit_timestamp, message.expire_timestamp))
 
 
+# OffsetCommitValue in version 3
 def read_v3(data: Buffer, at: int, size: int) -> tuple[OffsetCommitValue, int]:
     message = new(OffsetCommitValue)
     message.expire_timestamp = -1
@@ -166,6 +169,7 @@ def write_topic_id_tag_v4(value: Uuid, add: Add) -> None:
     add(pack_uuid(value))
 
 
+# OffsetCommitValue in version 4
 def read_v4(data: Buffer, at: int, size: int) -> tuple[OffsetCommitValue, int]:
     message = new(OffsetCommitValue)
     message.expire_timestamp = -1

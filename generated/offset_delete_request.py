@@ -70,6 +70,7 @@ class OffsetDeleteRequest(Message):
     topics: list[OffsetDeleteRequestTopic] = Factory(list)
 
 
+# OffsetDeleteRequestPartition in version 0
 def read_offset_delete_request_partition_v0(
     data: Buffer,
     at: int,
@@ -88,6 +89,7 @@ def write_offset_delete_request_partition_v0(message: OffsetDeleteRequestPartiti
     add(pack_i4(message.partition_index))
 
 
+# OffsetDeleteRequestTopic in version 0
 def read_offset_delete_request_topic_v0(
     data: Buffer,
     at: int,
@@ -126,6 +128,7 @@ def write_offset_delete_request_topic_v0(message: OffsetDeleteRequestTopic, add:
         write_offset_delete_request_partition_v0(partition, add)
 
 
+# OffsetDeleteRequest in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[OffsetDeleteRequest, int]:
     message = new(OffsetDeleteRequest)
     message.unknown_tags = None

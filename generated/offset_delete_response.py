@@ -79,6 +79,7 @@ class OffsetDeleteResponse(Message):
     topics: list[OffsetDeleteResponseTopic] = Factory(list)
 
 
+# OffsetDeleteResponsePartition in version 0
 def read_offset_delete_response_partition_v0(
     data: Buffer,
     at: int,
@@ -97,6 +98,7 @@ def write_offset_delete_response_partition_v0(message: OffsetDeleteResponseParti
     add(pack_i4_i2(message.partition_index, message.error_code))
 
 
+# OffsetDeleteResponseTopic in version 0
 def read_offset_delete_response_topic_v0(
     data: Buffer,
     at: int,
@@ -135,6 +137,7 @@ def write_offset_delete_response_topic_v0(message: OffsetDeleteResponseTopic, ad
         write_offset_delete_response_partition_v0(partition, add)
 
 
+# OffsetDeleteResponse in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[OffsetDeleteResponse, int]:
     message = new(OffsetDeleteResponse)
     message.unknown_tags = None

@@ -112,6 +112,7 @@ class OffsetFetchRequest(Message):
     require_stable: bool = False
 
 
+# OffsetFetchRequestTopic in versions 0–5
 def read_offset_fetch_request_topic_v0(
     data: Buffer,
     at: int,
@@ -146,6 +147,7 @@ def write_offset_fetch_request_topic_v0(message: OffsetFetchRequestTopic, add: A
     add(int32_array[len(partition_indexes)].pack(*partition_indexes))
 
 
+# OffsetFetchRequest in versions 0–1
 def read_v0(data: Buffer, at: int, size: int) -> tuple[OffsetFetchRequest, int]:
     message = new(OffsetFetchRequest)
     message.groups = []
@@ -188,6 +190,7 @@ def write_v0(message: OffsetFetchRequest, add: Add) -> None:
         write_offset_fetch_request_topic_v0(topic, add)
 
 
+# OffsetFetchRequest in versions 2–5
 def read_v2(data: Buffer, at: int, size: int) -> tuple[OffsetFetchRequest, int]:
     message = new(OffsetFetchRequest)
     message.groups = []
@@ -234,6 +237,7 @@ def write_v2(message: OffsetFetchRequest, add: Add) -> None:
             write_offset_fetch_request_topic_v0(topic, add)
 
 
+# OffsetFetchRequestTopic in versions 6–7
 def read_offset_fetch_request_topic_v6(
     data: Buffer,
     at: int,
@@ -280,6 +284,7 @@ def write_offset_fetch_request_topic_v6(message: OffsetFetchRequestTopic, add: A
         add(b"\x00")
 
 
+# OffsetFetchRequest in version 6
 def read_v6(data: Buffer, at: int, size: int) -> tuple[OffsetFetchRequest, int]:
     message = new(OffsetFetchRequest)
     message.groups = []
@@ -338,6 +343,7 @@ def write_v6(message: OffsetFetchRequest, add: Add) -> None:
         add(b"\x00")
 
 
+# OffsetFetchRequest in version 7
 def read_v7(data: Buffer, at: int, size: int) -> tuple[OffsetFetchRequest, int]:
     message = new(OffsetFetchRequest)
     message.groups = []
@@ -394,6 +400,7 @@ def write_v7(message: OffsetFetchRequest, add: Add) -> None:
         add(b"\x00")
 
 
+# OffsetFetchRequestTopics in versions 8–9
 def read_offset_fetch_request_topics_v8(
     data: Buffer,
     at: int,
@@ -441,6 +448,7 @@ def write_offset_fetch_request_topics_v8(message: OffsetFetchRequestTopics, add:
         add(b"\x00")
 
 
+# OffsetFetchRequestGroup in version 8
 def read_offset_fetch_request_group_v8(
     data: Buffer,
     at: int,
@@ -499,6 +507,7 @@ def write_offset_fetch_request_group_v8(message: OffsetFetchRequestGroup, add: A
         add(b"\x00")
 
 
+# OffsetFetchRequest in version 8
 def read_v8(data: Buffer, at: int, size: int) -> tuple[OffsetFetchRequest, int]:
     message = new(OffsetFetchRequest)
     message.group_id = ""
@@ -540,6 +549,7 @@ def write_v8(message: OffsetFetchRequest, add: Add) -> None:
         add(b"\x00")
 
 
+# OffsetFetchRequestGroup in version 9
 def read_offset_fetch_request_group_v9(
     data: Buffer,
     at: int,
@@ -616,6 +626,7 @@ def write_offset_fetch_request_group_v9(message: OffsetFetchRequestGroup, add: A
         add(b"\x00")
 
 
+# OffsetFetchRequest in version 9
 def read_v9(data: Buffer, at: int, size: int) -> tuple[OffsetFetchRequest, int]:
     message = new(OffsetFetchRequest)
     message.group_id = ""
@@ -657,6 +668,7 @@ def write_v9(message: OffsetFetchRequest, add: Add) -> None:
         add(b"\x00")
 
 
+# OffsetFetchRequestTopics in version 10
 def read_offset_fetch_request_topics_v10(
     data: Buffer,
     at: int,
@@ -695,6 +707,7 @@ def write_offset_fetch_request_topics_v10(message: OffsetFetchRequestTopics, add
         add(b"\x00")
 
 
+# OffsetFetchRequestGroup in version 10
 def read_offset_fetch_request_group_v10(
     data: Buffer,
     at: int,
@@ -771,6 +784,7 @@ def write_offset_fetch_request_group_v10(message: OffsetFetchRequestGroup, add: 
         add(b"\x00")
 
 
+# OffsetFetchRequest in version 10
 def read_v10(data: Buffer, at: int, size: int) -> tuple[OffsetFetchRequest, int]:
     message = new(OffsetFetchRequest)
     message.group_id = ""

@@ -158,6 +158,7 @@ class OffsetFetchResponse(Message):
     groups: list[OffsetFetchResponseGroup] = Factory(list)
 
 
+# OffsetFetchResponsePartition in versions 0–4
 def read_offset_fetch_response_partition_v0(
     data: Buffer,
     at: int,
@@ -195,6 +196,7 @@ def write_offset_fetch_response_partition_v0(message: OffsetFetchResponsePartiti
     add(pack_i2(message.error_code))
 
 
+# OffsetFetchResponseTopic in versions 0–4
 def read_offset_fetch_response_topic_v0(
     data: Buffer,
     at: int,
@@ -233,6 +235,7 @@ def write_offset_fetch_response_topic_v0(message: OffsetFetchResponseTopic, add:
         write_offset_fetch_response_partition_v0(partition, add)
 
 
+# OffsetFetchResponse in versions 0–1
 def read_v0(data: Buffer, at: int, size: int) -> tuple[OffsetFetchResponse, int]:
     message = new(OffsetFetchResponse)
     message.throttle_time_ms = 0
@@ -262,6 +265,7 @@ def write_v0(message: OffsetFetchResponse, add: Add) -> None:
         write_offset_fetch_response_topic_v0(topic, add)
 
 
+# OffsetFetchResponse in version 2
 def read_v2(data: Buffer, at: int, size: int) -> tuple[OffsetFetchResponse, int]:
     message = new(OffsetFetchResponse)
     message.throttle_time_ms = 0
@@ -293,6 +297,7 @@ def write_v2(message: OffsetFetchResponse, add: Add) -> None:
     add(pack_i2(message.error_code))
 
 
+# OffsetFetchResponse in versions 3–4
 def read_v3(data: Buffer, at: int, size: int) -> tuple[OffsetFetchResponse, int]:
     message = new(OffsetFetchResponse)
     message.groups = []
@@ -323,6 +328,7 @@ def write_v3(message: OffsetFetchResponse, add: Add) -> None:
     add(pack_i2(message.error_code))
 
 
+# OffsetFetchResponsePartition in version 5
 def read_offset_fetch_response_partition_v5(
     data: Buffer,
     at: int,
@@ -364,6 +370,7 @@ def write_offset_fetch_response_partition_v5(message: OffsetFetchResponsePartiti
     add(pack_i2(message.error_code))
 
 
+# OffsetFetchResponseTopic in version 5
 def read_offset_fetch_response_topic_v5(
     data: Buffer,
     at: int,
@@ -402,6 +409,7 @@ def write_offset_fetch_response_topic_v5(message: OffsetFetchResponseTopic, add:
         write_offset_fetch_response_partition_v5(partition, add)
 
 
+# OffsetFetchResponse in version 5
 def read_v5(data: Buffer, at: int, size: int) -> tuple[OffsetFetchResponse, int]:
     message = new(OffsetFetchResponse)
     message.groups = []
@@ -432,6 +440,7 @@ def write_v5(message: OffsetFetchResponse, add: Add) -> None:
     add(pack_i2(message.error_code))
 
 
+# OffsetFetchResponsePartition in versions 6–7
 def read_offset_fetch_response_partition_v6(
     data: Buffer,
     at: int,
@@ -480,6 +489,7 @@ def write_offset_fetch_response_partition_v6(message: OffsetFetchResponsePartiti
         add(b"\x00")
 
 
+# OffsetFetchResponseTopic in versions 6–7
 def read_offset_fetch_response_topic_v6(
     data: Buffer,
     at: int,
@@ -530,6 +540,7 @@ def write_offset_fetch_response_topic_v6(message: OffsetFetchResponseTopic, add:
         add(b"\x00")
 
 
+# OffsetFetchResponse in versions 6–7
 def read_v6(data: Buffer, at: int, size: int) -> tuple[OffsetFetchResponse, int]:
     message = new(OffsetFetchResponse)
     message.groups = []
@@ -569,6 +580,7 @@ def write_v6(message: OffsetFetchResponse, add: Add) -> None:
         add(b"\x00")
 
 
+# OffsetFetchResponsePartitions in versions 8–10
 def read_offset_fetch_response_partitions_v8(
     data: Buffer,
     at: int,
@@ -617,6 +629,7 @@ def write_offset_fetch_response_partitions_v8(message: OffsetFetchResponsePartit
         add(b"\x00")
 
 
+# OffsetFetchResponseTopics in versions 8–9
 def read_offset_fetch_response_topics_v8(
     data: Buffer,
     at: int,
@@ -668,6 +681,7 @@ def write_offset_fetch_response_topics_v8(message: OffsetFetchResponseTopics, ad
         add(b"\x00")
 
 
+# OffsetFetchResponseGroup in versions 8–9
 def read_offset_fetch_response_group_v8(
     data: Buffer,
     at: int,
@@ -719,6 +733,7 @@ def write_offset_fetch_response_group_v8(message: OffsetFetchResponseGroup, add:
         add(b"\x00")
 
 
+# OffsetFetchResponse in versions 8–9
 def read_v8(data: Buffer, at: int, size: int) -> tuple[OffsetFetchResponse, int]:
     message = new(OffsetFetchResponse)
     message.topics = []
@@ -758,6 +773,7 @@ def write_v8(message: OffsetFetchResponse, add: Add) -> None:
         add(b"\x00")
 
 
+# OffsetFetchResponseTopics in version 10
 def read_offset_fetch_response_topics_v10(
     data: Buffer,
     at: int,
@@ -800,6 +816,7 @@ def write_offset_fetch_response_topics_v10(message: OffsetFetchResponseTopics, a
         add(b"\x00")
 
 
+# OffsetFetchResponseGroup in version 10
 def read_offset_fetch_response_group_v10(
     data: Buffer,
     at: int,
@@ -851,6 +868,7 @@ def write_offset_fetch_response_group_v10(message: OffsetFetchResponseGroup, add
         add(b"\x00")
 
 
+# OffsetFetchResponse in version 10
 def read_v10(data: Buffer, at: int, size: int) -> tuple[OffsetFetchResponse, int]:
     message = new(OffsetFetchResponse)
     message.topics = []

@@ -88,6 +88,7 @@ class OffsetForLeaderEpochRequest(Message):
     topics: list[OffsetForLeaderTopic] = Factory(list)
 
 
+# OffsetForLeaderPartition in versions 0–1
 def read_offset_for_leader_partition_v0(
     data: Buffer,
     at: int,
@@ -107,6 +108,7 @@ def write_offset_for_leader_partition_v0(message: OffsetForLeaderPartition, add:
     add(pack_i4x2(message.partition, message.leader_epoch))
 
 
+# OffsetForLeaderTopic in versions 0–1
 def read_offset_for_leader_topic_v0(data: Buffer, at: int, size: int) -> tuple[OffsetForLeaderTopic, int]:
     message = new(OffsetForLeaderTopic)
     message.unknown_tags = None
@@ -141,6 +143,7 @@ def write_offset_for_leader_topic_v0(message: OffsetForLeaderTopic, add: Add) ->
         write_offset_for_leader_partition_v0(partition, add)
 
 
+# OffsetForLeaderEpochRequest in versions 0–1
 def read_v0(data: Buffer, at: int, size: int) -> tuple[OffsetForLeaderEpochRequest, int]:
     message = new(OffsetForLeaderEpochRequest)
     message.replica_id = -2
@@ -166,6 +169,7 @@ def write_v0(message: OffsetForLeaderEpochRequest, add: Add) -> None:
         write_offset_for_leader_topic_v0(topic, add)
 
 
+# OffsetForLeaderPartition in versions 2–3
 def read_offset_for_leader_partition_v2(
     data: Buffer,
     at: int,
@@ -184,6 +188,7 @@ def write_offset_for_leader_partition_v2(message: OffsetForLeaderPartition, add:
     add(pack_i4x3(message.partition, message.current_leader_epoch, message.leader_epoch))
 
 
+# OffsetForLeaderTopic in versions 2–3
 def read_offset_for_leader_topic_v2(data: Buffer, at: int, size: int) -> tuple[OffsetForLeaderTopic, int]:
     message = new(OffsetForLeaderTopic)
     message.unknown_tags = None
@@ -218,6 +223,7 @@ def write_offset_for_leader_topic_v2(message: OffsetForLeaderTopic, add: Add) ->
         write_offset_for_leader_partition_v2(partition, add)
 
 
+# OffsetForLeaderEpochRequest in version 2
 def read_v2(data: Buffer, at: int, size: int) -> tuple[OffsetForLeaderEpochRequest, int]:
     message = new(OffsetForLeaderEpochRequest)
     message.replica_id = -2
@@ -243,6 +249,7 @@ def write_v2(message: OffsetForLeaderEpochRequest, add: Add) -> None:
         write_offset_for_leader_topic_v2(topic, add)
 
 
+# OffsetForLeaderEpochRequest in version 3
 def read_v3(data: Buffer, at: int, size: int) -> tuple[OffsetForLeaderEpochRequest, int]:
     message = new(OffsetForLeaderEpochRequest)
     message.unknown_tags = None
@@ -267,6 +274,7 @@ def write_v3(message: OffsetForLeaderEpochRequest, add: Add) -> None:
         write_offset_for_leader_topic_v2(topic, add)
 
 
+# OffsetForLeaderPartition in version 4
 def read_offset_for_leader_partition_v4(
     data: Buffer,
     at: int,
@@ -290,6 +298,7 @@ def write_offset_for_leader_partition_v4(message: OffsetForLeaderPartition, add:
         add(b"\x00")
 
 
+# OffsetForLeaderTopic in version 4
 def read_offset_for_leader_topic_v4(data: Buffer, at: int, size: int) -> tuple[OffsetForLeaderTopic, int]:
     message = new(OffsetForLeaderTopic)
     message.unknown_tags = None
@@ -336,6 +345,7 @@ def write_offset_for_leader_topic_v4(message: OffsetForLeaderTopic, add: Add) ->
         add(b"\x00")
 
 
+# OffsetForLeaderEpochRequest in version 4
 def read_v4(data: Buffer, at: int, size: int) -> tuple[OffsetForLeaderEpochRequest, int]:
     message = new(OffsetForLeaderEpochRequest)
     message.unknown_tags = None

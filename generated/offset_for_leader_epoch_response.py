@@ -94,6 +94,7 @@ class OffsetForLeaderEpochResponse(Message):
     topics: list[OffsetForLeaderTopicResult] = Factory(list)
 
 
+# EpochEndOffset in version 0
 def read_epoch_end_offset_v0(data: Buffer, at: int, size: int) -> tuple[EpochEndOffset, int]:
     message = new(EpochEndOffset)
     message.leader_epoch = -1
@@ -109,6 +110,7 @@ def write_epoch_end_offset_v0(message: EpochEndOffset, add: Add) -> None:
     add(pack_i2_i4_i8(message.error_code, message.partition, message.end_offset))
 
 
+# OffsetForLeaderTopicResult in version 0
 def read_offset_for_leader_topic_result_v0(
     data: Buffer,
     at: int,
@@ -147,6 +149,7 @@ def write_offset_for_leader_topic_result_v0(message: OffsetForLeaderTopicResult,
         write_epoch_end_offset_v0(partition, add)
 
 
+# OffsetForLeaderEpochResponse in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[OffsetForLeaderEpochResponse, int]:
     message = new(OffsetForLeaderEpochResponse)
     message.throttle_time_ms = 0
@@ -172,6 +175,7 @@ def write_v0(message: OffsetForLeaderEpochResponse, add: Add) -> None:
         write_offset_for_leader_topic_result_v0(topic, add)
 
 
+# EpochEndOffset in versions 1–3
 def read_epoch_end_offset_v1(data: Buffer, at: int, size: int) -> tuple[EpochEndOffset, int]:
     message = new(EpochEndOffset)
     message.unknown_tags = None
@@ -191,6 +195,7 @@ def write_epoch_end_offset_v1(message: EpochEndOffset, add: Add) -> None:
     add(pack_i2_i4x2_i8(message.error_code, message.partition, message.leader_epoch, message.end_offset))
 
 
+# OffsetForLeaderTopicResult in versions 1–3
 def read_offset_for_leader_topic_result_v1(
     data: Buffer,
     at: int,
@@ -229,6 +234,7 @@ def write_offset_for_leader_topic_result_v1(message: OffsetForLeaderTopicResult,
         write_epoch_end_offset_v1(partition, add)
 
 
+# OffsetForLeaderEpochResponse in version 1
 def read_v1(data: Buffer, at: int, size: int) -> tuple[OffsetForLeaderEpochResponse, int]:
     message = new(OffsetForLeaderEpochResponse)
     message.throttle_time_ms = 0
@@ -254,6 +260,7 @@ def write_v1(message: OffsetForLeaderEpochResponse, add: Add) -> None:
         write_offset_for_leader_topic_result_v1(topic, add)
 
 
+# OffsetForLeaderEpochResponse in versions 2–3
 def read_v2(data: Buffer, at: int, size: int) -> tuple[OffsetForLeaderEpochResponse, int]:
     message = new(OffsetForLeaderEpochResponse)
     message.unknown_tags = None
@@ -278,6 +285,7 @@ def write_v2(message: OffsetForLeaderEpochResponse, add: Add) -> None:
         write_offset_for_leader_topic_result_v1(topic, add)
 
 
+# EpochEndOffset in version 4
 def read_epoch_end_offset_v4(data: Buffer, at: int, size: int) -> tuple[EpochEndOffset, int]:
     message = new(EpochEndOffset)
     message.unknown_tags = None
@@ -303,6 +311,7 @@ def write_epoch_end_offset_v4(message: EpochEndOffset, add: Add) -> None:
         add(b"\x00")
 
 
+# OffsetForLeaderTopicResult in version 4
 def read_offset_for_leader_topic_result_v4(
     data: Buffer,
     at: int,
@@ -353,6 +362,7 @@ def write_offset_for_leader_topic_result_v4(message: OffsetForLeaderTopicResult,
         add(b"\x00")
 
 
+# OffsetForLeaderEpochResponse in version 4
 def read_v4(data: Buffer, at: int, size: int) -> tuple[OffsetForLeaderEpochResponse, int]:
     message = new(OffsetForLeaderEpochResponse)
     message.unknown_tags = None

@@ -95,6 +95,7 @@ class ProduceRequest(Message):
     topic_data: list[TopicProduceData] = Factory(list)
 
 
+# PartitionProduceData in versions 0–8
 def read_partition_produce_data_v0(data: memoryview, at: int, size: int) -> tuple[PartitionProduceData, int]:
     message = new(PartitionProduceData)
     message.unknown_tags = None
@@ -123,6 +124,7 @@ def write_partition_produce_data_v0(message: PartitionProduceData, add: Add) -> 
         add(records)
 
 
+# TopicProduceData in versions 0–8
 def read_topic_produce_data_v0(data: memoryview, at: int, size: int) -> tuple[TopicProduceData, int]:
     message = new(TopicProduceData)
     message.topic_id = ZERO_UUID
@@ -158,6 +160,7 @@ def write_topic_produce_data_v0(message: TopicProduceData, add: Add) -> None:
         write_partition_produce_data_v0(partition_data_item, add)
 
 
+# ProduceRequest in versions 0–2
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ProduceRequest, int]:
     data = memoryview(data)
     message = new(ProduceRequest)
@@ -186,6 +189,7 @@ def write_v0(message: ProduceRequest, add: Add) -> None:
         write_topic_produce_data_v0(topic_data_item, add)
 
 
+# ProduceRequest in versions 3–8
 def read_v3(data: Buffer, at: int, size: int) -> tuple[ProduceRequest, int]:
     data = memoryview(data)
     message = new(ProduceRequest)
@@ -228,6 +232,7 @@ def write_v3(message: ProduceRequest, add: Add) -> None:
         write_topic_produce_data_v0(topic_data_item, add)
 
 
+# PartitionProduceData in versions 9–13
 def read_partition_produce_data_v9(data: memoryview, at: int, size: int) -> tuple[PartitionProduceData, int]:
     message = new(PartitionProduceData)
     message.unknown_tags = None
@@ -265,6 +270,7 @@ def write_partition_produce_data_v9(message: PartitionProduceData, add: Add) -> 
         add(b"\x00")
 
 
+# TopicProduceData in versions 9–12
 def read_topic_produce_data_v9(data: memoryview, at: int, size: int) -> tuple[TopicProduceData, int]:
     message = new(TopicProduceData)
     message.topic_id = ZERO_UUID
@@ -312,6 +318,7 @@ def write_topic_produce_data_v9(message: TopicProduceData, add: Add) -> None:
         add(b"\x00")
 
 
+# ProduceRequest in versions 9–12
 def read_v9(data: Buffer, at: int, size: int) -> tuple[ProduceRequest, int]:
     data = memoryview(data)
     message = new(ProduceRequest)
@@ -367,6 +374,7 @@ def write_v9(message: ProduceRequest, add: Add) -> None:
         add(b"\x00")
 
 
+# TopicProduceData in version 13
 def read_topic_produce_data_v13(data: memoryview, at: int, size: int) -> tuple[TopicProduceData, int]:
     message = new(TopicProduceData)
     message.name = ""
@@ -405,6 +413,7 @@ def write_topic_produce_data_v13(message: TopicProduceData, add: Add) -> None:
         add(b"\x00")
 
 
+# ProduceRequest in version 13
 def read_v13(data: Buffer, at: int, size: int) -> tuple[ProduceRequest, int]:
     data = memoryview(data)
     message = new(ProduceRequest)

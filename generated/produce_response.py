@@ -159,6 +159,7 @@ class ProduceResponse(Message):
     node_endpoints: list[NodeEndpoint] = Factory(list)
 
 
+# PartitionProduceResponse in versions 0–1
 def read_partition_produce_response_v0(
     data: Buffer,
     at: int,
@@ -184,6 +185,7 @@ def write_partition_produce_response_v0(message: PartitionProduceResponse, add: 
     add(pack_i4_i2_i8(message.index, message.error_code, message.base_offset))
 
 
+# TopicProduceResponse in versions 0–1
 def read_topic_produce_response_v0(data: Buffer, at: int, size: int) -> tuple[TopicProduceResponse, int]:
     message = new(TopicProduceResponse)
     message.topic_id = ZERO_UUID
@@ -219,6 +221,7 @@ def write_topic_produce_response_v0(message: TopicProduceResponse, add: Add) -> 
         write_partition_produce_response_v0(partition_response, add)
 
 
+# ProduceResponse in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ProduceResponse, int]:
     message = new(ProduceResponse)
     message.throttle_time_ms = 0
@@ -247,6 +250,7 @@ def write_v0(message: ProduceResponse, add: Add) -> None:
         write_topic_produce_response_v0(response, add)
 
 
+# ProduceResponse in version 1
 def read_v1(data: Buffer, at: int, size: int) -> tuple[ProduceResponse, int]:
     message = new(ProduceResponse)
     message.node_endpoints = []
@@ -277,6 +281,7 @@ def write_v1(message: ProduceResponse, add: Add) -> None:
     add(pack_i4(message.throttle_time_ms))
 
 
+# PartitionProduceResponse in versions 2–4
 def read_partition_produce_response_v2(
     data: Buffer,
     at: int,
@@ -306,6 +311,7 @@ def write_partition_produce_response_v2(message: PartitionProduceResponse, add: 
     add(pack_i4_i2_i8x2(message.index, message.error_code, message.base_offset, message.log_append_time_ms))
 
 
+# TopicProduceResponse in versions 2–4
 def read_topic_produce_response_v2(data: Buffer, at: int, size: int) -> tuple[TopicProduceResponse, int]:
     message = new(TopicProduceResponse)
     message.topic_id = ZERO_UUID
@@ -341,6 +347,7 @@ def write_topic_produce_response_v2(message: TopicProduceResponse, add: Add) -> 
         write_partition_produce_response_v2(partition_response, add)
 
 
+# ProduceResponse in versions 2–4
 def read_v2(data: Buffer, at: int, size: int) -> tuple[ProduceResponse, int]:
     message = new(ProduceResponse)
     message.node_endpoints = []
@@ -371,6 +378,7 @@ def write_v2(message: ProduceResponse, add: Add) -> None:
     add(pack_i4(message.throttle_time_ms))
 
 
+# PartitionProduceResponse in versions 5–7
 def read_partition_produce_response_v5(
     data: Buffer,
     at: int,
@@ -408,6 +416,7 @@ def write_partition_produce_response_v5(message: PartitionProduceResponse, add: 
     )
 
 
+# TopicProduceResponse in versions 5–7
 def read_topic_produce_response_v5(data: Buffer, at: int, size: int) -> tuple[TopicProduceResponse, int]:
     message = new(TopicProduceResponse)
     message.topic_id = ZERO_UUID
@@ -443,6 +452,7 @@ def write_topic_produce_response_v5(message: TopicProduceResponse, add: Add) -> 
         write_partition_produce_response_v5(partition_response, add)
 
 
+# ProduceResponse in versions 5–7
 def read_v5(data: Buffer, at: int, size: int) -> tuple[ProduceResponse, int]:
     message = new(ProduceResponse)
     message.node_endpoints = []
@@ -473,6 +483,7 @@ def write_v5(message: ProduceResponse, add: Add) -> None:
     add(pack_i4(message.throttle_time_ms))
 
 
+# BatchIndexAndErrorMessage in version 8
 def read_batch_index_and_error_message_v8(
     data: Buffer,
     at: int,
@@ -506,6 +517,7 @@ def write_batch_index_and_error_message_v8(message: BatchIndexAndErrorMessage, a
         add(batch_index_error_message_bytes)
 
 
+# PartitionProduceResponse in version 8
 def read_partition_produce_response_v8(
     data: Buffer,
     at: int,
@@ -570,6 +582,7 @@ def write_partition_produce_response_v8(message: PartitionProduceResponse, add: 
         add(error_message_bytes)
 
 
+# TopicProduceResponse in version 8
 def read_topic_produce_response_v8(data: Buffer, at: int, size: int) -> tuple[TopicProduceResponse, int]:
     message = new(TopicProduceResponse)
     message.topic_id = ZERO_UUID
@@ -605,6 +618,7 @@ def write_topic_produce_response_v8(message: TopicProduceResponse, add: Add) -> 
         write_partition_produce_response_v8(partition_response, add)
 
 
+# ProduceResponse in version 8
 def read_v8(data: Buffer, at: int, size: int) -> tuple[ProduceResponse, int]:
     message = new(ProduceResponse)
     message.node_endpoints = []
@@ -635,6 +649,7 @@ def write_v8(message: ProduceResponse, add: Add) -> None:
     add(pack_i4(message.throttle_time_ms))
 
 
+# BatchIndexAndErrorMessage in versions 9–13
 def read_batch_index_and_error_message_v9(
     data: Buffer,
     at: int,
@@ -677,6 +692,7 @@ def write_batch_index_and_error_message_v9(message: BatchIndexAndErrorMessage, a
         add(b"\x00")
 
 
+# PartitionProduceResponse in version 9
 def read_partition_produce_response_v9(
     data: Buffer,
     at: int,
@@ -753,6 +769,7 @@ def write_partition_produce_response_v9(message: PartitionProduceResponse, add: 
         add(b"\x00")
 
 
+# TopicProduceResponse in version 9
 def read_topic_produce_response_v9(data: Buffer, at: int, size: int) -> tuple[TopicProduceResponse, int]:
     message = new(TopicProduceResponse)
     message.topic_id = ZERO_UUID
@@ -800,6 +817,7 @@ def write_topic_produce_response_v9(message: TopicProduceResponse, add: Add) -> 
         add(b"\x00")
 
 
+# ProduceResponse in version 9
 def read_v9(data: Buffer, at: int, size: int) -> tuple[ProduceResponse, int]:
     message = new(ProduceResponse)
     message.node_endpoints = []
@@ -838,6 +856,7 @@ def write_v9(message: ProduceResponse, add: Add) -> None:
         add(b"\x00")
 
 
+# LeaderIdAndEpoch in versions 10–13
 def read_leader_id_and_epoch_v10(data: Buffer, at: int, size: int) -> tuple[LeaderIdAndEpoch, int]:
     message = new(LeaderIdAndEpoch)
     message.unknown_tags = None
@@ -857,6 +876,7 @@ def write_leader_id_and_epoch_v10(message: LeaderIdAndEpoch, add: Add) -> None:
         add(b"\x00")
 
 
+# PartitionProduceResponse in versions 10–13
 def read_partition_produce_response_v10(
     data: Buffer,
     at: int,
@@ -936,6 +956,7 @@ def write_partition_produce_response_v10(message: PartitionProduceResponse, add:
         add(b"\x00")
 
 
+# TopicProduceResponse in versions 10–12
 def read_topic_produce_response_v10(data: Buffer, at: int, size: int) -> tuple[TopicProduceResponse, int]:
     message = new(TopicProduceResponse)
     message.topic_id = ZERO_UUID
@@ -983,6 +1004,7 @@ def write_topic_produce_response_v10(message: TopicProduceResponse, add: Add) ->
         add(b"\x00")
 
 
+# NodeEndpoint in versions 10–13
 def read_node_endpoint_v10(data: Buffer, at: int, size: int) -> tuple[NodeEndpoint, int]:
     message = new(NodeEndpoint)
     message.unknown_tags = None
@@ -1058,6 +1080,7 @@ def write_node_endpoints_tag_v10(value: list[NodeEndpoint], add: Add) -> None:
         write_node_endpoint_v10(node_endpoint, add)
 
 
+# ProduceResponse in versions 10–12
 def read_v10(data: Buffer, at: int, size: int) -> tuple[ProduceResponse, int]:
     message = new(ProduceResponse)
     message.node_endpoints = []
@@ -1099,6 +1122,7 @@ def write_v10(message: ProduceResponse, add: Add) -> None:
         add(b"\x00")
 
 
+# TopicProduceResponse in version 13
 def read_topic_produce_response_v13(data: Buffer, at: int, size: int) -> tuple[TopicProduceResponse, int]:
     message = new(TopicProduceResponse)
     message.name = ""
@@ -1161,6 +1185,7 @@ def write_node_endpoints_tag_v13(value: list[NodeEndpoint], add: Add) -> None:
         write_node_endpoint_v10(node_endpoint, add)
 
 
+# ProduceResponse in version 13
 def read_v13(data: Buffer, at: int, size: int) -> tuple[ProduceResponse, int]:
     message = new(ProduceResponse)
     message.node_endpoints = []

@@ -56,6 +56,7 @@ class PushTelemetryRequest(Message):
     metrics: bytes = b""
 
 
+# PushTelemetryRequest in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[PushTelemetryRequest, int]:
     message = new(PushTelemetryRequest)
     message.unknown_tags = None

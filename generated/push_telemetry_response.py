@@ -46,6 +46,7 @@ class PushTelemetryResponse(Message):
     error_code: int = 0
 
 
+# PushTelemetryResponse in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[PushTelemetryResponse, int]:
     message = new(PushTelemetryResponse)
     message.unknown_tags = None

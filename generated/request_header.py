@@ -54,6 +54,7 @@ class RequestHeader(Message):
     client_id: str | None = ""
 
 
+# RequestHeader in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[RequestHeader, int]:
     message = new(RequestHeader)
     message.client_id = ""
@@ -69,6 +70,7 @@ def write_v0(message: RequestHeader, add: Add) -> None:
     add(pack_i2x2_i4(message.request_api_key, message.request_api_version, message.correlation_id))
 
 
+# RequestHeader in version 1
 def read_v1(data: Buffer, at: int, size: int) -> tuple[RequestHeader, int]:
     message = new(RequestHeader)
     message.unknown_tags = None
@@ -103,6 +105,7 @@ def write_v1(message: RequestHeader, add: Add) -> None:
         add(client_id_bytes)
 
 
+# RequestHeader in version 2
 def read_v2(data: Buffer, at: int, size: int) -> tuple[RequestHeader, int]:
     message = new(RequestHeader)
     message.unknown_tags = None

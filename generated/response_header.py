@@ -46,6 +46,7 @@ class ResponseHeader(Message):
     correlation_id: int = 0
 
 
+# ResponseHeader in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ResponseHeader, int]:
     message = new(ResponseHeader)
     message.unknown_tags = None
@@ -60,6 +61,7 @@ def write_v0(message: ResponseHeader, add: Add) -> None:
     add(pack_i4(message.correlation_id))
 
 
+# ResponseHeader in version 1
 def read_v1(data: Buffer, at: int, size: int) -> tuple[ResponseHeader, int]:
     message = new(ResponseHeader)
     message.unknown_tags = None

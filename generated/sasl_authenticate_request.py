@@ -46,6 +46,7 @@ class SaslAuthenticateRequest(Message):
     auth_bytes: bytes = b""
 
 
+# SaslAuthenticateRequest in versions 0–1
 def read_v0(data: Buffer, at: int, size: int) -> tuple[SaslAuthenticateRequest, int]:
     message = new(SaslAuthenticateRequest)
     message.unknown_tags = None
@@ -67,6 +68,7 @@ def write_v0(message: SaslAuthenticateRequest, add: Add) -> None:
     add(auth_bytes)
 
 
+# SaslAuthenticateRequest in version 2
 def read_v2(data: Buffer, at: int, size: int) -> tuple[SaslAuthenticateRequest, int]:
     message = new(SaslAuthenticateRequest)
     message.unknown_tags = None

@@ -61,6 +61,7 @@ class SaslAuthenticateResponse(Message):
     session_lifetime_ms: int = 0
 
 
+# SaslAuthenticateResponse in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[SaslAuthenticateResponse, int]:
     message = new(SaslAuthenticateResponse)
     message.session_lifetime_ms = 0
@@ -101,6 +102,7 @@ def write_v0(message: SaslAuthenticateResponse, add: Add) -> None:
     add(auth_bytes)
 
 
+# SaslAuthenticateResponse in version 1
 def read_v1(data: Buffer, at: int, size: int) -> tuple[SaslAuthenticateResponse, int]:
     message = new(SaslAuthenticateResponse)
     message.unknown_tags = None
@@ -143,6 +145,7 @@ def write_v1(message: SaslAuthenticateResponse, add: Add) -> None:
     add(pack_i8(message.session_lifetime_ms))
 
 
+# SaslAuthenticateResponse in version 2
 def read_v2(data: Buffer, at: int, size: int) -> tuple[SaslAuthenticateResponse, int]:
     message = new(SaslAuthenticateResponse)
     message.unknown_tags = None

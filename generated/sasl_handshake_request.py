@@ -42,6 +42,7 @@ class SaslHandshakeRequest(Message):
     mechanism: str = ""
 
 
+# SaslHandshakeRequest in versions 0–1
 def read_v0(data: Buffer, at: int, size: int) -> tuple[SaslHandshakeRequest, int]:
     message = new(SaslHandshakeRequest)
     message.unknown_tags = None

@@ -45,6 +45,7 @@ class SaslHandshakeResponse(Message):
     mechanisms: list[str] = Factory(list)
 
 
+# SaslHandshakeResponse in versions 0–1
 def read_v0(data: Buffer, at: int, size: int) -> tuple[SaslHandshakeResponse, int]:
     message = new(SaslHandshakeResponse)
     message.unknown_tags = None

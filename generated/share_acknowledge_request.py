@@ -107,6 +107,7 @@ class ShareAcknowledgeRequest(Message):
     topics: list[AcknowledgeTopic] = Factory(list)
 
 
+# AcknowledgementBatch in versions 0–2
 def read_acknowledgement_batch_v0(data: Buffer, at: int, size: int) -> tuple[AcknowledgementBatch, int]:
     message = new(AcknowledgementBatch)
     message.unknown_tags = None
@@ -138,6 +139,7 @@ def write_acknowledgement_batch_v0(message: AcknowledgementBatch, add: Add) -> N
         add(b"\x00")
 
 
+# AcknowledgePartition in versions 0–2
 def read_acknowledge_partition_v0(data: Buffer, at: int, size: int) -> tuple[AcknowledgePartition, int]:
     message = new(AcknowledgePartition)
     message.unknown_tags = None
@@ -173,6 +175,7 @@ def write_acknowledge_partition_v0(message: AcknowledgePartition, add: Add) -> N
         add(b"\x00")
 
 
+# AcknowledgeTopic in versions 0–2
 def read_acknowledge_topic_v0(data: Buffer, at: int, size: int) -> tuple[AcknowledgeTopic, int]:
     message = new(AcknowledgeTopic)
     message.unknown_tags = None
@@ -210,6 +213,7 @@ def write_acknowledge_topic_v0(message: AcknowledgeTopic, add: Add) -> None:
         add(b"\x00")
 
 
+# ShareAcknowledgeRequest in versions 0–1
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareAcknowledgeRequest, int]:
     message = new(ShareAcknowledgeRequest)
     message.is_renew_ack = False
@@ -286,6 +290,7 @@ def write_v0(message: ShareAcknowledgeRequest, add: Add) -> None:
         add(b"\x00")
 
 
+# ShareAcknowledgeRequest in version 2
 def read_v2(data: Buffer, at: int, size: int) -> tuple[ShareAcknowledgeRequest, int]:
     message = new(ShareAcknowledgeRequest)
     message.unknown_tags = None

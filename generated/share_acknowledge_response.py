@@ -127,6 +127,7 @@ class ShareAcknowledgeResponse(Message):
     node_endpoints: list[NodeEndpoint] = Factory(list)
 
 
+# LeaderIdAndEpoch in versions 0–2
 def read_leader_id_and_epoch_v0(data: Buffer, at: int, size: int) -> tuple[LeaderIdAndEpoch, int]:
     message = new(LeaderIdAndEpoch)
     message.unknown_tags = None
@@ -146,6 +147,7 @@ def write_leader_id_and_epoch_v0(message: LeaderIdAndEpoch, add: Add) -> None:
         add(b"\x00")
 
 
+# PartitionData in versions 0–2
 def read_partition_data_v0(data: Buffer, at: int, size: int) -> tuple[PartitionData, int]:
     message = new(PartitionData)
     message.unknown_tags = None
@@ -186,6 +188,7 @@ def write_partition_data_v0(message: PartitionData, add: Add) -> None:
         add(b"\x00")
 
 
+# ShareAcknowledgeTopicResponse in versions 0–2
 def read_share_acknowledge_topic_response_v0(
     data: Buffer,
     at: int,
@@ -227,6 +230,7 @@ def write_share_acknowledge_topic_response_v0(message: ShareAcknowledgeTopicResp
         add(b"\x00")
 
 
+# NodeEndpoint in versions 0–2
 def read_node_endpoint_v0(data: Buffer, at: int, size: int) -> tuple[NodeEndpoint, int]:
     message = new(NodeEndpoint)
     message.unknown_tags = None
@@ -278,6 +282,7 @@ def write_node_endpoint_v0(message: NodeEndpoint, add: Add) -> None:
         add(b"\x00")
 
 
+# ShareAcknowledgeResponse in versions 0–1
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareAcknowledgeResponse, int]:
     message = new(ShareAcknowledgeResponse)
     message.acquisition_lock_timeout_ms = 0
@@ -349,6 +354,7 @@ def write_v0(message: ShareAcknowledgeResponse, add: Add) -> None:
         add(b"\x00")
 
 
+# ShareAcknowledgeResponse in version 2
 def read_v2(data: Buffer, at: int, size: int) -> tuple[ShareAcknowledgeResponse, int]:
     message = new(ShareAcknowledgeResponse)
     message.unknown_tags = None

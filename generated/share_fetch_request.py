@@ -145,6 +145,7 @@ class ShareFetchRequest(Message):
     forgotten_topics_data: list[ForgottenTopic] = Factory(list)
 
 
+# AcknowledgementBatch in versions 0–2
 def read_acknowledgement_batch_v0(data: Buffer, at: int, size: int) -> tuple[AcknowledgementBatch, int]:
     message = new(AcknowledgementBatch)
     message.unknown_tags = None
@@ -176,6 +177,7 @@ def write_acknowledgement_batch_v0(message: AcknowledgementBatch, add: Add) -> N
         add(b"\x00")
 
 
+# FetchPartition in version 0
 def read_fetch_partition_v0(data: Buffer, at: int, size: int) -> tuple[FetchPartition, int]:
     message = new(FetchPartition)
     message.unknown_tags = None
@@ -211,6 +213,7 @@ def write_fetch_partition_v0(message: FetchPartition, add: Add) -> None:
         add(b"\x00")
 
 
+# FetchTopic in version 0
 def read_fetch_topic_v0(data: Buffer, at: int, size: int) -> tuple[FetchTopic, int]:
     message = new(FetchTopic)
     message.unknown_tags = None
@@ -248,6 +251,7 @@ def write_fetch_topic_v0(message: FetchTopic, add: Add) -> None:
         add(b"\x00")
 
 
+# ForgottenTopic in versions 0–2
 def read_forgotten_topic_v0(data: Buffer, at: int, size: int) -> tuple[ForgottenTopic, int]:
     message = new(ForgottenTopic)
     message.unknown_tags = None
@@ -281,6 +285,7 @@ def write_forgotten_topic_v0(message: ForgottenTopic, add: Add) -> None:
         add(b"\x00")
 
 
+# ShareFetchRequest in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareFetchRequest, int]:
     message = new(ShareFetchRequest)
     message.max_records = 0
@@ -386,6 +391,7 @@ def write_v0(message: ShareFetchRequest, add: Add) -> None:
         add(b"\x00")
 
 
+# FetchPartition in versions 1–2
 def read_fetch_partition_v1(data: Buffer, at: int, size: int) -> tuple[FetchPartition, int]:
     message = new(FetchPartition)
     message.partition_max_bytes = 0
@@ -424,6 +430,7 @@ def write_fetch_partition_v1(message: FetchPartition, add: Add) -> None:
         add(b"\x00")
 
 
+# FetchTopic in versions 1–2
 def read_fetch_topic_v1(data: Buffer, at: int, size: int) -> tuple[FetchTopic, int]:
     message = new(FetchTopic)
     message.unknown_tags = None
@@ -461,6 +468,7 @@ def write_fetch_topic_v1(message: FetchTopic, add: Add) -> None:
         add(b"\x00")
 
 
+# ShareFetchRequest in version 1
 def read_v1(data: Buffer, at: int, size: int) -> tuple[ShareFetchRequest, int]:
     message = new(ShareFetchRequest)
     message.share_acquire_mode = 0
@@ -571,6 +579,7 @@ def write_v1(message: ShareFetchRequest, add: Add) -> None:
         add(b"\x00")
 
 
+# ShareFetchRequest in version 2
 def read_v2(data: Buffer, at: int, size: int) -> tuple[ShareFetchRequest, int]:
     message = new(ShareFetchRequest)
     message.unknown_tags = None

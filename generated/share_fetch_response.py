@@ -158,6 +158,7 @@ class ShareFetchResponse(Message):
     node_endpoints: list[NodeEndpoint] = Factory(list)
 
 
+# LeaderIdAndEpoch in versions 0–2
 def read_leader_id_and_epoch_v0(data: Buffer, at: int, size: int) -> tuple[LeaderIdAndEpoch, int]:
     message = new(LeaderIdAndEpoch)
     message.unknown_tags = None
@@ -177,6 +178,7 @@ def write_leader_id_and_epoch_v0(message: LeaderIdAndEpoch, add: Add) -> None:
         add(b"\x00")
 
 
+# AcquiredRecords in versions 0–2
 def read_acquired_records_v0(data: Buffer, at: int, size: int) -> tuple[AcquiredRecords, int]:
     message = new(AcquiredRecords)
     message.unknown_tags = None
@@ -196,6 +198,7 @@ def write_acquired_records_v0(message: AcquiredRecords, add: Add) -> None:
         add(b"\x00")
 
 
+# PartitionData in version 0
 def read_partition_data_v0(data: memoryview, at: int, size: int) -> tuple[PartitionData, int]:
     message = new(PartitionData)
     message.unknown_tags = None
@@ -290,6 +293,7 @@ def write_partition_data_v0(message: PartitionData, add: Add) -> None:
         add(b"\x00")
 
 
+# ShareFetchableTopicResponse in version 0
 def read_share_fetchable_topic_response_v0(
     data: memoryview,
     at: int,
@@ -331,6 +335,7 @@ def write_share_fetchable_topic_response_v0(message: ShareFetchableTopicResponse
         add(b"\x00")
 
 
+# NodeEndpoint in versions 0–2
 def read_node_endpoint_v0(data: Buffer, at: int, size: int) -> tuple[NodeEndpoint, int]:
     message = new(NodeEndpoint)
     message.unknown_tags = None
@@ -382,6 +387,7 @@ def write_node_endpoint_v0(message: NodeEndpoint, add: Add) -> None:
         add(b"\x00")
 
 
+# ShareFetchResponse in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareFetchResponse, int]:
     data = memoryview(data)
     message = new(ShareFetchResponse)
@@ -456,6 +462,7 @@ def write_v0(message: ShareFetchResponse, add: Add) -> None:
         add(b"\x00")
 
 
+# PartitionData in versions 1–2
 def read_partition_data_v1(data: memoryview, at: int, size: int) -> tuple[PartitionData, int]:
     message = new(PartitionData)
     message.unknown_tags = None
@@ -546,6 +553,7 @@ def write_partition_data_v1(message: PartitionData, add: Add) -> None:
         add(b"\x00")
 
 
+# ShareFetchableTopicResponse in versions 1–2
 def read_share_fetchable_topic_response_v1(
     data: memoryview,
     at: int,
@@ -587,6 +595,7 @@ def write_share_fetchable_topic_response_v1(message: ShareFetchableTopicResponse
         add(b"\x00")
 
 
+# ShareFetchResponse in versions 1–2
 def read_v1(data: Buffer, at: int, size: int) -> tuple[ShareFetchResponse, int]:
     data = memoryview(data)
     message = new(ShareFetchResponse)

@@ -43,6 +43,7 @@ class ShareGroupCurrentMemberAssignmentKey(Message):
     member_id: str = ""
 
 
+# ShareGroupCurrentMemberAssignmentKey in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareGroupCurrentMemberAssignmentKey, int]:
     message = new(ShareGroupCurrentMemberAssignmentKey)
     message.unknown_tags = None

@@ -71,6 +71,7 @@ class ShareGroupCurrentMemberAssignmentValue(Message):
     assigned_partitions: list[TopicPartitions] = Factory(list)
 
 
+# TopicPartitions in version 0
 def read_topic_partitions_v0(data: Buffer, at: int, size: int) -> tuple[TopicPartitions, int]:
     message = new(TopicPartitions)
     message.unknown_tags = None
@@ -104,6 +105,7 @@ def write_topic_partitions_v0(message: TopicPartitions, add: Add) -> None:
         add(b"\x00")
 
 
+# ShareGroupCurrentMemberAssignmentValue in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareGroupCurrentMemberAssignmentValue, int]:
     message = new(ShareGroupCurrentMemberAssignmentValue)
     message.unknown_tags = None

@@ -49,6 +49,7 @@ class ShareGroupDescribeRequest(Message):
     include_authorized_operations: bool = False
 
 
+# ShareGroupDescribeRequest in versions 0–1
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareGroupDescribeRequest, int]:
     message = new(ShareGroupDescribeRequest)
     message.unknown_tags = None

@@ -138,6 +138,7 @@ class ShareGroupDescribeResponse(Message):
     groups: list[DescribedGroup] = Factory(list)
 
 
+# TopicPartitions in versions 0–1
 def read_topic_partitions_v0(data: Buffer, at: int, size: int) -> tuple[TopicPartitions, int]:
     message = new(TopicPartitions)
     message.unknown_tags = None
@@ -183,6 +184,7 @@ def write_topic_partitions_v0(message: TopicPartitions, add: Add) -> None:
         add(b"\x00")
 
 
+# Assignment in versions 0–1
 def read_assignment_v0(data: Buffer, at: int, size: int) -> tuple[Assignment, int]:
     message = new(Assignment)
     message.unknown_tags = None
@@ -217,6 +219,7 @@ def write_assignment_v0(message: Assignment, add: Add) -> None:
         add(b"\x00")
 
 
+# Member in versions 0–1
 def read_member_v0(data: Buffer, at: int, size: int) -> tuple[Member, int]:
     message = new(Member)
     message.unknown_tags = None
@@ -307,6 +310,7 @@ def write_member_v0(message: Member, add: Add) -> None:
         add(b"\x00")
 
 
+# DescribedGroup in versions 0–1
 def read_described_group_v0(data: Buffer, at: int, size: int) -> tuple[DescribedGroup, int]:
     message = new(DescribedGroup)
     message.unknown_tags = None
@@ -399,6 +403,7 @@ def write_described_group_v0(message: DescribedGroup, add: Add) -> None:
         add(b"\x00")
 
 
+# ShareGroupDescribeResponse in versions 0–1
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareGroupDescribeResponse, int]:
     message = new(ShareGroupDescribeResponse)
     message.unknown_tags = None

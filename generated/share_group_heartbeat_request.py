@@ -56,6 +56,7 @@ class ShareGroupHeartbeatRequest(Message):
     subscribed_topic_names: list[str] | None = None
 
 
+# ShareGroupHeartbeatRequest in versions 0–1
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareGroupHeartbeatRequest, int]:
     message = new(ShareGroupHeartbeatRequest)
     message.unknown_tags = None

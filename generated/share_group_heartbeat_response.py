@@ -91,6 +91,7 @@ class ShareGroupHeartbeatResponse(Message):
     assignment: Assignment | None = None
 
 
+# TopicPartitions in versions 0–1
 def read_topic_partitions_v0(data: Buffer, at: int, size: int) -> tuple[TopicPartitions, int]:
     message = new(TopicPartitions)
     message.unknown_tags = None
@@ -124,6 +125,7 @@ def write_topic_partitions_v0(message: TopicPartitions, add: Add) -> None:
         add(b"\x00")
 
 
+# Assignment in versions 0–1
 def read_assignment_v0(data: Buffer, at: int, size: int) -> tuple[Assignment, int]:
     message = new(Assignment)
     message.unknown_tags = None
@@ -158,6 +160,7 @@ def write_assignment_v0(message: Assignment, add: Add) -> None:
         add(b"\x00")
 
 
+# ShareGroupHeartbeatResponse in versions 0–1
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareGroupHeartbeatResponse, int]:
     message = new(ShareGroupHeartbeatResponse)
     message.unknown_tags = None

@@ -43,6 +43,7 @@ class ShareGroupMemberMetadataKey(Message):
     member_id: str = ""
 
 
+# ShareGroupMemberMetadataKey in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareGroupMemberMetadataKey, int]:
     message = new(ShareGroupMemberMetadataKey)
     message.unknown_tags = None

@@ -49,6 +49,7 @@ class ShareGroupMemberMetadataValue(Message):
     subscribed_topic_names: list[str] = Factory(list)
 
 
+# ShareGroupMemberMetadataValue in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareGroupMemberMetadataValue, int]:
     message = new(ShareGroupMemberMetadataValue)
     message.unknown_tags = None

@@ -41,6 +41,7 @@ class ShareGroupMetadataKey(Message):
     group_id: str = ""
 
 
+# ShareGroupMetadataKey in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareGroupMetadataKey, int]:
     message = new(ShareGroupMetadataKey)
     message.unknown_tags = None

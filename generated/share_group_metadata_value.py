@@ -44,6 +44,7 @@ class ShareGroupMetadataValue(Message):
     metadata_hash: int = 0
 
 
+# ShareGroupMetadataValue in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareGroupMetadataValue, int]:
     message = new(ShareGroupMetadataValue)
     message.unknown_tags = None

@@ -41,6 +41,7 @@ class ShareGroupStatePartitionMetadataKey(Message):
     group_id: str = ""
 
 
+# ShareGroupStatePartitionMetadataKey in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareGroupStatePartitionMetadataKey, int]:
     message = new(ShareGroupStatePartitionMetadataKey)
     message.unknown_tags = None

@@ -83,6 +83,7 @@ class ShareGroupStatePartitionMetadataValue(Message):
     deleting_topics: list[TopicInfo] = Factory(list)
 
 
+# TopicPartitionsInfo in version 0
 def read_topic_partitions_info_v0(data: Buffer, at: int, size: int) -> tuple[TopicPartitionsInfo, int]:
     message = new(TopicPartitionsInfo)
     message.unknown_tags = None
@@ -128,6 +129,7 @@ def write_topic_partitions_info_v0(message: TopicPartitionsInfo, add: Add) -> No
         add(b"\x00")
 
 
+# TopicInfo in version 0
 def read_topic_info_v0(data: Buffer, at: int, size: int) -> tuple[TopicInfo, int]:
     message = new(TopicInfo)
     message.unknown_tags = None
@@ -161,6 +163,7 @@ def write_topic_info_v0(message: TopicInfo, add: Add) -> None:
         add(b"\x00")
 
 
+# ShareGroupStatePartitionMetadataValue in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareGroupStatePartitionMetadataValue, int]:
     message = new(ShareGroupStatePartitionMetadataValue)
     message.unknown_tags = None

@@ -43,6 +43,7 @@ class ShareGroupTargetAssignmentMemberKey(Message):
     member_id: str = ""
 
 
+# ShareGroupTargetAssignmentMemberKey in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareGroupTargetAssignmentMemberKey, int]:
     message = new(ShareGroupTargetAssignmentMemberKey)
     message.unknown_tags = None

@@ -62,6 +62,7 @@ class ShareGroupTargetAssignmentMemberValue(Message):
     topic_partitions: list[TopicPartition] = Factory(list)
 
 
+# TopicPartition in version 0
 def read_topic_partition_v0(data: Buffer, at: int, size: int) -> tuple[TopicPartition, int]:
     message = new(TopicPartition)
     message.unknown_tags = None
@@ -95,6 +96,7 @@ def write_topic_partition_v0(message: TopicPartition, add: Add) -> None:
         add(b"\x00")
 
 
+# ShareGroupTargetAssignmentMemberValue in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareGroupTargetAssignmentMemberValue, int]:
     message = new(ShareGroupTargetAssignmentMemberValue)
     message.unknown_tags = None

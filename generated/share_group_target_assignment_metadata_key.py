@@ -41,6 +41,7 @@ class ShareGroupTargetAssignmentMetadataKey(Message):
     group_id: str = ""
 
 
+# ShareGroupTargetAssignmentMetadataKey in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareGroupTargetAssignmentMetadataKey, int]:
     message = new(ShareGroupTargetAssignmentMetadataKey)
     message.unknown_tags = None

@@ -59,6 +59,7 @@ def write_assignment_timestamp_tag_v0(value: int, add: Add) -> None:
     add(pack_i8(value))
 
 
+# ShareGroupTargetAssignmentMetadataValue in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareGroupTargetAssignmentMetadataValue, int]:
     message = new(ShareGroupTargetAssignmentMetadataValue)
     message.assignment_timestamp = 0

@@ -43,6 +43,7 @@ class StreamsGroupCurrentMemberAssignmentKey(Message):
     member_id: str = ""
 
 
+# StreamsGroupCurrentMemberAssignmentKey in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[StreamsGroupCurrentMemberAssignmentKey, int]:
     message = new(StreamsGroupCurrentMemberAssignmentKey)
     message.unknown_tags = None

@@ -108,6 +108,7 @@ def write_task_ids_assignment_epochs_tag_v0(value: list[int] | None, add: Add) -
         add(int32_array[len(assignment_epochs)].pack(*assignment_epochs))
 
 
+# TaskIds in version 0
 def read_task_ids_v0(data: Buffer, at: int, size: int) -> tuple[TaskIds, int]:
     message = new(TaskIds)
     message.assignment_epochs = []
@@ -156,6 +157,7 @@ def write_task_ids_v0(message: TaskIds, add: Add) -> None:
         add(b"\x00")
 
 
+# StreamsGroupCurrentMemberAssignmentValue in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[StreamsGroupCurrentMemberAssignmentValue, int]:
     message = new(StreamsGroupCurrentMemberAssignmentValue)
     message.unknown_tags = None

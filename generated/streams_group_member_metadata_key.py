@@ -43,6 +43,7 @@ class StreamsGroupMemberMetadataKey(Message):
     member_id: str = ""
 
 
+# StreamsGroupMemberMetadataKey in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[StreamsGroupMemberMetadataKey, int]:
     message = new(StreamsGroupMemberMetadataKey)
     message.unknown_tags = None

@@ -94,6 +94,7 @@ class StreamsGroupMemberMetadataValue(Message):
     client_tags: list[KeyValue] = Factory(list)
 
 
+# Endpoint in version 0
 def read_endpoint_v0(data: Buffer, at: int, size: int) -> tuple[Endpoint, int]:
     message = new(Endpoint)
     message.unknown_tags = None
@@ -125,6 +126,7 @@ def write_endpoint_v0(message: Endpoint, add: Add) -> None:
         add(b"\x00")
 
 
+# KeyValue in version 0
 def read_key_value_v0(data: Buffer, at: int, size: int) -> tuple[KeyValue, int]:
     message = new(KeyValue)
     message.unknown_tags = None
@@ -167,6 +169,7 @@ def write_key_value_v0(message: KeyValue, add: Add) -> None:
         add(b"\x00")
 
 
+# StreamsGroupMemberMetadataValue in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[StreamsGroupMemberMetadataValue, int]:
     message = new(StreamsGroupMemberMetadataValue)
     message.unknown_tags = None

@@ -41,6 +41,7 @@ class StreamsGroupMetadataKey(Message):
     group_id: str = ""
 
 
+# StreamsGroupMetadataKey in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[StreamsGroupMetadataKey, int]:
     message = new(StreamsGroupMetadataKey)
     message.unknown_tags = None

@@ -71,6 +71,7 @@ class StreamsGroupMetadataValue(Message):
     last_assignment_configs: list[LastAssignmentConfig] | None = Factory(list)
 
 
+# LastAssignmentConfig in version 0
 def read_last_assignment_config_v0(data: Buffer, at: int, size: int) -> tuple[LastAssignmentConfig, int]:
     message = new(LastAssignmentConfig)
     message.unknown_tags = None
@@ -158,6 +159,7 @@ def write_last_assignment_configs_tag_v0(value: list[LastAssignmentConfig] | Non
             write_last_assignment_config_v0(last_assignment_config, add)
 
 
+# StreamsGroupMetadataValue in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[StreamsGroupMetadataValue, int]:
     message = new(StreamsGroupMetadataValue)
     message.validated_topology_epoch = -1

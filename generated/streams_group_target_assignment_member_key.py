@@ -43,6 +43,7 @@ class StreamsGroupTargetAssignmentMemberKey(Message):
     member_id: str = ""
 
 
+# StreamsGroupTargetAssignmentMemberKey in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[StreamsGroupTargetAssignmentMemberKey, int]:
     message = new(StreamsGroupTargetAssignmentMemberKey)
     message.unknown_tags = None

@@ -60,6 +60,7 @@ class StreamsGroupTargetAssignmentMemberValue(Message):
     warmup_tasks: list[TaskIds] = Factory(list)
 
 
+# TaskIds in version 0
 def read_task_ids_v0(data: Buffer, at: int, size: int) -> tuple[TaskIds, int]:
     message = new(TaskIds)
     message.unknown_tags = None
@@ -102,6 +103,7 @@ def write_task_ids_v0(message: TaskIds, add: Add) -> None:
         add(b"\x00")
 
 
+# StreamsGroupTargetAssignmentMemberValue in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[StreamsGroupTargetAssignmentMemberValue, int]:
     message = new(StreamsGroupTargetAssignmentMemberValue)
     message.unknown_tags = None

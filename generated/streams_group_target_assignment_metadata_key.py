@@ -41,6 +41,7 @@ class StreamsGroupTargetAssignmentMetadataKey(Message):
     group_id: str = ""
 
 
+# StreamsGroupTargetAssignmentMetadataKey in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[StreamsGroupTargetAssignmentMetadataKey, int]:
     message = new(StreamsGroupTargetAssignmentMetadataKey)
     message.unknown_tags = None

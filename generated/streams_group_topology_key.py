@@ -41,6 +41,7 @@ class StreamsGroupTopologyKey(Message):
     group_id: str = ""
 
 
+# StreamsGroupTopologyKey in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[StreamsGroupTopologyKey, int]:
     message = new(StreamsGroupTopologyKey)
     message.unknown_tags = None

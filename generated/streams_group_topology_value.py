@@ -121,6 +121,7 @@ class StreamsGroupTopologyValue(Message):
     subtopologies: list[Subtopology] = Factory(list)
 
 
+# TopicConfig in version 0
 def read_topic_config_v0(data: Buffer, at: int, size: int) -> tuple[TopicConfig, int]:
     message = new(TopicConfig)
     message.unknown_tags = None
@@ -163,6 +164,7 @@ def write_topic_config_v0(message: TopicConfig, add: Add) -> None:
         add(b"\x00")
 
 
+# TopicInfo in version 0
 def read_topic_info_v0(data: Buffer, at: int, size: int) -> tuple[TopicInfo, int]:
     message = new(TopicInfo)
     message.unknown_tags = None
@@ -210,6 +212,7 @@ def write_topic_info_v0(message: TopicInfo, add: Add) -> None:
         add(b"\x00")
 
 
+# CopartitionGroup in version 0
 def read_copartition_group_v0(data: Buffer, at: int, size: int) -> tuple[CopartitionGroup, int]:
     message = new(CopartitionGroup)
     message.unknown_tags = None
@@ -264,6 +267,7 @@ def write_copartition_group_v0(message: CopartitionGroup, add: Add) -> None:
         add(b"\x00")
 
 
+# Subtopology in version 0
 def read_subtopology_v0(data: Buffer, at: int, size: int) -> tuple[Subtopology, int]:
     message = new(Subtopology)
     message.unknown_tags = None
@@ -384,6 +388,7 @@ def write_subtopology_v0(message: Subtopology, add: Add) -> None:
         add(b"\x00")
 
 
+# StreamsGroupTopologyValue in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[StreamsGroupTopologyValue, int]:
     message = new(StreamsGroupTopologyValue)
     message.unknown_tags = None

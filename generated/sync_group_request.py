@@ -84,6 +84,7 @@ class SyncGroupRequest(Message):
     assignments: list[SyncGroupRequestAssignment] = Factory(list)
 
 
+# SyncGroupRequestAssignment in versions 0–3
 def read_sync_group_request_assignment_v0(
     data: Buffer,
     at: int,
@@ -119,6 +120,7 @@ def write_sync_group_request_assignment_v0(message: SyncGroupRequestAssignment, 
     add(assignment)
 
 
+# SyncGroupRequest in versions 0–2
 def read_v0(data: Buffer, at: int, size: int) -> tuple[SyncGroupRequest, int]:
     message = new(SyncGroupRequest)
     message.group_instance_id = None
@@ -168,6 +170,7 @@ def write_v0(message: SyncGroupRequest, add: Add) -> None:
         write_sync_group_request_assignment_v0(assignment, add)
 
 
+# SyncGroupRequest in version 3
 def read_v3(data: Buffer, at: int, size: int) -> tuple[SyncGroupRequest, int]:
     message = new(SyncGroupRequest)
     message.protocol_type = None
@@ -231,6 +234,7 @@ def write_v3(message: SyncGroupRequest, add: Add) -> None:
         write_sync_group_request_assignment_v0(assignment, add)
 
 
+# SyncGroupRequestAssignment in versions 4–5
 def read_sync_group_request_assignment_v4(
     data: Buffer,
     at: int,
@@ -277,6 +281,7 @@ def write_sync_group_request_assignment_v4(message: SyncGroupRequestAssignment, 
         add(b"\x00")
 
 
+# SyncGroupRequest in version 4
 def read_v4(data: Buffer, at: int, size: int) -> tuple[SyncGroupRequest, int]:
     message = new(SyncGroupRequest)
     message.protocol_type = None
@@ -357,6 +362,7 @@ def write_v4(message: SyncGroupRequest, add: Add) -> None:
         add(b"\x00")
 
 
+# SyncGroupRequest in version 5
 def read_v5(data: Buffer, at: int, size: int) -> tuple[SyncGroupRequest, int]:
     message = new(SyncGroupRequest)
     message.unknown_tags = None

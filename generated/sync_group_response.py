@@ -64,6 +64,7 @@ class SyncGroupResponse(Message):
     assignment: bytes = b""
 
 
+# SyncGroupResponse in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[SyncGroupResponse, int]:
     message = new(SyncGroupResponse)
     message.throttle_time_ms = 0
@@ -88,6 +89,7 @@ def write_v0(message: SyncGroupResponse, add: Add) -> None:
     add(assignment)
 
 
+# SyncGroupResponse in versions 1–3
 def read_v1(data: Buffer, at: int, size: int) -> tuple[SyncGroupResponse, int]:
     message = new(SyncGroupResponse)
     message.protocol_type = None
@@ -111,6 +113,7 @@ def write_v1(message: SyncGroupResponse, add: Add) -> None:
     add(assignment)
 
 
+# SyncGroupResponse in version 4
 def read_v4(data: Buffer, at: int, size: int) -> tuple[SyncGroupResponse, int]:
     message = new(SyncGroupResponse)
     message.protocol_type = None
@@ -144,6 +147,7 @@ def write_v4(message: SyncGroupResponse, add: Add) -> None:
         add(b"\x00")
 
 
+# SyncGroupResponse in version 5
 def read_v5(data: Buffer, at: int, size: int) -> tuple[SyncGroupResponse, int]:
     message = new(SyncGroupResponse)
     message.unknown_tags = None

@@ -102,6 +102,7 @@ class TxnOffsetCommitRequest(Message):
     topics: list[TxnOffsetCommitRequestTopic] = Factory(list)
 
 
+# TxnOffsetCommitRequestPartition in versions 0–1
 def read_txn_offset_commit_request_partition_v0(
     data: Buffer,
     at: int,
@@ -136,6 +137,7 @@ def write_txn_offset_commit_request_partition_v0(message: TxnOffsetCommitRequest
         add(committed_metadata_bytes)
 
 
+# TxnOffsetCommitRequestTopic in versions 0–1
 def read_txn_offset_commit_request_topic_v0(
     data: Buffer,
     at: int,
@@ -174,6 +176,7 @@ def write_txn_offset_commit_request_topic_v0(message: TxnOffsetCommitRequestTopi
         write_txn_offset_commit_request_partition_v0(partition, add)
 
 
+# TxnOffsetCommitRequest in versions 0–1
 def read_v0(data: Buffer, at: int, size: int) -> tuple[TxnOffsetCommitRequest, int]:
     message = new(TxnOffsetCommitRequest)
     message.generation_id = -1
@@ -227,6 +230,7 @@ def write_v0(message: TxnOffsetCommitRequest, add: Add) -> None:
         write_txn_offset_commit_request_topic_v0(topic, add)
 
 
+# TxnOffsetCommitRequestPartition in version 2
 def read_txn_offset_commit_request_partition_v2(
     data: Buffer,
     at: int,
@@ -265,6 +269,7 @@ def write_txn_offset_commit_request_partition_v2(message: TxnOffsetCommitRequest
         add(committed_metadata_bytes)
 
 
+# TxnOffsetCommitRequestTopic in version 2
 def read_txn_offset_commit_request_topic_v2(
     data: Buffer,
     at: int,
@@ -303,6 +308,7 @@ def write_txn_offset_commit_request_topic_v2(message: TxnOffsetCommitRequestTopi
         write_txn_offset_commit_request_partition_v2(partition, add)
 
 
+# TxnOffsetCommitRequest in version 2
 def read_v2(data: Buffer, at: int, size: int) -> tuple[TxnOffsetCommitRequest, int]:
     message = new(TxnOffsetCommitRequest)
     message.generation_id = -1
@@ -356,6 +362,7 @@ def write_v2(message: TxnOffsetCommitRequest, add: Add) -> None:
         write_txn_offset_commit_request_topic_v2(topic, add)
 
 
+# TxnOffsetCommitRequestPartition in versions 3–5
 def read_txn_offset_commit_request_partition_v3(
     data: Buffer,
     at: int,
@@ -403,6 +410,7 @@ def write_txn_offset_commit_request_partition_v3(message: TxnOffsetCommitRequest
         add(b"\x00")
 
 
+# TxnOffsetCommitRequestTopic in versions 3–5
 def read_txn_offset_commit_request_topic_v3(
     data: Buffer,
     at: int,
@@ -453,6 +461,7 @@ def write_txn_offset_commit_request_topic_v3(message: TxnOffsetCommitRequestTopi
         add(b"\x00")
 
 
+# TxnOffsetCommitRequest in versions 3–5
 def read_v3(data: Buffer, at: int, size: int) -> tuple[TxnOffsetCommitRequest, int]:
     message = new(TxnOffsetCommitRequest)
     message.unknown_tags = None

@@ -84,6 +84,7 @@ class TxnOffsetCommitResponse(Message):
     topics: list[TxnOffsetCommitResponseTopic] = Factory(list)
 
 
+# TxnOffsetCommitResponsePartition in versions 0–2
 def read_txn_offset_commit_response_partition_v0(
     data: Buffer,
     at: int,
@@ -105,6 +106,7 @@ def write_txn_offset_commit_response_partition_v0(
     add(pack_i4_i2(message.partition_index, message.error_code))
 
 
+# TxnOffsetCommitResponseTopic in versions 0–2
 def read_txn_offset_commit_response_topic_v0(
     data: Buffer,
     at: int,
@@ -143,6 +145,7 @@ def write_txn_offset_commit_response_topic_v0(message: TxnOffsetCommitResponseTo
         write_txn_offset_commit_response_partition_v0(partition, add)
 
 
+# TxnOffsetCommitResponse in versions 0–2
 def read_v0(data: Buffer, at: int, size: int) -> tuple[TxnOffsetCommitResponse, int]:
     message = new(TxnOffsetCommitResponse)
     message.unknown_tags = None
@@ -167,6 +170,7 @@ def write_v0(message: TxnOffsetCommitResponse, add: Add) -> None:
         write_txn_offset_commit_response_topic_v0(topic, add)
 
 
+# TxnOffsetCommitResponsePartition in versions 3–5
 def read_txn_offset_commit_response_partition_v3(
     data: Buffer,
     at: int,
@@ -193,6 +197,7 @@ def write_txn_offset_commit_response_partition_v3(
         add(b"\x00")
 
 
+# TxnOffsetCommitResponseTopic in versions 3–5
 def read_txn_offset_commit_response_topic_v3(
     data: Buffer,
     at: int,
@@ -243,6 +248,7 @@ def write_txn_offset_commit_response_topic_v3(message: TxnOffsetCommitResponseTo
         add(b"\x00")
 
 
+# TxnOffsetCommitResponse in versions 3–5
 def read_v3(data: Buffer, at: int, size: int) -> tuple[TxnOffsetCommitResponse, int]:
     message = new(TxnOffsetCommitResponse)
     message.unknown_tags = None
