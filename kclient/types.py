@@ -62,3 +62,25 @@ class LeaderAndEpoch(NamedTuple):
 
     node_id: int | None
     epoch: int | None
+
+
+@attrs.frozen
+class PartitionInfo:
+    """What the cluster says about a partition: broker ids of leader (None: none now), replicas, and those in sync."""
+
+    topic: str
+    partition: int
+    leader: int | None
+    replicas: tuple[int, ...] = ()
+    in_sync_replicas: tuple[int, ...] = ()
+    offline_replicas: tuple[int, ...] = ()
+
+
+@attrs.frozen
+class GroupMetadata:
+    """Who this consumer is in its group; generation −1 and an empty member id while it has not joined."""
+
+    group_id: str
+    generation_id: int = -1
+    member_id: str = ""
+    group_instance_id: str | None = None

@@ -1,0 +1,392 @@
+"""AsyncConsumer: the public calls. Each checks the consumer's state, then lets the room's other files do it.
+
+One task is inside `poll` or an iteration at a time; other tasks of the same loop may make the other calls meanwhile.
+The sync facade differs in how the user's functions are called and where records are decoded, nowhere else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from os import PathLike
+from types import TracebackType
+from typing import Any, Final, Self
+
+from kclient.config import load
+from kclient.consumer import choosing, closing, lookups, moving
+from kclient.consumer.committing import CommitCallback, checked_offsets
+from kclient.consumer.listener import RebalanceListener, checked_listener
+from kclient.consumer.polling import Poll
+from kclient.consumer.session import Session
+from kclient.consumer.subscription import checked_partitions
+from kclient.consumer.waiting import checked_timeout, closed_error
+from kclient.errors import ArgumentError, ConfigError, UsageError, UsedAfterForkError
+from kclient.fetch.lease import Lease
+from kclient.records.records import Record, Records
+from kclient.runtime import Runtime
+from kclient.types import (
+    GroupMetadata,
+    OffsetAndMetadata,
+    OffsetAndTimestamp,
+    PartitionInfo,
+    TopicPartition,
+)
+
+DECODE_SLICE_SECONDS: Final = 0.004
+ITERATION_POLL_SECONDS: Final = 1.0
+
+
+class AsyncConsumer:
+    """A Kafka consumer for asyncio; `Consumer` has the same calls for threads.
+
+        async with AsyncConsumer("flights", bootstrap_servers="localhost:9092", group_id="delays") as consumer:
+            async for record in consumer:
+                ...
+
+    `topics` are subscribed to, which needs `group_id`. Settings are Kafka's own keys in snake_case, as keyword
+    arguments, as a mapping (`config=`, dotted names too), or from a Java properties file (`properties=`). `listener`
+    is told about rebalances. Nothing is sent before the first call that needs a broker.
+
+    An offset is committed only after the record was returned and the application asked for the next one, committed
+    explicitly, or closed cleanly. Leaving the `async with` block by an exception does not commit what was in hand.
+
+    Every call raises ClosedError after `close()` and UsedAfterForkError in a forked process. Calls that wait take a
+    `timeout` in seconds (None: default_api_timeout_ms); they raise DeadlineError when it passes, WakeupError after
+    `wakeup()`, and a ConnectError that says why no broker can be reached. The constructor raises one ConfigError with
+    every problem of the configuration.
+
+    Spec: design, B.1…B.3, B.18.
+    """
+
+    def __init__(
+        self,
+        *topics: str,
+        config: Mapping[str, Any] | None = None,
+        properties: str | PathLike[str] | None = None,
+        listener: RebalanceListener | None = None,
+        runtime: Runtime | None = None,
+        **settings: Any,
+    ) -> None:
+        loaded = load(settings, config, properties)
+        self._session = Session(loaded, runtime or Runtime(), self._call_user, self._decode)
+        self._polls = Poll(self._session)
+        self._pid = os.getpid()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._closed = False
+        if topics and loaded.group_id is None:
+            raise ConfigError(
+                f"Following {', '.join(map(repr, topics))} needs group_id: a group shares out the partitions. "
+                "Set group_id, or name no topics and call assign() with partitions.",
+                problems=("topics are given without group_id",),
+            )
+        if topics:
+            self._session.subscription.subscribe(topics, checked_listener(listener))
+
+    # --- choosing what to read
+
+    async def subscribe(
+        self,
+        topics: Iterable[str] = (),
+        *,
+        pattern: re.Pattern[str] | str | None = None,
+        listener: RebalanceListener | None = None,
+    ) -> None:
+        """Follow topics, or every topic whose whole name matches `pattern`; replaces the subscription before it.
+
+        The assignment changes with the next rebalance. No topics and no pattern is `unsubscribe()`. Raises
+        ArgumentError for a blank name, UsageError beside `assign`, BrokerError (INVALID_GROUP_ID) without a group.
+
+        Spec: B.2, S1-20, U-15.
+        """
+        await choosing.subscribe(self._open(), topics, pattern, checked_listener(listener))
+
+    async def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read these partitions, chosen by hand, with or without a group; no partitions is `unsubscribe()`.
+
+        Partitions that stay keep their positions. Raises ArgumentError, and UsageError beside `subscribe`.
+
+        Spec: B.2, S0-13.
+        """
+        await choosing.assign(self._open(), partitions)
+
+    async def unsubscribe(self) -> None:
+        """Leave the group and read nothing; the listener is told. Nothing is committed by itself. Spec: B.18."""
+        await closing.unsubscribe(self._open())
+
+    def assignment(self) -> tuple[TopicPartition, ...]:
+        """The partitions that are assigned now."""
+        return self._open().positions.assigned()
+
+    def subscription(self) -> tuple[str, ...]:
+        """The topics that are followed; of a pattern, those that match now. Empty for a manual assignment."""
+        subscription = self._open().subscription
+        return subscription.topics if subscription.automatic else ()
+
+    # --- records
+
+    async def poll(self, timeout: float = 1.0, max_records: int | None = None) -> Records[Any, Any]:
+        """The next records, at most `max_records` (default max_poll_records); none when `timeout` seconds passed.
+
+        Rebalances, listeners, commit callbacks and automatic commits happen inside this call, and errors of the work
+        in the background are raised by it: one at a time, and nothing is lost by them. It may return early and empty
+        where only positions moved. Raises UsageError without a subscription, ConcurrentUseError beside another poll,
+        DecodeError and CorruptDataError where a record cannot be read (the position stays on it), NoOffsetError,
+        OffsetOutOfRangeError, LogTruncatedError, UnknownTopicError, AuthorizationError, ListenerError.
+
+        Spec: B.3, S1-12…S1-22, S3-08…S3-19.
+        """
+        session = self._open()
+        return await self._polls.poll(checked_timeout(timeout), _checked_count(max_records, session))
+
+    def __aiter__(self) -> Self:
+        """Records one by one, until the consumer is closed; `max_poll_records` are fetched at a time.
+
+        Asking for the next record releases the one before. Leaving the loop and coming back goes on behind it.
+        """
+        self._open()
+        return self
+
+    async def __anext__(self) -> Record[Any, Any]:
+        """The next record. Raises what `poll` raises."""
+        while not self._closed:
+            record = next(iter(self._session.hand), None)
+            if record is not None:
+                return record
+            await self._poll_for_iteration()
+        raise StopAsyncIteration
+
+    # --- commits
+
+    async def commit(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Store offsets for the group: those behind everything that was handed out, or the given ones.
+
+        Tried again until it is done or cannot be. Raises CommitFailedError (`reason`, `uncommitted`), BrokerError,
+        AuthorizationError, ArgumentError.
+
+        Spec: B.14, S3-19.
+        """
+        session = self._open()
+        committing = session.group_part.committing
+        chosen = session.consumed() if offsets is None else checked_offsets(offsets)
+        async with session.waits.limit(self._seconds(timeout), "the commit"):
+            await session.start()
+            await committing.commit(chosen)
+        session.hand.confirm(chosen)
+        await session.callbacks.run()
+
+    def commit_async(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
+        callback: CommitCallback | None = None,
+    ) -> None:
+        """As `commit`, without waiting and without a second try. `callback(offsets, error)` runs inside a later call.
+
+        Raises CommitFailedError when 10,000 commits wait already. Spec: B.14.2, S4-46.
+        """
+        session = self._open()
+        chosen = session.consumed() if offsets is None else checked_offsets(offsets)
+        session.group_part.committing.commit_async(chosen, callback, session.start())
+        session.hand.confirm(chosen)
+
+    async def committed(
+        self, partitions: Iterable[TopicPartition], timeout: float | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """What the group has stored for each partition, None where nothing is. Spec: B.14.6."""
+        session = self._open()
+        commits = session.group_part.commits
+        chosen = checked_partitions(partitions)
+        async with session.waits.limit(self._seconds(timeout), "the committed offsets"):
+            await session.start()
+            return await commits.fetch(chosen)
+
+    # --- positions
+
+    async def position(self, partition: TopicPartition, timeout: float | None = None) -> int:
+        """The offset of the next record to be handed out, waited for. Raises NotAssignedError. Spec: B.2, S4-47."""
+        return await moving.position(self._open(), partition, self._seconds(timeout))
+
+    def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
+        """Go to an offset. Raises NotAssignedError, ArgumentError for a negative offset. Spec: B.2."""
+        moving.seek(self._open(), partition, offset)
+
+    def seek_to_beginning(self, partitions: Iterable[TopicPartition] = ()) -> None:
+        """Go to the first offset of these, or of all assigned partitions. Raises NotAssignedError."""
+        moving.seek_to_beginning(self._open(), partitions)
+
+    def seek_to_end(self, partitions: Iterable[TopicPartition] = ()) -> None:
+        """Go behind the last offset of these, or of all assigned partitions. Raises NotAssignedError."""
+        moving.seek_to_end(self._open(), partitions)
+
+    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        """Hand out nothing of these until `resume`. Raises NotAssignedError. Spec: B.2, D-22."""
+        moving.pause(self._open(), partitions)
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        """Undo `pause`. Raises NotAssignedError."""
+        moving.resume(self._open(), partitions)
+
+    def paused(self) -> tuple[TopicPartition, ...]:
+        """The partitions that are paused."""
+        return self._open().positions.paused()
+
+    # --- questions to the cluster
+
+    async def offsets_for_times(
+        self, times: Mapping[TopicPartition, int], timeout: float | None = None
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """The first offset at or after each time (ms since 1970, UTC); None where no record is that new. Spec: B.8."""
+        return await lookups.offsets_for_times(self._open(), times, self._seconds(timeout))
+
+    async def beginning_offsets(
+        self, partitions: Iterable[TopicPartition], timeout: float | None = None
+    ) -> dict[TopicPartition, int]:
+        """The first offset of each partition."""
+        return await lookups.beginning_offsets(self._open(), partitions, self._seconds(timeout))
+
+    async def end_offsets(
+        self, partitions: Iterable[TopicPartition], timeout: float | None = None
+    ) -> dict[TopicPartition, int]:
+        """The offset behind the last record that `isolation_level` lets through, of each partition."""
+        return await lookups.end_offsets(self._open(), partitions, self._seconds(timeout))
+
+    async def partitions_for(self, topic: str, timeout: float | None = None) -> list[PartitionInfo]:
+        """The partitions of a topic, none if it does not exist. Raises TopicAuthorizationError."""
+        return await lookups.partitions_for(self._open(), topic, self._seconds(timeout))
+
+    async def list_topics(self, timeout: float | None = None) -> dict[str, list[PartitionInfo]]:
+        """Every topic that this client may see, with its partitions."""
+        return await lookups.list_topics(self._open(), self._seconds(timeout))
+
+    def current_lag(self, partition: TopicPartition) -> int | None:
+        """Records between what was handed out and the end, None until the end is known. Raises NotAssignedError."""
+        return lookups.current_lag(self._open(), partition)
+
+    # --- the group, and the consumer itself
+
+    def group_metadata(self) -> GroupMetadata:
+        """Who this consumer is in its group."""
+        return self._open().group_part.metadata()
+
+    def enforce_rebalance(self, reason: str = "") -> None:
+        """Have the group rebalance at the next poll; no effect with `assign`. `reason` goes to the broker's log."""
+        self._open().group_part.request_rejoin(reason or "the application asked for it")
+
+    def wakeup(self) -> None:
+        """End the call that waits now, or the next one, with WakeupError. From any thread. Spec: B.3.7."""
+        self._check_usable()
+        if self._loop is None or self._loop.is_closed():
+            self._session.waits.wakeup()
+        else:
+            self._loop.call_soon_threadsafe(self._session.waits.wakeup)
+
+    def metrics(self) -> dict[str, float]:
+        """Numbers of this consumer: name → count, or seconds where the name says so. Spec: B.19.1."""
+        session = self._open()
+        return session.counters.as_dict() | {
+            "assigned_partitions": len(session.positions),
+            "buffered_bytes": session.buffer.bytes_used,
+        }
+
+    async def close(self, timeout: float = 30.0) -> None:
+        """Commit what was released or is in hand (with automatic commits), leave the group, end everything.
+
+        Takes at most `timeout` seconds. A second close does nothing. Raises ListenerError at the end.
+
+        Spec: B.18, I-24.
+        """
+        await self._close(checked_timeout(timeout), clean=True)
+
+    async def __aenter__(self) -> Self:
+        self._open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._close(30.0, clean=error is None)
+
+    # --- what the sync facade does in another way
+
+    async def _call_user(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Run a function of the user's."""
+        result = function(*args)
+        return await result if inspect.isawaitable(result) else result
+
+    async def _decode(self, lease: Lease) -> None:
+        """Decode in this task, and let others run at least every few milliseconds."""
+        done = False
+        while not done:
+            await asyncio.sleep(0)  # before each slice, so that polls which never wait let others run too
+            done = lease.decode(DECODE_SLICE_SECONDS)
+
+    # --- inside
+
+    async def _poll_for_iteration(self) -> None:
+        session = self._open()
+        await self._polls.poll(ITERATION_POLL_SECONDS, session.config.max_poll_records, one_by_one=True)
+
+    async def _close(self, timeout: float, *, clean: bool) -> None:
+        self._check_process()
+        if self._session.waits.closing:
+            return
+        session, deadline = self._session, self._session.runtime.now() + timeout
+        session.waits.close()
+        try:
+            await self._polls.wait_until_left(timeout)
+            await closing.close(session, max(0.0, deadline - session.runtime.now()), clean=clean)
+        finally:
+            self._closed = True
+
+    def _open(self) -> Session:
+        """The session, if this consumer may be used here and now."""
+        self._check_usable()
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return self._session
+        if self._loop is None:
+            self._loop = loop
+        elif self._loop is not loop:
+            raise UsageError(
+                "This consumer belongs to another event loop: its connections live there. "
+                "Make a consumer for each loop, or call it from the loop that called it first."
+            )
+        return self._session
+
+    def _check_usable(self) -> None:
+        self._check_process()
+        if self._closed:
+            raise closed_error()
+
+    def _check_process(self) -> None:
+        pid = os.getpid()
+        if pid != self._pid:
+            raise UsedAfterForkError(
+                f"This consumer was created in process {self._pid} and is used in process {pid}. A fork copies neither "
+                "its connections nor its place in the group. Create it in the child: gunicorn's post_fork, celery's "
+                "worker_process_init, or inside the function that multiprocessing runs.",
+                created_pid=self._pid,
+                pid=pid,
+            )
+
+    def _seconds(self, timeout: float | None) -> float:
+        return (
+            self._session.config.default_api_timeout_ms / 1000
+            if timeout is None
+            else checked_timeout(timeout)
+        )
+
+
+def _checked_count(max_records: int | None, session: Session) -> int:
+    if max_records is None:
+        return session.config.max_poll_records
+    if isinstance(max_records, bool) or not isinstance(max_records, int) or max_records < 1:
+        raise ArgumentError(f"max_records is a whole number, 1 or more, not {max_records!r}.")
+    return max_records

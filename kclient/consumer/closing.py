@@ -1,0 +1,93 @@
+"""Leaving: the order in which things end, every step bounded by what is left of the timeout.
+
+    1  every waiting call ends
+    2  automatic commit, asynchronous commits and their callbacks
+    3  the listener gives up the partitions; LeaveGroup
+    4  tasks, connections, deserializers
+
+A step that fails does not keep the next from its turn; what a listener or a callback raised is raised at the end.
+Spec: B.18, I-24, D-15, U-10.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable
+
+from kclient.config import deserializers
+from kclient.consumer.session import Session
+
+log = logging.getLogger("kclient.consumer")
+
+
+async def close(session: Session, timeout: float, *, clean: bool) -> None:
+    """End the session. After a clean close what is in hand counts as released; after an error it does not (U-02)."""
+    deadline = session.runtime.now() + timeout
+    first_error: BaseException | None = None
+    try:
+        if session.running:
+            first_error = await _part_from_group(session, deadline, clean=clean)
+    finally:
+        await _end(session, deadline)
+    if first_error is not None:
+        raise first_error
+
+
+async def unsubscribe(session: Session) -> None:
+    """Give up the assignment and the subscription; nothing is committed by itself. Spec: B.18, M-23."""
+    timeout = session.config.request_timeout_ms / 1000
+    try:
+        if session.group is not None:
+            await session.callbacks.run()
+            await session.group.leave("the consumer unsubscribed from all topics", timeout)
+    finally:
+        session.subscription.clear()
+        session.set_assignment(())
+        session.follow_subscription()
+
+
+async def _part_from_group(session: Session, deadline: float, *, clean: bool) -> Exception | None:
+    group = session.group
+    if group is None:
+        return None
+    offsets = session.consumed() if clean else session.released()
+    errors = [
+        await _step(group.last_commit(offsets, _left(session, deadline)), deadline),
+        await _step(group.committing.settle(), deadline),
+        await _step(session.callbacks.run(), deadline),
+        await _step(group.leave("the consumer is being closed", _left(session, deadline)), deadline),
+    ]
+    return next(filter(None, errors), None)
+
+
+async def _step(step: Awaitable[None], deadline: float) -> Exception | None:
+    """One step; what it raised of the user's. A step that ran out of time is only logged."""
+    try:
+        async with asyncio.timeout_at(deadline) as scope:
+            await step
+    except TimeoutError as error:
+        if not scope.expired():
+            return error
+        log.warning("close() ran out of time; the rest is cut short")
+    except Exception as error:  # noqa: BLE001 – raised at the very end
+        return error
+    return None
+
+
+async def _end(session: Session, deadline: float) -> None:
+    await session.stop_starting()
+    await session.flows.stop()
+    await session.cluster.close(_left(session, deadline))
+    for function in (session.config.key_deserializer, session.config.value_deserializer):
+        try:
+            deserializers.close(function)
+        except Exception:
+            log.exception("closing a deserializer failed")
+    session.set_assignment(())
+
+
+def _left(session: Session, deadline: float) -> float:
+    """Seconds left, at most one request timeout. Spec: B.18."""
+    left = max(0.0, deadline - session.runtime.now())
+    return min(left, session.config.request_timeout_ms / 1000)

@@ -1,0 +1,203 @@
+"""Commits in their order: what the user asked for, what is committed by itself, and what is committed at the end.
+
+Asynchronous commits are sent at once and never retried, so none can overtake a newer one; a synchronous commit waits
+for those before it. Callbacks run in the order of their commits, inside the user's next poll, commit, unsubscribe or
+close.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from kclient.config import Config
+from kclient.consumer.counters import Counters
+from kclient.consumer.flows import Flows
+from kclient.consumer.listener import CallUser
+from kclient.consumer.work import UserWork
+from kclient.errors import ArgumentError, BrokerError, CommitFailedError, KclientError
+from kclient.group.commits import Commits
+from kclient.protocol.errors import FENCED_INSTANCE_ID
+from kclient.runtime import Runtime
+from kclient.types import OffsetAndMetadata, TopicPartition
+
+log = logging.getLogger("kclient.commit")
+
+Offsets = Mapping[TopicPartition, OffsetAndMetadata]
+CommitCallback = Callable[[Offsets, KclientError | None], Awaitable[None] | None]
+
+MAX_PENDING: Final = 10_000
+
+
+class Committing:
+    """The commits of one consumer with a group. Spec: S3-18…S3-22, S4-43…S4-46, S4-58, B.14.1, B.14.2, B.14.5."""
+
+    def __init__(
+        self,
+        commits: Commits,
+        config: Config,
+        runtime: Runtime,
+        flows: Flows,
+        callbacks: UserWork,
+        call_user: CallUser,
+        counters: Counters,
+    ) -> None:
+        self._commits = commits
+        self._config = config
+        self._runtime = runtime
+        self._flows = flows
+        self._callbacks = callbacks
+        self._call_user = call_user
+        self._counters = counters
+        self._last_answered: asyncio.Future[None] | None = None
+        self._pending = 0
+        self._auto_in_flight = False
+        self._next_auto_commit: float | None = None
+        self._fenced: BrokerError | None = None
+
+    def raise_if_fenced(self) -> None:
+        """Another consumer took over our group instance id: nothing can be committed or joined any more."""
+        if self._fenced is not None:
+            raise self._fenced.with_traceback(None)
+
+    # --- asked for by the user
+
+    async def commit(self, offsets: Offsets) -> None:
+        """Store offsets, after the asynchronous commits before. The caller bounds it.
+
+        Raises what `Commits.commit` raises.
+        """
+        self.raise_if_fenced()
+        await self.settle()
+        await self._store(offsets, retry=True)
+
+    def commit_async(self, offsets: Offsets, callback: CommitCallback | None, ready: Awaitable[None]) -> None:
+        """Store offsets when `ready`, and hand the outcome to the callback. Raises CommitFailedError on a backlog."""
+        self.raise_if_fenced()
+        if self._pending >= MAX_PENDING:
+            raise CommitFailedError(
+                f"{MAX_PENDING} asynchronous commits wait for their answers already. The coordinator is out of reach, "
+                "or commits come faster than it answers. Use commit(), or commit less often.",
+                reason="backlog",
+                uncommitted=dict(offsets),
+            )
+        self._pending += 1
+        before, answered = self._last_answered, asyncio.get_running_loop().create_future()
+        self._last_answered = answered
+        self._flows.errand("commit", self._commit_beside(dict(offsets), callback, ready, before, answered))
+
+    async def settle(self) -> None:
+        """Wait until every asynchronous commit has its answer."""
+        if self._last_answered is not None:
+            await asyncio.wait([self._last_answered])
+
+    async def _commit_beside(
+        self,
+        offsets: Offsets,
+        callback: CommitCallback | None,
+        ready: Awaitable[None],
+        before: asyncio.Future[None] | None,
+        answered: asyncio.Future[None],
+    ) -> None:
+        error: KclientError | None = None
+        try:
+            await ready
+            await self._store(offsets, retry=False)
+        except KclientError as failure:
+            error = failure
+            log.warning("an asynchronous commit failed: %s", failure)
+        finally:
+            self._pending -= 1
+            if before is not None and not before.done():
+                await asyncio.wait([before])
+            answered.set_result(None)
+        if callback is not None:
+            self._callbacks.leave(lambda: self._call_user(callback, offsets, error))
+
+    async def _store(self, offsets: Offsets, *, retry: bool) -> None:
+        if not offsets:
+            return
+        try:
+            await self._commits.commit(offsets, retry=retry)
+        except KclientError as error:
+            self._counters.commit_failed_total += 1
+            if isinstance(error, BrokerError) and error.code == FENCED_INSTANCE_ID:
+                self._fenced = error
+            raise
+        self._counters.commit_total += 1
+
+    # --- by itself
+
+    def restart_timer(self) -> None:
+        """The next automatic commit is a whole interval away. Spec: S3-47."""
+        self._next_auto_commit = self._runtime.now() + self._config.auto_commit_interval_ms / 1000
+
+    def auto_commit_due(self) -> bool:
+        """Whether the interval has passed and no automatic commit is under way."""
+        if not self._config.enable_auto_commit or self._auto_in_flight:
+            return False
+        if self._next_auto_commit is None:
+            self.restart_timer()
+        return self._next_auto_commit is not None and self._runtime.now() >= self._next_auto_commit
+
+    def auto_commit_at(self) -> float | None:
+        """When a waiting poll must look again, None if it need not."""
+        return None if self._auto_in_flight or not self._config.enable_auto_commit else self._next_auto_commit
+
+    def auto_commit(self, offsets: Offsets) -> None:
+        """Store released offsets beside the poll; failures are logged and tried again later."""
+        self.restart_timer()
+        if offsets:
+            self._auto_in_flight = True
+            self._flows.errand("automatic commit", self._auto_commit(offsets))
+
+    async def _auto_commit(self, offsets: Offsets) -> None:
+        try:
+            await self._store(offsets, retry=False)
+        except KclientError as error:
+            log.warning("an automatic commit failed: %s", error)
+            if error.retriable and self._next_auto_commit is not None:
+                soon = self._runtime.now() + self._config.retry_backoff_ms / 1000
+                self._next_auto_commit = min(soon, self._next_auto_commit)
+        else:
+            self._counters.auto_commit_total += 1
+            log.debug("committed by itself: %d partitions", len(offsets))
+        finally:
+            self._auto_in_flight = False
+
+    async def commit_for_good(self, offsets: Offsets, why: str, timeout: float) -> None:
+        """The last automatic commit before partitions go: with retries, bounded; a failure is only logged.
+
+        Spec: S3-30, B.13.6, B.18.
+        """
+        if not self._config.enable_auto_commit or not offsets:
+            return
+        try:
+            async with asyncio.timeout(timeout):
+                await self._store(offsets, retry=True)
+        except (KclientError, TimeoutError) as error:
+            log.warning("the automatic commit %s failed: %s", why, error or "no answer in time")
+        else:
+            self._counters.auto_commit_total += 1
+
+
+def checked_offsets(offsets: Any) -> dict[TopicPartition, OffsetAndMetadata]:
+    """Offsets to commit as given. Raises ArgumentError for what is none."""
+    checked: dict[TopicPartition, OffsetAndMetadata] = {}
+    if not isinstance(offsets, Mapping):
+        raise ArgumentError(f"Offsets are a mapping of TopicPartition to OffsetAndMetadata, not {offsets!r}.")
+    for partition, offset in offsets.items():
+        if not isinstance(offset, OffsetAndMetadata):
+            raise ArgumentError(
+                f"The offset to commit for {partition} is {offset!r}. Give OffsetAndMetadata(offset), where offset is "
+                "that of the next record to consume."
+            )
+        if offset.offset < 0:
+            raise ArgumentError(
+                f"The offset to commit for {partition} is {offset.offset}. Offsets count from 0. "
+                "Give that of the next record to consume."
+            )
+        checked[TopicPartition(*partition)] = offset
+    return checked

@@ -1,0 +1,119 @@
+"""What the application has in hand: the records of the last poll, until it asks for more.
+
+A record is *consumed* when it was handed out, and *released* when the application then asked for the next one,
+committed, or closed cleanly. Explicit commits and `position()` go by what is consumed, automatic commits by what is
+released. The positions table is ahead of both while records wait here to be iterated.
+
+Spec: I-01, U-02, D-78, S3-18, B.14.10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from kclient.records.reader import Chunk
+from kclient.records.records import Record, Records
+from kclient.types import OffsetAndMetadata, TopicPartition
+
+Offsets = dict[TopicPartition, OffsetAndMetadata]
+
+
+class Hand:
+    """The records of one poll: handed out at once, or one by one while iterating."""
+
+    def __init__(self, records: Records[Any, Any], *, one_by_one: bool) -> None:
+        self._chunks = [chunk for chunk in records.chunks if len(chunk)]
+        self._one_by_one = one_by_one
+        self._begun = 0  # chunks whose iteration has begun
+        self._current: Record[Any, Any] | None = None
+        self._taken_back: set[TopicPartition] = set()
+        self._confirmed: Offsets = {}
+        self._records = self._each()
+
+    def __iter__(self) -> Iterator[Record[Any, Any]]:
+        """What is left of the records, each consumed as it comes out."""
+        return self._records
+
+    def _each(self) -> Iterator[Record[Any, Any]]:
+        for chunk in self._chunks:
+            self._begun += 1
+            if chunk.partition in self._taken_back:
+                continue
+            for record in Records[Any, Any]((chunk,)):
+                self._current = record
+                yield record
+                if chunk.partition in self._taken_back:
+                    break
+            self._current = None
+
+    def consumed(self, positions: Mapping[TopicPartition, OffsetAndMetadata]) -> Offsets:
+        """Positions, less what was not handed out yet."""
+        held = self._waiting() if self._one_by_one else {}
+        if self._current is not None and _partition(self._current) not in self._taken_back:
+            held[_partition(self._current)] = _behind(self._current)
+        return _overlaid(positions, held)
+
+    def released(self, positions: Mapping[TopicPartition, OffsetAndMetadata]) -> Offsets:
+        """Positions, less all that is in hand."""
+        held = self._waiting() if self._one_by_one else _first_offsets(self._chunks)
+        if self._current is not None:
+            held[_partition(self._current)] = _at(self._current)
+        for tp, confirmed in self._confirmed.items():
+            if tp in held and held[tp].offset < confirmed.offset:
+                held[tp] = confirmed
+        return _overlaid(positions, held)
+
+    def confirm(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        """The application committed these itself: they are released."""
+        self._confirmed.update(offsets)
+
+    def take_back(self, partitions: Iterable[TopicPartition] | None = None) -> Offsets:
+        """Give up what iteration has not handed out yet, of these partitions or of all; where each goes on from."""
+        rest = self._waiting() if self._one_by_one else {}
+        if self._current is not None:
+            rest[_partition(self._current)] = _behind(self._current)
+        chosen = rest if partitions is None else {tp: rest[tp] for tp in partitions if tp in rest}
+        self._taken_back.update(chosen)
+        return chosen
+
+    def take_all_back(self) -> Offsets:
+        """Give up everything, for the poll that should have returned it was interrupted."""
+        return _first_offsets(self._chunks)
+
+    def _waiting(self) -> Offsets:
+        """The first record of each partition that iteration has not begun with."""
+        return {
+            tp: offset
+            for tp, offset in _first_offsets(self._chunks[self._begun :]).items()
+            if tp not in self._taken_back
+        }
+
+
+def empty_hand() -> Hand:
+    """Nothing in hand."""
+    return Hand(Records(), one_by_one=False)
+
+
+def _first_offsets(chunks: Iterable[Chunk]) -> Offsets:
+    first: Offsets = {}
+    for chunk in chunks:
+        run = chunk.runs[0]
+        first.setdefault(chunk.partition, OffsetAndMetadata(run.offsets[0], run.leader_epoch))
+    return first
+
+
+def _overlaid(positions: Mapping[TopicPartition, OffsetAndMetadata], held: Offsets) -> Offsets:
+    return {tp: held.get(tp, position) for tp, position in positions.items()}
+
+
+def _partition(record: Record[Any, Any]) -> TopicPartition:
+    return TopicPartition(record.topic, record.partition)
+
+
+def _at(record: Record[Any, Any]) -> OffsetAndMetadata:
+    return OffsetAndMetadata(record.offset, record.leader_epoch)
+
+
+def _behind(record: Record[Any, Any]) -> OffsetAndMetadata:
+    return OffsetAndMetadata(record.offset + 1, record.leader_epoch)

@@ -1,0 +1,143 @@
+"""Questions to the cluster that change nothing: topics and partitions, offsets by time, beginnings, ends, lag."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from kclient.consumer.session import Session
+from kclient.consumer.subscription import checked_partitions, checked_topics
+from kclient.errors import ArgumentError
+from kclient.network.backoff import Backoff
+from kclient.network.failures import broker_error
+from kclient.positions.list_offsets import list_offsets
+from kclient.positions.strategy import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from kclient.protocol.errors import INVALID_TOPIC_EXCEPTION, TOPIC_AUTHORIZATION_FAILED
+from kclient.types import IsolationLevel, OffsetAndTimestamp, PartitionInfo, TopicPartition
+
+if TYPE_CHECKING:
+    from kclient.generated.metadata_response import MetadataResponse, MetadataResponseTopic
+
+FATAL_FOR_A_TOPIC = (TOPIC_AUTHORIZATION_FAILED, INVALID_TOPIC_EXCEPTION)
+
+
+async def partitions_for(session: Session, topic: str, timeout: float) -> list[PartitionInfo]:
+    """The partitions of one topic, none if it does not exist. Spec: B.2."""
+    (name,) = checked_topics([topic])
+    async with session.waits.limit(timeout, f"the partitions of {name}"):
+        await session.start()
+        answer = await session.cluster.describe_topics(
+            [name], allow_auto_create=session.config.allow_auto_create_topics, timeout=timeout
+        )
+    return _partitions(answer, checking=True).get(name, [])
+
+
+async def list_topics(session: Session, timeout: float) -> dict[str, list[PartitionInfo]]:
+    """Every topic that this client may see, with its partitions. Spec: B.2."""
+    async with session.waits.limit(timeout, "the list of topics"):
+        await session.start()
+        answer = await session.cluster.describe_topics(None, allow_auto_create=False, timeout=timeout)
+    return _partitions(answer, checking=False)
+
+
+async def offsets_for_times(
+    session: Session, times: Mapping[TopicPartition, int], timeout: float
+) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+    """The first offset at or after each time; None where there is none. Spec: B.2, B.8."""
+    for partition, timestamp in times.items():
+        checked_partitions([partition])
+        if isinstance(timestamp, bool) or not isinstance(timestamp, int) or timestamp < 0:
+            raise ArgumentError(
+                f"The time for {partition} is {timestamp!r}. Times are whole milliseconds since 1970 (UTC). "
+                "Use beginning_offsets() or end_offsets() for the ends of the log."
+            )
+    return await _ask(session, times, timeout)
+
+
+async def beginning_offsets(
+    session: Session, partitions: Iterable[TopicPartition], timeout: float
+) -> dict[TopicPartition, int]:
+    """The first offset of each partition."""
+    return await _ends(session, partitions, EARLIEST_TIMESTAMP, timeout)
+
+
+async def end_offsets(
+    session: Session, partitions: Iterable[TopicPartition], timeout: float
+) -> dict[TopicPartition, int]:
+    """The offset behind the last record that may be read: high watermark, or last stable offset."""
+    return await _ends(session, partitions, LATEST_TIMESTAMP, timeout)
+
+
+def current_lag(session: Session, partition: TopicPartition) -> int | None:
+    """Records behind what was handed out, None until both ends are known; then the end is asked for. Spec: B.2."""
+    state = session.positions.state(partition)
+    committed_only = _isolation(session) is IsolationLevel.READ_COMMITTED
+    end = state.last_stable_offset if committed_only else state.high_watermark
+    if end is None and not state.end_offset_requested and session.running:
+        state.end_offset_requested = True
+        session.flows.errand("look at the end of a partition", _learn_end(session, partition))
+    position = session.positions.position(partition)
+    if end is None or position is None:
+        return None
+    consumed = session.consumed().get(partition)
+    return max(0, end - (consumed.offset if consumed is not None else position.offset))
+
+
+async def _learn_end(session: Session, partition: TopicPartition) -> None:
+    state = session.positions.state(partition)
+    try:
+        ends = await end_offsets(session, [partition], session.config.default_api_timeout_ms / 1000)
+    finally:
+        state.end_offset_requested = False
+    if _isolation(session) is IsolationLevel.READ_COMMITTED:
+        state.last_stable_offset = ends.get(partition)
+    else:
+        state.high_watermark = ends.get(partition)
+
+
+async def _ends(
+    session: Session, partitions: Iterable[TopicPartition], timestamp: int, timeout: float
+) -> dict[TopicPartition, int]:
+    found = await _ask(session, dict.fromkeys(checked_partitions(partitions), timestamp), timeout)
+    return {partition: answer.offset for partition, answer in found.items() if answer is not None}
+
+
+async def _ask(
+    session: Session, times: Mapping[TopicPartition, int], timeout: float
+) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+    config = session.config
+    backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, session.runtime.rng)
+    async with session.waits.limit(timeout, "the offsets"):
+        await session.start()
+        return await list_offsets(
+            session.cluster, times, _isolation(session), backoff=backoff, timeout=timeout
+        )
+
+
+def _isolation(session: Session) -> IsolationLevel:
+    return IsolationLevel[session.config.isolation_level.upper()]
+
+
+def _partitions(answer: MetadataResponse, *, checking: bool) -> dict[str, list[PartitionInfo]]:
+    found: dict[str, list[PartitionInfo]] = {}
+    for topic in answer.topics:
+        if checking and topic.error_code in FATAL_FOR_A_TOPIC:
+            raise broker_error(topic.error_code, f"Describing topic {topic.name}", topic=topic.name)
+        if topic.name and not topic.error_code:
+            found[topic.name] = _infos(topic)
+    return found
+
+
+def _infos(topic: MetadataResponseTopic) -> list[PartitionInfo]:
+    partitions = sorted(topic.partitions, key=lambda partition: partition.partition_index)
+    return [
+        PartitionInfo(
+            topic.name or "",
+            partition.partition_index,
+            partition.leader_id if partition.leader_id >= 0 else None,
+            tuple(partition.replica_nodes),
+            tuple(partition.isr_nodes),
+            tuple(partition.offline_replicas),
+        )
+        for partition in partitions
+    ]

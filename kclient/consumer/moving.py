@@ -1,0 +1,76 @@
+"""Moving about in the assigned partitions: position, seek, pause. Records in hand that no longer fit are taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kclient.consumer.session import Session
+from kclient.consumer.subscription import checked_partitions
+from kclient.errors import ArgumentError
+from kclient.positions.strategy import EARLIEST, LATEST, ResetStrategy
+from kclient.types import OffsetAndMetadata, TopicPartition
+
+
+async def position(session: Session, partition: TopicPartition, timeout: float) -> int:
+    """The offset of the next record that will be handed out, waited for. Spec: S4-47, B.2, B.6.3."""
+    (tp,) = checked_partitions([partition])
+    async with session.waits.limit(timeout, f"the position of {tp}"):
+        while True:
+            seen = session.news.count
+            known = session.positions.position(tp)
+            if known is not None:
+                here = OffsetAndMetadata(known.offset, known.offset_epoch)
+                return session.hand.consumed({tp: here})[tp].offset
+            await session.start()
+            session.raise_stored()
+            await session.news.wait(seen)
+
+
+def seek(session: Session, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
+    """Go to an offset; the next poll begins there. Spec: B.2, S0-09, M-13."""
+    (tp,) = checked_partitions([partition])
+    target = offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(offset)
+    if isinstance(target.offset, bool) or not isinstance(target.offset, int) or target.offset < 0:
+        raise ArgumentError(f"{tp} cannot be read from offset {target.offset!r}. Offsets count from 0.")
+    session.positions.state(tp)
+    session.take_back([tp])
+    session.positions.seek(tp, target, session.cluster.metadata.leader(tp))
+    session.buffer.drop([tp])
+
+
+def seek_to_beginning(session: Session, partitions: Iterable[TopicPartition]) -> None:
+    """Go to the first offset of each; looked up when it is next needed."""
+    _reset(session, partitions, EARLIEST)
+
+
+def seek_to_end(session: Session, partitions: Iterable[TopicPartition]) -> None:
+    """Go behind the last offset of each; looked up when it is next needed."""
+    _reset(session, partitions, LATEST)
+
+
+def pause(session: Session, partitions: Iterable[TopicPartition]) -> None:
+    """Hand out nothing of these until `resume`."""
+    for tp in _assigned(session, partitions):
+        session.take_back([tp])
+        session.positions.pause(tp)
+
+
+def resume(session: Session, partitions: Iterable[TopicPartition]) -> None:
+    """Undo `pause`."""
+    for tp in _assigned(session, partitions):
+        session.positions.resume(tp)
+
+
+def _reset(session: Session, partitions: Iterable[TopicPartition], strategy: ResetStrategy) -> None:
+    for tp in _assigned(session, partitions) or session.positions.assigned():
+        session.take_back([tp])
+        session.positions.request_reset(tp, strategy)
+        session.buffer.drop([tp])
+
+
+def _assigned(session: Session, partitions: Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
+    """All or none: partitions as given. Raises NotAssignedError for the first that is not assigned."""
+    chosen = checked_partitions(partitions)
+    for tp in chosen:
+        session.positions.state(tp)
+    return chosen

@@ -1,0 +1,140 @@
+"""poll(): look after what the flows have left, then hand out records or wait for news.
+
+    repeat at least once:
+        wakeup, errors of the flows, callbacks, rebalance, pattern, automatic commit
+        records at hand → decode them in the caller's context, move the positions, return them
+        else wait for news, until the timeout
+
+Nothing is raised between moving the positions and returning the records. Spec: B.3, S1-12…S1-22, S3-08…S3-19.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from kclient.consumer.hand import Hand, empty_hand
+from kclient.consumer.session import Session
+from kclient.consumer.subscription import SubscriptionKind
+from kclient.consumer.waiting import closed_error
+from kclient.errors import ConcurrentUseError, DeadlineError, UsageError
+from kclient.notice import Notice, wait_any
+from kclient.records.records import Records
+
+
+class Poll:
+    """The polls of one consumer, one at a time."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._inside: asyncio.Task[Any] | None = None
+        self._left = Notice()
+
+    async def poll(self, timeout: float, max_records: int, *, one_by_one: bool = False) -> Records[Any, Any]:
+        """Records, or none when `timeout` (seconds) passed or only positions moved."""
+        with self._alone():
+            return await self._poll(timeout, max_records, one_by_one=one_by_one)
+
+    async def wait_until_left(self, timeout: float) -> None:
+        """Wait for the task that is inside to come out, unless it waits for us: a listener or callback closes."""
+        session = self._session
+        if self._inside is not None and not (session.rebalances.running or session.callbacks.running):
+            await wait_any((self._left, self._left.count), timeout=timeout)
+
+    async def _poll(self, timeout: float, max_records: int, *, one_by_one: bool) -> Records[Any, Any]:
+        session = self._session
+        deadline = session.runtime.now() + timeout
+        self._begin()
+        while True:
+            seen = session.news.count
+            session.waits.check()
+            if session.waits.closing:
+                raise closed_error()
+            if session.running or await self._started(deadline):
+                await self._attend()
+                records = await self._deliver(max_records)
+                if records is not None:
+                    session.hand = Hand(records, one_by_one=one_by_one)
+                    session.counters.poll_records_total += len(records)
+                    return records
+            if session.runtime.now() >= deadline:
+                await asyncio.sleep(0)  # a loop of poll(0) must let the flows work
+                return Records()
+            await self._wait_for_news(seen, deadline)
+
+    def _begin(self) -> None:
+        """Another poll releases what was in hand; what iteration left over will be read again."""
+        session = self._session
+        if session.subscription.kind is SubscriptionKind.NONE:
+            raise UsageError("poll() has nothing to read. Call subscribe() or assign() first.")
+        session.counters.poll_started(session.runtime.now())
+        session.take_back()
+        session.hand = empty_hand()
+
+    async def _started(self, deadline: float) -> bool:
+        session = self._session
+        try:
+            async with session.waits.limit(
+                max(0.0, deadline - session.runtime.now()), "the first connection"
+            ):
+                await session.start()
+        except DeadlineError as error:
+            if error.waiting_for != "the first connection":
+                raise
+        return session.running
+
+    async def _attend(self) -> None:
+        """Everything that must happen inside a poll but the records themselves."""
+        session = self._session
+        if session.group is not None:
+            session.group.poll_started()
+            session.group.committing.raise_if_fenced()
+        session.topic_watch.look(session.runtime.now())
+        session.raise_stored()
+        session.match_pattern()
+        await session.callbacks.run()
+        await session.rebalances.run()
+        if session.group is not None and session.group.committing.auto_commit_due():
+            session.group.auto_commit()
+
+    async def _deliver(self, max_records: int) -> Records[Any, Any] | None:
+        """Decode what is buffered; None where there is nothing, or where it was out of date."""
+        lease = self._session.delivery.begin(max_records)
+        if lease is None:
+            return None
+        await self._session.decode(lease)
+        records = self._session.delivery.finish(lease)
+        return records if records.chunks else None
+
+    async def _wait_for_news(self, seen: int, deadline: float) -> None:
+        session = self._session
+        times = [deadline, session.runtime.now() + session.config.max_poll_interval_ms / 3000]
+        if (look := session.topic_watch.next_look()) is not None:
+            times.append(look)
+        if session.group is not None and (due := session.group.committing.auto_commit_at()) is not None:
+            times.append(due)
+        try:
+            async with asyncio.timeout_at(min(times)):
+                await session.news.wait(seen)
+        except TimeoutError:
+            return
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        task = asyncio.current_task()
+        if self._inside is not None:
+            inside, caller = self._inside.get_name(), task.get_name() if task is not None else "nobody"
+            raise ConcurrentUseError(
+                f"{caller} called poll() while {inside} is inside it. One task polls at a time, and a listener does "
+                "not poll. Poll from one task, or give each task a consumer of its own.",
+                inside=inside,
+                caller=caller,
+            )
+        self._inside = task
+        try:
+            yield
+        finally:
+            self._inside = None
+            self._left.notify()

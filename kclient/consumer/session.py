@@ -1,0 +1,202 @@
+"""One consumer's inside: the flows, what they share, and the few moves that keep the parts in step.
+
+    subscription   what the user asked for            positions   where each assigned partition is read next
+    cluster        brokers, leaders, requests         buffer      fetched bytes that wait for a poll
+    group_part     coordinator, membership, commits   hand        records that the application has, not yet released
+
+Everything here runs on one event loop. AsyncConsumer calls it directly, Consumer from another thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+from kclient.config import Config
+from kclient.consumer.counters import Counters
+from kclient.consumer.flows import Flows
+from kclient.consumer.group_part import GroupPart
+from kclient.consumer.hand import Hand, empty_hand
+from kclient.consumer.listener import CallUser
+from kclient.consumer.subscription import Subscription, SubscriptionKind
+from kclient.consumer.topic_watch import TopicWatch
+from kclient.consumer.waiting import Waits
+from kclient.consumer.work import UserWork
+from kclient.errors import BrokerError, KclientError
+from kclient.fetch.buffer import FetchBuffer
+from kclient.fetch.delivery import Delivery
+from kclient.fetch.fetcher import Fetcher
+from kclient.fetch.lease import Lease
+from kclient.network.cluster import Cluster
+from kclient.notice import Notice
+from kclient.positions.table import Positions
+from kclient.positions.upkeep import PositionUpkeep
+from kclient.protocol.errors import INVALID_GROUP_ID
+from kclient.runtime import Runtime
+from kclient.types import OffsetAndMetadata, TopicPartition
+
+Decode = Callable[[Lease], Awaitable[None]]
+
+
+class Session:
+    """The parts of one consumer. `call_user` runs the user's functions, `decode` the middle step of a delivery."""
+
+    def __init__(self, config: Config, runtime: Runtime, call_user: CallUser, decode: Decode) -> None:
+        self.config = config
+        self.runtime = runtime
+        self.call_user = call_user
+        self.decode = decode
+        self.news = Notice()
+        self.counters = Counters()
+        self.waits = Waits(self.news)
+        self.flows = Flows(self.news)
+        self.rebalances = UserWork(self.news)
+        self.callbacks = UserWork(self.news)
+        self.subscription = Subscription()
+        self.hand: Hand = empty_hand()
+        self.cluster = Cluster(config, runtime)
+        self.positions = Positions()
+        self.buffer = FetchBuffer()
+        self.delivery = Delivery(self.positions, self.buffer, config)
+        self.fetcher = Fetcher(self.cluster, self.positions, self.buffer, config, runtime)
+        self.group: GroupPart | None = GroupPart(self) if config.group_id is not None else None
+        committed = self.group.commits.fetch if self.group is not None else None
+        self.upkeep = PositionUpkeep(self.cluster, self.positions, config, runtime, committed)
+        self.topic_watch = TopicWatch(self)
+        self._metadata_seen = 0
+        self._start: asyncio.Task[None] | None = None
+        for notice in (self.positions.changed, self.buffer.changed, self.cluster.metadata.changed):
+            notice.relay(self.news)
+
+    @property
+    def group_part(self) -> GroupPart:
+        """The group. Raises the broker's own INVALID_GROUP_ID for a consumer without one."""
+        if self.group is None:
+            raise BrokerError(
+                "This call needs a group, and the consumer has none (INVALID_GROUP_ID (24)). "
+                "Subscriptions and commits belong to a group. Set group_id, or use assign() and seek().",
+                code=INVALID_GROUP_ID,
+                name="INVALID_GROUP_ID",
+            )
+        return self.group
+
+    # --- starting
+
+    @property
+    def running(self) -> bool:
+        """Whether the cluster was reached once and the flows are at work."""
+        return self._start is not None and self._start.done() and self._start.exception() is None
+
+    async def start(self) -> None:
+        """Reach the cluster and start the flows, once. Raises what `Cluster.start` raises; another call tries again."""
+        if self._start is None or (self._start.done() and not self.running):
+            self._start = asyncio.create_task(self._begin(), name="kclient start")
+            self._start.add_done_callback(_retrieve)
+        await asyncio.shield(self._start)
+
+    async def _begin(self) -> None:
+        self.cluster.set_topics(self._wanted_topics())
+        await self.cluster.start()
+        self.flows.start("upkeep of positions", self.upkeep.run)
+        self.flows.start("fetcher", self.fetcher.run)
+        self._join_if_ready()
+
+    async def stop_starting(self) -> None:
+        """Give up a start that has not succeeded."""
+        if self._start is not None and not self._start.done():
+            self._start.cancel()
+            await asyncio.wait([self._start])
+
+    # --- what the user asked for
+
+    def follow_subscription(self) -> None:
+        """The subscription changed: tell the cluster what to keep fresh, and the group what we want."""
+        self.topic_watch.forget()
+        self._metadata_seen = self.cluster.metadata.version
+        self.cluster.set_topics(self._wanted_topics())
+        if self.running:
+            self._join_if_ready()
+
+    def match_pattern(self) -> None:
+        """Metadata changed: find the topics of a pattern again. Spec: S1-16, S1-20."""
+        version = self.cluster.metadata.version
+        if version == self._metadata_seen or self.subscription.kind is not SubscriptionKind.PATTERN:
+            return
+        self._metadata_seen = version
+        changed = self.subscription.match(
+            self.cluster.metadata.topics, exclude_internal=self.config.exclude_internal_topics
+        )
+        if changed or not self.group_part.joining:
+            self.group_part.join(self.subscription.topics)
+
+    def learn_topics(self, topics: Iterable[str]) -> None:
+        """The group's leader saw topics of our pattern before us. Spec: S3-45."""
+        new = [topic for topic in dict.fromkeys(topics) if topic not in self.subscription.topics]
+        if new:
+            self.subscription.add(new)
+            self.group_part.join(self.subscription.topics)
+            self.cluster.request_update("topics of the pattern were assigned that are not known here")
+
+    def _wanted_topics(self) -> tuple[str, ...] | None:
+        return None if self.subscription.kind is SubscriptionKind.PATTERN else self.subscription.topics
+
+    def _join_if_ready(self) -> None:
+        if self.subscription.kind is SubscriptionKind.TOPICS:
+            self.group_part.join(self.subscription.topics)
+
+    # --- keeping the parts in step
+
+    def set_assignment(self, partitions: Iterable[TopicPartition]) -> None:
+        """Make these the assigned partitions; what is buffered or in hand of others is gone."""
+        wanted = tuple(partitions)
+        self.take_back(tp for tp in self.positions.assigned() if tp not in wanted)
+        self.positions.assign(wanted)
+        self.buffer.retain(wanted)
+        self.upkeep.forget_pending()
+
+    def take_back(self, partitions: Iterable[TopicPartition] | None = None) -> None:
+        """Records that iteration has not handed out yet will be read again, from where it stopped."""
+        self._rewind(self.hand.take_back(partitions))
+
+    def take_all_back(self) -> None:
+        """The poll that should have returned what is in hand was interrupted: its records will come again."""
+        hand, self.hand = self.hand, empty_hand()
+        self._rewind(hand.take_all_back())
+
+    def consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What an explicit commit stores: the positions behind everything that was handed out. Spec: S3-19."""
+        return self.hand.consumed(self.positions.all_consumed())
+
+    def released(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What an automatic commit stores: the positions behind everything that was released. Spec: I-01, U-02."""
+        return self.hand.released(self.positions.all_consumed())
+
+    def _rewind(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
+        for tp, offset in offsets.items():
+            state = self.positions.find(tp)
+            if state is not None and state.position is not None and offset.offset < state.position.offset:
+                self.positions.seek(tp, offset, state.position.leader)
+
+    # --- what the next call must tell the user
+
+    def raise_stored(self) -> None:
+        """Raise the first error that a flow has left. Spec: S0-04, S0-42, B.5.4, U-07."""
+        sources: list[Callable[[], KclientError | None]] = [
+            self.cluster.metadata.take_error,
+            self.upkeep.take_error,
+            self.fetcher.take_error,
+            self.topic_watch.take_error,
+            self.flows.take_error,
+        ]
+        if self.group is not None:
+            sources.insert(0, self.group.take_error)
+        for take_error in sources:
+            if (error := take_error()) is not None:
+                raise error
+
+
+def _retrieve(task: asyncio.Task[Any]) -> None:
+    """An error of a start that nobody waits for any more is raised by the next call's own start."""
+    if not task.cancelled():
+        task.exception()

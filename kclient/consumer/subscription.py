@@ -1,0 +1,123 @@
+"""What the user asked for: topics, a pattern, or partitions by hand – one kind at a time until `unsubscribe`. Pure.
+
+kind       topics                          who assigns
+NONE       –                               nobody
+TOPICS     as given                        the group
+PATTERN    those that match now            the group
+MANUAL     those of the given partitions   the user
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from kclient.consumer.listener import RebalanceListener
+from kclient.errors import ArgumentError, UsageError
+from kclient.types import TopicPartition
+
+if TYPE_CHECKING:
+    from kclient.network.topology import TopicMetadata
+
+
+class SubscriptionKind(enum.Enum):
+    """Who decides which partitions are read."""
+
+    NONE = "nothing"
+    TOPICS = "topics"
+    PATTERN = "a pattern"
+    MANUAL = "partitions by hand"
+
+
+class Subscription:
+    """The subscription, its listener, and the topics that come of it, in sorted order. Spec: B.6.1, B.2."""
+
+    def __init__(self) -> None:
+        self.kind = SubscriptionKind.NONE
+        self.pattern: re.Pattern[str] | None = None
+        self.topics: tuple[str, ...] = ()
+        self.listener: RebalanceListener | None = None
+
+    @property
+    def automatic(self) -> bool:
+        """Whether a group assigns the partitions."""
+        return self.kind in (SubscriptionKind.TOPICS, SubscriptionKind.PATTERN)
+
+    def subscribe(self, topics: Iterable[str], listener: RebalanceListener | None) -> None:
+        """Follow these topics. Raises ArgumentError for a blank name, UsageError beside another kind."""
+        names = checked_topics(topics)
+        self._become(SubscriptionKind.TOPICS)
+        self.topics, self.listener = names, listener
+
+    def subscribe_pattern(self, pattern: re.Pattern[str], listener: RebalanceListener | None) -> None:
+        """Follow every topic whose whole name matches."""
+        if not isinstance(pattern, re.Pattern) or not pattern.pattern:
+            raise ArgumentError(f"The pattern must be a compiled regular expression, not {pattern!r}.")
+        self._become(SubscriptionKind.PATTERN)
+        if self.pattern != pattern:
+            self.topics = ()
+        self.pattern, self.listener = pattern, listener
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read these partitions, without a group."""
+        self._become(SubscriptionKind.MANUAL)
+        self.topics = tuple(sorted(dict.fromkeys(tp.topic for tp in partitions)))
+
+    def clear(self) -> None:
+        """Ask for nothing."""
+        self.kind, self.pattern, self.topics, self.listener = SubscriptionKind.NONE, None, (), None
+
+    def match(self, topics: Mapping[str, TopicMetadata], *, exclude_internal: bool) -> bool:
+        """Find the topics of the pattern anew; True if they changed. Spec: S1-16, S1-20, U-15."""
+        if self.pattern is None:
+            return False
+        found = tuple(
+            name
+            for name, topic in sorted(topics.items())
+            if self.pattern.fullmatch(name) and not (exclude_internal and topic.internal)
+        )
+        changed, self.topics = found != self.topics, found
+        return changed
+
+    def covers(self, topic: str) -> bool:
+        """Whether a group may assign partitions of this topic to us. Spec: S3-42."""
+        if self.kind is SubscriptionKind.PATTERN and self.pattern is not None:
+            return self.pattern.fullmatch(topic) is not None
+        return topic in self.topics
+
+    def add(self, topics: Iterable[str]) -> None:
+        """The group's leader saw these topics of our pattern first. Spec: S3-45."""
+        self.topics = tuple(sorted(dict.fromkeys((*self.topics, *topics))))
+
+    def _become(self, kind: SubscriptionKind) -> None:
+        if self.kind not in (SubscriptionKind.NONE, kind):
+            raise UsageError(
+                f"This consumer follows {self.kind.value}, and cannot follow {kind.value} at the same time. "
+                "Topics, a pattern and partitions by hand exclude each other. Call unsubscribe() first."
+            )
+        self.kind = kind
+
+
+def checked_topics(topics: Iterable[str]) -> tuple[str, ...]:
+    """Topic names, sorted, each once. Raises ArgumentError for what is no name."""
+    if isinstance(topics, str | bytes):
+        raise ArgumentError(f"Topics must be a list of names, not the single {topics!r}. Write [{topics!r}].")
+    names = tuple(topics)
+    for name in names:
+        if not isinstance(name, str) or not name.strip():
+            raise ArgumentError(f"{name!r} is no topic's name. Give names that are not blank.")
+    return tuple(sorted(dict.fromkeys(names)))
+
+
+def checked_partitions(partitions: Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
+    """Partitions in the given order, each once. Raises ArgumentError for what is no partition."""
+    found: dict[TopicPartition, None] = {}
+    for item in [partitions] if isinstance(partitions, TopicPartition) else partitions:
+        if not isinstance(item, tuple) or len(item) != 2 or not isinstance(item[0], str):
+            raise ArgumentError(f"{item!r} is no partition. Give a list of TopicPartition(topic, partition).")
+        if not item[0].strip() or not isinstance(item[1], int) or item[1] < 0:
+            raise ArgumentError(f"{item!r} is no partition: the topic is blank or the number is negative.")
+        found[TopicPartition(*item)] = None
+    return tuple(found)

@@ -1,0 +1,91 @@
+"""What ends a wait early: the call's own timeout, `wakeup()`, and `close()`.
+
+Only the wait ends. What the flows have in flight goes on, and the next call finds its result.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from kclient.errors import ArgumentError, ClosedError, DeadlineError, WakeupError
+from kclient.notice import Notice
+
+
+class Waits:
+    """The waits of one consumer's calls. Spec: B.3.7, S1-12, S3-09, I-23."""
+
+    def __init__(self, ended: Notice) -> None:
+        self.closing = False
+        self._ended = ended
+        self._scopes: dict[asyncio.Timeout, None] = {}
+        self._ended_by_close: list[asyncio.Timeout] = []
+        self._woken = False
+
+    def wakeup(self) -> None:
+        """End the wait of a call, or of the next one if none waits. On the loop's thread, or before there is a loop."""
+        self._woken = True
+        self._end_all()
+
+    def close(self) -> None:
+        """End the waits of this moment for good. Listeners that close() runs may still make calls that wait."""
+        self.closing = True
+        self._ended_by_close = list(self._scopes)
+        self._end_all()
+
+    def check(self) -> None:
+        """Raise WakeupError, once for each `wakeup`."""
+        if self._woken:
+            self._woken = False
+            raise WakeupError("wakeup() ended this call. Nothing is lost. Call again to go on.")
+
+    @asynccontextmanager
+    async def limit(self, timeout: float, waiting_for: str) -> AsyncIterator[None]:
+        """Bound what is awaited inside. Raises DeadlineError, WakeupError, ClosedError."""
+        self.check()
+        try:
+            async with asyncio.timeout(timeout) as scope:
+                self._scopes[scope] = None
+                try:
+                    yield
+                finally:
+                    del self._scopes[scope]
+        except TimeoutError:
+            if not scope.expired():
+                raise
+            if scope in self._ended_by_close:
+                raise closed_error() from None
+            self.check()
+            raise DeadlineError(
+                f"Waiting for {waiting_for} took longer than {timeout:g} s. The brokers are slow or out of reach. "
+                "Call again, with a longer timeout if this is expected.",
+                waiting_for=waiting_for,
+                timeout=timeout,
+            ) from None
+
+    def _end_all(self) -> None:
+        for scope in self._scopes:
+            if not scope.expired():
+                scope.reschedule(asyncio.get_running_loop().time())
+        self._ended.notify()
+
+
+def closed_error() -> ClosedError:
+    """What every call raises after close(), and one that waits when close() is called."""
+    return ClosedError(
+        "This consumer is closed. close() was called, or its with-block was left. Make a new consumer."
+    )
+
+
+def checked_timeout(timeout: float) -> float:
+    """Seconds as given. Raises ArgumentError for a negative number or none at all."""
+    if (
+        isinstance(timeout, bool)
+        or not isinstance(timeout, int | float)
+        or math.isnan(timeout)
+        or timeout < 0
+    ):
+        raise ArgumentError(f"A timeout is a number of seconds, 0 or more, not {timeout!r}.")
+    return float(timeout)

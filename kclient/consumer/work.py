@@ -1,0 +1,71 @@
+"""Work that a flow leaves for the user's next call, because it runs the user's code or changes what the user sees.
+
+The flow waits for the work as for an answer. What the work raises goes to the user who runs it, not to the flow.
+A flow that is cancelled while it waits takes its work with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import attrs
+
+from kclient.notice import Notice
+
+T = TypeVar("T")
+
+
+@attrs.define(eq=False)
+class _Item:
+    work: Callable[[], Awaitable[Any]]
+    done: asyncio.Future[Any]
+
+
+class UserWork:
+    """A queue that flows fill and the user's calls empty, one piece after the other. Spec: B.3.1, S1-17, D-12."""
+
+    def __init__(self, posted: Notice) -> None:
+        self._posted = posted
+        self._items: deque[_Item] = deque()
+        self.running = False
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    async def post(self, work: Callable[[], Awaitable[T]]) -> T | None:
+        """Wait until a call of the user's has done this; None where it raised, for the user has that error."""
+        item = _Item(work, asyncio.get_running_loop().create_future())
+        self._items.append(item)
+        self._posted.notify()
+        try:
+            return await item.done  # type: ignore[no-any-return]
+        finally:
+            if item in self._items:
+                self._items.remove(item)
+
+    def leave(self, work: Callable[[], Awaitable[Any]]) -> None:
+        """Have this done by a call of the user's, without waiting for it."""
+        self._items.append(_Item(work, asyncio.get_running_loop().create_future()))
+        self._posted.notify()
+
+    async def run(self) -> None:
+        """Do what is posted. Returns at once inside of work, and where another task is doing it."""
+        if self.running:
+            return
+        self.running = True
+        try:
+            while self._items:
+                await self._do(self._items.popleft())
+        finally:
+            self.running = False
+
+    async def _do(self, item: _Item) -> None:
+        result = None
+        try:
+            result = await item.work()
+        finally:
+            if not item.done.done():
+                item.done.set_result(result)
