@@ -63,7 +63,13 @@ TRANSITIONS: Final[Mapping[MemberState, Mapping[Event, MemberState]]] = {
         Event.RESET: MemberState.UNJOINED,
     },
 }
+INSTANCE_ID_SINCE: Final = {"JoinGroup": 5, "SyncGroup": 3, "Heartbeat": 3, "OffsetCommit": 7}
 HEARTBEATING: Final = (MemberState.COMPLETING_REBALANCE, MemberState.STABLE)
+
+
+def lowest_version(api: str, instance_id: str | None) -> int:
+    """The lowest version that can carry the instance id of a static member. Spec: B.13.10."""
+    return 0 if instance_id is None else INSTANCE_ID_SINCE[api]
 
 
 @attrs.frozen
@@ -75,9 +81,9 @@ class Generation:
     protocol: str | None = None
 
     @property
-    def joined(self) -> bool:
-        """Whether the coordinator counts us in. Without it, partitions are lost, not revoked (S3-31)."""
-        return self.generation_id != NO_GENERATION_ID and self.member_id != NO_MEMBER_ID
+    def lost(self) -> bool:
+        """Whether the coordinator does not count us in: partitions are lost then, not revoked. Spec: S3-31."""
+        return self.generation_id == NO_GENERATION_ID or self.member_id == NO_MEMBER_ID
 
 
 @attrs.frozen
@@ -100,6 +106,7 @@ class Standing:
     generation: Generation = Generation()
     rejoin_reason: str | None = ""  # None: nothing to do; at first there is no reason to give
     prepare_due: bool = True  # the next join must be prepared by the user
+    ended: str = "it has not joined yet"  # why it is no member
     changed: Notice = attrs.field(factory=Notice)
 
     @property
@@ -117,15 +124,21 @@ class Standing:
         self.state = following
         self.changed.notify()
 
+    def synced(self) -> None:
+        """The assignment has come: nothing more to do until something changes."""
+        self.rejoin_reason = None
+        self.prepare_due = True
+        self.advance(Event.SYNCED)
+
     def request_rejoin(self, reason: str) -> None:
-        """Raise the flag; generation, member id and assignment stay. The first reason is kept. Spec: S3-52."""
-        if self.rejoin_reason is None:
-            self.rejoin_reason = reason
-            self.changed.notify()
+        """Raise the flag; generation, member id and assignment stay. The last reason counts. Spec: S3-52."""
+        self.rejoin_reason = reason
+        self.changed.notify()
 
     def reset(self, reason: str, *, keep_member_id: bool = False) -> None:
         """We are no member any more, and the next join is prepared anew. Spec: B.13.9."""
         self.generation = Generation(member_id=self.generation.member_id if keep_member_id else NO_MEMBER_ID)
         self.prepare_due = True
+        self.ended = reason
         self.request_rejoin(reason)
         self.advance(Event.RESET)

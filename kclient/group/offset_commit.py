@@ -27,13 +27,14 @@ from kclient.generated.offset_commit_request import (
     OffsetCommitRequestTopic,
 )
 from kclient.generated.offset_commit_response import OffsetCommitResponse
-from kclient.group.generation import Identity
+from kclient.group.coordinator import Form
+from kclient.group.generation import Identity, lowest_version
 from kclient.network.failures import broker_error
 from kclient.protocol import errors as codes
+from kclient.protocol.primitives import ZERO_UUID
 from kclient.types import OffsetAndMetadata, TopicPartition
 
 TOPIC_IDS_SINCE: Final = 10
-INSTANCE_ID_SINCE: Final = 7
 
 AGAIN: Final = (
     codes.UNKNOWN_TOPIC_OR_PARTITION,
@@ -74,15 +75,8 @@ class CommitQuestion:
     offsets: Mapping[TopicPartition, OffsetAndMetadata]
     topic_ids: Mapping[str, bytes] | None
 
-    @property
-    def versions(self) -> tuple[int, int]:
-        """The versions that can say this."""
-        lowest = 0 if self.identity.group_instance_id is None else INSTANCE_ID_SINCE
-        highest = TOPIC_IDS_SINCE - 1 if self.topic_ids is None else TOPIC_IDS_SINCE
-        return lowest, highest
-
-    def request(self) -> OffsetCommitRequest:
-        """The request, the same for all versions. Spec: S1-26…S1-30, S1-38, B.14.4."""
+    def form(self) -> Form:
+        """The request, the same for all versions that can say it. Spec: S1-26…S1-30, S1-38, B.14.4."""
         topics: dict[str, list[OffsetCommitRequestPartition]] = {}
         for (topic, partition), offset in self.offsets.items():
             entry = OffsetCommitRequestPartition(
@@ -93,15 +87,20 @@ class CommitQuestion:
             )
             topics.setdefault(topic, []).append(entry)
         ids = self.topic_ids or {}
-        return OffsetCommitRequest(
+        request = OffsetCommitRequest(
             group_id=self.group_id,
             generation_id_or_member_epoch=self.identity.generation_id,
             member_id=self.identity.member_id,
             group_instance_id=self.identity.group_instance_id,
             topics=[
-                OffsetCommitRequestTopic(name=name, partitions=partitions, **_topic_id(ids, name))
+                OffsetCommitRequestTopic(name=name, partitions=partitions, topic_id=ids.get(name, ZERO_UUID))
                 for name, partitions in topics.items()
             ],
+        )
+        return Form(
+            request,
+            lowest=lowest_version("OffsetCommit", self.identity.group_instance_id),
+            highest=TOPIC_IDS_SINCE if self.topic_ids is not None else TOPIC_IDS_SINCE - 1,
         )
 
     def read(self, response: OffsetCommitResponse) -> CommitAnswer:
@@ -156,7 +155,3 @@ class CommitQuestion:
                 self._doing if code == codes.GROUP_AUTHORIZATION_FAILED else f"{self._doing} for {partition}"
             )
             answer.error = broker_error(code, doing, group=self.group_id)
-
-
-def _topic_id(ids: Mapping[str, bytes], name: str) -> dict[str, bytes]:
-    return {"topic_id": ids[name]} if name in ids else {}

@@ -34,6 +34,7 @@ from kclient.generated.offset_fetch_response import (
     OffsetFetchResponsePartition,
     OffsetFetchResponsePartitions,
 )
+from kclient.group.coordinator import Form
 from kclient.network.failures import broker_error
 from kclient.protocol import errors as codes
 from kclient.types import OffsetAndMetadata, TopicPartition
@@ -65,27 +66,29 @@ class FetchQuestion:
     partitions: Sequence[TopicPartition]
     topic_ids: Mapping[str, bytes] | None
 
-    @property
-    def highest_version(self) -> int:
-        """The newest version that can say this."""
-        return TOPIC_IDS_SINCE - 1 if self.topic_ids is None else TOPIC_IDS_SINCE
+    def forms(self) -> tuple[Form, ...]:
+        """The request, newest form first; offsets under an open transaction are waited for where a version can.
 
-    def request(self, version: int) -> OffsetFetchRequest:
-        """The request in the form of `version`; offsets under an open transaction are waited for where it can."""
+        Spec: S0-22, B.14.7.
+        """
         topics: dict[str, list[int]] = {}
         for partition in self.partitions:
             topics.setdefault(partition.topic, []).append(partition.partition)
-        if version < GROUPS_SINCE:
-            return OffsetFetchRequest(
-                group_id=self.group_id,
-                topics=[OffsetFetchRequestTopic(name=t, partition_indexes=p) for t, p in topics.items()],
-                require_stable=version >= STABLE_SINCE,
-            )
+        old = [OffsetFetchRequestTopic(name=name, partition_indexes=p) for name, p in topics.items()]
         group = OffsetFetchRequestGroup(
             group_id=self.group_id,
             topics=[self._topic(name, numbers) for name, numbers in topics.items()],
         )
-        return OffsetFetchRequest(groups=[group], require_stable=True)
+        newest = TOPIC_IDS_SINCE if self.topic_ids is not None else TOPIC_IDS_SINCE - 1
+        return (
+            Form(OffsetFetchRequest(groups=[group], require_stable=True), GROUPS_SINCE, newest),
+            Form(
+                OffsetFetchRequest(group_id=self.group_id, topics=old, require_stable=True),
+                STABLE_SINCE,
+                GROUPS_SINCE - 1,
+            ),
+            Form(OffsetFetchRequest(group_id=self.group_id, topics=old), 0, STABLE_SINCE - 1),
+        )
 
     def read(self, response: OffsetFetchResponse) -> FetchAnswer:
         """Judge the answer: the group's code first, then the partitions."""

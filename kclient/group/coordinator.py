@@ -1,0 +1,193 @@
+"""Who coordinates the group, and requests to that broker.
+
+    unknown ─ FindCoordinator ─▶ known ─ NOT_COORDINATOR, lost connection, silent session ─▶ unknown
+
+One lookup is under way at a time, however many flows wait for it; who stops waiting does not stop the lookup. A
+failed one is followed by a pause that all flows share. Requests go over a connection of their own, so that a fetch
+that waits for records never holds up a heartbeat.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, TypeVar
+
+import attrs
+
+from kclient.config import Config
+from kclient.errors import ConnectError, InternalError, KclientError, VersionError
+from kclient.generated.find_coordinator_request import FindCoordinatorRequest
+from kclient.generated.find_coordinator_response import Coordinator as FoundCoordinator
+from kclient.generated.find_coordinator_response import FindCoordinatorResponse
+from kclient.network.backoff import Backoff
+from kclient.network.cluster import Cluster
+from kclient.network.failures import broker_error
+from kclient.protocol import errors as codes
+from kclient.protocol.message import Message
+from kclient.runtime import Runtime
+
+logger = logging.getLogger("kclient.coordinator")
+
+KEYS_SINCE: Final = 4  # FindCoordinator asks for several keys at once from this version on
+
+Answer = TypeVar("Answer", bound=Message)
+Result = TypeVar("Result")
+
+
+@attrs.frozen
+class Form:
+    """A request, and the versions that can say it."""
+
+    message: Message
+    lowest: int = 0
+    highest: int | None = None
+
+
+async def first_understood(forms: Sequence[Form], send: Callable[[Form], Awaitable[Result]]) -> Result:
+    """Send the first form that the broker has a version for; the choice of a version costs no round trip."""
+    for form in forms[:-1]:
+        try:
+            return await send(form)
+        except VersionError as error:
+            if error.api == "ApiVersions":  # it is no broker at all
+                raise
+    return await send(forms[-1])
+
+
+def expect(kind: type[Answer], answer: Message) -> Answer:
+    """The answer, as the class it must be."""
+    if not isinstance(answer, kind):
+        raise InternalError(f"The network answered {kind.__name__} with {type(answer).__name__}.")
+    return answer
+
+
+class Coordinator:
+    """The coordinator of one group. Spec: S1-23, S1-24, S4-09…S4-18, B.15.2."""
+
+    def __init__(self, cluster: Cluster, group_id: str, config: Config, runtime: Runtime) -> None:
+        self.cluster = cluster
+        self.group_id = group_id
+        self.node_id: int | None = None
+        self.found_at = 0.0  # when the last lookup succeeded, in the loop's time
+        self._runtime = runtime
+        self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, runtime.rng)
+        self._next_lookup_at = 0.0
+        self._lookup: asyncio.Task[int | KclientError] | None = None
+
+    async def ensure(self) -> int:
+        """The coordinator's node id, looked up until it is found. The caller bounds it.
+
+        Raises what more lookups cannot cure: GroupAuthorizationError, AuthenticationError, BrokerError.
+        """
+        while True:
+            try:
+                return await self.lookup()
+            except KclientError as error:
+                if not error.retriable:
+                    raise
+                logger.debug("coordinator of group %s not found yet: %s", self.group_id, error.text)
+
+    async def lookup(self) -> int:
+        """The coordinator's node id; if it is unknown, one lookup, shared by all who wait. Raises KclientError."""
+        if self.node_id is not None:
+            return self.node_id
+        if self._lookup is None:
+            self._lookup = asyncio.create_task(self._find(), name=f"kclient find coordinator {self.group_id}")
+        lookup = self._lookup
+        await asyncio.wait({lookup})
+        outcome = lookup.result()
+        if isinstance(outcome, KclientError):
+            raise copy.copy(outcome) from outcome
+        return outcome
+
+    def mark_unknown(self, reason: str, node_id: int | None = None) -> None:
+        """Forget the coordinator, so that the next request is preceded by a lookup.
+
+        With `node_id`, only if that broker still counts as coordinator: an answer may be older than the last lookup.
+        """
+        if self.node_id is None or node_id not in (None, self.node_id):
+            return
+        logger.info("group %s: coordinator %d is given up: %s", self.group_id, self.node_id, reason)
+        self.node_id = None
+
+    async def request(self, answer: type[Answer], *forms: Form, timeout: float | None = None) -> Answer:
+        """Ask the coordinator, in the first form that it understands; `timeout` is as in `Cluster.request`.
+
+        A lost connection makes the coordinator unknown and raises ConnectError (retriable). While it is unknown,
+        BrokerError with COORDINATOR_NOT_AVAILABLE (retriable) is raised without a request.
+        """
+        node_id = self.node_id
+        if node_id is None:
+            raise self._refused(codes.COORDINATOR_NOT_AVAILABLE)
+
+        async def send(form: Form) -> Message:
+            return await self.cluster.request(
+                node_id,
+                form.message,
+                purpose="coordinator",
+                timeout=timeout,
+                min_version=form.lowest,
+                max_version=form.highest,
+            )
+
+        try:
+            return expect(answer, await first_understood(forms, send))
+        except ConnectError as error:
+            if error.retriable:
+                self.mark_unknown(error.text, node_id)
+            raise
+
+    async def close(self) -> None:
+        """End a lookup that is under way."""
+        if self._lookup is not None:
+            self._lookup.cancel()
+            await asyncio.wait({self._lookup})
+
+    async def _find(self) -> int | KclientError:
+        """One lookup, after the pause that the last failure asks for. A failure is returned: nobody may be waiting."""
+        try:
+            await asyncio.sleep(self._next_lookup_at - self._runtime.now())
+            node_id = await self._ask()
+        except KclientError as error:
+            self._next_lookup_at = self._runtime.now() + self._backoff.next()
+            if error.retriable:
+                self.cluster.request_update("the coordinator of the group was not found")
+            return error
+        finally:
+            self._lookup = None
+        logger.info("group %s: broker %d is the coordinator", self.group_id, node_id)
+        self._backoff.reset()
+        self.node_id = node_id
+        self.found_at = self._runtime.now()
+        return node_id
+
+    async def _ask(self) -> int:
+        """Ask the least loaded broker. Spec: B.15.2, S4-10, S4-11, S1-36, H-09."""
+        forms = (
+            Form(FindCoordinatorRequest(coordinator_keys=[self.group_id]), lowest=KEYS_SINCE),
+            Form(FindCoordinatorRequest(key=self.group_id), highest=KEYS_SINCE - 1),
+        )
+        version, message = await first_understood(forms, self._send_to_any)
+        response = expect(FindCoordinatorResponse, message)
+        found: FindCoordinatorResponse | FoundCoordinator = response
+        if version >= KEYS_SINCE:
+            if not response.coordinators:
+                raise self._refused(codes.UNKNOWN_SERVER_ERROR, "the answer names no coordinator")
+            found = response.coordinators[0]
+        if found.error_code != codes.NONE:
+            raise self._refused(found.error_code, found.error_message)
+        if found.node_id < 0:
+            raise self._refused(codes.COORDINATOR_NOT_AVAILABLE)
+        self.cluster.learn_broker(found.node_id, found.host, found.port)
+        return found.node_id
+
+    async def _send_to_any(self, form: Form) -> tuple[int, Message]:
+        return await self.cluster.request_any(form.message, min_version=form.lowest, max_version=form.highest)
+
+    def _refused(self, code: int, message: str | None = None) -> KclientError:
+        return broker_error(
+            code, f"Finding the coordinator of group {self.group_id}", group=self.group_id, message=message
+        )

@@ -1,0 +1,154 @@
+"""Being a member of a group, classic protocol: one straight line, again and again.
+
+    while subscribed:
+        find the coordinator
+        prepare     the user commits and gives partitions up, in the caller's next poll
+        join        JoinGroup, until the whole group has joined
+        sync        SyncGroup; the leader shares out the partitions first
+        complete    the user takes the new partitions over, in the caller's next poll
+        wait until a rejoin is needed
+
+A poll that is cancelled ends its own waiting and nothing here. What a failure means is in `trouble.py`, what each
+error code means in `join.py`, `sync.py` and `heartbeat.py`. Spec: design, B.13.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from kclient.config import Config
+from kclient.errors import KclientError, UsageError
+from kclient.group.assignors import Assignment, Assignor
+from kclient.group.coordinator import Coordinator
+from kclient.group.generation import Generation, Standing
+from kclient.group.heartbeat import Heartbeats
+from kclient.group.join import Join, Joined
+from kclient.group.leader import Leader
+from kclient.group.subscription_protocol import decode_assignment
+from kclient.group.sync import Sync
+from kclient.group.trouble import Trouble, code_of
+from kclient.group.user import User
+from kclient.group.waiting import first_change
+from kclient.group.wanted import Wanted
+from kclient.network.cluster import Cluster
+from kclient.network.failures import broker_error
+from kclient.protocol import errors as codes
+from kclient.runtime import Runtime
+
+logger = logging.getLogger("kclient.group")
+
+
+class GroupFlow:
+    """The conversation of one member with its coordinator. Spec: S4-19…S4-27, B.13.2, B.13.3."""
+
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        cluster: Cluster,
+        config: Config,
+        runtime: Runtime,
+        user: User,
+        assignors: Sequence[Assignor],
+        standing: Standing,
+        wanted: Wanted,
+        trouble: Trouble,
+        heartbeats: Heartbeats,
+    ) -> None:
+        self._coordinator = coordinator
+        self._cluster = cluster
+        self._user = user
+        self._assignors = {assignor.name: assignor for assignor in assignors}
+        self._standing = standing
+        self._wanted = wanted
+        self._trouble = trouble
+        self._join = Join(coordinator, standing, heartbeats, config, assignors)
+        self._sync = Sync(coordinator, standing, config)
+        self._leader = Leader(cluster, config, runtime, assignors)
+
+    async def run(self) -> None:
+        """The conversation, until cancelled."""
+        while True:
+            try:
+                await self._subscribed()
+                await self._coordinator.ensure()
+                await self._prepare()
+                joined = await self._join_group()
+                assignment = await self._sync_group(joined)
+                await self._complete(joined.generation, assignment)
+                await self._rejoin_needed()
+            except KclientError as error:
+                if code_of(error) != codes.MEMBER_ID_REQUIRED:
+                    self._standing.request_rejoin(f"rebalance failed due to {error.text}")
+                await self._trouble.recover(error)
+
+    async def _subscribed(self) -> None:
+        """Wait for a subscription. A fenced instance waits until it has left."""
+        while self._wanted.topics is None or self._trouble.fenced is not None:
+            await self._standing.changed.wait(self._standing.changed.count)
+
+    async def _prepare(self) -> None:
+        """Once for every rebalance, whatever becomes of it. Spec: B.13.3, S4-19."""
+        if self._standing.prepare_due:
+            self._standing.prepare_due = False
+            await self._user.prepare(self._standing.generation.lost)
+
+    async def _join_group(self) -> Joined:
+        if self._wanted.topics is None:
+            raise broker_error(codes.UNKNOWN_MEMBER_ID, "Joining", message="unsubscribed meanwhile")
+        self._wanted.watched = None
+        self._wanted.joined_with = self._wanted.topics
+        return await self._join.join(self._wanted.joined_with)
+
+    async def _sync_group(self, joined: Joined) -> Assignment:
+        """The leader shares out; everybody waits for their part. Spec: S4-24, S4-25, S4-50."""
+        plan: dict[str, bytes] = {}
+        if joined.is_leader:
+            plan, self._wanted.watched = await self._leader.plan(joined, self._wanted.joined_with)
+            self._wanted.keep_fresh(self._cluster)
+        blob = await self._sync.sync(joined.generation, plan)
+        return decode_assignment(blob)
+
+    async def _complete(self, generation: Generation, assignment: Assignment) -> None:
+        """Hand the assignment over, unless it is not for what we want now. Spec: B.13.7, S3-42, S3-46."""
+        if not self._wanted.fits(assignment):
+            logger.warning(
+                "group %s: assigned %s does not match the subscription %s",
+                self._coordinator.group_id,
+                ", ".join(map(str, assignment.partitions)),
+                self._wanted.topics,
+            )
+            self._standing.request_rejoin("received assignment does not match the current subscription")
+            await self._trouble.pause()
+            return
+        self._trouble.over()
+        protocol = generation.protocol or ""
+        self._tell_assignor(protocol, assignment, generation)
+        await self._user.complete(protocol, assignment.partitions, generation)
+
+    async def _rejoin_needed(self) -> None:
+        """Wait until the flag is up, the subscription is another, or the leader's topics have changed. Spec: B.13.2."""
+        standing, metadata = self._standing, self._cluster.metadata
+        while True:
+            seen, seen_metadata = standing.changed.count, metadata.changed.count
+            if standing.rejoin_reason is None and (reason := self._wanted.why_rejoin(metadata)) is not None:
+                standing.request_rejoin(reason)
+            if standing.rejoin_reason is not None:
+                logger.info("group %s: joining again: %s", self._coordinator.group_id, standing.rejoin_reason)
+                return
+            await first_change((standing.changed, seen), (metadata.changed, seen_metadata))
+
+    def _tell_assignor(self, protocol: str, assignment: Assignment, generation: Generation) -> None:
+        try:
+            self._assignors[protocol].on_assignment(assignment, generation.generation_id)
+        except Exception as error:  # noqa: BLE001 – it is kept and raised by the next poll
+            self._trouble.keep(_assignor_failed(protocol, error))
+
+
+def _assignor_failed(name: str, error: Exception) -> UsageError:
+    failure = UsageError(
+        f"The assignor {name!r} raised {type(error).__name__} in on_assignment. "
+        "The assignment is in place; what the assignor wanted to remember is not. Correct the assignor."
+    )
+    failure.__cause__ = error
+    return failure

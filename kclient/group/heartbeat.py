@@ -1,0 +1,179 @@
+"""Telling the coordinator that this member is alive, whatever the application does meanwhile.
+
+Three timers decide:
+
+    heartbeat   heartbeat_interval_ms, restarted when a heartbeat is sent; after a failure, the retry backoff
+    session     session_timeout_ms, restarted when a heartbeat is answered or the coordinator was found
+    poll        max_poll_interval_ms, restarted by every poll
+
+All three start anew when heartbeats are switched on, after a successful JoinGroup. Round by round the first of these
+that holds is done: no member – wait; coordinator unknown – look it up; session over – give the coordinator up; poll
+over – leave the group; heartbeat due – send it; else wait. Spec: B.13.5, B.15.5.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+
+from kclient.config import Config
+from kclient.errors import KclientError
+from kclient.generated.heartbeat_request import HeartbeatRequest
+from kclient.generated.heartbeat_response import HeartbeatResponse
+from kclient.group.coordinator import Coordinator, Form
+from kclient.group.generation import Generation, MemberState, Standing, lowest_version
+from kclient.network.backoff import Backoff
+from kclient.network.failures import broker_error
+from kclient.protocol import errors as codes
+from kclient.runtime import Runtime
+
+logger = logging.getLogger("kclient.group")
+
+
+class Heartbeats:
+    """The heartbeats of one member.
+
+    `poll_expired` is awaited when the poll timer runs out and must end the membership; `fail` takes an error that more
+    heartbeats cannot cure. Then heartbeats stay off until the next poll or join.
+    """
+
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        standing: Standing,
+        config: Config,
+        runtime: Runtime,
+        poll_expired: Callable[[], Awaitable[None]],
+        fail: Callable[[KclientError], None],
+    ) -> None:
+        self._coordinator = coordinator
+        self._standing = standing
+        self._runtime = runtime
+        self._poll_expired = poll_expired
+        self._fail = fail
+        self._instance_id = config.group_instance_id
+        self._interval = config.heartbeat_interval_ms / 1000
+        self._session_timeout = config.session_timeout_ms / 1000
+        self._request_timeout = config.request_timeout_ms / 1000
+        self._max_poll_interval = config.max_poll_interval_ms / 1000
+        self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, runtime.rng)
+        self._on = False
+        self._due = 0.0
+        self._answered_at = 0.0
+        self._polled_at = 0.0
+
+    def switch_on(self) -> None:
+        """Start all three timers. JoinGroup has succeeded."""
+        now = self._runtime.now()
+        self._on = True
+        self._due = now + self._interval
+        self._answered_at = self._polled_at = now
+        self._backoff.reset()
+
+    def poll_started(self) -> None:
+        """Restart the poll timer; heartbeats that an error has ended go on. Spec: S1-18, B.3.8."""
+        self._polled_at = self._runtime.now()
+        if self._standing.heartbeating and not self._on:
+            self.switch_on()
+            self._standing.changed.notify()
+
+    def since_poll(self) -> float:
+        """Seconds since the last poll."""
+        return self._runtime.now() - self._polled_at
+
+    async def run(self) -> None:
+        """Heartbeats for the consumer's life; end it by cancelling."""
+        while True:
+            seen = self._standing.changed.count
+            if not (self._on and self._standing.heartbeating):
+                self._on = False
+                await self._standing.changed.wait(seen)
+                continue
+            try:
+                await self._round(seen)
+            except KclientError as error:
+                self._on = False
+                self._fail(error)
+
+    async def _round(self, seen: int) -> None:
+        now = self._runtime.now()
+        session_ends = max(self._answered_at, self._coordinator.found_at) + self._session_timeout
+        poll_ends = self._polled_at + self._max_poll_interval
+        if self._coordinator.node_id is None:
+            await self._coordinator.ensure()
+        elif now >= session_ends:
+            self._coordinator.mark_unknown("the session timed out without an answer to a heartbeat")
+        elif now >= poll_ends:
+            await self._poll_expired()
+        elif now >= self._due:
+            await self._beat(session_ends, poll_ends)
+        else:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(min(self._due, session_ends, poll_ends)):
+                    await self._standing.changed.wait(seen)
+
+    async def _beat(self, session_ends: float, poll_ends: float) -> None:
+        """One heartbeat. If it is not answered before the session is over, its connection counts as dead."""
+        now = self._runtime.now()
+        sent = self._standing.generation
+        self._due = now + self._interval
+        request = HeartbeatRequest(
+            group_id=self._coordinator.group_id,
+            generation_id=sent.generation_id,
+            member_id=sent.member_id,
+            group_instance_id=self._instance_id,
+        )
+        try:
+            async with asyncio.timeout_at(poll_ends):
+                response = await self._coordinator.request(
+                    HeartbeatResponse,
+                    Form(request, lowest_version("Heartbeat", self._instance_id)),
+                    timeout=min(self._request_timeout, session_ends - now),
+                )
+        except KclientError as error:
+            if not error.retriable:
+                raise
+            self._failed(error.text)
+        except TimeoutError:
+            return  # the next round sees which timer it was
+        else:
+            self._judge(response.error_code, sent)
+
+    def _judge(self, code: int, sent: Generation) -> None:
+        """What the answer to a heartbeat means. Spec: B.15.5."""
+        name = codes.error(code).name
+        if code == codes.NONE:
+            self._answered()
+        elif code == codes.REBALANCE_IN_PROGRESS:
+            self._answered()
+            if self._standing.state is MemberState.STABLE:
+                self._standing.request_rejoin("group is already rebalancing")
+        elif code in (codes.ILLEGAL_GENERATION, codes.UNKNOWN_MEMBER_ID, codes.FENCED_INSTANCE_ID):
+            self._rejected(code, sent)
+        else:
+            if code in (codes.COORDINATOR_NOT_AVAILABLE, codes.NOT_COORDINATOR):
+                self._coordinator.mark_unknown(f"it answered a heartbeat with {name} ({code})")
+            self._failed(f"{name} ({code})")
+
+    def _rejected(self, code: int, sent: Generation) -> None:
+        """The coordinator does not count us in; unless the answer speaks of an older generation than ours."""
+        if self._standing.generation != sent:
+            self._answered()
+            return
+        doing = f"A heartbeat of group {self._coordinator.group_id}"
+        logger.info("%s was answered with %s (%d)", doing, codes.error(code).name, code)
+        self._standing.reset(
+            f"heartbeat answered {codes.error(code).name}", keep_member_id=code == codes.ILLEGAL_GENERATION
+        )
+        if code == codes.FENCED_INSTANCE_ID:
+            raise broker_error(code, doing)
+
+    def _answered(self) -> None:
+        self._answered_at = self._runtime.now()
+        self._backoff.reset()
+
+    def _failed(self, why: str) -> None:
+        logger.debug("group %s: heartbeat failed: %s", self._coordinator.group_id, why)
+        self._due = self._runtime.now() + self._backoff.next()

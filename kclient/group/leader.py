@@ -1,0 +1,167 @@
+"""What the group's leader does: share out the partitions of all topics that any member wants, and watch these topics.
+
+Subscriptions come from other members and are not trusted: one that cannot be read counts as no topics, a member that
+is named twice counts once. The assignor runs off the loop, so a slow one never holds up a heartbeat.
+
+Spec: B.13.4, S4-24, S3-29, H-19.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+
+import attrs
+
+from kclient.config import Config
+from kclient.errors import KclientError, ProtocolDecodeError, UsageError
+from kclient.group.assignors import Assignment, Assignor, Member, Subscription, Topics
+from kclient.group.assignors.base import utf16_key
+from kclient.group.join import Joined
+from kclient.group.subscription_protocol import decode_subscription, encode_assignment
+from kclient.network.cluster import Cluster
+from kclient.network.metadata import MetadataCache
+from kclient.protocol.errors import NONE
+from kclient.runtime import Runtime
+
+logger = logging.getLogger("kclient.group")
+
+
+def racks_of(metadata: MetadataCache, topics: Iterable[str], *, by_rack: bool) -> Topics:
+    """The known ones among `topics`: for each partition the racks of its replicas, empty unless `by_rack`."""
+    return {
+        topic: [
+            frozenset(_racks(metadata, partition.replicas)) if by_rack else frozenset()
+            for partition in metadata.topics[topic].partitions.values()
+        ]
+        for topic in topics
+        if metadata.partition_count(topic) is not None
+    }
+
+
+def _racks(metadata: MetadataCache, replicas: Iterable[int]) -> Iterable[str]:
+    for node_id in replicas:
+        broker = metadata.brokers.get(node_id)
+        if broker is not None and broker.rack:
+            yield broker.rack
+
+
+@attrs.frozen
+class Watched:
+    """The topics of the whole group as they were when their partitions were shared out. Spec: B.13.2."""
+
+    topics: tuple[str, ...]
+    by_rack: bool
+    seen: Topics
+
+    def change(self, metadata: MetadataCache) -> str | None:
+        """What is different now, None if nothing is. A topic whose metadata is just not available has not changed."""
+        now = racks_of(metadata, self.topics, by_rack=self.by_rack)
+        for topic in self.topics:
+            known = metadata.topics.get(topic)
+            if known is not None and known.error_code != NONE:
+                continue
+            before, after = self.seen.get(topic, ()), now.get(topic, ())
+            if len(before) != len(after):
+                return f"cached metadata has changed: topic {topic} from {len(before)} to {len(after)} partitions"
+            if before != after:
+                return f"cached metadata has changed: the racks of topic {topic}"
+        return None
+
+
+class Leader:
+    """The leader's part of a rebalance."""
+
+    def __init__(
+        self, cluster: Cluster, config: Config, runtime: Runtime, assignors: Sequence[Assignor]
+    ) -> None:
+        self._cluster = cluster
+        self._config = config
+        self._runtime = runtime
+        self._assignors = {assignor.name: assignor for assignor in assignors}
+
+    async def plan(self, joined: Joined, own_topics: Iterable[str]) -> tuple[dict[str, bytes], Watched]:
+        """The assignment of every member as a blob, and what to watch from now on.
+
+        The plan is empty where the coordinator keeps the assignment that it has (`skip_assignment`).
+        """
+        members = read_members(joined)
+        wanted = dict.fromkeys(topic for member in members for topic in member.subscription.topics)
+        topics = tuple(sorted(wanted | dict.fromkeys(own_topics), key=utf16_key))
+        await self._learn(topics)
+        by_rack = any(member.subscription.rack_id for member in members)
+        seen = racks_of(self._cluster.metadata, topics, by_rack=by_rack)
+        watched = Watched(topics, by_rack, seen)
+        if joined.skip_assignment:
+            return {}, watched
+        assignor = self._assignors[joined.generation.protocol or ""]
+        plan = await self._assign(assignor, seen, members)
+        extra = _report(plan, topics, seen)
+        if extra:
+            seen = racks_of(self._cluster.metadata, topics + extra, by_rack=by_rack)
+            watched = Watched(topics + extra, by_rack, seen)
+        return {member_id: encode_assignment(part) for member_id, part in plan.items()}, watched
+
+    async def _learn(self, topics: tuple[str, ...]) -> None:
+        """Keep the metadata of all these topics fresh, and ask at once for those that are not known."""
+        missing = [topic for topic in topics if self._cluster.metadata.partition_count(topic) is None]
+        if not missing:
+            return
+        try:
+            await self._cluster.describe_topics(
+                missing,
+                allow_auto_create=self._config.allow_auto_create_topics,
+                timeout=self._config.request_timeout_ms / 1000,
+            )
+        except KclientError as error:
+            if not error.retriable:
+                raise
+            logger.warning("leader: topics %s are shared out later: %s", ", ".join(missing), error.text)
+
+    async def _assign(
+        self, assignor: Assignor, topics: Topics, members: Sequence[Member]
+    ) -> Mapping[str, Assignment]:
+        """Run the assignor; its result names every member."""
+        try:
+            plan = await self._runtime.offload(assignor.assign, topics, members)
+        except Exception as error:
+            raise UsageError(
+                f"The assignor {assignor.name!r} raised {type(error).__name__} while sharing out {len(topics)} topics "
+                f"among {len(members)} members. The group cannot go on without a plan. Correct the assignor."
+            ) from error
+        return {member.member_id: plan.get(member.member_id, Assignment()) for member in members}
+
+
+def read_members(joined: Joined) -> list[Member]:
+    """The members as the leader was told, each once, in the coordinator's order."""
+    members: dict[str, Member] = {}
+    for entry in joined.members:
+        if entry.member_id in members:
+            logger.warning("leader: member %s is listed twice; the second is ignored", entry.member_id)
+            continue
+        try:
+            subscription = decode_subscription(entry.metadata)
+        except ProtocolDecodeError as error:
+            logger.warning(
+                "leader: member %s gets nothing, its subscription is damaged: %s", entry.member_id, error
+            )
+            subscription = Subscription(())
+        members[entry.member_id] = Member(entry.member_id, subscription, entry.group_instance_id)
+    return list(members.values())
+
+
+def _report(plan: Mapping[str, Assignment], topics: Sequence[str], known: Topics) -> tuple[str, ...]:
+    """Say what a plan leaves out, and return the topics that it adds of its own. Spec: B.13.4."""
+    assigned = dict.fromkeys(partition.topic for part in plan.values() for partition in part.partitions)
+    unassigned = [topic for topic in topics if topic not in assigned]
+    extra = tuple(topic for topic in assigned if topic not in topics)
+    if unassigned:
+        missing = [topic for topic in unassigned if topic not in known]
+        logger.warning(
+            "leader: subscribed but not assigned: %s; not in the cluster: %s",
+            ", ".join(unassigned),
+            ", ".join(missing) or "none",
+        )
+    if extra:
+        logger.info("leader: the assignor added topics that nobody asked for: %s", ", ".join(extra))
+    return extra

@@ -1,0 +1,44 @@
+"""LeaveGroup: telling the coordinator that a member goes, so that others get its partitions at once.
+
+Nothing is sent for a static member: it is expected back, and its partitions wait for it until the session ends. An
+answer never stops the leaving; it is only logged. Spec: B.15.6, B.13.10.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from kclient.errors import KclientError
+from kclient.generated.leave_group_request import LeaveGroupRequest, MemberIdentity
+from kclient.generated.leave_group_response import LeaveGroupResponse
+from kclient.group.coordinator import Coordinator, Form
+from kclient.protocol.errors import NONE, error
+
+logger = logging.getLogger("kclient.group")
+
+MEMBERS_SINCE: Final = 3
+REASON_CHARACTERS: Final = 255
+
+
+async def send_leave(coordinator: Coordinator, member_id: str, reason: str, timeout: float) -> None:
+    """Send one LeaveGroup and wait for its answer, at most `timeout` seconds. Never raises KclientError."""
+
+    member = MemberIdentity(member_id=member_id, reason=reason[:REASON_CHARACTERS])
+    forms = (
+        Form(LeaveGroupRequest(group_id=coordinator.group_id, members=[member]), lowest=MEMBERS_SINCE),
+        Form(
+            LeaveGroupRequest(group_id=coordinator.group_id, member_id=member_id), highest=MEMBERS_SINCE - 1
+        ),
+    )
+    try:
+        response = await coordinator.request(LeaveGroupResponse, *forms, timeout=timeout)
+    except KclientError as problem:
+        logger.info("group %s: leaving was not confirmed: %s", coordinator.group_id, problem.text)
+        return
+    codes = [response.error_code, *(member.error_code for member in response.members)]
+    refused = next((code for code in codes if code != NONE), None)
+    if refused is not None:
+        logger.info(
+            "group %s: leaving was answered with %s (%d)", coordinator.group_id, error(refused).name, refused
+        )

@@ -1,0 +1,186 @@
+"""Membership in a group, classic protocol: what the consumer tells it, and what it tells the consumer.
+
+Two tasks run behind it for the consumer's life, the conversation with the coordinator (`flow.py`) and the heartbeats
+(`heartbeat.py`). They share one record of where the member stands (`generation.py`). Everything the application must
+do or know waits for its next poll. Spec: B.13.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+
+from kclient.config import Config
+from kclient.errors import KclientError
+from kclient.group.assignors import resolve_assignors
+from kclient.group.commit_failure import identity_of, judge_refusal
+from kclient.group.coordinator import Coordinator
+from kclient.group.flow import GroupFlow
+from kclient.group.generation import Generation, Identity, MemberState, Standing
+from kclient.group.heartbeat import Heartbeats
+from kclient.group.leave import send_leave
+from kclient.group.trouble import Trouble, code_of
+from kclient.group.user import User
+from kclient.group.wanted import Wanted
+from kclient.network.backoff import Backoff
+from kclient.network.cluster import Cluster
+from kclient.notice import Notice
+from kclient.protocol import errors as codes
+from kclient.runtime import Runtime
+
+logger = logging.getLogger("kclient.group")
+
+
+class ClassicMembership:
+    """One consumer's membership. Run `run()` as a task of its own for the consumer's life. Spec: B.13, S4-19…S4-27."""
+
+    def __init__(
+        self, coordinator: Coordinator, cluster: Cluster, config: Config, runtime: Runtime, user: User
+    ) -> None:
+        """Raises ConfigError for a `partition_assignment_strategy` that cannot be used."""
+        assignors = resolve_assignors(config.partition_assignment_strategy)
+        self._coordinator = coordinator
+        self._cluster = cluster
+        self._config = config
+        self._standing = Standing()
+        self._wanted = Wanted()
+        backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, runtime.rng)
+        self._trouble = Trouble(coordinator.group_id, backoff)
+        self._heartbeats = Heartbeats(
+            coordinator, self._standing, config, runtime, self._poll_expired, self._fail
+        )
+        self._flow = GroupFlow(
+            coordinator,
+            cluster,
+            config,
+            runtime,
+            user,
+            assignors,
+            self._standing,
+            self._wanted,
+            self._trouble,
+            self._heartbeats,
+        )
+
+    # --- what others may look at
+
+    @property
+    def state(self) -> MemberState:
+        """Where this member stands. Spec: B.13.1."""
+        return self._standing.state
+
+    @property
+    def generation(self) -> Generation:
+        """The present generation; `Generation()` while there is none."""
+        return self._standing.generation
+
+    @property
+    def changed(self) -> Notice:
+        """Wakes who waits for a change of state or generation, for the wish to rejoin, or for an error to take."""
+        return self._standing.changed
+
+    @property
+    def lost(self) -> bool:
+        """Whether partitions that are given up now are lost rather than revoked. Spec: S3-31, S3-53."""
+        return self._standing.generation.lost
+
+    @property
+    def rebalancing(self) -> bool:
+        """Whether a join is under way: who leaves meanwhile has lost the partitions. Spec: B.13.8."""
+        return self.state in (MemberState.PREPARING_REBALANCE, MemberState.COMPLETING_REBALANCE)
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this member shared out the partitions of the present generation."""
+        return self._wanted.watched is not None
+
+    # --- what the consumer tells
+
+    def set_subscription(self, topics: Iterable[str], matches: Callable[[str], bool] | None = None) -> None:
+        """The topics wanted now; a change leads to a rejoin. The cluster is told to keep their metadata fresh.
+
+        With a pattern, `topics` are those that match so far, and `matches` says whether another one does. Metadata
+        of all topics is then the caller's business.
+
+        Spec: B.13.2, S3-28, S3-45.
+        """
+        if self._wanted.topics is None:
+            self._standing.rejoin_reason = ""
+        self._wanted.subscribe(topics, matches)
+        self._wanted.keep_fresh(self._cluster)
+        self._standing.changed.notify()
+
+    def poll_started(self) -> None:
+        """Restart the poll timer: when a poll begins, and again in every round of one that waits.
+
+        Spec: S1-18, B.3.8, B.13.5.
+        """
+        self._heartbeats.poll_started()
+        self._trouble.polls.notify()
+
+    def take_error(self) -> KclientError | None:
+        """An error of flow or heartbeats that the next poll raises: each once, but a fenced instance every time."""
+        return self._trouble.take()
+
+    def request_rejoin(self, reason: str) -> None:
+        """Join again when the next poll allows it; `reason` goes to the broker's log. Spec: S3-52."""
+        self._standing.request_rejoin(reason)
+
+    async def leave(self, reason: str, timeout: float) -> None:
+        """Unsubscribe or close: no member any more, and no subscription. The user has given its partitions up before.
+
+        LeaveGroup is sent for a dynamic member; its failure is logged. Spec: B.13.8, B.15.6, B.18.
+        """
+        self._wanted.unsubscribe()
+        self._trouble.forget()
+        await self._go(reason, timeout)
+
+    # --- commits
+
+    def commit_identity(self) -> Identity:
+        """Under which name to commit. Raises CommitFailedError; BrokerError once fenced. Spec: B.14.2, B.14.3."""
+        if self._trouble.fenced is not None:
+            raise self._trouble.fenced
+        group_id, instance_id = self._coordinator.group_id, self._config.group_instance_id
+        return identity_of(self._standing, group_id, instance_id)
+
+    def commit_refused(self, code: int, sent: Identity) -> KclientError:
+        """What a refused commit means for the membership, and the error for who committed. Spec: B.15.8."""
+        error = judge_refusal(self._standing, self._coordinator.group_id, code, sent)
+        if code_of(error) == codes.FENCED_INSTANCE_ID:
+            self._fail(error)
+        return error
+
+    # --- running
+
+    async def run(self) -> None:
+        """Join, stay and rejoin, with heartbeats beside it; end it by cancelling."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._heartbeats.run(), name="kclient heartbeats")
+            tasks.create_task(self._flow.run(), name="kclient group")
+
+    def _fail(self, error: KclientError) -> None:
+        """Keep an error for the next poll, and wake a poll that waits."""
+        self._trouble.keep(error)
+        self._standing.changed.notify()
+
+    async def _poll_expired(self) -> None:
+        """The application has not polled in time: leave, and join again with its next poll. Spec: B.13.5, D-01."""
+        limit = self._config.max_poll_interval_ms / 1000
+        waited = self._heartbeats.since_poll()
+        late = f"{waited:.1f} s between two polls, and max_poll_interval_ms allows {limit:g} s"
+        logger.warning(
+            "group %s: %s. This member leaves. Raise max_poll_interval_ms or lower max_poll_records.",
+            self._coordinator.group_id,
+            late,
+        )
+        await self._go(f"consumer poll timeout has expired: {late}", self._config.request_timeout_ms / 1000)
+
+    async def _go(self, reason: str, timeout: float) -> None:
+        """Reset everything, and tell the coordinator if it counts on us and we are not static."""
+        member_id, was = self.generation.member_id, self.state
+        self._standing.reset(reason)
+        dynamic = self._config.group_instance_id is None
+        if dynamic and member_id and was is not MemberState.UNJOINED:
+            await send_leave(self._coordinator, member_id, reason, timeout)

@@ -1,0 +1,179 @@
+"""FindCoordinator, row by row (B.15.2), and what makes a coordinator unknown."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from kclient.errors import BrokerError, ConnectError, GroupAuthorizationError
+from kclient.generated.find_coordinator_response import FindCoordinatorResponse
+from kclient.generated.heartbeat_request import HeartbeatRequest
+from kclient.generated.heartbeat_response import HeartbeatResponse
+from kclient.group.coordinator import Form
+from tests.group.harness import GROUP, coordinating, found, refused, scripted
+from tests.peer import On, ScriptedPeer
+
+ASK = Form(HeartbeatRequest(group_id=GROUP, generation_id=1, member_id="m-1"))
+
+
+@pytest.mark.spec("S1-03", "S1-23", "S4-09", "B.15.2")
+@pytest.mark.parametrize("code", [14, 15, 16])
+def test_a_coordinator_that_is_not_there_yet_is_asked_for_again_after_a_pause(code: int) -> None:
+    async def run() -> None:
+        async with (
+            scripted(*[On("FindCoordinatorRequest", refused(code))] * 2) as peer,
+            coordinating(peer, retry_backoff_ms=40, retry_backoff_max_ms=40) as (_, coordinator, *_rest),
+        ):
+            assert await coordinator.ensure() == peer.node_id
+            asked = [seen.at for seen in peer.requests if seen.name == "FindCoordinatorRequest"]
+            assert len(asked) == 3
+            assert all(after - before >= 0.03 for before, after in zip(asked, asked[1:], strict=False))
+
+    asyncio.run(run())
+
+
+@pytest.mark.spec("S1-23", "B.15.2", "D-10")
+def test_while_no_coordinator_is_found_metadata_is_updated() -> None:
+    async def run() -> None:
+        async with (
+            scripted(*[On("FindCoordinatorRequest", refused(15))] * 3) as peer,
+            coordinating(peer) as (cluster, coordinator, *_),
+        ):
+            before = len(peer.of("MetadataRequest"))
+            await coordinator.ensure()
+            async with asyncio.timeout(2):
+                while len(peer.of("MetadataRequest")) == before:
+                    await asyncio.sleep(0.005)
+
+    asyncio.run(run())
+
+
+@pytest.mark.spec("S1-06", "B.15.2")
+def test_a_group_that_we_may_not_describe_is_told_at_once() -> None:
+    async def run() -> None:
+        async with (
+            scripted(On("FindCoordinatorRequest", refused(30))) as peer,
+            coordinating(peer) as (_, coordinator, *_rest),
+        ):
+            with pytest.raises(GroupAuthorizationError) as caught:
+                await coordinator.ensure()
+            assert caught.value.group == GROUP
+
+    asyncio.run(run())
+
+
+@pytest.mark.spec("B.15.2")
+@pytest.mark.parametrize("code", [24, 42, -1, 999])
+def test_any_other_code_is_told_at_once(code: int) -> None:
+    async def run() -> None:
+        async with (
+            scripted(On("FindCoordinatorRequest", refused(code))) as peer,
+            coordinating(peer) as (_, coordinator, *_rest),
+        ):
+            with pytest.raises(BrokerError) as caught:
+                await coordinator.ensure()
+            assert caught.value.code == code
+
+    asyncio.run(run())
+
+
+@pytest.mark.spec("B.15.2")
+def test_an_answer_without_our_group_is_an_error() -> None:
+    async def run() -> None:
+        async with (
+            scripted(On("FindCoordinatorRequest", FindCoordinatorResponse())) as peer,
+            coordinating(peer) as (_, coordinator, *_rest),
+        ):
+            with pytest.raises(BrokerError, match="names no coordinator"):
+                await coordinator.ensure()
+
+    asyncio.run(run())
+
+
+@pytest.mark.spec("S4-11", "B.15.2", "B.4.5")
+@pytest.mark.parametrize("version", range(7))
+def test_every_version_of_the_question(version: int) -> None:
+    async def run() -> None:
+        peer = ScriptedPeer(topics={}, versions={"FindCoordinatorRequest": (version, version)})
+        async with peer, coordinating(peer) as (_, coordinator, *_rest):
+            old = FindCoordinatorResponse(node_id=peer.node_id, host=peer.host, port=peer.port)
+            peer.script.append(On("FindCoordinatorRequest", old if version < 4 else found(peer)))
+            assert await coordinator.ensure() == peer.node_id
+            (asked,) = peer.of("FindCoordinatorRequest")
+            assert (asked.key, asked.coordinator_keys) == ((GROUP, []) if version < 4 else ("", [GROUP]))
+            assert asked.key_type == 0
+
+    asyncio.run(run())
+
+
+@pytest.mark.spec("S1-24", "S4-18")
+def test_flows_that_wait_share_one_lookup_and_one_that_gives_up_does_not_end_it() -> None:
+    async def run() -> None:
+        peer = scripted()
+        async with peer, coordinating(peer) as (_, coordinator, *_rest):
+            peer.script.append(On("FindCoordinatorRequest", found(peer), delay=0.05))
+            impatient, patient = (asyncio.create_task(coordinator.ensure()) for _ in range(2))
+            await asyncio.sleep(0.01)
+            impatient.cancel()
+            assert await patient == peer.node_id
+            assert len(peer.of("FindCoordinatorRequest")) == 1
+
+    asyncio.run(run())
+
+
+@pytest.mark.spec("S4-16")
+def test_requests_to_the_coordinator_have_a_connection_of_their_own() -> None:
+    async def run() -> None:
+        async with scripted() as peer, coordinating(peer) as (cluster, coordinator, *_):
+            await coordinator.ensure()
+            await coordinator.request(HeartbeatResponse, ASK)
+            await cluster.request_any(HeartbeatRequest(group_id=GROUP))
+            ours, others = [seen.connection for seen in peer.requests if seen.name == "HeartbeatRequest"]
+            assert ours != others
+
+    asyncio.run(run())
+
+
+@pytest.mark.spec("D-04", "D-10", "B.15.5")
+def test_a_lost_connection_makes_the_coordinator_unknown() -> None:
+    async def run() -> None:
+        async with (
+            scripted(On("HeartbeatRequest", close=True)) as peer,
+            coordinating(peer) as (_, coordinator, *_rest),
+        ):
+            await coordinator.ensure()
+            with pytest.raises(ConnectError) as caught:
+                await coordinator.request(HeartbeatResponse, ASK)
+            assert caught.value.retriable
+            assert coordinator.node_id is None
+
+    asyncio.run(run())
+
+
+@pytest.mark.spec("S0-21", "S4-26")
+def test_without_a_coordinator_a_request_fails_retriably_and_nothing_is_sent() -> None:
+    async def run() -> None:
+        async with scripted() as peer, coordinating(peer) as (_, coordinator, *_rest):
+            with pytest.raises(BrokerError) as caught:
+                await coordinator.request(HeartbeatResponse, ASK)
+            assert (caught.value.code, caught.value.retriable) == (15, True)
+            assert not peer.of("HeartbeatRequest")
+
+    asyncio.run(run())
+
+
+@pytest.mark.spec("S1-36")
+def test_the_address_in_the_answer_is_used_even_if_metadata_does_not_know_the_broker() -> None:
+    async def run() -> None:
+        async with (
+            scripted() as peer,
+            scripted(node_id=7) as other,
+            coordinating(peer) as (_, coordinator, *_r),
+        ):
+            peer.script.append(On("FindCoordinatorRequest", found(other)))
+            assert await coordinator.ensure() == 7
+            await coordinator.request(HeartbeatResponse, ASK)
+            assert other.of("HeartbeatRequest")
+
+    asyncio.run(run())
