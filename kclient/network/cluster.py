@@ -61,7 +61,8 @@ class Cluster:
 
         Raises the ConnectError that says why it cannot be done: NameResolutionError, PortClosedError, VersionError
         (not Kafka), PeerSpeaksTlsError, or AdvertisedListenerError when the bootstrap server works and no address
-        that it names does. Every server and every address is tried once; a start that failed may be repeated. Spec: B.4.11, U-16, U-17.
+        that it names does. Every server and every address is tried once; a start that failed may be repeated.
+        Spec: B.4.11, U-16, U-17.
         """
         try:
             if self._config.client_dns_lookup == CANONICAL:

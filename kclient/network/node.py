@@ -187,7 +187,7 @@ class Node:
             and via not in ("", self.peer.address)
         ):
             problem = unreachable.advertised_wrongly(self.peer, via, problem)
-        self._trouble(problem, "cannot be reached")
+        self._trouble(problem, "not connected")
         return problem
 
     # --- trouble
@@ -197,7 +197,7 @@ class Node:
             return  # it never became ready: the attempt tells
         self.connection = None
         if reason is not None:
-            self._trouble(reason, "connection lost")
+            self._trouble(reason, "disconnected")
 
     def _trouble(self, problem: KclientError, what: str) -> None:
         """Back off, warn at most once per broker and step, and let the cluster know."""
@@ -210,12 +210,11 @@ class Node:
             self._around.quiet_until[self.peer.node_id] = now + (STEADY_WARNING_SECONDS if steady else delay)
         logger.log(
             logging.DEBUG if quiet else logging.WARNING,
-            "%s: %s, next attempt in %.2f s: %s",
-            self.peer,
+            "%s: %s Next attempt not before %.2f s.",
             what,
-            delay,
             problem.text,
-            extra=self._extra(error=problem.kc_code),
+            delay,
+            extra=self._extra(error=problem.kc_code, delay=delay),
         )
         self._around.on_trouble(self, problem)
 
