@@ -15,7 +15,7 @@ from typing import Protocol
 
 from kclient.errors import CorruptBatchError
 from kclient.records.batch import Batch
-from kclient.records.sections import open_batch
+from kclient.records.sections import columns_for, open_batch
 
 _CONTROL_KEY = struct.Struct(">hh")
 _ABORT = 0
@@ -63,7 +63,7 @@ def control_type(batch: Batch, limit: int) -> int | None:
     section = open_batch(batch, limit)
     if section.is_finished:
         return None
-    columns = section.new_columns()
+    columns = columns_for(section)
     section.read_into(columns, 1)
     key = columns.raw_keys()[0]
     if key is None or len(key) < _CONTROL_KEY.size:

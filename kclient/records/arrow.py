@@ -72,10 +72,10 @@ def _constant(chunk: Chunk, value_of: Callable[[Columns], T]) -> list[T]:
 
 
 def _timestamps(chunk: Chunk) -> pa.Array:
-    milliseconds = pa.array(_flat(chunk, lambda run: run.timestamps), pa.timestamp("ms", tz="UTC"))
     try:
+        milliseconds = pa.array(_flat(chunk, lambda run: run.timestamps), pa.timestamp("ms", tz="UTC"))
         return milliseconds.cast(SCHEMA.field("timestamp").type)
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowInvalid, OverflowError) as error:
         raise CorruptDataError(
             f"A timestamp of {chunk.partition} before offset {chunk.next_offset} does not fit in microseconds. "
             "Its producer probably did not send milliseconds since 1970. "

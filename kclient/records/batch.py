@@ -1,4 +1,4 @@
-"""Headers of the record batches in a records field, in order. Nothing is decompressed, nothing is copied.
+"""Headers of the record batches in a records field, in order. Nothing is decompressed.
 
     format 2   base offset i64 │ length i32 │ partition leader epoch i32 │ magic i8 │ CRC-32C u32
                │ attributes i16 │ last offset delta i32 │ base timestamp i64 │ max timestamp i64
@@ -8,13 +8,16 @@
 
 Formats 0 and 1 know no batches: an uncompressed message is one here, and so is the wrapper of compressed ones.
 A fetch may end within a batch. That rest is not an error; the next fetch begins there.
+
+The field is copied once, if it is not `bytes` already: spans of it become keys and values, and no frame stays alive.
 """
 
 from __future__ import annotations
 
+import functools
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import attrs
 
@@ -26,13 +29,14 @@ MAGIC_POSITION = 16
 BATCH_HEADER_BYTES = 61
 MIN_MESSAGE_BYTES = 14
 INT64_MAX = 2**63 - 1
-INT64_MIN = -(2**63)
 
 _PREFIX = struct.Struct(">qi")
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _MESSAGE_0 = struct.Struct(">qiIbb")
 _MESSAGE_1 = struct.Struct(">qiIbbq")
 
+_CRC32C_FROM = 21
+_CRC32_FROM = 16
 _CODEC_MASK = 0x07
 _LOG_APPEND_TIME = 0x08
 _TRANSACTIONAL = 0x10
@@ -44,14 +48,16 @@ _DELETE_HORIZON = 0x40
 class Batch:
     """The header of one batch. Numbers that its format does not have are −1.
 
-    `data` is the whole batch, a view into what was read. `base_offset` of a compressed wrapper of formats 0
-    and 1, whose header holds its last offset only, is that last offset. `base_timestamp` holds the delete
-    horizon where `delete_horizon_ms` is not None; record timestamps are deltas from it all the same.
+    The batch is `field[start:end]`. `base_offset` of a compressed wrapper of formats 0 and 1, whose header holds
+    its last offset only, is that last offset. `base_timestamp` holds the delete horizon where
+    `delete_horizon_ms` is not None; record timestamps are deltas from it all the same.
 
     Spec: B.11.1, B.11.4.
     """
 
-    data: memoryview
+    field: bytes
+    start: int
+    end: int
     magic: int
     base_offset: int
     last_offset: int
@@ -68,7 +74,7 @@ class Batch:
     @property
     def size_in_bytes(self) -> int:
         """The whole batch, header included."""
-        return len(self.data)
+        return self.end - self.start
 
     @property
     def next_offset(self) -> int:
@@ -116,12 +122,16 @@ class Batch:
             return -1
         return (self.base_sequence + self.last_offset - self.base_offset) & 0x7FFF_FFFF
 
+    def view(self, start: int = 0) -> memoryview:
+        """The batch's bytes from its byte `start` on."""
+        return memoryview(self.field)[self.start + start : self.end]
+
     def check_crc(self) -> None:
         """Raise CorruptBatchError where the stored CRC is not that of the bytes.
 
         Spec: B.10.12, H-11.
         """
-        actual = crc32c(self.data[21:]) if self.magic == 2 else zlib.crc32(self.data[16:])
+        actual = crc32c(self.view(_CRC32C_FROM)) if self.magic == 2 else zlib.crc32(self.view(_CRC32_FROM))
         if actual != self.crc:
             raise CorruptBatchError(f"its stored CRC is {self.crc:#010x}, its bytes give {actual:#010x}")
 
@@ -134,25 +144,24 @@ def read_batches(data: bytes | bytearray | memoryview) -> Iterator[Batch]:
 
     Spec: B.11.2, H-10, H-13.
     """
-    view = memoryview(data).toreadonly()
+    field = bytes(data)
+    size = len(field)
     position = 0
-    while len(view) - position >= SIZE_PREFIX_BYTES:
-        base_offset, length = _PREFIX.unpack_from(view, position)
+    while size - position >= SIZE_PREFIX_BYTES:
+        base_offset, length = _PREFIX.unpack_from(field, position)
         if length < MIN_MESSAGE_BYTES:
-            raise CorruptBatchError(
-                f"its length is {length} bytes, no batch is that short", base_offset=base_offset
-            )
-        if len(view) - position <= MAGIC_POSITION:
+            raise CorruptBatchError(f"no batch is as short as {length} bytes", base_offset=base_offset)
+        if size - position <= MAGIC_POSITION:
             return
-        magic = view[position + MAGIC_POSITION]
+        magic = field[position + MAGIC_POSITION]
         if magic > 2:
             raise UnsupportedFormatError(
                 f"its format (magic) is {magic}", base_offset=base_offset, magic=magic
             )
         end = position + SIZE_PREFIX_BYTES + length
-        if end > len(view):
+        if end > size:
             return
-        yield _read_batch(view[position:end]) if magic == 2 else _read_message(view[position:end], magic)
+        yield _read_batch(field, position, end) if magic == 2 else _read_message(field, position, end)
         position = end
 
 
@@ -164,11 +173,11 @@ def first_batch_size(data: bytes | bytearray | memoryview) -> int | None:
     return SIZE_PREFIX_BYTES + length
 
 
-def _read_batch(data: memoryview) -> Batch:
-    if len(data) < BATCH_HEADER_BYTES:
+def _read_batch(field: bytes, start: int, end: int) -> Batch:
+    if end - start < BATCH_HEADER_BYTES:
         raise CorruptBatchError(
-            f"it has {len(data)} bytes, its header alone {BATCH_HEADER_BYTES}",
-            base_offset=_PREFIX.unpack_from(data)[0],
+            f"it has {end - start} bytes, its header alone has {BATCH_HEADER_BYTES}",
+            base_offset=_PREFIX.unpack_from(field, start)[0],
         )
     (
         base_offset,
@@ -184,15 +193,16 @@ def _read_batch(data: memoryview) -> Batch:
         producer_epoch,
         base_sequence,
         count,
-    ) = _HEADER.unpack_from(data)
+    ) = _HEADER.unpack_from(field, start)
     last_offset = base_offset + last_offset_delta
     if base_offset < 0 or last_offset_delta < 0 or last_offset >= INT64_MAX:
         raise CorruptBatchError(
-            f"its offsets go from {base_offset} to {base_offset} + {last_offset_delta}",
-            base_offset=base_offset,
+            f"its last offset is {base_offset} + {last_offset_delta}", base_offset=base_offset
         )
     return Batch(
-        data,
+        field,
+        start,
+        end,
         magic,
         base_offset,
         last_offset,
@@ -208,19 +218,16 @@ def _read_batch(data: memoryview) -> Batch:
     )
 
 
-def _read_message(data: memoryview, magic: int) -> Batch:
+def _read_message(field: bytes, start: int, end: int) -> Batch:
+    offset, _, crc, magic, attributes = _MESSAGE_0.unpack_from(field, start)
     timestamp = -1
-    if magic == 0:
-        offset, _, crc, _, attributes = _MESSAGE_0.unpack_from(data)
-    elif len(data) < _MESSAGE_1.size:
-        raise CorruptBatchError(
-            f"its {len(data)} bytes hold no message", base_offset=_PREFIX.unpack_from(data)[0]
-        )
-    else:
-        offset, _, crc, _, attributes, timestamp = _MESSAGE_1.unpack_from(data)
+    if magic == 1:
+        if end - start < _MESSAGE_1.size:
+            raise CorruptBatchError(f"its {end - start} bytes hold no message", base_offset=offset)
+        timestamp = _MESSAGE_1.unpack_from(field, start)[-1]
     if not 0 <= offset < INT64_MAX:
         raise CorruptBatchError(f"its offset is {offset}", base_offset=offset)
-    return Batch(data, magic, offset, offset, attributes, crc, timestamp, timestamp)
+    return Batch(field, start, end, magic, offset, offset, attributes, crc, timestamp, timestamp)
 
 
 def crc32c(data: bytes | memoryview) -> int:
@@ -228,6 +235,11 @@ def crc32c(data: bytes | memoryview) -> int:
 
     Spec: D-71.
     """
-    from crc32c import crc32c as checksum  # importing it costs 45 ms
+    return _crc32c()(data)
 
-    return checksum(data)
+
+@functools.cache
+def _crc32c() -> Callable[[bytes | memoryview], int]:
+    from crc32c import crc32c  # importing it costs 45 ms
+
+    return crc32c

@@ -14,7 +14,7 @@ Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
 
 @attrs.define(eq=False)
 class Columns:
-    """A run of records of one batch; all lists have one entry a record.
+    """A run of records that lie in the same `data`; all lists have one entry a record.
 
     `data` owns its bytes: it never is a view into a frame. `keys` and `values` hold what deserializers
     returned, and are None where there is no deserializer.
@@ -44,10 +44,10 @@ class Columns:
         """The values' bytes, copied out of `data`."""
         return _cut(self.data, self.value_starts, self.value_sizes)
 
-    def keep(self, start: int, stop: int) -> None:
-        """Cut every decoded column down to the records from `start` to before `stop`."""
+    def drop(self, start: int, stop: int) -> None:
+        """Take the records from `start` to before `stop` out of every decoded column."""
         for column in self._decoded():
-            column[:] = column[start:stop]
+            del column[start:stop]
 
     def split(self, count: int) -> Columns:
         """Keep the first `count` records and return the rest, which has not been deserialized."""

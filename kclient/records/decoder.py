@@ -4,9 +4,9 @@
              │ key size varint, key │ value size varint, value │ header count varint, headers
 
 Varints of one and two bytes are read in line, longer ones by `read_unsigned`; that, and not the style of the
-rest, is why the function is long. The bound checks are two: a record must end exactly where its length says,
-and the byte behind the value (the header count) must exist. Together they keep every span inside `data`,
-since all sizes are ≥ 0.
+rest, is why the function is long. There is one bound check a record: it must end where its length says, and not
+behind `end`. All sizes are ≥ 0, so every span lies before that place; reading on past all of `data` meanwhile is
+an IndexError.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ def decode_records(
     position: int,
     count: int,
     *,
+    end: int,
     base_offset: int,
     base_timestamp: int,
     previous_delta: int,
@@ -31,13 +32,13 @@ def decode_records(
 ) -> int:
     """Append `count` records that begin at `position` of `columns.data`; return the position behind them.
 
-    Offset deltas must ascend from above `previous_delta` to at most `last_delta`. On CorruptBatchError the
-    columns hold the records before the bad one, and nothing of it.
+    They must end at or before `end`; their offset deltas ascend from above `previous_delta` to at most
+    `last_delta`. On CorruptBatchError the columns hold the records before the bad one, and nothing of it.
 
     Spec: B.11.1, H-12, H-26.
     """
     try:
-        return _decode(columns, position, count, base_offset, base_timestamp, previous_delta, last_delta)
+        return _decode(columns, position, count, end, base_offset, base_timestamp, previous_delta, last_delta)
     except IndexError:
         _drop_unfinished(columns)
         raise CorruptBatchError("its records end in the middle of a record") from None
@@ -50,6 +51,7 @@ def _decode(
     columns: Columns,
     position: int,
     count: int,
+    end: int,
     base_offset: int,
     base_timestamp: int,
     previous_delta: int,
@@ -149,9 +151,9 @@ def _decode(
         else:
             headers = NO_HEADERS
             position += 1
-        if position != record_end:
+        if position != record_end or position > end:
             raise CorruptBatchError(
-                f"a record ends at byte {position} of its records, its length says {record_end}"
+                "a record does not end where its length says, or not before the batch does"
             )
         append_headers(headers)
     return position
@@ -185,4 +187,4 @@ def read_headers(data: bytes, position: int, end: int) -> tuple[Headers, int]:
 
 def _drop_unfinished(columns: Columns) -> None:
     """Headers are appended last, when the whole record was found sound."""
-    columns.keep(0, len(columns.headers))
+    columns.drop(len(columns.headers), len(columns.timestamps))

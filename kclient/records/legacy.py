@@ -35,23 +35,20 @@ class MessageSection:
     """The messages of one batch of format 0 or 1: those within a wrapper, or the single one that the batch
     is.
 
-    `end` is where the last whole message ends, `base_offset` what is added to the offsets in `data`.
+    They lie at `data[position:end]`; `base_offset` is added to the offsets that they carry.
     """
 
     batch: Batch
     data: bytes
+    position: int
     end: int
     base_offset: int
     check_crcs: bool
-    position: int = 0
     previous_offset: int = -1
 
     @property
     def is_finished(self) -> bool:
         return self.position == self.end
-
-    def new_columns(self) -> Columns:
-        return Columns(self.data, self.batch.timestamp_type, None)
 
     def read_into(self, columns: Columns, count: int) -> None:
         while count > 0 and self.position < self.end:
@@ -104,10 +101,10 @@ def open_message(batch: Batch, limit: int, check_crcs: bool) -> MessageSection:
     """
     if batch.compression == 0:
         # its offset stands in the message itself, and its CRC is the batch's
-        return MessageSection(batch, bytes(batch.data), batch.size_in_bytes, 0, check_crcs=False)
+        return MessageSection(batch, batch.field, batch.start, batch.end, 0, check_crcs=False)
     data = decompress(batch.compression, _wrapper_value(batch), limit, magic=batch.magic)
     end, last_offset = _whole_messages(data)
-    return MessageSection(batch, data, end, _base_offset(batch, last_offset), check_crcs)
+    return MessageSection(batch, data, 0, end, _base_offset(batch, last_offset), check_crcs)
 
 
 def _base_offset(batch: Batch, last_inner_offset: int) -> int:
@@ -123,13 +120,14 @@ def _base_offset(batch: Batch, last_inner_offset: int) -> int:
 
 
 def _wrapper_value(batch: Batch) -> memoryview:
+    data = batch.view()
     body = SIZE_PREFIX_BYTES + _HEAD.size + (_INT64.size if batch.magic == 1 else 0)
-    end = len(batch.data)
-    key_start, key_size = _read_span(batch.data, body, end)
-    start, size = _read_span(batch.data, key_start + max(key_size, 0), end)
+    end = len(data)
+    key_start, key_size = _read_span(data, body, end)
+    start, size = _read_span(data, key_start + max(key_size, 0), end)
     if size < 0 or start + size != end:
         raise CorruptBatchError(f"the value of a compressed message has {size} bytes of {end - start}")
-    return batch.data[start:end]
+    return data[start:end]
 
 
 def _whole_messages(data: bytes) -> tuple[int, int]:

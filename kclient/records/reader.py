@@ -22,7 +22,7 @@ from kclient.records.batch import Batch, first_batch_size, read_batches
 from kclient.records.columns import Columns
 from kclient.records.deserialize import Deserializer, deserialize
 from kclient.records.faults import BATCH_FAULTS, BatchFault, cut_off, located
-from kclient.records.sections import MAX_DECOMPRESSED_BATCH_BYTES, Section, open_batch
+from kclient.records.sections import MAX_DECOMPRESSED_BATCH_BYTES, Section, columns_for, open_batch
 from kclient.types import IsolationLevel, TopicPartition
 
 STALE = -1
@@ -77,6 +77,7 @@ class PartitionReader:
         self._limit = max_decompressed_batch_bytes
         self._key_deserializer = key_deserializer
         self._value_deserializer = value_deserializer
+        self._deserializes = key_deserializer is not None or value_deserializer is not None
         read_committed = isolation_level == IsolationLevel.READ_COMMITTED
         self._aborted = AbortedTransactions(aborted_transactions) if read_committed else None
         self._batches = read_batches(data)
@@ -123,14 +124,12 @@ class PartitionReader:
         self._work_left = WORK_A_CALL
         while wanted > 0 and self._work_left > 0:
             if self._undelivered is not None:
-                delivered, failure = self._deliver(self._undelivered, wanted)
-                if delivered:
-                    runs.append(delivered)
-                    wanted -= len(delivered)
+                delivered, failure = self._deserialize(self._undelivered, runs, wanted)
                 if failure is not None:
                     return failure
+                wanted -= delivered
             elif self._section is not None:
-                self._decode(self._section, wanted)
+                wanted -= self._decode(self._section, runs, wanted)
             elif self._batch is not None:
                 self._enter(self._batch)
             else:
@@ -152,37 +151,45 @@ class PartitionReader:
         except BATCH_FAULTS as fault:
             self._stop(fault, batch)
 
-    def _decode(self, section: Section, wanted: int) -> None:
-        columns = section.new_columns()
+    def _decode(self, section: Section, runs: list[Columns], wanted: int) -> int:
+        """Decode up to `wanted` records, drop those below the position, return how many were put into `runs`."""
+        columns = columns_for(section, runs[-1] if runs and not self._deserializes else None)
+        before = len(columns)
         try:
             section.read_into(columns, wanted)
         except BATCH_FAULTS as fault:
             self._stop(fault, self._batch)
-        below = bisect_left(columns.offsets, self.next_offset)
-        if below:
-            columns.keep(below, len(columns))
-            self._work_left -= below
-        if columns:
+        first = bisect_left(columns.offsets, self.next_offset, before)
+        if first > before:
+            self._work_left -= first - before
+            columns.drop(before, first)
+        added = len(columns) - before
+        if self._deserializes and added:
             self._undelivered = columns
-        else:
-            self._leave_if_finished()
+            return 0
+        if added:
+            self.next_offset = columns.offsets[-1] + 1
+            if before == 0:
+                runs.append(columns)
+        self._leave_if_finished()
+        return added
 
-    def _deliver(self, columns: Columns, wanted: int) -> tuple[Columns, DecodeError | None]:
-        failure: DecodeError | None = None
+    def _deserialize(
+        self, columns: Columns, runs: list[Columns], wanted: int
+    ) -> tuple[int, DecodeError | None]:
         count = min(wanted, len(columns))
-        if self._key_deserializer is not None or self._value_deserializer is not None:
-            count, failure = deserialize(
-                columns, count, self.partition, self._key_deserializer, self._value_deserializer
-            )
-        rest = columns.split(count) if count < len(columns) else None
-        self._undelivered = rest
+        count, failure = deserialize(
+            columns, count, self.partition, self._key_deserializer, self._value_deserializer
+        )
+        self._undelivered = columns.split(count) if count < len(columns) else None
         if count:
             self.next_offset = columns.offsets[-1] + 1
+            runs.append(columns)
         if failure is not None:
             self.next_offset = failure.offset
-        if rest is None:
+        elif self._undelivered is None:
             self._leave_if_finished()
-        return columns, failure
+        return count, failure
 
     def _leave_if_finished(self) -> None:
         if self._batch is not None and self._section is not None and self._section.is_finished:

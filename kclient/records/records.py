@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import repeat
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from kclient.records.columns import Columns, Headers
@@ -67,9 +67,9 @@ class Records(Generic[K, V]):
         return sum(map(len, self._chunks))
 
     def __iter__(self) -> Iterator[Record[K, V]]:
-        for chunk in self._chunks:
-            for run in chunk.runs:
-                yield from _records_of(chunk.partition, run)
+        return chain.from_iterable(
+            _records_of(chunk.partition, run) for chunk in self._chunks for run in chunk.runs
+        )
 
     def __repr__(self) -> str:
         return f"<Records: {len(self)} of {', '.join(map(str, self.partitions())) or 'no partition'}>"

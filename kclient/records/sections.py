@@ -1,7 +1,7 @@
 """An opened batch: its records decompressed once, then decoded as many at a time as are wanted.
 
 `open_batch` checks what the header claims before anything is allocated for it. Sections of format 2 and of
-formats 0 and 1 (`legacy`) are read alike: `read_into(new_columns(), count)` until `is_finished`.
+formats 0 and 1 (`legacy`) are read alike: `read_into(columns_for(section), count)` until `is_finished`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Protocol
 import attrs
 
 from kclient.errors import CorruptBatchError
-from kclient.records.batch import BATCH_HEADER_BYTES, INT64_MAX, INT64_MIN, Batch
+from kclient.records.batch import BATCH_HEADER_BYTES, Batch
 from kclient.records.columns import Columns
-from kclient.records.compression import decompress
+from kclient.records.compression import Compression, decompress
 from kclient.records.decoder import MIN_RECORD_BYTES, decode_records
 from kclient.records.legacy import open_message
 from kclient.types import TimestampType
@@ -25,11 +25,13 @@ class Section(Protocol):
     """The records of one batch, read from front to back."""
 
     @property
-    def is_finished(self) -> bool: ...
+    def batch(self) -> Batch: ...
 
-    def new_columns(self) -> Columns:
-        """Empty columns for records of this batch."""
-        ...
+    @property
+    def data(self) -> bytes: ...
+
+    @property
+    def is_finished(self) -> bool: ...
 
     def read_into(self, columns: Columns, count: int) -> None:
         """Append up to `count` records. On CorruptBatchError the columns hold those before the bad one."""
@@ -38,52 +40,56 @@ class Section(Protocol):
 
 @attrs.define(eq=False)
 class RecordSection:
-    """The records of a batch of format 2."""
+    """The records of a batch of format 2, at `data[position:end]`."""
 
     batch: Batch
     data: bytes
+    position: int
+    end: int
     left: int
-    position: int = 0
     previous_delta: int = -1
 
     @property
     def is_finished(self) -> bool:
         return self.left == 0
 
-    def new_columns(self) -> Columns:
-        return Columns(self.data, self.batch.timestamp_type, self.batch.leader_epoch)
-
     def read_into(self, columns: Columns, count: int) -> None:
         batch = self.batch
         count = min(count, self.left)
+        before = len(columns)
         try:
             self.position = decode_records(
                 columns,
                 self.position,
                 count,
+                end=self.end,
                 base_offset=batch.base_offset,
                 base_timestamp=batch.base_timestamp,
                 previous_delta=self.previous_delta,
                 last_delta=batch.last_offset - batch.base_offset,
             )
         finally:
-            self._finish_timestamps(columns)
+            if columns.timestamp_type is TimestampType.LOG_APPEND_TIME:
+                columns.timestamps[before:] = [batch.max_timestamp] * (len(columns) - before)
         self.left -= count
         if self.left > 0:
             self.previous_delta = columns.offsets[-1] - batch.base_offset
-        elif self.position != len(self.data):
-            raise CorruptBatchError(
-                f"{len(self.data) - self.position} bytes follow its {batch.count} records"
-            )
+        elif self.position != self.end:
+            raise CorruptBatchError(f"{self.end - self.position} bytes follow its {batch.count} records")
 
-    def _finish_timestamps(self, columns: Columns) -> None:
-        timestamps = columns.timestamps
-        if columns.timestamp_type is TimestampType.LOG_APPEND_TIME:
-            timestamps[:] = [self.batch.max_timestamp] * len(timestamps)
-        elif timestamps and not INT64_MIN <= min(timestamps) <= max(timestamps) <= INT64_MAX:
-            bad = next(i for i, timestamp in enumerate(timestamps) if not INT64_MIN <= timestamp <= INT64_MAX)
-            columns.keep(0, bad)
-            raise CorruptBatchError("a record's timestamp does not fit in 64 bits")
+
+def columns_for(section: Section, last: Columns | None = None) -> Columns:
+    """Where records of the section go: into `last` where they can follow those in it, else into new columns."""
+    batch, data = section.batch, section.data
+    timestamp_type, leader_epoch = batch.timestamp_type, batch.leader_epoch
+    if (
+        last is not None
+        and last.data is data
+        and last.timestamp_type is timestamp_type
+        and last.leader_epoch == leader_epoch
+    ):
+        return last
+    return Columns(data, timestamp_type, leader_epoch)
 
 
 def open_batch(
@@ -100,15 +106,15 @@ def open_batch(
     """
     if batch.magic < 2:
         return open_message(batch, limit, check_crcs)
-    packed = batch.data[BATCH_HEADER_BYTES:]
-    if batch.count == 0:
-        if packed:
-            raise CorruptBatchError(f"it claims no records, {len(packed)} bytes follow its header")
-        return RecordSection(batch, b"", 0)
+    data, start, end = batch.field, batch.start + BATCH_HEADER_BYTES, batch.end
+    if batch.count == 0 and start < end:
+        raise CorruptBatchError(f"it claims no records, {end - start} bytes follow its header")
     highest_count = batch.last_offset - batch.base_offset + 1
     if not 0 <= batch.count <= highest_count:
         raise CorruptBatchError(f"it claims {batch.count} records with {highest_count} offsets")
-    data = decompress(batch.compression, packed, limit)
-    if batch.count > len(data) // MIN_RECORD_BYTES:
-        raise CorruptBatchError(f"it claims {batch.count} records in {len(data)} bytes")
-    return RecordSection(batch, data, batch.count)
+    if batch.compression != Compression.NONE and batch.count > 0:
+        data = decompress(batch.compression, batch.view(BATCH_HEADER_BYTES), limit)
+        start, end = 0, len(data)
+    if batch.count > (end - start) // MIN_RECORD_BYTES:
+        raise CorruptBatchError(f"it claims {batch.count} records in {end - start} bytes")
+    return RecordSection(batch, data, start, end, batch.count)

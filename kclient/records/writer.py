@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from kclient.errors import ArgumentError
-from kclient.records.batch import BATCH_HEADER_BYTES, crc32c
+from kclient.records.batch import BATCH_HEADER_BYTES, INT64_MAX, crc32c
 from kclient.records.compression import Compression, compress
 from kclient.records.varint import encode_signed
 from kclient.types import TimestampType
@@ -58,15 +58,15 @@ def build_batch(
     the highest of the records unless given; with LOG_APPEND_TIME it is the time of them all. With
     `delete_horizon_ms` record timestamps are stored as deltas from the horizon.
 
-    Raises ArgumentError for offsets that do not ascend, that lie outside the batch, or that leave it without
-    an offset.
+    Raises ArgumentError for offsets that do not ascend or do not fit into the batch, and for timestamps that
+    Kafka does not have (below −1).
 
     Spec: B.11.1.
     """
     rows = list(records)
     offsets = _offsets(rows, base_offset)
     last = _last_offset(offsets, base_offset, last_offset)
-    timestamps = [row.timestamp for row in rows]
+    timestamps = _timestamps(rows)
     base_timestamp = (timestamps[0] if rows else -1) if delete_horizon_ms is None else delete_horizon_ms
     highest = max(timestamps, default=-1) if max_timestamp is None else max_timestamp
     encoded = [
@@ -142,6 +142,13 @@ def _offsets(records: Sequence[NewRecord], base_offset: int) -> list[int]:
         offsets.append(offset)
         next_offset = offset + 1
     return offsets
+
+
+def _timestamps(records: Sequence[NewRecord]) -> list[int]:
+    timestamps = [record.timestamp for record in records]
+    if timestamps and not -1 <= min(timestamps) <= max(timestamps) <= INT64_MAX:
+        raise ArgumentError(f"a record's timestamp is not between -1 and {INT64_MAX}")
+    return timestamps
 
 
 def _last_offset(offsets: Sequence[int], base_offset: int, given: int | None) -> int:

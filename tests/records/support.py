@@ -11,7 +11,7 @@ from kclient.records.batch import Batch, read_batches
 from kclient.records.columns import Columns
 from kclient.records.reader import Chunk, PartitionReader
 from kclient.records.records import Record, Records
-from kclient.records.sections import open_batch
+from kclient.records.sections import columns_for, open_batch
 
 GOLDEN = Path(__file__).parent / "data" / "record_batches.jsonl.gz"
 
@@ -26,7 +26,7 @@ def columns_of(batch: Batch, block: int = 10**9, **options: Any) -> list[Columns
     section = open_batch(batch, **options)
     runs = []
     while not section.is_finished:
-        columns = section.new_columns()
+        columns = columns_for(section)
         section.read_into(columns, block)
         runs.append(columns)
     return runs

@@ -160,4 +160,4 @@ def test_the_writer_makes_the_bytes_that_java_made(name: str, index: int) -> Non
         is_control=expected["control"],
         delete_horizon_ms=expected["delete_horizon_ms"],
     )
-    assert written == bytes(batch.data)
+    assert written == bytes(batch.view())
