@@ -45,16 +45,15 @@ def _struct_to_json(value: Struct, version: int) -> Json:
 
 
 def _is_default(held: Any, field: Field, blank: Struct) -> bool:
-    default = getattr(blank, field.name)
-    return held == default or (
-        default is None and field.nullable is None and field.struct is not None and held == field.struct()
-    )
+    if held == getattr(blank, field.name):
+        return True
+    return field.none_is_default and field.struct is not None and bool(held == field.struct())
 
 
 def _value_to_json(held: Any, field: Field, version: int) -> Any:
     if held is None:
         return None
-    if field.wire_type.startswith("[]"):
+    if field.is_array:
         return [_element_to_json(one, field, version) for one in held]
     return _element_to_json(held, field, version)
 
@@ -62,9 +61,9 @@ def _value_to_json(held: Any, field: Field, version: int) -> Any:
 def _element_to_json(one: Any, field: Field, version: int) -> Any:
     if field.struct is not None:
         return _struct_to_json(one, version)
-    if field.wire_type.endswith("bytes"):
+    if field.element == "bytes":
         return base64.b64encode(one).decode()
-    if field.wire_type.endswith("uuid"):
+    if field.element == "uuid":
         return base64.urlsafe_b64encode(one).decode().rstrip("=")
     return one
 
@@ -134,7 +133,7 @@ class _FromJson:
     def value(self, given: Any, field: Field, path: str) -> Any:
         if given is None:
             return None
-        if not field.wire_type.startswith("[]"):
+        if not field.is_array:
             return self.element(given, field, path)
         if not isinstance(given, list):
             raise self.refuse(path, f"{given!r} is not a list")
@@ -144,9 +143,9 @@ class _FromJson:
         if field.struct is not None:
             return self.struct(field.struct, given, path)
         try:
-            if field.wire_type.endswith("bytes"):
+            if field.element == "bytes":
                 return base64.b64decode(given, validate=True)
-            if field.wire_type.endswith("uuid"):
+            if field.element == "uuid":
                 return base64.b64decode(given + "==", altchars=b"-_", validate=True)
         except (ValueError, TypeError) as error:
             raise self.refuse(path, f"{given!r} is not base64") from error
@@ -170,7 +169,7 @@ def _walk(value: Struct, path: str) -> Iterable[tuple[str, Struct]]:
         if field.struct is None or held is None:
             continue
         here = f"{path}.{field.json_name}" if path else field.json_name
-        if field.wire_type.startswith("[]"):
+        if field.is_array:
             for index, one in enumerate(held):
                 yield from _walk(one, f"{here}[{index}]")
         else:

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from struct import Struct as Binary
 from typing import ClassVar
 
 from attrs import define, field, frozen
 
 Interval = tuple[int, int]
+
+FIXED = {
+    "int8": Binary(">b"),
+    "int16": Binary(">h"),
+    "uint16": Binary(">H"),
+    "int32": Binary(">i"),
+    "uint32": Binary(">I"),
+    "int64": Binary(">q"),
+    "bool": Binary(">?"),
+    "float64": Binary(">d"),
+    "uuid": Binary("16s"),
+}
 
 
 @frozen
@@ -23,6 +36,21 @@ class Field:
     struct: type[Struct] | None = None
     ignorable: bool = False
     never_compact: bool = False
+
+    @property
+    def is_array(self) -> bool:
+        return self.wire_type.startswith("[]")
+
+    @property
+    def element(self) -> str:
+        """The type without the array's brackets."""
+        return self.wire_type.removeprefix("[]")
+
+    @property
+    def none_is_default(self) -> bool:
+        """A tagged struct that cannot be null: None is a struct at its defaults, which is not written."""
+        plain = self.struct is not None and not self.is_array and self.nullable is None
+        return plain and self.tagged == self.versions
 
 
 @frozen
@@ -58,6 +86,11 @@ class Message(Struct):
     API_KEY: ClassVar[int | None]
     VERSIONS: ClassVar[Interval]
     FLEXIBLE_SINCE: ClassVar[int | None]
+
+    @classmethod
+    def is_flexible(cls, version: int) -> bool:
+        """Whether this version has compact lengths and tagged fields."""
+        return cls.FLEXIBLE_SINCE is not None and version >= cls.FLEXIBLE_SINCE
 
 
 def within(version: int, interval: Interval | None) -> bool:

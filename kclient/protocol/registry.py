@@ -6,15 +6,17 @@ describes a group never pays for that module.
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from typing import Any
 
-from kclient.errors import ProtocolDecodeError, ProtocolEncodeError
+from kclient.errors import ArgumentError, ProtocolDecodeError, ProtocolEncodeError
 from kclient.generated.index import MESSAGES as _ROWS
-from kclient.protocol.explain import decode_failure, encode_failure
 from kclient.protocol.message import Entry, Message
 from kclient.protocol.primitives import MALFORMED, UNWRITABLE, Buffer, Codec
+from kclient.protocol.read_failure import read_failure
+from kclient.protocol.write_failure import write_failure
 
 MESSAGES = {name: Entry(*row) for name, row in _ROWS.items()}
 
@@ -38,14 +40,15 @@ def response_name(api_key: int) -> str:
 
 
 def message_class(name: str) -> type[Message]:
-    """The generated class of a message; KeyError where there is none."""
+    """The generated class of a message. Raises ArgumentError for a name that no message has."""
     return _load(name)[0]
 
 
 def read_message(name: str, version: int, data: Buffer, offset: int = 0) -> tuple[Message, int]:
     """The message that begins at `offset`, and the offset behind it; what lies there is the caller's business.
 
-    Records and nothing else remain a view into `data`. Raises ProtocolDecodeError.
+    Records and nothing else remain a view into `data`. Raises ProtocolDecodeError, and ArgumentError for a name
+    that no message has.
     Spec: C.1, H-02…H-05.
     """
     message, codecs = _load(name)
@@ -54,9 +57,10 @@ def read_message(name: str, version: int, data: Buffer, offset: int = 0) -> tupl
     try:
         return codecs[version][0](data, offset, len(data))
     except MALFORMED as error:
-        field, at, reason = decode_failure(message, version, data, offset)
+        field, at, reason = read_failure(message, version, data, offset)
         raise ProtocolDecodeError(
-            f"{name} version {version} cannot be read: {field or 'message'} at byte {at}: {reason or error}",
+            f"{name} version {version} cannot be read: {field} at byte {at} of {len(data)}: {reason}. "
+            "The bytes are damaged, cut off or of another version. Close the connection and ask again.",
             message=name,
             version=version,
             field=field,
@@ -77,9 +81,10 @@ def write_message(message: Message, version: int) -> list[bytes | memoryview]:
     try:
         codecs[version][1](message, parts.append)
     except UNWRITABLE as error:
-        field, reason = encode_failure(message, version)
+        field, reason = write_failure(message, version)
         raise ProtocolEncodeError(
-            f"{message.NAME} version {version} cannot be written: {field or 'message'}: {reason or error}",
+            f"{message.NAME} version {version} cannot be written: {field or 'message'}: {reason or error}. "
+            "Change the field, or write a version that has it.",
             message=message.NAME,
             version=version,
             field=field,
@@ -89,6 +94,9 @@ def write_message(message: Message, version: int) -> list[bytes | memoryview]:
 
 @cache
 def _load(name: str) -> tuple[type[Message], dict[int, Codec[Any]]]:
+    if name not in MESSAGES:
+        near = get_close_matches(name, MESSAGES, n=1)
+        raise ArgumentError(f"There is no message {name!r}." + (f" Did you mean {near[0]}?" if near else ""))
     module = import_module(f"kclient.generated.{MESSAGES[name].module}")
     return getattr(module, name), module.CODECS
 

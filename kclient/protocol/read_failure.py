@@ -1,0 +1,139 @@
+"""Where reading failed: the slow way over the same bytes, taken only after the fast one gave up.
+
+The generated functions say that something is wrong; keeping a path and an offset for every field would cost the
+messages that are right. So after a failure the bytes are walked once more by the classes' FIELDS, and the first
+place that does not hold is the answer. Nothing is built on the way.
+"""
+
+from __future__ import annotations
+
+from struct import error as struct_error
+
+from attrs import define
+
+from kclient.errors import InternalError
+from kclient.protocol.message import FIXED, Field, Message, Struct, within
+from kclient.protocol.primitives import MAX_TAG, MAX_TAGS, Buffer, Malformed, read_uvarint
+
+
+def read_failure(kind: type[Message], version: int, data: Buffer, offset: int) -> tuple[str, int, str]:
+    """The path of the first field that cannot be read, its offset in `data`, and why."""
+    walk = _Walk(version, kind.is_flexible(version), data, offset, len(data))
+    try:
+        walk.struct(kind, "")
+    except Malformed as error:
+        return walk.field, walk.field_at, str(error)
+    except UnicodeDecodeError:
+        return walk.field, walk.field_at, "is not UTF-8"
+    except (IndexError, struct_error):
+        return walk.field, walk.field_at, "the data ends in it"
+    raise InternalError(f"{kind.NAME} version {version} cannot be read, yet nothing is wrong with its fields")
+
+
+@define
+class _Walk:
+    """A walk over bytes; `field` and `field_at` are where it stands."""
+
+    version: int
+    flexible: bool
+    data: Buffer
+    at: int
+    end: int
+    field: str = ""
+    field_at: int = 0
+
+    def struct(self, kind: type[Struct], path: str) -> None:
+        for field in kind.FIELDS:
+            if within(self.version, field.versions) and not within(self.version, field.tagged):
+                self.value(field, _join(path, field.name))
+        if self.flexible:
+            self.tags(kind, path)
+
+    def value(self, field: Field, path: str, in_tag: bool = False) -> None:
+        self.field, self.field_at = path, self.at
+        nullable = within(self.version, field.nullable)
+        if field.is_array:
+            self.array(field, path, nullable)
+        elif field.struct is not None:
+            if not (nullable and self.null(in_tag)):
+                self.struct(field.struct, path)
+        elif field.wire_type in FIXED:
+            self.skip(FIXED[field.wire_type].size)
+        else:
+            self.text(field, nullable)
+
+    def array(self, field: Field, path: str, nullable: bool) -> None:
+        count = self.length(field, 4)
+        if count == -1 and nullable:
+            return
+        if not 0 <= count <= self.end - self.at:
+            raise Malformed(f"{count} elements in {self.end - self.at} bytes")
+        for index in range(count):
+            here = f"{path}[{index}]"
+            self.field, self.field_at = here, self.at
+            if field.struct is not None:
+                self.struct(field.struct, here)
+            elif field.element in FIXED:
+                self.skip(FIXED[field.element].size)
+            else:
+                self.text(field, False)
+
+    def text(self, field: Field, nullable: bool) -> None:
+        is_text = field.element == "string"
+        length = self.length(field, 2 if is_text else 4)
+        if length == -1 and nullable:
+            return
+        start = self.at
+        self.skip(length)
+        if is_text:
+            str(self.data[start : self.at], "utf-8")
+
+    def length(self, field: Field, width: int) -> int:
+        if self.flexible and not field.never_compact:
+            length, self.at = read_uvarint(self.data, self.at)
+            return length - 1
+        (length,) = FIXED["int16" if width == 2 else "int32"].unpack_from(self.data, self.at)
+        self.at += width
+        return int(length)
+
+    def null(self, in_tag: bool) -> bool:
+        (present,) = FIXED["int8"].unpack_from(self.data, self.at)
+        self.at += 1
+        return bool(present == 0 if in_tag else present < 0)
+
+    def tags(self, kind: type[Struct], path: str) -> None:
+        self.field, self.field_at = _join(path, "tagged fields"), self.at
+        known = {field.tag: field for field in kind.FIELDS if within(self.version, field.tagged)}
+        count, self.at = read_uvarint(self.data, self.at)
+        if count > MAX_TAGS or count * 2 > self.end - self.at:
+            raise Malformed(f"{count} tagged fields in {self.end - self.at} bytes")
+        last = -1
+        for _ in range(count):
+            self.field, self.field_at = _join(path, "tagged fields"), self.at
+            tag, self.at = read_uvarint(self.data, self.at)
+            if not last < tag <= MAX_TAG:
+                raise Malformed(f"tag {tag} behind tag {last}")
+            size, self.at = read_uvarint(self.data, self.at)
+            self.tag(known.get(tag), size, _join(path, f"tag {tag}"))
+            last = tag
+
+    def tag(self, field: Field | None, size: int, path: str) -> None:
+        self.field, self.field_at = path, self.at
+        behind, outer = self.at + size, self.end
+        if behind > outer:
+            raise Malformed(f"{size} bytes where {outer - self.at} are left")
+        if field is not None:
+            self.end = behind
+            self.value(field, path.removesuffix(f"tag {field.tag}") + field.name, in_tag=True)
+            if self.at != behind:
+                raise Malformed(f"{behind - self.at} bytes behind the value")
+        self.at, self.end = behind, outer
+
+    def skip(self, size: int) -> None:
+        if not 0 <= size <= self.end - self.at:
+            raise Malformed(f"{size} bytes where {self.end - self.at} are left")
+        self.at += size
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name

@@ -1,0 +1,99 @@
+"""Why writing failed: the slow way over the same objects, taken only after the fast one gave up.
+
+As in `read_failure`, the generated functions only say that something is wrong. Values of the message never appear in
+the answer, because some of them are secrets or users' data.
+"""
+
+from __future__ import annotations
+
+from struct import error as struct_error
+from typing import Any
+
+from attrs import frozen
+
+from kclient.protocol.message import FIXED, Field, Message, Struct, within
+from kclient.protocol.primitives import MAX_STRING_BYTES, MAX_TAG
+
+
+def write_failure(message: Message, version: int) -> tuple[str, str]:
+    """The path of the first field that cannot be written in this version, and why; empty when all fit."""
+    check = _Check(version, message.is_flexible(version))
+    return check.struct(message, type(message), "") or ("", "")
+
+
+Found = tuple[str, str] | None
+
+
+@frozen
+class _Check:
+    """A walk over objects in one version; every method answers with the first field that does not hold."""
+
+    version: int
+    flexible: bool
+
+    def struct(self, value: object, kind: type[Struct], path: str) -> Found:
+        if not isinstance(value, kind):
+            return path, f"{type(value).__name__} instead of {kind.__name__}"
+        blank = kind()
+        for field in kind.FIELDS:
+            here, held = _join(path, field.name), getattr(value, field.name)
+            if within(self.version, field.versions):
+                found = self.value(held, field, here)
+            else:
+                found = self.absent(held, getattr(blank, field.name), field, here)
+            if found:
+                return found
+        return self.tags(value, kind, _join(path, "unknown_tags"))
+
+    def absent(self, held: Any, default: Any, field: Field, path: str) -> Found:
+        if field.ignorable or held == default:
+            return None
+        return path, f"version {self.version} does not have it, and it is not at its default"
+
+    def value(self, held: Any, field: Field, path: str) -> Found:
+        if held is None:
+            fine = within(self.version, field.nullable) or field.none_is_default
+            return None if fine else (path, f"version {self.version} has no null here")
+        if not field.is_array:
+            return self.element(held, field, path)
+        if not isinstance(held, list | tuple):
+            return path, f"{type(held).__name__} instead of a list"
+        for index, one in enumerate(held):
+            if found := self.element(one, field, f"{path}[{index}]"):
+                return found
+        return None
+
+    def element(self, one: Any, field: Field, path: str) -> Found:
+        if field.struct is not None:
+            return self.struct(one, field.struct, path)
+        kind = field.element
+        try:
+            fits = _fits(one, kind)
+        except (struct_error, TypeError, ValueError, AttributeError, OverflowError):
+            fits = False
+        shown = one if isinstance(one, int | float) else f"this {type(one).__name__}"
+        return None if fits else (path, f"{shown} does not fit {kind}")
+
+    def tags(self, value: Struct, kind: type[Struct], path: str) -> Found:
+        tags = value.unknown_tags
+        if tags and not self.flexible:
+            return path, f"version {self.version} has no tagged fields"
+        known = {field.tag for field in kind.FIELDS if within(self.version, field.tagged)}
+        for tag in tags or ():
+            if tag in known or not 0 <= tag <= MAX_TAG:
+                return path, f"tag {tag} is a field of the schema or no tag at all"
+        return None
+
+
+def _fits(one: Any, kind: str) -> bool:
+    if kind == "string":
+        return len(one.encode()) <= MAX_STRING_BYTES
+    if kind == "uuid":
+        return len(bytes(one)) == 16
+    if kind in FIXED:
+        return bool(FIXED[kind].pack(one))
+    return memoryview(one).nbytes < 2**31
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
