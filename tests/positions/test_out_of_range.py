@@ -1,0 +1,101 @@
+"""A position that the log lost: told with its numbers, or reset by a policy that was set."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kclient.errors import (
+    OffsetOutOfRangeError,
+    PortClosedError,
+)
+from kclient.positions.state import FetchPosition
+from kclient.types import OffsetAndMetadata
+from tests.positions.fake_cluster import run, settle
+from tests.positions.upkeep_support import LIST, ON_1, P0, led_by_1, lists, upkeep
+
+
+def bounds(start: int, end: int) -> Callable[[int, Any], Any]:
+    return lambda node, request: lists(start if request.topics[0].partitions[0].timestamp == -2 else end)(
+        node, request
+    )
+
+
+@pytest.mark.spec("U-01", "S2-32")
+def test_a_lost_position_is_told_with_its_numbers_when_no_policy_is_set() -> None:
+    async def scenario() -> None:
+        cluster = led_by_1()
+        cluster.answer(LIST, bounds(500, 900))
+        async with upkeep(cluster) as (positions, one):
+            positions.assign([P0])
+            positions.seek(P0, OffsetAndMetadata(100), ON_1)
+            positions.mark_out_of_range(P0)
+            await settle()
+            assert not positions.is_fetchable(P0)
+            error = one.take_error()
+            assert isinstance(error, OffsetOutOfRangeError)
+            assert (error.partitions, error.positions) == ((P0,), {P0: 100})
+            assert (error.log_start, error.log_end, error.missing) == (500, 900, 400)
+            assert positions.is_fetchable(P0)
+            assert positions.position(P0) == FetchPosition(100, None, ON_1)
+
+    run(scenario())
+
+
+@pytest.mark.spec("U-01", "S2-32")
+def test_a_lost_position_is_told_without_numbers_when_the_broker_does_not_give_them() -> None:
+    async def scenario() -> None:
+        cluster = led_by_1()
+        cluster.answer(LIST, lambda node, request: PortClosedError("gone"))
+        async with upkeep(cluster) as (positions, one):
+            positions.assign([P0])
+            positions.seek(P0, OffsetAndMetadata(100), ON_1)
+            positions.mark_out_of_range(P0)
+            await settle()
+            error = one.take_error()
+            assert isinstance(error, OffsetOutOfRangeError)
+            assert (error.log_start, error.log_end, error.missing) == (None, None, None)
+
+    run(scenario())
+
+
+@pytest.mark.spec("U-01", "S2-31", "D-26")
+def test_a_lost_position_follows_a_policy_that_was_set_and_says_what_was_skipped(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario() -> None:
+        cluster = led_by_1()
+        cluster.answer(LIST, lists(500))
+        async with upkeep(cluster, auto_offset_reset="earliest") as (positions, one):
+            positions.assign([P0])
+            positions.seek(P0, OffsetAndMetadata(100), ON_1)
+            positions.mark_out_of_range(P0)
+            await settle()
+            assert positions.position(P0) == FetchPosition(500, None, ON_1)
+            assert one.take_error() is None
+            assert len(cluster.of(LIST)) == 1
+
+    run(scenario())
+    warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert len(warnings) == 1
+    assert "400 records skipped" in warnings[0]
+
+
+@pytest.mark.spec("S2-30", "S2-52")
+def test_an_out_of_range_error_is_forgotten_when_the_user_seeks_before_it_was_told() -> None:
+    async def scenario() -> None:
+        cluster = led_by_1()
+        cluster.answer(LIST, bounds(500, 900))
+        async with upkeep(cluster) as (positions, one):
+            positions.assign([P0])
+            positions.seek(P0, OffsetAndMetadata(100), ON_1)
+            positions.mark_out_of_range(P0)
+            await settle()
+            positions.seek(P0, OffsetAndMetadata(600), ON_1)
+            assert one.take_error() is None
+            assert positions.is_fetchable(P0)
+
+    run(scenario())
