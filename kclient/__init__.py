@@ -1,1 +1,83 @@
-"""kclient: a Kafka consumer for Python."""
+"""kclient: a Kafka consumer for Python.
+
+    from kclient import Consumer
+
+    with Consumer("flights", bootstrap_servers="localhost:9092", group_id="delays") as consumer:
+        for record in consumer:
+            print(record.offset, record.value)
+
+`AsyncConsumer` has the same calls for asyncio. The names are loaded when they are first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kclient.config import Config, load
+    from kclient.consumer import AsyncConsumer
+    from kclient.consumer.listener import RebalanceListener
+    from kclient.errors import KclientError
+    from kclient.records.records import Record, Records
+    from kclient.sync import Consumer
+    from kclient.types import (
+        GroupMetadata,
+        IsolationLevel,
+        OffsetAndMetadata,
+        OffsetAndTimestamp,
+        PartitionInfo,
+        TimestampType,
+        TopicPartition,
+    )
+
+_WHERE = {
+    "AsyncConsumer": "kclient.consumer",
+    "Config": "kclient.config",
+    "Consumer": "kclient.sync",
+    "GroupMetadata": "kclient.types",
+    "IsolationLevel": "kclient.types",
+    "KclientError": "kclient.errors",
+    "OffsetAndMetadata": "kclient.types",
+    "OffsetAndTimestamp": "kclient.types",
+    "PartitionInfo": "kclient.types",
+    "RebalanceListener": "kclient.consumer.listener",
+    "Record": "kclient.records.records",
+    "Records": "kclient.records.records",
+    "TimestampType": "kclient.types",
+    "TopicPartition": "kclient.types",
+    "load": "kclient.config",
+}
+
+__all__ = [
+    "AsyncConsumer",
+    "Config",
+    "Consumer",
+    "GroupMetadata",
+    "IsolationLevel",
+    "KclientError",
+    "OffsetAndMetadata",
+    "OffsetAndTimestamp",
+    "PartitionInfo",
+    "RebalanceListener",
+    "Record",
+    "Records",
+    "TimestampType",
+    "TopicPartition",
+    "load",
+]
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name. Spec: design, packaging."""
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(_WHERE[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -75,7 +75,7 @@ class AsyncConsumer:
         self._polls = Poll(self._session)
         self._pid = os.getpid()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._closed = False
+        self.closed = False
         if topics and loaded.group_id is None:
             raise ConfigError(
                 f"Following {', '.join(map(repr, topics))} needs group_id: a group shares out the partitions. "
@@ -151,8 +151,8 @@ class AsyncConsumer:
 
     async def __anext__(self) -> Record[Any, Any]:
         """The next record. Raises what `poll` raises."""
-        while not self._closed:
-            record = next(iter(self._session.hand), None)
+        while not self.closed:
+            record = self._session.hand.next()
             if record is not None:
                 return record
             await self._poll_for_iteration()
@@ -333,7 +333,7 @@ class AsyncConsumer:
         await self._polls.poll(ITERATION_POLL_SECONDS, session.config.max_poll_records, one_by_one=True)
 
     async def _close(self, timeout: float, *, clean: bool) -> None:
-        self._check_process()
+        self.check_process()
         if self._session.waits.closing:
             return
         session, deadline = self._session, self._session.runtime.now() + timeout
@@ -342,7 +342,7 @@ class AsyncConsumer:
             await self._polls.wait_until_left(timeout)
             await closing.close(session, max(0.0, deadline - session.runtime.now()), clean=clean)
         finally:
-            self._closed = True
+            self.closed = True
 
     def _open(self) -> Session:
         """The session, if this consumer may be used here and now."""
@@ -361,13 +361,19 @@ class AsyncConsumer:
         return self._session
 
     def _check_usable(self) -> None:
-        self._check_process()
-        if self._closed:
+        self.check_process()
+        if self.closed:
             raise closed_error()
 
-    def _check_process(self) -> None:
-        pid = os.getpid()
-        if pid != self._pid:
+    @property
+    def in_its_process(self) -> bool:
+        """Whether this is the process that made the consumer, and no fork of it."""
+        return os.getpid() == self._pid
+
+    def check_process(self) -> None:
+        """Raise UsedAfterForkError in a forked process. Spec: U-11, D-76."""
+        if not self.in_its_process:
+            pid = os.getpid()
             raise UsedAfterForkError(
                 f"This consumer was created in process {self._pid} and is used in process {pid}. A fork copies neither "
                 "its connections nor its place in the group. Create it in the child: gunicorn's post_fork, celery's "

@@ -20,32 +20,48 @@ Offsets = dict[TopicPartition, OffsetAndMetadata]
 
 
 class Hand:
-    """The records of one poll: handed out at once, or one by one while iterating."""
+    """The records of one poll: handed out at once, or one by one while iterating.
+
+    Iterating goes on where it stopped, also after an interrupt or a `break`: the place is kept here and not in the
+    iterator.
+    """
 
     def __init__(self, records: Records[Any, Any], *, one_by_one: bool) -> None:
         self._chunks = [chunk for chunk in records.chunks if len(chunk)]
         self._one_by_one = one_by_one
-        self._begun = 0  # chunks whose iteration has begun
-        self._current: Record[Any, Any] | None = None
+        self._at = 0  # the chunk that is being handed out
+        self._current: Record[Any, Any] | None = None  # the record that was handed out last, of that chunk
         self._taken_back: set[TopicPartition] = set()
         self._confirmed: Offsets = {}
-        self._records = self._each()
+        self._iterator: Iterator[Record[Any, Any]] | None = None
+
+    def next(self) -> Record[Any, Any] | None:
+        """The next record, None when all were handed out."""
+        if self._iterator is None:
+            self._iterator = iter(self)
+        return next(self._iterator, None)
 
     def __iter__(self) -> Iterator[Record[Any, Any]]:
-        """What is left of the records, each consumed as it comes out."""
-        return self._records
-
-    def _each(self) -> Iterator[Record[Any, Any]]:
-        for chunk in self._chunks:
-            self._begun += 1
-            if chunk.partition in self._taken_back:
-                continue
-            for record in Records[Any, Any]((chunk,)):
-                self._current = record
-                yield record
-                if chunk.partition in self._taken_back:
-                    break
+        """The records that were not handed out yet, each consumed as it comes out."""
+        if not self._one_by_one:
+            return
+        while self._at < len(self._chunks):
+            chunk = self._chunks[self._at]
+            if chunk.partition not in self._taken_back:
+                for record in self._rest(chunk):
+                    self._current = record
+                    yield record
+                    if chunk.partition in self._taken_back:
+                        break
+            self._at += 1
             self._current = None
+
+    def _rest(self, chunk: Chunk) -> Iterator[Record[Any, Any]]:
+        records = iter(Records[Any, Any]((chunk,)))
+        last = self._current
+        if last is None or _partition(last) != chunk.partition:
+            return records
+        return (record for record in records if record.offset > last.offset)
 
     def consumed(self, positions: Mapping[TopicPartition, OffsetAndMetadata]) -> Offsets:
         """Positions, less what was not handed out yet."""
@@ -83,11 +99,11 @@ class Hand:
 
     def _waiting(self) -> Offsets:
         """The first record of each partition that iteration has not begun with."""
-        return {
-            tp: offset
-            for tp, offset in _first_offsets(self._chunks[self._begun :]).items()
-            if tp not in self._taken_back
-        }
+        waiting = self._chunks[self._at :]
+        if self._current is not None and waiting and waiting[0].partition == _partition(self._current):
+            waiting = waiting[1:]
+        firsts = _first_offsets(waiting)
+        return {tp: offset for tp, offset in firsts.items() if tp not in self._taken_back}
 
 
 def empty_hand() -> Hand:

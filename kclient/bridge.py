@@ -1,0 +1,189 @@
+"""From a user's thread into the event loop and back.
+
+    user's thread                         loop thread
+    run(function) ──────────────────────▶ a task awaits function()
+    waits on its inbox ◀── user call ──── await call_user(f): f must run on the user's thread
+    runs f, sends its result ───────────▶ the task goes on
+    waits on its inbox ◀── outcome ────── the task has ended
+    returns or raises
+
+One loop thread per process serves all consumers: `join` takes part in it, `leave` gives it up, the last one ends it. A
+thread that runs `f` may call `run` again: that is another task with another inbox. Whatever interrupts the waiting
+thread (KeyboardInterrupt) cancels the task, and goes on when the task has ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import queue
+import threading
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any, ClassVar, Final
+
+import attrs
+
+from kclient.errors import InternalError, UsageError
+
+ENDING_SECONDS: Final = 5.0
+
+
+@attrs.define(eq=False)
+class _UserCall:
+    """A function that the loop wants to have run by the thread that waits."""
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    result: asyncio.Future[Any]
+
+
+@attrs.define(eq=False)
+class _Outcome:
+    """How the task ended."""
+
+    result: Any = None
+    error: BaseException | None = None
+
+
+_Inbox = queue.SimpleQueue[_UserCall | _Outcome]
+_inbox: ContextVar[_Inbox] = ContextVar("inbox")
+
+
+async def call_user(function: Callable[..., Any], *args: Any) -> Any:
+    """On the loop, inside of `run`: have the waiting thread run a function, and give back its result."""
+    result = asyncio.get_running_loop().create_future()
+    _inbox.get().put(_UserCall(function, args, result))
+    return await result
+
+
+class LoopThread:
+    """An event loop on a thread of its own."""
+
+    _of_process: ClassVar[tuple[int, LoopThread] | None] = None
+    _lock: ClassVar[threading.Lock] = threading.Lock()
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._users = 0
+        self._thread = threading.Thread(target=self._work, name="kclient", daemon=True)
+        self._thread.start()
+
+    # --- one per process
+
+    @classmethod
+    def join(cls) -> LoopThread:
+        """The process's loop thread, started if there is none; a forked child does not inherit its parent's."""
+        with cls._lock:
+            found = cls._of_process
+            if found is None or found[0] != os.getpid():
+                found = cls._of_process = (os.getpid(), cls())
+            found[1]._users += 1
+            return found[1]
+
+    def leave(self) -> None:
+        """Take no part any more; the last one to leave ends the thread."""
+        with self._lock:
+            self._users -= 1
+            if self._users:
+                return
+            LoopThread._of_process = None
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        if threading.current_thread() is not self._thread:
+            self._thread.join(ENDING_SECONDS)
+
+    def _work(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        try:
+            self.loop.run_forever()
+        finally:
+            self.loop.close()
+
+    # --- calls
+
+    def run(self, function: Callable[[], Any]) -> Any:
+        """Call `function` on the loop, await what it returns, give that back; serve the loop's user calls meanwhile."""
+        if threading.current_thread() is self._thread:
+            raise UsageError(
+                "A Consumer was called on kclient's own thread, where nobody may wait. An assignor runs there: "
+                "it does not call a consumer. Do that from a listener, which runs on your own thread."
+            )
+        call = _Call(function)
+        self.loop.call_soon_threadsafe(call.start)
+        try:
+            outcome = call.serve(self.loop)
+        except BaseException:
+            self.loop.call_soon_threadsafe(call.cancel)
+            call.drain(self.loop)
+            raise
+        if outcome.error is not None:
+            raise outcome.error
+        return outcome.result
+
+
+class _Call:
+    """One call of a user's thread: `start` and `cancel` belong to the loop, `serve` and `drain` to the thread."""
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        self._function = function
+        self._inbox: _Inbox = queue.SimpleQueue()
+        self._task: asyncio.Task[Any] | None = None
+
+    def start(self) -> None:
+        """Begin; the outcome goes to the inbox."""
+        self._task = asyncio.get_running_loop().create_task(self._run())
+        self._task.add_done_callback(self._report)
+
+    def cancel(self) -> None:
+        """The thread was interrupted: end the task."""
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _run(self) -> Any:
+        _inbox.set(self._inbox)
+        result = self._function()
+        return await result if inspect.isawaitable(result) else result
+
+    def _report(self, task: asyncio.Task[Any]) -> None:
+        if task.cancelled():
+            error: BaseException | None = InternalError("A call was cancelled on the loop.")
+        else:
+            error = task.exception()
+        self._inbox.put(_Outcome(None if error is not None else task.result(), error))
+
+    def serve(self, loop: asyncio.AbstractEventLoop) -> _Outcome:
+        """Run what the loop asks for until the outcome comes."""
+        while True:
+            item = self._inbox.get()
+            if isinstance(item, _Outcome):
+                return item
+            try:
+                result = item.function(*item.args)
+            except Exception as error:  # noqa: BLE001 – goes back to who asked
+                loop.call_soon_threadsafe(_settle, item.result, None, error)
+            else:
+                loop.call_soon_threadsafe(_settle, item.result, result, None)
+
+    def drain(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Wait until the cancelled task has ended; what it still asks for is not run."""
+        while not isinstance(item := self._inbox.get(), _Outcome):
+            loop.call_soon_threadsafe(item.result.cancel)
+
+
+def _settle(future: asyncio.Future[Any], result: Any, error: Exception | None) -> None:
+    if future.done():
+        return
+    if error is not None:
+        future.set_exception(error)
+    else:
+        future.set_result(result)
+
+
+def _forget_parent() -> None:
+    """In a forked child: the parent's loop thread is not here, and its lock may be held by a thread that is not."""
+    LoopThread._of_process = None
+    LoopThread._lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_parent)

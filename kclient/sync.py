@@ -1,0 +1,314 @@
+"""Consumer: the calls of AsyncConsumer for threads.
+
+Heartbeats, fetching and the group flow live on a loop thread that all consumers of the process share; slow user code
+never stops them. Listeners, commit callbacks, decoding and deserializers run on the thread that called, and may call
+the consumer again. One thread is inside a consumer at a time; only `wakeup` may come from any.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import warnings
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from os import PathLike
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from kclient.bridge import LoopThread, call_user
+from kclient.consumer.async_consumer import AsyncConsumer
+from kclient.consumer.committing import CommitCallback
+from kclient.consumer.hand import Hand
+from kclient.consumer.listener import RebalanceListener, coroutine_methods
+from kclient.consumer.waiting import closed_error
+from kclient.errors import ConcurrentUseError, ConfigError
+from kclient.fetch.lease import Lease
+from kclient.records.records import Record, Records
+from kclient.runtime import Runtime
+from kclient.types import (
+    GroupMetadata,
+    OffsetAndMetadata,
+    OffsetAndTimestamp,
+    PartitionInfo,
+    TopicPartition,
+)
+
+T = TypeVar("T")
+
+
+class _OnLoop(AsyncConsumer):
+    """The consumer on the loop thread. Whatever is the user's runs on the thread that waits."""
+
+    async def _call_user(self, function: Callable[..., Any], *args: Any) -> Any:
+        return await call_user(function, *args)
+
+    async def _decode(self, lease: Lease) -> None:
+        await call_user(lease.decode)
+
+    @property
+    def hand(self) -> Hand:
+        """What the application has in hand."""
+        return self._session.hand
+
+    async def refill(self) -> None:
+        """Poll for iteration."""
+        await self._poll_for_iteration()
+
+    async def leave_block(self, *, clean: bool) -> None:
+        """Close at the end of a with-block."""
+        await self._close(30.0, clean=clean)
+
+    async def take_all_back(self) -> None:
+        """The thread that should have got the records of a poll was interrupted."""
+        self._session.take_all_back()
+
+
+class Consumer:
+    """A Kafka consumer for threads; `AsyncConsumer` has the same calls for asyncio.
+
+        with Consumer("flights", bootstrap_servers="localhost:9092", group_id="delays") as consumer:
+            for record in consumer:
+                ...
+
+    `topics` are subscribed to, which needs `group_id`. Settings are Kafka's own keys in snake_case, as keyword
+    arguments, as a mapping (`config=`, dotted names too), or from a Java properties file (`properties=`). `listener`
+    is told about rebalances, by plain functions. Nothing is sent before the first call that needs a broker.
+
+    An offset is committed only after the record was returned and the application asked for the next one, committed
+    explicitly, or closed cleanly. Leaving the `with` block by an exception does not commit what was in hand.
+
+    Every call raises ClosedError after `close()`, UsedAfterForkError in a forked process, and ConcurrentUseError while
+    another thread is inside. Calls that wait take a `timeout` in seconds (None: default_api_timeout_ms); they raise
+    DeadlineError when it passes, WakeupError after `wakeup()`, and a ConnectError that says why no broker can be
+    reached. Ctrl-C ends a wait and leaves the consumer usable. The constructor raises one ConfigError with every
+    problem of the configuration.
+
+    Spec: design, B.1…B.3, B.18, S3-06.
+    """
+
+    def __init__(
+        self,
+        *topics: str,
+        config: Mapping[str, Any] | None = None,
+        properties: str | PathLike[str] | None = None,
+        listener: RebalanceListener | None = None,
+        runtime: Runtime | None = None,
+        **settings: Any,
+    ) -> None:
+        self._thread: LoopThread | None = None
+        self._guard = threading.RLock()
+        self._inside = ""  # the thread that is inside
+        self._depth = 0  # its calls, one within the other
+        self._inner = _OnLoop(
+            *topics,
+            config=config,
+            properties=properties,
+            listener=_plain(listener),
+            runtime=runtime,
+            **settings,
+        )
+
+    # --- choosing what to read
+
+    def subscribe(
+        self,
+        topics: Iterable[str] = (),
+        *,
+        pattern: re.Pattern[str] | str | None = None,
+        listener: RebalanceListener | None = None,
+    ) -> None:
+        plain = _plain(listener)
+        self._await(lambda: self._inner.subscribe(topics, pattern=pattern, listener=plain))
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        self._await(lambda: self._inner.assign(partitions))
+
+    def unsubscribe(self) -> None:
+        self._await(self._inner.unsubscribe)
+
+    def assignment(self) -> tuple[TopicPartition, ...]:
+        return self._call(self._inner.assignment)
+
+    def subscription(self) -> tuple[str, ...]:
+        return self._call(self._inner.subscription)
+
+    # --- records
+
+    def poll(self, timeout: float = 1.0, max_records: int | None = None) -> Records[Any, Any]:
+        try:
+            return self._await(lambda: self._inner.poll(timeout, max_records))
+        except Exception:
+            raise
+        except (
+            BaseException
+        ):  # the records may have come when the wait was over already: they will come again
+            self._await(self._inner.take_all_back)
+            raise
+
+    def __iter__(self) -> Iterator[Record[Any, Any]]:
+        """Records one by one, until the consumer is closed; see `AsyncConsumer.__aiter__`."""
+        self._call(self._inner.assignment)
+        return self._records()
+
+    def _records(self) -> Iterator[Record[Any, Any]]:
+        while not self._inner.closed:
+            hand = self._inner.hand
+            yield from hand
+            if hand is self._inner.hand and not self._inner.closed:
+                self._await(self._inner.refill)
+
+    # --- commits
+
+    def commit(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        self._await(lambda: self._inner.commit(offsets, timeout))
+
+    def commit_async(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
+        callback: CommitCallback | None = None,
+    ) -> None:
+        self._call(lambda: self._inner.commit_async(offsets, callback))
+
+    def committed(
+        self, partitions: Iterable[TopicPartition], timeout: float | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        return self._await(lambda: self._inner.committed(partitions, timeout))
+
+    # --- positions
+
+    def position(self, partition: TopicPartition, timeout: float | None = None) -> int:
+        return self._await(lambda: self._inner.position(partition, timeout))
+
+    def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
+        self._call(lambda: self._inner.seek(partition, offset))
+
+    def seek_to_beginning(self, partitions: Iterable[TopicPartition] = ()) -> None:
+        self._call(lambda: self._inner.seek_to_beginning(partitions))
+
+    def seek_to_end(self, partitions: Iterable[TopicPartition] = ()) -> None:
+        self._call(lambda: self._inner.seek_to_end(partitions))
+
+    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        self._call(lambda: self._inner.pause(partitions))
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        self._call(lambda: self._inner.resume(partitions))
+
+    def paused(self) -> tuple[TopicPartition, ...]:
+        return self._call(self._inner.paused)
+
+    # --- questions to the cluster
+
+    def offsets_for_times(
+        self, times: Mapping[TopicPartition, int], timeout: float | None = None
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        return self._await(lambda: self._inner.offsets_for_times(times, timeout))
+
+    def beginning_offsets(
+        self, partitions: Iterable[TopicPartition], timeout: float | None = None
+    ) -> dict[TopicPartition, int]:
+        return self._await(lambda: self._inner.beginning_offsets(partitions, timeout))
+
+    def end_offsets(
+        self, partitions: Iterable[TopicPartition], timeout: float | None = None
+    ) -> dict[TopicPartition, int]:
+        return self._await(lambda: self._inner.end_offsets(partitions, timeout))
+
+    def partitions_for(self, topic: str, timeout: float | None = None) -> list[PartitionInfo]:
+        return self._await(lambda: self._inner.partitions_for(topic, timeout))
+
+    def list_topics(self, timeout: float | None = None) -> dict[str, list[PartitionInfo]]:
+        return self._await(lambda: self._inner.list_topics(timeout))
+
+    def current_lag(self, partition: TopicPartition) -> int | None:
+        return self._call(lambda: self._inner.current_lag(partition))
+
+    # --- the group, and the consumer itself
+
+    def group_metadata(self) -> GroupMetadata:
+        return self._call(self._inner.group_metadata)
+
+    def enforce_rebalance(self, reason: str = "") -> None:
+        self._call(lambda: self._inner.enforce_rebalance(reason))
+
+    def wakeup(self) -> None:
+        self._inner.wakeup()
+
+    def metrics(self) -> dict[str, float]:
+        return self._call(self._inner.metrics)
+
+    def close(self, timeout: float = 30.0) -> None:
+        self._inner.check_process()
+        if not self._inner.closed:
+            self._await(lambda: self._inner.close(timeout))
+
+    def __enter__(self) -> Self:
+        self._inner.check_process()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None and not self._inner.in_its_process:
+            return  # a forked child is leaving; the parent's consumer is none of its business
+        self._inner.check_process()
+        if not self._inner.closed:
+            self._await(lambda: self._inner.leave_block(clean=error is None))
+
+    def __del__(self) -> None:
+        if getattr(self, "_thread", None) is not None and self._inner.in_its_process:
+            warnings.warn(f"{type(self).__name__} was not closed", ResourceWarning, source=self, stacklevel=1)
+
+    # --- to the loop and back
+
+    def _await(self, function: Callable[[], Awaitable[T]]) -> T:
+        return self._run(function)  # type: ignore[no-any-return]
+
+    def _call(self, function: Callable[[], T]) -> T:
+        return self._run(function)  # type: ignore[no-any-return]
+
+    def _run(self, function: Callable[[], Any]) -> Any:
+        """Do one call on the loop; the last one, close, lets the loop thread go."""
+        self._inner.check_process()
+        caller = threading.current_thread().name
+        if not self._guard.acquire(blocking=False):
+            raise ConcurrentUseError(
+                f"Thread {caller} called a consumer that thread {self._inside} is inside. A consumer is not shared "
+                "between threads. Give each thread its own, or hand the records over; wakeup() may come from any.",
+                inside=self._inside,
+                caller=caller,
+            )
+        try:
+            if self._inner.closed:
+                raise closed_error()
+            self._inside = caller
+            self._depth += 1
+            if self._thread is None:
+                self._thread = LoopThread.join()
+            return self._thread.run(function)
+        finally:
+            self._depth -= 1
+            if self._inner.closed and self._depth == 0 and self._thread is not None:
+                thread, self._thread = self._thread, None
+                thread.leave()
+            self._guard.release()
+
+
+def _plain(listener: RebalanceListener | None) -> RebalanceListener | None:
+    """A listener whose methods can be called. Raises ConfigError for coroutine methods, which nobody would await."""
+    if coroutines := coroutine_methods(listener):
+        raise ConfigError(
+            f"The listener's {' and '.join(coroutines)} are coroutine functions, and a Consumer calls plain ones. "
+            "Its listeners run on your thread, where no loop is. Write def, or use an AsyncConsumer.",
+            problems=("the listener has coroutine methods",),
+        )
+    return listener
+
+
+for _name, _method in vars(Consumer).items():
+    if callable(_method) and not _name.startswith("_"):
+        _method.__doc__ = getattr(AsyncConsumer, _name).__doc__
