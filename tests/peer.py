@@ -5,17 +5,17 @@
         On("JoinGroupRequest", lambda request: JoinGroupResponse(...), check=lambda r: r.member_id == ""),
         On("HeartbeatRequest", close=True),                  # the connection ends, after the answer if there is one
         On("FetchRequest", FetchResponse(...), delay=0.2),   # whatever follows on the connection waits behind it
-        On("SyncGroupRequest"),                              # never answered
+        On("SyncGroupRequest"),                              # never answered, nor is what follows on the connection
         On("LeaveGroupRequest", raw=b"..."),                 # these bytes as they are, size included
         topics={"orders": 3},
     ) as peer:
         cluster = Cluster(Config(bootstrap_servers=(peer.address,)), Runtime())
 
 A request takes the first step left of its name: the script orders the requests of one API, not those of different
-ones. ApiVersions is answered by itself, from `versions` (name → range); so is what `standing` holds (name → answer)
-once no step of that name is left. With `topics`, Metadata has a standing answer: `brokers` (this peer alone unless
-set) and the asked topics, led by `leaders[topic, partition]`, else by this peer. When the block is left, the test
-fails for a request that nothing expected (its connection is closed), a check that failed, a step that nobody took.
+ones. ApiVersions is answered from `versions` (name → range), what `standing` holds (name → answer) once no step of
+that name is left. With `topics`, Metadata is such: `brokers` (this peer alone unless set) and the asked topics, led
+by `leaders[topic, partition]`, else by this peer. When the block is left, the test fails for a request that nothing
+expected (its connection is closed), a check that failed, a step that nobody took.
 """
 
 from __future__ import annotations
@@ -82,7 +82,6 @@ class ScriptedPeer:
         return [seen.message for seen in self.requests if seen.name == name]
 
     def drop_connections(self) -> None:
-        """Break every connection; new ones are taken."""
         for writer in self.connections:
             writer.transport.abort()
 
@@ -126,12 +125,13 @@ class ScriptedPeer:
         await asyncio.sleep(step.delay)
         if step.answer is not None:
             answer = step.answer(message) if callable(step.answer) else step.answer
-            header = write_message(
-                ResponseHeader(correlation_id=correlation_id), response_header_version(key, version)
-            )
-            body = b"".join([*header, *write_message(answer, version)])
+            header = ResponseHeader(correlation_id=correlation_id)
+            head = write_message(header, response_header_version(key, version))
+            body = b"".join([*head, *write_message(answer, version)])
             writer.write(struct.pack(">i", len(body)) + body)
         writer.write(step.raw)
+        if step.answer is None and not step.raw and not step.close:
+            await reader.read()
         return not step.close
 
     def _take(self, seen: Seen) -> On:
@@ -139,11 +139,11 @@ class ScriptedPeer:
             return On(seen.name, api_versions(self.versions))
         self.requests.append(seen)
         step = next((step for step in self.script if step.request == seen.name), None)
-        if step is None and seen.name not in self.standing:
+        if step is None and seen.name in self.standing:
+            return On(seen.name, self.standing[seen.name])
+        if step is None:
             self.problems.append(f"unexpected {seen.message}")
             return On(seen.name, close=True)
-        if step is None:
-            return On(seen.name, self.standing[seen.name])
         self.script.remove(step)
         if step.check is not None and not step.check(seen.message):
             self.problems.append(f"the check failed for {seen.message}")

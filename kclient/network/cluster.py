@@ -253,7 +253,7 @@ class Cluster:
 
     def _any_node(self) -> Node:
         node = self._pool.least_loaded()
-        if node is None and not self._pool.any_connected and self.metadata.brokers:
+        if node is None and self._pool.lost:
             self._rebootstrap("no broker can be reached")
             node = self._pool.least_loaded()
         return node or self._pool.soonest()

@@ -51,6 +51,7 @@ class Node:
         self.last_attempt = 0.0
         self.retry_at = 0.0  # in the loop's time; no attempt before
         self.closed = False
+        self.failed_attempts = 0  # since a connection was last ready
         self._around = surroundings
         rng = surroundings.runtime.rng
         self._reconnect = Backoff(*surroundings.reconnect_backoff_ms, rng)
@@ -131,6 +132,7 @@ class Node:
         except ConnectError as problem:
             return self._failed(problem)
         self._reconnect.reset()
+        self.failed_attempts = 0
         self._was_ready = True
         self._around.quiet_until.pop(self.peer.node_id, None)
         logger.info("%s: connected", self.peer, extra=self._extra())
@@ -178,6 +180,7 @@ class Node:
         return silent and await answers_tls(peer, self._around.runtime)
 
     def _failed(self, problem: ConnectError) -> ConnectError:
+        self.failed_attempts += 1
         wrong = isinstance(problem, NameResolutionError | PortClosedError)
         via = self._around.via
         if (

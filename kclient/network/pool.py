@@ -84,9 +84,14 @@ class Pool:
         return min(self.shuffled(self.brokers()), key=lambda node: node.retry_at)
 
     @property
-    def any_connected(self) -> bool:
-        """Whether any broker can be reached at this moment."""
-        return any(node.connection is not None for node in self._all())
+    def lost(self) -> bool:
+        """Whether every broker that metadata names has been tried in vain, and nothing else is connected either.
+
+        A connection that was lost is no proof yet that the broker's address is: it is tried once more.
+        """
+        if not self._metadata.brokers or any(node.connection is not None for node in self._all()):
+            return False
+        return all(node.failed_attempts for node in self.brokers())
 
     def disconnect(self) -> None:
         """Close every connection, to begin again with the bootstrap servers. Spec: B.5.9."""
