@@ -9,6 +9,7 @@ import os
 import re
 import secrets
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -84,3 +85,11 @@ def fresh_name(request: pytest.FixtureRequest) -> str:
     """A name for a topic or a group that no other test has: the test's own, and six digits."""
     words = re.sub(r"[^a-zA-Z0-9._]+", "-", request.node.name).strip("-")
     return f"{words[:80]}-{secrets.token_hex(3)}"
+
+
+@pytest.fixture(params=["Consumer", "AsyncConsumer"])
+def consumer_class(request: pytest.FixtureRequest) -> Any:
+    """Each public class in turn, the async one behind blocking calls."""
+    from tests.kafka.faces import FACES  # here, so that no other test needs kclient for these fixtures
+
+    return FACES[request.param]

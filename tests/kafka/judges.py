@@ -1,0 +1,65 @@
+"""What other programs write and say: records by confluent-kafka's producers, committed offsets by its admin client."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+from confluent_kafka import ConsumerGroupTopicPartitions, Producer
+from confluent_kafka.admin import AdminClient
+
+from kclient.types import TopicPartition
+from localkafka import KafkaCluster
+
+SECONDS = 30
+
+
+def producer(kafka: KafkaCluster, **settings: str | int) -> Producer:
+    """A producer of confluent-kafka; `linger_ms=5` stands for `linger.ms`."""
+    dotted = {key.replace("_", "."): value for key, value in settings.items()}
+    return Producer({"bootstrap.servers": kafka.bootstrap_servers, "linger.ms": 5, **dotted})
+
+
+def produce_numbers(kafka: KafkaCluster, topic: str, numbers: Iterable[int], partitions: int) -> None:
+    """Write each number as a value; a number's partition is what is left when it is divided by `partitions`."""
+    source = producer(kafka)
+    for number in numbers:
+        source.produce(topic, value=b"%d" % number, partition=number % partitions)
+    assert source.flush(SECONDS) == 0
+
+
+def committed(kafka: KafkaCluster, group: str) -> dict[TopicPartition, int]:
+    """The committed offsets of a group, as another client sees them."""
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+    (future,) = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)]).values()
+    answer = future.result(timeout=SECONDS).topic_partitions
+    return {TopicPartition(tp.topic, tp.partition): tp.offset for tp in answer if tp.offset >= 0}
+
+
+def members(kafka: KafkaCluster, group: str) -> tuple[str, dict[str, set[TopicPartition]]]:
+    """The state of a group, and the partitions of each member by client id."""
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+    (future,) = admin.describe_consumer_groups([group]).values()
+    answer = future.result(timeout=SECONDS)
+    parts = {
+        member.client_id: {
+            TopicPartition(tp.topic, tp.partition) for tp in member.assignment.topic_partitions
+        }
+        for member in answer.members
+    }
+    return answer.state.name, parts
+
+
+def assignor(kafka: KafkaCluster, group: str) -> str:
+    """The assignor that the group has agreed on."""
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+    (future,) = admin.describe_consumer_groups([group]).values()
+    return future.result(timeout=SECONDS).partition_assignor
+
+
+def wait_until_committed(kafka: KafkaCluster, group: str, offsets: dict[TopicPartition, int]) -> None:
+    """Wait until another client sees exactly these committed offsets; what it saw last is in the failure."""
+    deadline = time.monotonic() + SECONDS
+    while (seen := committed(kafka, group)) != offsets:
+        assert time.monotonic() < deadline, f"committed are {seen}, not {offsets}"
+        time.sleep(0.1)
