@@ -35,7 +35,7 @@ class Frame:
 class CompletedFetch:
     """An entry of the buffer. `era` is what the partition was when it was asked for.
 
-    `failing` is set where the user has to act before it can be drained: a broken batch, a failed deserializer.
+    `failing` is set where the user was told of a broken batch or a failed deserializer, and has to act.
 
     Spec: S2-07, S2-17.
     """

@@ -5,7 +5,7 @@
     finish    on the loop: looks at each partition again, moves positions, returns Records
 
 Positions move in `finish` and nowhere else. An error met after records were taken waits for the next poll; the records
-are handed out first. A partition whose error was told goes behind all others, so that one bad record stops nobody else.
+are handed out first. A partition whose error was told waits behind all others, so that one bad record stops nobody else.
 
 Spec: S2-20…S2-25, S2-36…S2-41, S2-49, S2-50, S2-52, B.10.7…B.10.11, D-22, D-23, D-31, D-58.
 """
@@ -55,19 +55,33 @@ class Delivery:
         if self._seen != self._positions.changed.count:
             self._seen = self._positions.changed.count
             self._buffer.unpark()
+        picked = self._pick(max_records)
+        if not picked:
+            return None
+        self._lease = Lease(picked, max_records, self._config)
+        return self._lease
+
+    def _pick(self, max_records: int) -> list[CompletedFetch]:
+        """Heads of the line for about so many records; one whose failure was told already only if there is no other."""
         picked: list[CompletedFetch] = []
+        failing: list[CompletedFetch] = []
         expected = 0
         while expected < max_records and (fetch := self._buffer.take_ready()) is not None:
             if fetch.error_code and picked:
                 self._buffer.put_back(fetch.tp, in_front=True)
                 break
-            if self._may_deliver(fetch):
+            if not self._may_deliver(fetch):
+                continue
+            if fetch.failing:
+                failing.append(fetch)
+            else:
                 picked.append(fetch)
                 expected += fetch.expected_records
-        if not picked:
-            return None
-        self._lease = Lease(picked, max_records, self._config)
-        return self._lease
+        if not picked and failing:
+            picked.append(failing.pop(0))
+        for fetch in failing:
+            self._buffer.put_back(fetch.tp, in_front=False)
+        return picked
 
     def _may_deliver(self, fetch: CompletedFetch) -> bool:
         """Whether it can be handed out now; else it is dropped, parked, or its error is dealt with."""
@@ -126,6 +140,7 @@ class Delivery:
         delivered = [taken.chunk for taken in lease.taken if self._deliver(taken)]
         failed = self._line_up(lease)
         if lease.failure is not None and failed is not None and not any(map(len, delivered)):
+            failed.failing = True
             self._buffer.put_back(failed.tp, in_front=False)
             raise lease.failure
         return Records(delivered)
@@ -136,6 +151,7 @@ class Delivery:
         if not self._is_at(fetch, taken.start_offset):
             self._drop(fetch.tp, "seek, pause or revocation came while it was decoded")
             return False
+        fetch.failing = False
         self._positions.advance(fetch.tp, chunk.next_offset, chunk.leader_epoch)
         logger.log(5, "%s: handed out %d records, position %d", fetch.tp, len(chunk), chunk.next_offset)
         return True

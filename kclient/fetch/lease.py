@@ -61,11 +61,9 @@ class Lease:
         try:
             chunk = fetch.take(self._wanted, self._config)
         except KclientError as failure:
-            fetch.failing = True
             self.failure, self.failed = failure, fetch
             self._to_do.clear()
             return
-        fetch.failing = False
         if chunk.next_offset != start_offset:
             self.taken.append(Taken(fetch, start_offset, chunk))
             self._wanted -= len(chunk)

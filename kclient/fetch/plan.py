@@ -84,7 +84,7 @@ def will_drain(buffer: FetchBuffer, tp: TopicPartition) -> bool:
 
 
 def target_node(tp: TopicPartition, state: PartitionState, metadata: MetadataCache, now: float) -> int | None:
-    """The preferred replica while it is online and not expired, else the position's leader. Spec: S2-12, B.10.2, B.10.15."""
+    """The preferred replica while it is online and not expired, else the leader. Spec: S2-12, B.10.2, B.10.15."""
     preferred = state.preferred_read_replica
     if preferred is not None:
         if now < state.preferred_until and _is_online(tp, preferred, metadata):

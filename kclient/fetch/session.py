@@ -1,4 +1,4 @@
-"""The Fetch requests to one node, one after the other. Each is full and stands for itself: no session is kept (KIP-227).
+"""The Fetch requests to one node, one after the other. Each is full and stands for itself: no sessions (KIP-227).
 
 A session that the broker keeps (incremental requests, epochs, forgotten topics) has its place here: it answers the same
 questions. What must be sent of what is wanted? Does the answer fit?
