@@ -13,6 +13,7 @@ from codegen.versions import Versions
 
 _BOOLS = {"true": True, "false": False}
 _INTEGER = re.compile(r"-?(0[xX][0-9a-fA-F]+|\d+)")
+_DECIMAL = re.compile(r"-?\d+(\.\d+)?")
 _EMPTY: dict[str, Scalar] = {
     "bool": False,
     "float64": 0.0,
@@ -48,7 +49,7 @@ def _parse_scalar(text: str, element: str) -> Scalar:
         return text
     if element == "bool" and text in _BOOLS:
         return _BOOLS[text]
-    if element == "float64":
+    if element == "float64" and _DECIMAL.fullmatch(text):
         return float(text)
     if element in INTEGERS and _INTEGER.fullmatch(text):
         value = int(text, 0 if "x" in text.lower() else 10)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codegen.layout import Layout
 from codegen.spec import FieldSpec, Scalar
 
 _TYPES = {
@@ -44,6 +45,11 @@ def differs(spec: FieldSpec) -> str:
     if spec.element == "bool" and not spec.array:
         return f"not {name}" if spec.default else name
     return f"{name} != {default(spec)}"
+
+
+def tags_of(layout: Layout) -> str:
+    """The tags of a layout as a tuple."""
+    return repr(tuple(step.field.tag for step in layout.tagged))
 
 
 def quoted(value: Scalar | None) -> str:

@@ -72,7 +72,7 @@ def environment() -> Environment:
         autoescape=False,
     )
     functions = (
-        *(expressions.annotation, expressions.default, expressions.differs),
+        *(expressions.annotation, expressions.default, expressions.differs, expressions.tags_of),
         *(lines.fit, lines.pack, lines.signature, lines.unpack),
         *(plan.element, plan.length_code, plan.length_name, plan.local, plan.struct_name),
         *(plan.read_block, plan.read_blocks, plan.write_blocks),

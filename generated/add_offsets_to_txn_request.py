@@ -127,7 +127,7 @@ def write_v3(message: AddOffsetsToTxnRequest, add: Add) -> None:
     add(compact_string_length[len(group_id)])
     add(group_id)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

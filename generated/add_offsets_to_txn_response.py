@@ -78,7 +78,7 @@ def read_v3(data: Buffer, at: int, size: int) -> tuple[AddOffsetsToTxnResponse, 
 def write_v3(message: AddOffsetsToTxnResponse, add: Add) -> None:
     add(pack_i4_i2(message.throttle_time_ms, message.error_code))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

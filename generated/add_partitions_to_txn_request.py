@@ -218,7 +218,7 @@ def write_add_partitions_to_txn_topic_v3(message: AddPartitionsToTxnTopic, add: 
     add(compact_length[len(partitions)])
     add(int32_array[len(partitions)].pack(*partitions))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -269,7 +269,7 @@ def write_v3(message: AddPartitionsToTxnRequest, add: Add) -> None:
     for v3_and_below_topic in v3_and_below_topics:
         write_add_partitions_to_txn_topic_v3(v3_and_below_topic, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -321,7 +321,7 @@ def write_add_partitions_to_txn_transaction_v4(message: AddPartitionsToTxnTransa
     for topic in topics:
         write_add_partitions_to_txn_topic_v3(topic, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -368,7 +368,7 @@ def write_v4(message: AddPartitionsToTxnRequest, add: Add) -> None:
     for transaction in transactions:
         write_add_partitions_to_txn_transaction_v4(transaction, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

@@ -214,7 +214,7 @@ def write_add_partitions_to_txn_partition_result_v3(
 ) -> None:
     add(pack_i4_i2(message.partition_index, message.partition_error_code))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -265,7 +265,7 @@ def write_add_partitions_to_txn_topic_result_v3(message: AddPartitionsToTxnTopic
     for results_by_partition_item in results_by_partition:
         write_add_partitions_to_txn_partition_result_v3(results_by_partition_item, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -305,7 +305,7 @@ def write_v3(message: AddPartitionsToTxnResponse, add: Add) -> None:
     for results_by_topic_v3_and_below_item in results_by_topic_v3_and_below:
         write_add_partitions_to_txn_topic_result_v3(results_by_topic_v3_and_below_item, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -356,7 +356,7 @@ def write_add_partitions_to_txn_result_v4(message: AddPartitionsToTxnResult, add
     for topic_result in topic_results:
         write_add_partitions_to_txn_topic_result_v3(topic_result, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -395,7 +395,7 @@ def write_v4(message: AddPartitionsToTxnResponse, add: Add) -> None:
     for results_by_transaction_item in results_by_transaction:
         write_add_partitions_to_txn_result_v4(results_by_transaction_item, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

@@ -99,7 +99,7 @@ def write_v3(message: ApiVersionsRequest, add: Add) -> None:
     add(compact_string_length[len(client_software_version)])
     add(client_software_version)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

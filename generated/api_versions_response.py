@@ -223,7 +223,7 @@ def read_api_version_v3(data: Buffer, at: int, size: int) -> tuple[ApiVersion, i
 def write_api_version_v3(message: ApiVersion, add: Add) -> None:
     add(pack_i2x3(message.api_key, message.min_version, message.max_version))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -255,7 +255,7 @@ def write_supported_feature_key_v3(message: SupportedFeatureKey, add: Add) -> No
     add(name)
     add(pack_i2x2(message.min_version, message.max_version))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -287,7 +287,7 @@ def write_finalized_feature_key_v3(message: FinalizedFeatureKey, add: Add) -> No
     add(name)
     add(pack_i2x2(message.max_version_level, message.min_version_level))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -415,7 +415,7 @@ def write_v3(message: ApiVersionsResponse, add: Add) -> None:
     if message.zk_migration_ready:
         tags[3] = written(write_zk_migration_ready_tag_v3, message.zk_migration_ready)
     if tags or message.unknown_tags:
-        write_tags(tags, message.unknown_tags, add)
+        write_tags((0, 1, 2, 3), tags, message.unknown_tags, add)
     else:
         add(b"\x00")
 

@@ -149,7 +149,7 @@ def write_topic_partitions_v0(message: TopicPartitions, add: Add) -> None:
     if message.assignment_epochs != []:
         tags[0] = written(write_topic_partitions_assignment_epochs_tag_v0, message.assignment_epochs)
     if tags or message.unknown_tags:
-        write_tags(tags, message.unknown_tags, add)
+        write_tags((0,), tags, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -201,7 +201,7 @@ def write_v0(message: ConsumerGroupCurrentMemberAssignmentValue, add: Add) -> No
     for partitions_pending_revocation_item in partitions_pending_revocation:
         write_topic_partitions_v0(partitions_pending_revocation_item, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

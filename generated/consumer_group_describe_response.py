@@ -190,7 +190,7 @@ def write_topic_partitions_v0(message: TopicPartitions, add: Add) -> None:
     add(compact_length[len(partitions)])
     add(int32_array[len(partitions)].pack(*partitions))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -225,7 +225,7 @@ def write_assignment_v0(message: Assignment, add: Add) -> None:
     for topic_partition in topic_partitions:
         write_topic_partitions_v0(topic_partition, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -357,7 +357,7 @@ def write_member_v0(message: Member, add: Add) -> None:
     write_assignment_v0(message.assignment, add)
     write_assignment_v0(message.target_assignment, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -450,7 +450,7 @@ def write_described_group_v0(message: DescribedGroup, add: Add) -> None:
         write_member_v0(member, add)
     add(pack_i4(message.authorized_operations))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -486,7 +486,7 @@ def write_v0(message: ConsumerGroupDescribeResponse, add: Add) -> None:
     for group in groups:
         write_described_group_v0(group, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -618,7 +618,7 @@ def write_member_v1(message: Member, add: Add) -> None:
     write_assignment_v0(message.target_assignment, add)
     add(pack_i1(message.member_type))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -711,7 +711,7 @@ def write_described_group_v1(message: DescribedGroup, add: Add) -> None:
         write_member_v1(member, add)
     add(pack_i4(message.authorized_operations))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -747,7 +747,7 @@ def write_v1(message: ConsumerGroupDescribeResponse, add: Add) -> None:
     for group in groups:
         write_described_group_v1(group, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

@@ -122,7 +122,7 @@ def write_topic_partitions_v0(message: TopicPartitions, add: Add) -> None:
     add(compact_length[len(partitions)])
     add(int32_array[len(partitions)].pack(*partitions))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -269,7 +269,7 @@ def write_v0(message: ConsumerGroupHeartbeatRequest, add: Add) -> None:
         for topic_partition in topic_partitions:
             write_topic_partitions_v0(topic_partition, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -432,7 +432,7 @@ def write_v1(message: ConsumerGroupHeartbeatRequest, add: Add) -> None:
         for topic_partition in topic_partitions:
             write_topic_partitions_v0(topic_partition, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

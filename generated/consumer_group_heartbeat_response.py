@@ -125,7 +125,7 @@ def write_topic_partitions_v0(message: TopicPartitions, add: Add) -> None:
     add(compact_length[len(partitions)])
     add(int32_array[len(partitions)].pack(*partitions))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -160,7 +160,7 @@ def write_assignment_v0(message: Assignment, add: Add) -> None:
     for topic_partition in topic_partitions:
         write_topic_partitions_v0(topic_partition, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -231,7 +231,7 @@ def write_v0(message: ConsumerGroupHeartbeatResponse, add: Add) -> None:
         add(b"\x01")
         write_assignment_v0(assignment, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

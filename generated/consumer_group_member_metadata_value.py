@@ -138,7 +138,7 @@ def write_classic_protocol_v0(message: ClassicProtocol, add: Add) -> None:
     add(compact_length[len(metadata)])
     add(metadata)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -174,7 +174,7 @@ def write_classic_member_metadata_v0(message: ClassicMemberMetadata, add: Add) -
     for supported_protocol in supported_protocols:
         write_classic_protocol_v0(supported_protocol, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -338,7 +338,7 @@ def write_v0(message: ConsumerGroupMemberMetadataValue, add: Add) -> None:
     if message.classic_member_metadata != ClassicMemberMetadata():
         tags[0] = written(write_classic_member_metadata_tag_v0, message.classic_member_metadata)
     if tags or message.unknown_tags:
-        write_tags(tags, message.unknown_tags, add)
+        write_tags((0,), tags, message.unknown_tags, add)
     else:
         add(b"\x00")
 

@@ -82,7 +82,7 @@ def write_v0(message: ConsumerGroupMetadataValue, add: Add) -> None:
     if message.metadata_hash != 0:
         tags[0] = written(write_metadata_hash_tag_v0, message.metadata_hash)
     if tags or message.unknown_tags:
-        write_tags(tags, message.unknown_tags, add)
+        write_tags((0,), tags, message.unknown_tags, add)
     else:
         add(b"\x00")
 

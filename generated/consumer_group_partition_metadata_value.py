@@ -111,7 +111,7 @@ def write_partition_metadata_v0(message: PartitionMetadata, add: Add) -> None:
         add(compact_string_length[len(rack_bytes)])
         add(rack_bytes)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -162,7 +162,7 @@ def write_topic_metadata_v0(message: TopicMetadata, add: Add) -> None:
     for partition_metadata_item in partition_metadata:
         write_partition_metadata_v0(partition_metadata_item, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -197,7 +197,7 @@ def write_v0(message: ConsumerGroupPartitionMetadataValue, add: Add) -> None:
     for topic in topics:
         write_topic_metadata_v0(topic, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

@@ -81,7 +81,7 @@ def write_v0(message: ConsumerGroupRegularExpressionValue, add: Add) -> None:
         add(topic_bytes)
     add(pack_i8x2(message.version, message.timestamp))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

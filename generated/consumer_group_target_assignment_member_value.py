@@ -92,7 +92,7 @@ def write_topic_partition_v0(message: TopicPartition, add: Add) -> None:
     add(compact_length[len(partitions)])
     add(int32_array[len(partitions)].pack(*partitions))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -127,7 +127,7 @@ def write_v0(message: ConsumerGroupTargetAssignmentMemberValue, add: Add) -> Non
     for topic_partition in topic_partitions:
         write_topic_partition_v0(topic_partition, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

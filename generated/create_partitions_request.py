@@ -210,7 +210,7 @@ def write_create_partitions_assignment_v2(message: CreatePartitionsAssignment, a
     add(compact_length[len(broker_ids)])
     add(int32_array[len(broker_ids)].pack(*broker_ids))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -264,7 +264,7 @@ def write_create_partitions_topic_v2(message: CreatePartitionsTopic, add: Add) -
         for assignment in assignments:
             write_create_partitions_assignment_v2(assignment, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -300,7 +300,7 @@ def write_v2(message: CreatePartitionsRequest, add: Add) -> None:
         write_create_partitions_topic_v2(topic, add)
     add(pack_i4_bool(message.timeout_ms, message.validate_only))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

@@ -190,7 +190,7 @@ def write_create_partitions_topic_result_v2(message: CreatePartitionsTopicResult
         add(compact_string_length[len(error_message_bytes)])
         add(error_message_bytes)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -226,7 +226,7 @@ def write_v2(message: CreatePartitionsResponse, add: Add) -> None:
     for result in results:
         write_create_partitions_topic_result_v2(result, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

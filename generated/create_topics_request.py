@@ -314,7 +314,7 @@ def write_creatable_replica_assignment_v5(message: CreatableReplicaAssignment, a
     add(compact_length[len(broker_ids)])
     add(int32_array[len(broker_ids)].pack(*broker_ids))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -364,7 +364,7 @@ def write_creatable_topic_config_v5(message: CreatableTopicConfig, add: Add) -> 
         add(compact_string_length[len(value__bytes)])
         add(value__bytes)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -428,7 +428,7 @@ def write_creatable_topic_v5(message: CreatableTopic, add: Add) -> None:
     for config in configs:
         write_creatable_topic_config_v5(config, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -464,7 +464,7 @@ def write_v5(message: CreateTopicsRequest, add: Add) -> None:
         write_creatable_topic_v5(topic, add)
     add(pack_i4_bool(message.timeout_ms, message.validate_only))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

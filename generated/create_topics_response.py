@@ -312,7 +312,7 @@ def write_creatable_topic_configs_v5(message: CreatableTopicConfigs, add: Add) -
         add(value__bytes)
     add(pack_bool_i1_bool(message.read_only, message.config_source, message.is_sensitive))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -414,7 +414,7 @@ def write_creatable_topic_result_v5(message: CreatableTopicResult, add: Add) -> 
             message.topic_config_error_code,
         )
     if tags or message.unknown_tags:
-        write_tags(tags, message.unknown_tags, add)
+        write_tags((0,), tags, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -450,7 +450,7 @@ def write_v5(message: CreateTopicsResponse, add: Add) -> None:
     for topic in topics:
         write_creatable_topic_result_v5(topic, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -553,7 +553,7 @@ def write_creatable_topic_result_v7(message: CreatableTopicResult, add: Add) -> 
             message.topic_config_error_code,
         )
     if tags or message.unknown_tags:
-        write_tags(tags, message.unknown_tags, add)
+        write_tags((0,), tags, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -589,7 +589,7 @@ def write_v7(message: CreateTopicsResponse, add: Add) -> None:
     for topic in topics:
         write_creatable_topic_result_v7(topic, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

@@ -101,7 +101,7 @@ def write_v2(message: DeleteGroupsRequest, add: Add) -> None:
         add(compact_string_length[len(groups_name_bytes)])
         add(groups_name_bytes)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

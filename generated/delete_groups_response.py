@@ -146,7 +146,7 @@ def write_deletable_group_result_v2(message: DeletableGroupResult, add: Add) -> 
     add(group_id)
     add(pack_i2(message.error_code))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -182,7 +182,7 @@ def write_v2(message: DeleteGroupsResponse, add: Add) -> None:
     for result in results:
         write_deletable_group_result_v2(result, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

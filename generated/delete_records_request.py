@@ -174,7 +174,7 @@ def read_delete_records_partition_v2(data: Buffer, at: int, size: int) -> tuple[
 def write_delete_records_partition_v2(message: DeleteRecordsPartition, add: Add) -> None:
     add(pack_i4_i8(message.partition_index, message.offset))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -221,7 +221,7 @@ def write_delete_records_topic_v2(message: DeleteRecordsTopic, add: Add) -> None
     for partition in partitions:
         write_delete_records_partition_v2(partition, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -257,7 +257,7 @@ def write_v2(message: DeleteRecordsRequest, add: Add) -> None:
         write_delete_records_topic_v2(topic, add)
     add(pack_i4(message.timeout_ms))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

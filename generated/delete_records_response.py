@@ -188,7 +188,7 @@ def read_delete_records_partition_result_v2(
 def write_delete_records_partition_result_v2(message: DeleteRecordsPartitionResult, add: Add) -> None:
     add(pack_i4_i8_i2(message.partition_index, message.low_watermark, message.error_code))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -239,7 +239,7 @@ def write_delete_records_topic_result_v2(message: DeleteRecordsTopicResult, add:
     for partition in partitions:
         write_delete_records_partition_result_v2(partition, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -275,7 +275,7 @@ def write_v2(message: DeleteRecordsResponse, add: Add) -> None:
     for topic in topics:
         write_delete_records_topic_result_v2(topic, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

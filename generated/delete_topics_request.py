@@ -133,7 +133,7 @@ def write_v4(message: DeleteTopicsRequest, add: Add) -> None:
         add(topic_name_bytes)
     add(pack_i4(message.timeout_ms))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -174,7 +174,7 @@ def write_delete_topic_state_v6(message: DeleteTopicState, add: Add) -> None:
         raise Unwritable("topic_id")
     add(pack_uuid(message.topic_id))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -211,7 +211,7 @@ def write_v6(message: DeleteTopicsRequest, add: Add) -> None:
         write_delete_topic_state_v6(topic, add)
     add(pack_i4(message.timeout_ms))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

@@ -188,7 +188,7 @@ def write_deletable_topic_result_v4(message: DeletableTopicResult, add: Add) -> 
     add(name)
     add(pack_i2(message.error_code))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -224,7 +224,7 @@ def write_v4(message: DeleteTopicsResponse, add: Add) -> None:
     for response in responses:
         write_deletable_topic_result_v4(response, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -278,7 +278,7 @@ def write_deletable_topic_result_v5(message: DeletableTopicResult, add: Add) -> 
         add(compact_string_length[len(error_message_bytes)])
         add(error_message_bytes)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -314,7 +314,7 @@ def write_v5(message: DeleteTopicsResponse, add: Add) -> None:
     for response in responses:
         write_deletable_topic_result_v5(response, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -374,7 +374,7 @@ def write_deletable_topic_result_v6(message: DeletableTopicResult, add: Add) -> 
         add(compact_string_length[len(error_message_bytes)])
         add(error_message_bytes)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -410,7 +410,7 @@ def write_v6(message: DeleteTopicsResponse, add: Add) -> None:
     for response in responses:
         write_deletable_topic_result_v6(response, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

@@ -72,7 +72,7 @@ def write_v0(message: DescribeClusterRequest, add: Add) -> None:
         raise Unwritable("include_fenced_brokers")
     add(pack_bool(message.include_cluster_authorized_operations))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -95,7 +95,7 @@ def write_v1(message: DescribeClusterRequest, add: Add) -> None:
         raise Unwritable("include_fenced_brokers")
     add(pack_bool_i1(message.include_cluster_authorized_operations, message.endpoint_type))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -126,7 +126,7 @@ def write_v2(message: DescribeClusterRequest, add: Add) -> None:
         )
     )
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

@@ -138,7 +138,7 @@ def write_describe_cluster_broker_v0(message: DescribeClusterBroker, add: Add) -
         add(compact_string_length[len(rack_bytes)])
         add(rack_bytes)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -210,7 +210,7 @@ def write_v0(message: DescribeClusterResponse, add: Add) -> None:
         write_describe_cluster_broker_v0(broker, add)
     add(pack_i4(message.cluster_authorized_operations))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -280,7 +280,7 @@ def write_v1(message: DescribeClusterResponse, add: Add) -> None:
         write_describe_cluster_broker_v0(broker, add)
     add(pack_i4(message.cluster_authorized_operations))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -333,7 +333,7 @@ def write_describe_cluster_broker_v2(message: DescribeClusterBroker, add: Add) -
         add(rack_bytes)
     add(pack_bool(message.is_fenced))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -403,7 +403,7 @@ def write_v2(message: DescribeClusterResponse, add: Add) -> None:
         write_describe_cluster_broker_v2(broker, add)
     add(pack_i4(message.cluster_authorized_operations))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

@@ -264,7 +264,7 @@ def write_describe_configs_resource_v4(message: DescribeConfigsResource, add: Ad
             add(compact_string_length[len(configuration_key_bytes)])
             add(configuration_key_bytes)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -300,7 +300,7 @@ def write_v4(message: DescribeConfigsRequest, add: Add) -> None:
         write_describe_configs_resource_v4(resource, add)
     add(pack_boolx2(message.include_synonyms, message.include_documentation))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

@@ -643,7 +643,7 @@ def write_describe_configs_synonym_v4(message: DescribeConfigsSynonym, add: Add)
         add(value__bytes)
     add(pack_i1(message.source))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -737,7 +737,7 @@ def write_describe_configs_resource_result_v4(message: DescribeConfigsResourceRe
         add(compact_string_length[len(documentation_bytes)])
         add(documentation_bytes)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -805,7 +805,7 @@ def write_describe_configs_result_v4(message: DescribeConfigsResult, add: Add) -
     for config in configs:
         write_describe_configs_resource_result_v4(config, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -841,7 +841,7 @@ def write_v4(message: DescribeConfigsResponse, add: Add) -> None:
     for result in results:
         write_describe_configs_result_v4(result, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

@@ -136,7 +136,7 @@ def write_v5(message: DescribeGroupsRequest, add: Add) -> None:
         add(group_bytes)
     add(pack_bool(message.include_authorized_operations))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

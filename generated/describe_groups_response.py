@@ -657,7 +657,7 @@ def write_described_group_member_v5(message: DescribedGroupMember, add: Add) -> 
     add(compact_length[len(member_assignment)])
     add(member_assignment)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -745,7 +745,7 @@ def write_described_group_v5(message: DescribedGroup, add: Add) -> None:
         write_described_group_member_v5(member, add)
     add(pack_i4(message.authorized_operations))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -781,7 +781,7 @@ def write_v5(message: DescribeGroupsResponse, add: Add) -> None:
     for group in groups:
         write_described_group_v5(group, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -885,7 +885,7 @@ def write_described_group_v6(message: DescribedGroup, add: Add) -> None:
         write_described_group_member_v5(member, add)
     add(pack_i4(message.authorized_operations))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -921,7 +921,7 @@ def write_v6(message: DescribeGroupsResponse, add: Add) -> None:
     for group in groups:
         write_described_group_v6(group, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

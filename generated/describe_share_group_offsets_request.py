@@ -114,7 +114,7 @@ def write_describe_share_group_offsets_request_topic_v0(
     add(compact_length[len(partitions)])
     add(int32_array[len(partitions)].pack(*partitions))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -174,7 +174,7 @@ def write_describe_share_group_offsets_request_group_v0(
         for topic in topics:
             write_describe_share_group_offsets_request_topic_v0(topic, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -209,7 +209,7 @@ def write_v0(message: DescribeShareGroupOffsetsRequest, add: Add) -> None:
     for group in groups:
         write_describe_share_group_offsets_request_group_v0(group, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

@@ -169,7 +169,7 @@ def write_describe_share_group_offsets_response_partition_v0(
         add(compact_string_length[len(error_message_bytes)])
         add(error_message_bytes)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -226,7 +226,7 @@ def write_describe_share_group_offsets_response_topic_v0(
     for partition in partitions:
         write_describe_share_group_offsets_response_partition_v0(partition, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -300,7 +300,7 @@ def write_describe_share_group_offsets_response_group_v0(
         add(compact_string_length[len(error_message_bytes)])
         add(error_message_bytes)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -336,7 +336,7 @@ def write_v0(message: DescribeShareGroupOffsetsResponse, add: Add) -> None:
     for group in groups:
         write_describe_share_group_offsets_response_group_v0(group, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -397,7 +397,7 @@ def write_describe_share_group_offsets_response_partition_v1(
         add(compact_string_length[len(error_message_bytes)])
         add(error_message_bytes)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -454,7 +454,7 @@ def write_describe_share_group_offsets_response_topic_v1(
     for partition in partitions:
         write_describe_share_group_offsets_response_partition_v1(partition, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -528,7 +528,7 @@ def write_describe_share_group_offsets_response_group_v1(
         add(compact_string_length[len(error_message_bytes)])
         add(error_message_bytes)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -564,7 +564,7 @@ def write_v1(message: DescribeShareGroupOffsetsResponse, add: Add) -> None:
     for group in groups:
         write_describe_share_group_offsets_response_group_v1(group, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

@@ -102,7 +102,7 @@ def write_topic_request_v0(message: TopicRequest, add: Add) -> None:
     add(compact_string_length[len(name)])
     add(name)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -134,7 +134,7 @@ def write_cursor_v0(message: Cursor, add: Add) -> None:
     add(topic_name)
     add(pack_i4(message.partition_index))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -182,7 +182,7 @@ def write_v0(message: DescribeTopicPartitionsRequest, add: Add) -> None:
         add(b"\x01")
         write_cursor_v0(cursor, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

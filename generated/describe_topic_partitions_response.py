@@ -224,7 +224,7 @@ def write_describe_topic_partitions_response_partition_v0(
     add(compact_length[len(offline_replicas)])
     add(int32_array[len(offline_replicas)].pack(*offline_replicas))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -290,7 +290,7 @@ def write_describe_topic_partitions_response_topic_v0(
         write_describe_topic_partitions_response_partition_v0(partition, add)
     add(pack_i4(message.topic_authorized_operations))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -322,7 +322,7 @@ def write_cursor_v0(message: Cursor, add: Add) -> None:
     add(topic_name)
     add(pack_i4(message.partition_index))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -370,7 +370,7 @@ def write_v0(message: DescribeTopicPartitionsResponse, add: Add) -> None:
         add(b"\x01")
         write_cursor_v0(next_cursor, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

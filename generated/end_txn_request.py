@@ -107,7 +107,7 @@ def write_v3(message: EndTxnRequest, add: Add) -> None:
     add(transactional_id)
     add(pack_i8_i2_bool(message.producer_id, message.producer_epoch, message.committed))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

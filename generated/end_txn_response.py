@@ -88,7 +88,7 @@ def read_v3(data: Buffer, at: int, size: int) -> tuple[EndTxnResponse, int]:
 def write_v3(message: EndTxnResponse, add: Add) -> None:
     add(pack_i4_i2(message.throttle_time_ms, message.error_code))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -121,7 +121,7 @@ def write_v5(message: EndTxnResponse, add: Add) -> None:
         )
     )
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

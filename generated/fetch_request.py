@@ -831,7 +831,7 @@ def write_fetch_partition_v12(message: FetchPartition, add: Add) -> None:
         )
     )
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -879,7 +879,7 @@ def write_fetch_topic_v12(message: FetchTopic, add: Add) -> None:
     for partition in partitions:
         write_fetch_partition_v12(partition, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -923,7 +923,7 @@ def write_forgotten_topic_v12(message: ForgottenTopic, add: Add) -> None:
     add(compact_length[len(partitions)])
     add(int32_array[len(partitions)].pack(*partitions))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -1042,7 +1042,7 @@ def write_v12(message: FetchRequest, add: Add) -> None:
     if message.cluster_id is not None:
         tags[0] = written(write_cluster_id_tag_v12, message.cluster_id)
     if tags or message.unknown_tags:
-        write_tags(tags, message.unknown_tags, add)
+        write_tags((0,), tags, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -1081,7 +1081,7 @@ def write_fetch_topic_v13(message: FetchTopic, add: Add) -> None:
     for partition in partitions:
         write_fetch_partition_v12(partition, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -1116,7 +1116,7 @@ def write_forgotten_topic_v13(message: ForgottenTopic, add: Add) -> None:
     add(compact_length[len(partitions)])
     add(int32_array[len(partitions)].pack(*partitions))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -1235,7 +1235,7 @@ def write_v13(message: FetchRequest, add: Add) -> None:
     if message.cluster_id is not None:
         tags[0] = written(write_cluster_id_tag_v13, message.cluster_id)
     if tags or message.unknown_tags:
-        write_tags(tags, message.unknown_tags, add)
+        write_tags((0,), tags, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -1255,7 +1255,7 @@ def read_replica_state_v15(data: Buffer, at: int, size: int) -> tuple[ReplicaSta
 def write_replica_state_v15(message: ReplicaState, add: Add) -> None:
     add(pack_i4_i8(message.replica_id, message.replica_epoch))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -1377,7 +1377,7 @@ def write_v15(message: FetchRequest, add: Add) -> None:
     if message.replica_state is not None and message.replica_state != ReplicaState():
         tags[1] = written(write_replica_state_v15, message.replica_state)
     if tags or message.unknown_tags:
-        write_tags(tags, message.unknown_tags, add)
+        write_tags((0, 1), tags, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -1437,7 +1437,7 @@ def write_fetch_partition_v17(message: FetchPartition, add: Add) -> None:
     if message.replica_directory_id != ZERO_UUID:
         tags[0] = written(write_fetch_partition_replica_directory_id_tag_v17, message.replica_directory_id)
     if tags or message.unknown_tags:
-        write_tags(tags, message.unknown_tags, add)
+        write_tags((0,), tags, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -1476,7 +1476,7 @@ def write_fetch_topic_v17(message: FetchTopic, add: Add) -> None:
     for partition in partitions:
         write_fetch_partition_v17(partition, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -1598,7 +1598,7 @@ def write_v17(message: FetchRequest, add: Add) -> None:
     if message.replica_state is not None and message.replica_state != ReplicaState():
         tags[1] = written(write_replica_state_v15, message.replica_state)
     if tags or message.unknown_tags:
-        write_tags(tags, message.unknown_tags, add)
+        write_tags((0, 1), tags, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -1673,7 +1673,7 @@ def write_fetch_partition_v18(message: FetchPartition, add: Add) -> None:
     if message.high_watermark != 9223372036854775807:
         tags[1] = written(write_fetch_partition_high_watermark_tag_v18, message.high_watermark)
     if tags or message.unknown_tags:
-        write_tags(tags, message.unknown_tags, add)
+        write_tags((0, 1), tags, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -1712,7 +1712,7 @@ def write_fetch_topic_v18(message: FetchTopic, add: Add) -> None:
     for partition in partitions:
         write_fetch_partition_v18(partition, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -1834,7 +1834,7 @@ def write_v18(message: FetchRequest, add: Add) -> None:
     if message.replica_state is not None and message.replica_state != ReplicaState():
         tags[1] = written(write_replica_state_v15, message.replica_state)
     if tags or message.unknown_tags:
-        write_tags(tags, message.unknown_tags, add)
+        write_tags((0, 1), tags, message.unknown_tags, add)
     else:
         add(b"\x00")
 

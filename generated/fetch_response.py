@@ -863,7 +863,7 @@ def read_aborted_transaction_v12(data: Buffer, at: int, size: int) -> tuple[Abor
 def write_aborted_transaction_v12(message: AbortedTransaction, add: Add) -> None:
     add(pack_i8x2(message.producer_id, message.first_offset))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -883,7 +883,7 @@ def read_epoch_end_offset_v12(data: Buffer, at: int, size: int) -> tuple[EpochEn
 def write_epoch_end_offset_v12(message: EpochEndOffset, add: Add) -> None:
     add(pack_i4_i8(message.epoch, message.end_offset))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -903,7 +903,7 @@ def read_leader_id_and_epoch_v12(data: Buffer, at: int, size: int) -> tuple[Lead
 def write_leader_id_and_epoch_v12(message: LeaderIdAndEpoch, add: Add) -> None:
     add(pack_i4x2(message.leader_id, message.leader_epoch))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -923,7 +923,7 @@ def read_snapshot_id_v12(data: Buffer, at: int, size: int) -> tuple[SnapshotId, 
 def write_snapshot_id_v12(message: SnapshotId, add: Add) -> None:
     add(pack_i8_i4(message.end_offset, message.epoch))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -1015,7 +1015,7 @@ def write_partition_data_v12(message: PartitionData, add: Add) -> None:
     if message.snapshot_id is not None and message.snapshot_id != SnapshotId():
         tags[2] = written(write_snapshot_id_v12, message.snapshot_id)
     if tags or message.unknown_tags:
-        write_tags(tags, message.unknown_tags, add)
+        write_tags((0, 1, 2), tags, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -1067,7 +1067,7 @@ def write_fetchable_topic_response_v12(message: FetchableTopicResponse, add: Add
     for partition in partitions:
         write_partition_data_v12(partition, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -1107,7 +1107,7 @@ def write_v12(message: FetchResponse, add: Add) -> None:
     for response in responses:
         write_fetchable_topic_response_v12(response, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -1150,7 +1150,7 @@ def write_fetchable_topic_response_v13(message: FetchableTopicResponse, add: Add
     for partition in partitions:
         write_partition_data_v12(partition, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -1190,7 +1190,7 @@ def write_v13(message: FetchResponse, add: Add) -> None:
     for response in responses:
         write_fetchable_topic_response_v13(response, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -1242,7 +1242,7 @@ def write_node_endpoint_v16(message: NodeEndpoint, add: Add) -> None:
         add(compact_string_length[len(rack_bytes)])
         add(rack_bytes)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -1309,7 +1309,7 @@ def write_v16(message: FetchResponse, add: Add) -> None:
     if message.node_endpoints != []:
         tags[0] = written(write_node_endpoints_tag_v16, message.node_endpoints)
     if tags or message.unknown_tags:
-        write_tags(tags, message.unknown_tags, add)
+        write_tags((0,), tags, message.unknown_tags, add)
     else:
         add(b"\x00")
 

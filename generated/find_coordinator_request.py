@@ -145,7 +145,7 @@ def write_v3(message: FindCoordinatorRequest, add: Add) -> None:
     add(key)
     add(pack_i1(message.key_type))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -182,7 +182,7 @@ def write_v4(message: FindCoordinatorRequest, add: Add) -> None:
         add(compact_string_length[len(coordinator_key_bytes)])
         add(coordinator_key_bytes)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

@@ -220,7 +220,7 @@ def write_v3(message: FindCoordinatorResponse, add: Add) -> None:
     add(host)
     add(pack_i4(message.port))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -284,7 +284,7 @@ def write_coordinator_v4(message: Coordinator, add: Add) -> None:
         add(compact_string_length[len(error_message_bytes)])
         add(error_message_bytes)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -333,7 +333,7 @@ def write_v4(message: FindCoordinatorResponse, add: Add) -> None:
     for coordinator in coordinators:
         write_coordinator_v4(coordinator, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

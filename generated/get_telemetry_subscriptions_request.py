@@ -62,7 +62,7 @@ def write_v0(message: GetTelemetrySubscriptionsRequest, add: Add) -> None:
         raise Unwritable("client_instance_id")
     add(pack_uuid(message.client_instance_id))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

@@ -134,7 +134,7 @@ def write_v0(message: GetTelemetrySubscriptionsResponse, add: Add) -> None:
         add(compact_string_length[len(requested_metric_bytes)])
         add(requested_metric_bytes)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

@@ -683,7 +683,7 @@ def write_member_metadata_v4(message: MemberMetadata, add: Add) -> None:
     add(compact_length[len(assignment)])
     add(assignment)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -770,7 +770,7 @@ def write_v4(message: GroupMetadataValue, add: Add) -> None:
     for member in members:
         write_member_metadata_v4(member, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

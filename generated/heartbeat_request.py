@@ -201,7 +201,7 @@ def write_v4(message: HeartbeatRequest, add: Add) -> None:
         add(compact_string_length[len(group_instance_id_bytes)])
         add(group_instance_id_bytes)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

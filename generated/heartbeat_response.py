@@ -96,7 +96,7 @@ def read_v4(data: Buffer, at: int, size: int) -> tuple[HeartbeatResponse, int]:
 def write_v4(message: HeartbeatResponse, add: Add) -> None:
     add(pack_i4_i2(message.throttle_time_ms, message.error_code))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

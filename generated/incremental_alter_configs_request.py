@@ -240,7 +240,7 @@ def write_alterable_config_v1(message: AlterableConfig, add: Add) -> None:
         add(compact_string_length[len(value__bytes)])
         add(value__bytes)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -288,7 +288,7 @@ def write_alter_configs_resource_v1(message: AlterConfigsResource, add: Add) -> 
     for config in configs:
         write_alterable_config_v1(config, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -324,7 +324,7 @@ def write_v1(message: IncrementalAlterConfigsRequest, add: Add) -> None:
         write_alter_configs_resource_v1(resource, add)
     add(pack_bool(message.validate_only))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

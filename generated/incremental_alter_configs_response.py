@@ -196,7 +196,7 @@ def write_alter_configs_resource_response_v1(message: AlterConfigsResourceRespon
     add(compact_string_length[len(resource_name)])
     add(resource_name)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -232,7 +232,7 @@ def write_v1(message: IncrementalAlterConfigsResponse, add: Add) -> None:
     for response in responses:
         write_alter_configs_resource_response_v1(response, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

@@ -158,7 +158,7 @@ def write_v2(message: InitProducerIdRequest, add: Add) -> None:
         add(transactional_id_bytes)
     add(pack_i4(message.transaction_timeout_ms))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -208,7 +208,7 @@ def write_v3(message: InitProducerIdRequest, add: Add) -> None:
         add(transactional_id_bytes)
     add(pack_i4_i8_i2(message.transaction_timeout_ms, message.producer_id, message.producer_epoch))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -262,7 +262,7 @@ def write_v6(message: InitProducerIdRequest, add: Add) -> None:
         )
     )
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

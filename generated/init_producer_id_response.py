@@ -126,7 +126,7 @@ def write_v2(message: InitProducerIdResponse, add: Add) -> None:
         )
     )
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -163,7 +163,7 @@ def write_v6(message: InitProducerIdResponse, add: Add) -> None:
         )
     )
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

@@ -361,7 +361,7 @@ def write_join_group_request_protocol_v6(message: JoinGroupRequestProtocol, add:
     add(compact_length[len(metadata)])
     add(metadata)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -453,7 +453,7 @@ def write_v6(message: JoinGroupRequest, add: Add) -> None:
     for protocol in protocols:
         write_join_group_request_protocol_v6(protocol, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -563,7 +563,7 @@ def write_v8(message: JoinGroupRequest, add: Add) -> None:
         add(compact_string_length[len(reason_bytes)])
         add(reason_bytes)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

@@ -445,7 +445,7 @@ def write_join_group_response_member_v6(message: JoinGroupResponseMember, add: A
     add(compact_length[len(metadata)])
     add(metadata)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -523,7 +523,7 @@ def write_v6(message: JoinGroupResponse, add: Add) -> None:
     for member in members:
         write_join_group_response_member_v6(member, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -624,7 +624,7 @@ def write_v7(message: JoinGroupResponse, add: Add) -> None:
     for member in members:
         write_join_group_response_member_v6(member, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -723,7 +723,7 @@ def write_v9(message: JoinGroupResponse, add: Add) -> None:
     for member in members:
         write_join_group_response_member_v6(member, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

@@ -230,7 +230,7 @@ def write_member_identity_v4(message: MemberIdentity, add: Add) -> None:
         add(compact_string_length[len(group_instance_id_bytes)])
         add(group_instance_id_bytes)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -280,7 +280,7 @@ def write_v4(message: LeaveGroupRequest, add: Add) -> None:
     for member in members:
         write_member_identity_v4(member, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -349,7 +349,7 @@ def write_member_identity_v5(message: MemberIdentity, add: Add) -> None:
         add(compact_string_length[len(reason_bytes)])
         add(reason_bytes)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -399,7 +399,7 @@ def write_v5(message: LeaveGroupRequest, add: Add) -> None:
     for member in members:
         write_member_identity_v5(member, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

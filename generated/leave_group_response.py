@@ -225,7 +225,7 @@ def write_member_response_v4(message: MemberResponse, add: Add) -> None:
         add(group_instance_id_bytes)
     add(pack_i2(message.error_code))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -261,7 +261,7 @@ def write_v4(message: LeaveGroupResponse, add: Add) -> None:
     for member in members:
         write_member_response_v4(member, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

@@ -84,7 +84,7 @@ def write_v3(message: ListGroupsRequest, add: Add) -> None:
     if message.types_filter != []:
         raise Unwritable("types_filter")
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -120,7 +120,7 @@ def write_v4(message: ListGroupsRequest, add: Add) -> None:
         add(compact_string_length[len(states_filter_item_bytes)])
         add(states_filter_item_bytes)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -167,7 +167,7 @@ def write_v5(message: ListGroupsRequest, add: Add) -> None:
         add(compact_string_length[len(types_filter_item_bytes)])
         add(types_filter_item_bytes)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

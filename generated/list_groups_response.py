@@ -201,7 +201,7 @@ def write_listed_group_v3(message: ListedGroup, add: Add) -> None:
     add(compact_string_length[len(protocol_type)])
     add(protocol_type)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -237,7 +237,7 @@ def write_v3(message: ListGroupsResponse, add: Add) -> None:
     for group in groups:
         write_listed_group_v3(group, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -293,7 +293,7 @@ def write_listed_group_v4(message: ListedGroup, add: Add) -> None:
     add(compact_string_length[len(group_state)])
     add(group_state)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -329,7 +329,7 @@ def write_v4(message: ListGroupsResponse, add: Add) -> None:
     for group in groups:
         write_listed_group_v4(group, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -396,7 +396,7 @@ def write_listed_group_v5(message: ListedGroup, add: Add) -> None:
     add(compact_string_length[len(group_type)])
     add(group_type)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -432,7 +432,7 @@ def write_v5(message: ListGroupsResponse, add: Add) -> None:
     for group in groups:
         write_listed_group_v5(group, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

@@ -396,7 +396,7 @@ def write_list_offsets_partition_v6(message: ListOffsetsPartition, add: Add) -> 
         raise Unwritable("max_num_offsets")
     add(pack_i4x2_i8(message.partition_index, message.current_leader_epoch, message.timestamp))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -443,7 +443,7 @@ def write_list_offsets_topic_v6(message: ListOffsetsTopic, add: Add) -> None:
     for partition in partitions:
         write_list_offsets_partition_v6(partition, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -480,7 +480,7 @@ def write_v6(message: ListOffsetsRequest, add: Add) -> None:
     for topic in topics:
         write_list_offsets_topic_v6(topic, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -517,7 +517,7 @@ def write_v10(message: ListOffsetsRequest, add: Add) -> None:
         write_list_offsets_topic_v6(topic, add)
     add(pack_i4(message.timeout_ms))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

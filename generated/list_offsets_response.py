@@ -457,7 +457,7 @@ def write_list_offsets_partition_response_v6(message: ListOffsetsPartitionRespon
         )
     )
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -508,7 +508,7 @@ def write_list_offsets_topic_response_v6(message: ListOffsetsTopicResponse, add:
     for partition in partitions:
         write_list_offsets_partition_response_v6(partition, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -544,7 +544,7 @@ def write_v6(message: ListOffsetsResponse, add: Add) -> None:
     for topic in topics:
         write_list_offsets_topic_response_v6(topic, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

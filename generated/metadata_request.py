@@ -296,7 +296,7 @@ def write_metadata_request_topic_v9(message: MetadataRequestTopic, add: Add) -> 
     add(compact_string_length[len(name)])
     add(name)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -349,7 +349,7 @@ def write_v9(message: MetadataRequest, add: Add) -> None:
         )
     )
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -390,7 +390,7 @@ def write_metadata_request_topic_v10(message: MetadataRequestTopic, add: Add) ->
         add(compact_string_length[len(name_bytes)])
         add(name_bytes)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -443,7 +443,7 @@ def write_v10(message: MetadataRequest, add: Add) -> None:
         )
     )
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -492,7 +492,7 @@ def write_v11(message: MetadataRequest, add: Add) -> None:
             write_metadata_request_topic_v10(topic, add)
     add(pack_boolx2(message.allow_auto_topic_creation, message.include_topic_authorized_operations))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

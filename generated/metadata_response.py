@@ -997,7 +997,7 @@ def write_metadata_response_broker_v9(message: MetadataResponseBroker, add: Add)
         add(compact_string_length[len(rack_bytes)])
         add(rack_bytes)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -1063,7 +1063,7 @@ def write_metadata_response_partition_v9(message: MetadataResponsePartition, add
     add(compact_length[len(offline_replicas)])
     add(int32_array[len(offline_replicas)].pack(*offline_replicas))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -1116,7 +1116,7 @@ def write_metadata_response_topic_v9(message: MetadataResponseTopic, add: Add) -
         write_metadata_response_partition_v9(partition, add)
     add(pack_i4(message.topic_authorized_operations))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -1190,7 +1190,7 @@ def write_v9(message: MetadataResponse, add: Add) -> None:
         write_metadata_response_topic_v9(topic, add)
     add(pack_i4(message.cluster_authorized_operations))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -1244,7 +1244,7 @@ def write_metadata_response_topic_v10(message: MetadataResponseTopic, add: Add) 
         write_metadata_response_partition_v9(partition, add)
     add(pack_i4(message.topic_authorized_operations))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -1318,7 +1318,7 @@ def write_v10(message: MetadataResponse, add: Add) -> None:
         write_metadata_response_topic_v10(topic, add)
     add(pack_i4(message.cluster_authorized_operations))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -1394,7 +1394,7 @@ def write_v11(message: MetadataResponse, add: Add) -> None:
     for topic in topics:
         write_metadata_response_topic_v10(topic, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -1453,7 +1453,7 @@ def write_metadata_response_topic_v12(message: MetadataResponseTopic, add: Add) 
         write_metadata_response_partition_v9(partition, add)
     add(pack_i4(message.topic_authorized_operations))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -1529,7 +1529,7 @@ def write_v12(message: MetadataResponse, add: Add) -> None:
     for topic in topics:
         write_metadata_response_topic_v12(topic, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -1605,7 +1605,7 @@ def write_v13(message: MetadataResponse, add: Add) -> None:
         write_metadata_response_topic_v12(topic, add)
     add(pack_i2(message.error_code))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

@@ -701,7 +701,7 @@ def write_offset_commit_request_partition_v8(message: OffsetCommitRequestPartiti
         add(compact_string_length[len(committed_metadata_bytes)])
         add(committed_metadata_bytes)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -753,7 +753,7 @@ def write_offset_commit_request_topic_v8(message: OffsetCommitRequestTopic, add:
     for partition in partitions:
         write_offset_commit_request_partition_v8(partition, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -833,7 +833,7 @@ def write_v8(message: OffsetCommitRequest, add: Add) -> None:
     for topic in topics:
         write_offset_commit_request_topic_v8(topic, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -876,7 +876,7 @@ def write_offset_commit_request_topic_v10(message: OffsetCommitRequestTopic, add
     for partition in partitions:
         write_offset_commit_request_partition_v8(partition, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -956,7 +956,7 @@ def write_v10(message: OffsetCommitRequest, add: Add) -> None:
     for topic in topics:
         write_offset_commit_request_topic_v10(topic, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

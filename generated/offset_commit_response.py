@@ -220,7 +220,7 @@ def read_offset_commit_response_partition_v8(
 def write_offset_commit_response_partition_v8(message: OffsetCommitResponsePartition, add: Add) -> None:
     add(pack_i4_i2(message.partition_index, message.error_code))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -272,7 +272,7 @@ def write_offset_commit_response_topic_v8(message: OffsetCommitResponseTopic, ad
     for partition in partitions:
         write_offset_commit_response_partition_v8(partition, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -308,7 +308,7 @@ def write_v8(message: OffsetCommitResponse, add: Add) -> None:
     for topic in topics:
         write_offset_commit_response_topic_v8(topic, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -351,7 +351,7 @@ def write_offset_commit_response_topic_v10(message: OffsetCommitResponseTopic, a
     for partition in partitions:
         write_offset_commit_response_partition_v8(partition, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -387,7 +387,7 @@ def write_v10(message: OffsetCommitResponse, add: Add) -> None:
     for topic in topics:
         write_offset_commit_response_topic_v10(topic, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

@@ -204,7 +204,7 @@ def write_v4(message: OffsetCommitValue, add: Add) -> None:
     if message.topic_id != ZERO_UUID:
         tags[0] = written(write_topic_id_tag_v4, message.topic_id)
     if tags or message.unknown_tags:
-        write_tags(tags, message.unknown_tags, add)
+        write_tags((0,), tags, message.unknown_tags, add)
     else:
         add(b"\x00")
 

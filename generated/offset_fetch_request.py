@@ -279,7 +279,7 @@ def write_offset_fetch_request_topic_v6(message: OffsetFetchRequestTopic, add: A
     add(compact_length[len(partition_indexes)])
     add(int32_array[len(partition_indexes)].pack(*partition_indexes))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -338,7 +338,7 @@ def write_v6(message: OffsetFetchRequest, add: Add) -> None:
         for topic in topics:
             write_offset_fetch_request_topic_v6(topic, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -395,7 +395,7 @@ def write_v7(message: OffsetFetchRequest, add: Add) -> None:
             write_offset_fetch_request_topic_v6(topic, add)
     add(pack_bool(message.require_stable))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -443,7 +443,7 @@ def write_offset_fetch_request_topics_v8(message: OffsetFetchRequestTopics, add:
     add(compact_length[len(partition_indexes)])
     add(int32_array[len(partition_indexes)].pack(*partition_indexes))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -502,7 +502,7 @@ def write_offset_fetch_request_group_v8(message: OffsetFetchRequestGroup, add: A
         for topic in topics:
             write_offset_fetch_request_topics_v8(topic, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -544,7 +544,7 @@ def write_v8(message: OffsetFetchRequest, add: Add) -> None:
         write_offset_fetch_request_group_v8(group, add)
     add(pack_bool(message.require_stable))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -621,7 +621,7 @@ def write_offset_fetch_request_group_v9(message: OffsetFetchRequestGroup, add: A
         for topic in topics:
             write_offset_fetch_request_topics_v8(topic, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -663,7 +663,7 @@ def write_v9(message: OffsetFetchRequest, add: Add) -> None:
         write_offset_fetch_request_group_v9(group, add)
     add(pack_bool(message.require_stable))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -702,7 +702,7 @@ def write_offset_fetch_request_topics_v10(message: OffsetFetchRequestTopics, add
     add(compact_length[len(partition_indexes)])
     add(int32_array[len(partition_indexes)].pack(*partition_indexes))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -779,7 +779,7 @@ def write_offset_fetch_request_group_v10(message: OffsetFetchRequestGroup, add: 
         for topic in topics:
             write_offset_fetch_request_topics_v10(topic, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -821,7 +821,7 @@ def write_v10(message: OffsetFetchRequest, add: Add) -> None:
         write_offset_fetch_request_group_v10(group, add)
     add(pack_bool(message.require_stable))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

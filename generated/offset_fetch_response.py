@@ -484,7 +484,7 @@ def write_offset_fetch_response_partition_v6(message: OffsetFetchResponsePartiti
         add(metadata_bytes)
     add(pack_i2(message.error_code))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -535,7 +535,7 @@ def write_offset_fetch_response_topic_v6(message: OffsetFetchResponseTopic, add:
     for partition in partitions:
         write_offset_fetch_response_partition_v6(partition, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -575,7 +575,7 @@ def write_v6(message: OffsetFetchResponse, add: Add) -> None:
         write_offset_fetch_response_topic_v6(topic, add)
     add(pack_i2(message.error_code))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -624,7 +624,7 @@ def write_offset_fetch_response_partitions_v8(message: OffsetFetchResponsePartit
         add(metadata_bytes)
     add(pack_i2(message.error_code))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -676,7 +676,7 @@ def write_offset_fetch_response_topics_v8(message: OffsetFetchResponseTopics, ad
     for partition in partitions:
         write_offset_fetch_response_partitions_v8(partition, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -728,7 +728,7 @@ def write_offset_fetch_response_group_v8(message: OffsetFetchResponseGroup, add:
         write_offset_fetch_response_topics_v8(topic, add)
     add(pack_i2(message.error_code))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -768,7 +768,7 @@ def write_v8(message: OffsetFetchResponse, add: Add) -> None:
     for group in groups:
         write_offset_fetch_response_group_v8(group, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -811,7 +811,7 @@ def write_offset_fetch_response_topics_v10(message: OffsetFetchResponseTopics, a
     for partition in partitions:
         write_offset_fetch_response_partitions_v8(partition, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -863,7 +863,7 @@ def write_offset_fetch_response_group_v10(message: OffsetFetchResponseGroup, add
         write_offset_fetch_response_topics_v10(topic, add)
     add(pack_i2(message.error_code))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -903,7 +903,7 @@ def write_v10(message: OffsetFetchResponse, add: Add) -> None:
     for group in groups:
         write_offset_fetch_response_group_v10(group, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

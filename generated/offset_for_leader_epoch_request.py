@@ -293,7 +293,7 @@ def read_offset_for_leader_partition_v4(
 def write_offset_for_leader_partition_v4(message: OffsetForLeaderPartition, add: Add) -> None:
     add(pack_i4x3(message.partition, message.current_leader_epoch, message.leader_epoch))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -340,7 +340,7 @@ def write_offset_for_leader_topic_v4(message: OffsetForLeaderTopic, add: Add) ->
     for partition in partitions:
         write_offset_for_leader_partition_v4(partition, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -376,7 +376,7 @@ def write_v4(message: OffsetForLeaderEpochRequest, add: Add) -> None:
     for topic in topics:
         write_offset_for_leader_topic_v4(topic, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

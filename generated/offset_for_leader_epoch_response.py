@@ -306,7 +306,7 @@ def read_epoch_end_offset_v4(data: Buffer, at: int, size: int) -> tuple[EpochEnd
 def write_epoch_end_offset_v4(message: EpochEndOffset, add: Add) -> None:
     add(pack_i2_i4x2_i8(message.error_code, message.partition, message.leader_epoch, message.end_offset))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -357,7 +357,7 @@ def write_offset_for_leader_topic_result_v4(message: OffsetForLeaderTopicResult,
     for partition in partitions:
         write_epoch_end_offset_v4(partition, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -393,7 +393,7 @@ def write_v4(message: OffsetForLeaderEpochResponse, add: Add) -> None:
     for topic in topics:
         write_offset_for_leader_topic_result_v4(topic, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

@@ -265,7 +265,7 @@ def write_partition_produce_data_v9(message: PartitionProduceData, add: Add) -> 
         add(compact_length[len(records)])
         add(records)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -313,7 +313,7 @@ def write_topic_produce_data_v9(message: TopicProduceData, add: Add) -> None:
     for partition_data_item in partition_data:
         write_partition_produce_data_v9(partition_data_item, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -369,7 +369,7 @@ def write_v9(message: ProduceRequest, add: Add) -> None:
     for topic_data_item in topic_data:
         write_topic_produce_data_v9(topic_data_item, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -408,7 +408,7 @@ def write_topic_produce_data_v13(message: TopicProduceData, add: Add) -> None:
     for partition_data_item in partition_data:
         write_partition_produce_data_v9(partition_data_item, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -464,7 +464,7 @@ def write_v13(message: ProduceRequest, add: Add) -> None:
     for topic_data_item in topic_data:
         write_topic_produce_data_v13(topic_data_item, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

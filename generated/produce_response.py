@@ -687,7 +687,7 @@ def write_batch_index_and_error_message_v9(message: BatchIndexAndErrorMessage, a
         add(compact_string_length[len(batch_index_error_message_bytes)])
         add(batch_index_error_message_bytes)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -764,7 +764,7 @@ def write_partition_produce_response_v9(message: PartitionProduceResponse, add: 
         add(compact_string_length[len(error_message_bytes)])
         add(error_message_bytes)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -812,7 +812,7 @@ def write_topic_produce_response_v9(message: TopicProduceResponse, add: Add) -> 
     for partition_response in partition_responses:
         write_partition_produce_response_v9(partition_response, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -851,7 +851,7 @@ def write_v9(message: ProduceResponse, add: Add) -> None:
         write_topic_produce_response_v9(response, add)
     add(pack_i4(message.throttle_time_ms))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -871,7 +871,7 @@ def read_leader_id_and_epoch_v10(data: Buffer, at: int, size: int) -> tuple[Lead
 def write_leader_id_and_epoch_v10(message: LeaderIdAndEpoch, add: Add) -> None:
     add(pack_i4x2(message.leader_id, message.leader_epoch))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -951,7 +951,7 @@ def write_partition_produce_response_v10(message: PartitionProduceResponse, add:
     if message.current_leader is not None and message.current_leader != LeaderIdAndEpoch():
         tags[0] = written(write_leader_id_and_epoch_v10, message.current_leader)
     if tags or message.unknown_tags:
-        write_tags(tags, message.unknown_tags, add)
+        write_tags((0,), tags, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -999,7 +999,7 @@ def write_topic_produce_response_v10(message: TopicProduceResponse, add: Add) ->
     for partition_response in partition_responses:
         write_partition_produce_response_v10(partition_response, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -1051,7 +1051,7 @@ def write_node_endpoint_v10(message: NodeEndpoint, add: Add) -> None:
         add(compact_string_length[len(rack_bytes)])
         add(rack_bytes)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -1117,7 +1117,7 @@ def write_v10(message: ProduceResponse, add: Add) -> None:
     if message.node_endpoints != []:
         tags[0] = written(write_node_endpoints_tag_v10, message.node_endpoints)
     if tags or message.unknown_tags:
-        write_tags(tags, message.unknown_tags, add)
+        write_tags((0,), tags, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -1156,7 +1156,7 @@ def write_topic_produce_response_v13(message: TopicProduceResponse, add: Add) ->
     for partition_response in partition_responses:
         write_partition_produce_response_v10(partition_response, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -1222,7 +1222,7 @@ def write_v13(message: ProduceResponse, add: Add) -> None:
     if message.node_endpoints != []:
         tags[0] = written(write_node_endpoints_tag_v13, message.node_endpoints)
     if tags or message.unknown_tags:
-        write_tags(tags, message.unknown_tags, add)
+        write_tags((0,), tags, message.unknown_tags, add)
     else:
         add(b"\x00")
 

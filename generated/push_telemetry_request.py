@@ -98,7 +98,7 @@ def write_v0(message: PushTelemetryRequest, add: Add) -> None:
     add(compact_length[len(metrics)])
     add(metrics)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

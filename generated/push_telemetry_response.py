@@ -61,7 +61,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[PushTelemetryResponse, in
 def write_v0(message: PushTelemetryResponse, add: Add) -> None:
     add(pack_i4_i2(message.throttle_time_ms, message.error_code))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

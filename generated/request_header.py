@@ -142,7 +142,7 @@ def write_v2(message: RequestHeader, add: Add) -> None:
         add(pack_i2(len(client_id_bytes)))
         add(client_id_bytes)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

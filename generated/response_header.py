@@ -76,7 +76,7 @@ def read_v1(data: Buffer, at: int, size: int) -> tuple[ResponseHeader, int]:
 def write_v1(message: ResponseHeader, add: Add) -> None:
     add(pack_i4(message.correlation_id))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

@@ -94,7 +94,7 @@ def write_v2(message: SaslAuthenticateRequest, add: Add) -> None:
     add(compact_length[len(auth_bytes)])
     add(auth_bytes)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

@@ -192,7 +192,7 @@ def write_v2(message: SaslAuthenticateResponse, add: Add) -> None:
     add(auth_bytes)
     add(pack_i8(message.session_lifetime_ms))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

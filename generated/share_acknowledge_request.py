@@ -134,7 +134,7 @@ def write_acknowledgement_batch_v0(message: AcknowledgementBatch, add: Add) -> N
     add(compact_length[len(acknowledge_types)])
     add(int8_array[len(acknowledge_types)].pack(*acknowledge_types))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -170,7 +170,7 @@ def write_acknowledge_partition_v0(message: AcknowledgePartition, add: Add) -> N
     for acknowledgement_batche in acknowledgement_batches:
         write_acknowledgement_batch_v0(acknowledgement_batche, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -208,7 +208,7 @@ def write_acknowledge_topic_v0(message: AcknowledgeTopic, add: Add) -> None:
     for partition in partitions:
         write_acknowledge_partition_v0(partition, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -285,7 +285,7 @@ def write_v0(message: ShareAcknowledgeRequest, add: Add) -> None:
     for topic in topics:
         write_acknowledge_topic_v0(topic, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -359,7 +359,7 @@ def write_v2(message: ShareAcknowledgeRequest, add: Add) -> None:
     for topic in topics:
         write_acknowledge_topic_v0(topic, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

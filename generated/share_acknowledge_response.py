@@ -142,7 +142,7 @@ def read_leader_id_and_epoch_v0(data: Buffer, at: int, size: int) -> tuple[Leade
 def write_leader_id_and_epoch_v0(message: LeaderIdAndEpoch, add: Add) -> None:
     add(pack_i4x2(message.leader_id, message.leader_epoch))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -183,7 +183,7 @@ def write_partition_data_v0(message: PartitionData, add: Add) -> None:
         add(error_message_bytes)
     write_leader_id_and_epoch_v0(message.current_leader, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -225,7 +225,7 @@ def write_share_acknowledge_topic_response_v0(message: ShareAcknowledgeTopicResp
     for partition in partitions:
         write_partition_data_v0(partition, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -277,7 +277,7 @@ def write_node_endpoint_v0(message: NodeEndpoint, add: Add) -> None:
         add(compact_string_length[len(rack_bytes)])
         add(rack_bytes)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -349,7 +349,7 @@ def write_v0(message: ShareAcknowledgeResponse, add: Add) -> None:
     for node_endpoint in node_endpoints:
         write_node_endpoint_v0(node_endpoint, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -421,7 +421,7 @@ def write_v2(message: ShareAcknowledgeResponse, add: Add) -> None:
     for node_endpoint in node_endpoints:
         write_node_endpoint_v0(node_endpoint, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

@@ -172,7 +172,7 @@ def write_acknowledgement_batch_v0(message: AcknowledgementBatch, add: Add) -> N
     add(compact_length[len(acknowledge_types)])
     add(int8_array[len(acknowledge_types)].pack(*acknowledge_types))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -208,7 +208,7 @@ def write_fetch_partition_v0(message: FetchPartition, add: Add) -> None:
     for acknowledgement_batche in acknowledgement_batches:
         write_acknowledgement_batch_v0(acknowledgement_batche, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -246,7 +246,7 @@ def write_fetch_topic_v0(message: FetchTopic, add: Add) -> None:
     for partition in partitions:
         write_fetch_partition_v0(partition, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -280,7 +280,7 @@ def write_forgotten_topic_v0(message: ForgottenTopic, add: Add) -> None:
     add(compact_length[len(partitions)])
     add(int32_array[len(partitions)].pack(*partitions))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -386,7 +386,7 @@ def write_v0(message: ShareFetchRequest, add: Add) -> None:
     for forgotten_topics_data_item in forgotten_topics_data:
         write_forgotten_topic_v0(forgotten_topics_data_item, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -425,7 +425,7 @@ def write_fetch_partition_v1(message: FetchPartition, add: Add) -> None:
     for acknowledgement_batche in acknowledgement_batches:
         write_acknowledgement_batch_v0(acknowledgement_batche, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -463,7 +463,7 @@ def write_fetch_topic_v1(message: FetchTopic, add: Add) -> None:
     for partition in partitions:
         write_fetch_partition_v1(partition, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -574,7 +574,7 @@ def write_v1(message: ShareFetchRequest, add: Add) -> None:
     for forgotten_topics_data_item in forgotten_topics_data:
         write_forgotten_topic_v0(forgotten_topics_data_item, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -685,7 +685,7 @@ def write_v2(message: ShareFetchRequest, add: Add) -> None:
     for forgotten_topics_data_item in forgotten_topics_data:
         write_forgotten_topic_v0(forgotten_topics_data_item, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

@@ -173,7 +173,7 @@ def read_leader_id_and_epoch_v0(data: Buffer, at: int, size: int) -> tuple[Leade
 def write_leader_id_and_epoch_v0(message: LeaderIdAndEpoch, add: Add) -> None:
     add(pack_i4x2(message.leader_id, message.leader_epoch))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -193,7 +193,7 @@ def read_acquired_records_v0(data: Buffer, at: int, size: int) -> tuple[Acquired
 def write_acquired_records_v0(message: AcquiredRecords, add: Add) -> None:
     add(pack_i8x2_i2(message.first_offset, message.last_offset, message.delivery_count))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -288,7 +288,7 @@ def write_partition_data_v0(message: PartitionData, add: Add) -> None:
     for acquired_record in acquired_records:
         write_acquired_records_v0(acquired_record, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -330,7 +330,7 @@ def write_share_fetchable_topic_response_v0(message: ShareFetchableTopicResponse
     for partition in partitions:
         write_partition_data_v0(partition, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -382,7 +382,7 @@ def write_node_endpoint_v0(message: NodeEndpoint, add: Add) -> None:
         add(compact_string_length[len(rack_bytes)])
         add(rack_bytes)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -457,7 +457,7 @@ def write_v0(message: ShareFetchResponse, add: Add) -> None:
     for node_endpoint in node_endpoints:
         write_node_endpoint_v0(node_endpoint, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -548,7 +548,7 @@ def write_partition_data_v1(message: PartitionData, add: Add) -> None:
     for acquired_record in acquired_records:
         write_acquired_records_v0(acquired_record, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -590,7 +590,7 @@ def write_share_fetchable_topic_response_v1(message: ShareFetchableTopicResponse
     for partition in partitions:
         write_partition_data_v1(partition, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -663,7 +663,7 @@ def write_v1(message: ShareFetchResponse, add: Add) -> None:
     for node_endpoint in node_endpoints:
         write_node_endpoint_v0(node_endpoint, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

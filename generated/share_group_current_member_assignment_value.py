@@ -100,7 +100,7 @@ def write_topic_partitions_v0(message: TopicPartitions, add: Add) -> None:
     add(compact_length[len(partitions)])
     add(int32_array[len(partitions)].pack(*partitions))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -136,7 +136,7 @@ def write_v0(message: ShareGroupCurrentMemberAssignmentValue, add: Add) -> None:
     for assigned_partition in assigned_partitions:
         write_topic_partitions_v0(assigned_partition, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

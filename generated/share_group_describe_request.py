@@ -78,7 +78,7 @@ def write_v0(message: ShareGroupDescribeRequest, add: Add) -> None:
         add(group_id_bytes)
     add(pack_bool(message.include_authorized_operations))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

@@ -179,7 +179,7 @@ def write_topic_partitions_v0(message: TopicPartitions, add: Add) -> None:
     add(compact_length[len(partitions)])
     add(int32_array[len(partitions)].pack(*partitions))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -214,7 +214,7 @@ def write_assignment_v0(message: Assignment, add: Add) -> None:
     for topic_partition in topic_partitions:
         write_topic_partitions_v0(topic_partition, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -305,7 +305,7 @@ def write_member_v0(message: Member, add: Add) -> None:
         add(subscribed_topic_name_bytes)
     write_assignment_v0(message.assignment, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -398,7 +398,7 @@ def write_described_group_v0(message: DescribedGroup, add: Add) -> None:
         write_member_v0(member, add)
     add(pack_i4(message.authorized_operations))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -434,7 +434,7 @@ def write_v0(message: ShareGroupDescribeResponse, add: Add) -> None:
     for group in groups:
         write_described_group_v0(group, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

@@ -134,7 +134,7 @@ def write_v0(message: ShareGroupHeartbeatRequest, add: Add) -> None:
             add(compact_string_length[len(subscribed_topic_name_bytes)])
             add(subscribed_topic_name_bytes)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

@@ -120,7 +120,7 @@ def write_topic_partitions_v0(message: TopicPartitions, add: Add) -> None:
     add(compact_length[len(partitions)])
     add(int32_array[len(partitions)].pack(*partitions))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -155,7 +155,7 @@ def write_assignment_v0(message: Assignment, add: Add) -> None:
     for topic_partition in topic_partitions:
         write_topic_partitions_v0(topic_partition, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -226,7 +226,7 @@ def write_v0(message: ShareGroupHeartbeatResponse, add: Add) -> None:
         add(b"\x01")
         write_assignment_v0(assignment, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

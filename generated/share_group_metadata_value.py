@@ -59,7 +59,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareGroupMetadataValue, 
 def write_v0(message: ShareGroupMetadataValue, add: Add) -> None:
     add(pack_i4_i8(message.epoch, message.metadata_hash))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

@@ -124,7 +124,7 @@ def write_topic_partitions_info_v0(message: TopicPartitionsInfo, add: Add) -> No
     add(compact_length[len(partitions)])
     add(int32_array[len(partitions)].pack(*partitions))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -158,7 +158,7 @@ def write_topic_info_v0(message: TopicInfo, add: Add) -> None:
     add(compact_string_length[len(topic_name)])
     add(topic_name)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -225,7 +225,7 @@ def write_v0(message: ShareGroupStatePartitionMetadataValue, add: Add) -> None:
     for deleting_topic in deleting_topics:
         write_topic_info_v0(deleting_topic, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

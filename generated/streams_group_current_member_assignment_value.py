@@ -152,7 +152,7 @@ def write_task_ids_v0(message: TaskIds, add: Add) -> None:
     if message.assignment_epochs != []:
         tags[0] = written(write_task_ids_assignment_epochs_tag_v0, message.assignment_epochs)
     if tags or message.unknown_tags:
-        write_tags(tags, message.unknown_tags, add)
+        write_tags((0,), tags, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -268,7 +268,7 @@ def write_v0(message: StreamsGroupCurrentMemberAssignmentValue, add: Add) -> Non
     for warmup_tasks_pending_revocation_item in warmup_tasks_pending_revocation:
         write_task_ids_v0(warmup_tasks_pending_revocation_item, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

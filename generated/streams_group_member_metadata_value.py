@@ -121,7 +121,7 @@ def write_endpoint_v0(message: Endpoint, add: Add) -> None:
     add(host)
     add(pack_u2(message.port))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -164,7 +164,7 @@ def write_key_value_v0(message: KeyValue, add: Add) -> None:
     add(compact_string_length[len(value_)])
     add(value_)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -286,7 +286,7 @@ def write_v0(message: StreamsGroupMemberMetadataValue, add: Add) -> None:
     for client_tag in client_tags:
         write_key_value_v0(client_tag, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

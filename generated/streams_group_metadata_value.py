@@ -109,7 +109,7 @@ def write_last_assignment_config_v0(message: LastAssignmentConfig, add: Add) -> 
     add(compact_string_length[len(value_)])
     add(value_)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -185,7 +185,7 @@ def write_v0(message: StreamsGroupMetadataValue, add: Add) -> None:
     if message.last_assignment_configs != []:
         tags[1] = written(write_last_assignment_configs_tag_v0, message.last_assignment_configs)
     if tags or message.unknown_tags:
-        write_tags(tags, message.unknown_tags, add)
+        write_tags((0, 1), tags, message.unknown_tags, add)
     else:
         add(b"\x00")
 

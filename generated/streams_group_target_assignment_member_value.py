@@ -98,7 +98,7 @@ def write_task_ids_v0(message: TaskIds, add: Add) -> None:
     add(compact_length[len(partitions)])
     add(int32_array[len(partitions)].pack(*partitions))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -165,7 +165,7 @@ def write_v0(message: StreamsGroupTargetAssignmentMemberValue, add: Add) -> None
     for warmup_task in warmup_tasks:
         write_task_ids_v0(warmup_task, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

@@ -80,7 +80,7 @@ def write_v0(message: StreamsGroupTargetAssignmentMetadataValue, add: Add) -> No
     if message.assignment_timestamp != 0:
         tags[0] = written(write_assignment_timestamp_tag_v0, message.assignment_timestamp)
     if tags or message.unknown_tags:
-        write_tags(tags, message.unknown_tags, add)
+        write_tags((0,), tags, message.unknown_tags, add)
     else:
         add(b"\x00")
 

@@ -159,7 +159,7 @@ def write_topic_config_v0(message: TopicConfig, add: Add) -> None:
     add(compact_string_length[len(value_)])
     add(value_)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -207,7 +207,7 @@ def write_topic_info_v0(message: TopicInfo, add: Add) -> None:
     for topic_config in topic_configs:
         write_topic_config_v0(topic_config, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -262,7 +262,7 @@ def write_copartition_group_v0(message: CopartitionGroup, add: Add) -> None:
     add(compact_length[len(repartition_source_topics)])
     add(int16_array[len(repartition_source_topics)].pack(*repartition_source_topics))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -383,7 +383,7 @@ def write_subtopology_v0(message: Subtopology, add: Add) -> None:
     for copartition_group in copartition_groups:
         write_copartition_group_v0(copartition_group, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -419,7 +419,7 @@ def write_v0(message: StreamsGroupTopologyValue, add: Add) -> None:
     for subtopologie in subtopologies:
         write_subtopology_v0(subtopologie, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

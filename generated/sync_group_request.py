@@ -276,7 +276,7 @@ def write_sync_group_request_assignment_v4(message: SyncGroupRequestAssignment, 
     add(compact_length[len(assignment)])
     add(assignment)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -357,7 +357,7 @@ def write_v4(message: SyncGroupRequest, add: Add) -> None:
     for assignment in assignments:
         write_sync_group_request_assignment_v4(assignment, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -474,7 +474,7 @@ def write_v5(message: SyncGroupRequest, add: Add) -> None:
     for assignment in assignments:
         write_sync_group_request_assignment_v4(assignment, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

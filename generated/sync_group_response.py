@@ -142,7 +142,7 @@ def write_v4(message: SyncGroupResponse, add: Add) -> None:
     add(compact_length[len(assignment)])
     add(assignment)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -212,7 +212,7 @@ def write_v5(message: SyncGroupResponse, add: Add) -> None:
     add(compact_length[len(assignment)])
     add(assignment)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

@@ -405,7 +405,7 @@ def write_txn_offset_commit_request_partition_v3(message: TxnOffsetCommitRequest
         add(compact_string_length[len(committed_metadata_bytes)])
         add(committed_metadata_bytes)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -456,7 +456,7 @@ def write_txn_offset_commit_request_topic_v3(message: TxnOffsetCommitRequestTopi
     for partition in partitions:
         write_txn_offset_commit_request_partition_v3(partition, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -547,7 +547,7 @@ def write_v3(message: TxnOffsetCommitRequest, add: Add) -> None:
     for topic in topics:
         write_txn_offset_commit_request_topic_v3(topic, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

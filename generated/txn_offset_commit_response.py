@@ -192,7 +192,7 @@ def write_txn_offset_commit_response_partition_v3(
 ) -> None:
     add(pack_i4_i2(message.partition_index, message.error_code))
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -243,7 +243,7 @@ def write_txn_offset_commit_response_topic_v3(message: TxnOffsetCommitResponseTo
     for partition in partitions:
         write_txn_offset_commit_response_partition_v3(partition, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -279,7 +279,7 @@ def write_v3(message: TxnOffsetCommitResponse, add: Add) -> None:
     for topic in topics:
         write_txn_offset_commit_response_topic_v3(topic, add)
     if message.unknown_tags:
-        write_tags({}, message.unknown_tags, add)
+        write_tags((), {}, message.unknown_tags, add)
     else:
         add(b"\x00")
 

@@ -210,13 +210,18 @@ def written(write: Writer[T], value: T) -> bytes:
     return b"".join(parts)
 
 
-def write_tags(known: dict[int, bytes], unknown: Mapping[int, bytes] | None, add: Add) -> None:
-    """Known and unknown tagged fields in one ascending sequence, behind their count."""
+def write_tags(
+    known: tuple[int, ...], tags: dict[int, bytes], unknown: Mapping[int, bytes] | None, add: Add
+) -> None:
+    """The tagged fields that are set and the unknown ones, in one ascending sequence behind their count.
+
+    `known` are all tags that the schema has in this version: an unknown one cannot take their place.
+    """
     if unknown:
-        if not known.keys().isdisjoint(unknown) or not all(0 <= tag <= MAX_TAG for tag in unknown):
+        if not all(0 <= tag <= MAX_TAG and tag not in known for tag in unknown):
             raise Unwritable("unknown_tags")
-        known = known | dict(unknown)
-    add(uvarint(len(known)))
-    for tag in sorted(known):
-        add(uvarint(tag) + uvarint(len(known[tag])))
-        add(known[tag])
+        tags = tags | dict(unknown)
+    add(uvarint(len(tags)))
+    for tag in sorted(tags):
+        add(uvarint(tag) + uvarint(len(tags[tag])))
+        add(tags[tag])

@@ -1,0 +1,1 @@
+"""Codecs of all messages, written by `python -m codegen` from `schemas/`; edits here are lost."""
