@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import attrs
 
@@ -45,9 +45,12 @@ class Columns:
         return _cut(self.data, self.value_starts, self.value_sizes)
 
     def drop(self, start: int, stop: int) -> None:
-        """Take the records from `start` to before `stop` out of every decoded column."""
+        """Take the records from `start` to before `stop` out of every column."""
         for column in self._decoded():
             del column[start:stop]
+        for deserialized in (self.keys, self.values):
+            if deserialized is not None:
+                del deserialized[start:stop]
 
     def split(self, count: int) -> Columns:
         """Keep the first `count` records and return the rest, which has not been deserialized."""
@@ -57,8 +60,8 @@ class Columns:
             del column[count:]
         return rest
 
-    def _decoded(self) -> tuple[list[object], ...]:
-        columns: tuple[list[object], ...] = (
+    def _decoded(self) -> tuple[list[Any], ...]:
+        return (
             self.offsets,
             self.timestamps,
             self.key_starts,
@@ -66,8 +69,7 @@ class Columns:
             self.value_starts,
             self.value_sizes,
             self.headers,
-        )  # type: ignore[assignment]
-        return columns
+        )
 
 
 def _cut(data: bytes, starts: list[int], sizes: list[int]) -> list[bytes | None]:

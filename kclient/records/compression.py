@@ -88,18 +88,19 @@ def compress(codec: int, data: bytes) -> bytes:
     if codec == Compression.LZ4:
         return lz4_frame.compress(data)
     if codec == Compression.ZSTD:
-        compressed: bytes = _zstd().compress(data)
+        compressed: bytes = load_zstd().compress(data)
         return compressed
     raise UnsupportedFormatError(f"there is no codec {codec}", codec=codec)
 
 
 def _decompress_zstd(data: memoryview, limit: int) -> bytes:
-    zstd = _zstd()
+    zstd = load_zstd()
     options = {zstd.DecompressionParameter.window_log_max: ZSTD_WINDOW_LOG_MAX}
     return _decompress_frames(lambda: zstd.ZstdDecompressor(options=options), data, limit, zstd.ZstdError)
 
 
-def _zstd() -> Any:
+def load_zstd() -> Any:
+    """The standard library's module from Python 3.14 on, its backport before."""
     if sys.version_info >= (3, 14):
         from compression import zstd
     else:

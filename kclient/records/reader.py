@@ -46,6 +46,11 @@ class Chunk:
     def __len__(self) -> int:
         return sum(map(len, self.runs))
 
+    def cut_at(self, end_offset: int) -> None:
+        """Drop the records at and above `end_offset`, for readers of a range. The position stays as it is."""
+        for run in self.runs:
+            run.drop(bisect_left(run.offsets, end_offset), len(run))
+
 
 class PartitionReader:
     """The records of one partition of a Fetch response, from `fetch_offset` on.

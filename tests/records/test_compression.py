@@ -15,12 +15,12 @@ import pyarrow as pa
 import pytest
 
 from kclient.errors import BatchTooLargeError, CorruptBatchError, UnsupportedFormatError
-from kclient.records.compression import Compression, _zstd, compress, decompress
+from kclient.records.compression import Compression, compress, decompress, load_zstd
 from kclient.records.lz4_frame import header_checksum
 from kclient.records.writer import NewRecord, build_batch
 from tests.records.support import records_of
 
-zstd = _zstd()
+zstd = load_zstd()
 TEXT = b"".join(b"line %d of some text\n" % n for n in range(5000))
 MEBIBYTE = 1 << 20
 CODECS = [Compression.GZIP, Compression.SNAPPY, Compression.LZ4, Compression.ZSTD]

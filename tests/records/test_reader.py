@@ -118,6 +118,17 @@ def test_a_fetch_without_one_whole_batch_says_which_limit_to_raise(kept: int) ->
         assert (caught.value.partition, caught.value.base_offset, caught.value.limit) == (5, 9, kept)
 
 
+@pytest.mark.spec("SP-62")
+def test_a_range_of_offsets_is_cut_at_its_end() -> None:
+    reader = PartitionReader("t", 0, plain(0, 4, compression=1) + plain(4, 4), 2, value_deserializer=text)
+    chunk = reader.take(500)
+    chunk.cut_at(5)
+    assert [(r.offset, r.value) for r in Records[None, str]([chunk])] == [(2, "2"), (3, "3"), (4, "4")]
+    assert (len(chunk), chunk.next_offset) == (3, 8)
+    chunk.cut_at(0)
+    assert len(chunk) == 0
+
+
 def test_an_empty_fetch_is_exhausted_at_once() -> None:
     assert PartitionReader("t", 0, b"", 4).exhausted
 
