@@ -1,5 +1,4 @@
-"""The codecs of record batches. Output is bounded while it is produced, and every library's error becomes one
-of ours.
+"""The codecs of record batches, their output bounded while it is produced, their errors translated once.
 
 A few bytes can unpack to gigabytes (zstd: 32,000 times its input), so each library is asked for one byte more
 than the limit at most, and a full answer is refused. Input behind the first gzip member, lz4 or zstd frame is
