@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -193,3 +193,21 @@ async def member(
             await asyncio.wait({flow})
         if not flow.cancelled():
             flow.result()
+
+
+F = [TopicPartition("flights", number) for number in range(4)]
+
+
+def play(peer: ScriptedPeer, scene: Callable[[Running], Awaitable[None]], **keys: Any) -> ScriptedPeer:
+    async def run() -> None:
+        async with peer, asyncio.timeout(20), member(peer, **keys) as running:
+            await scene(running)
+
+    asyncio.run(run())
+    return peer
+
+
+def names(peer: ScriptedPeer) -> list[str]:
+    """What was asked of the coordinator, in order, without heartbeats."""
+    left_out = ("MetadataRequest", "HeartbeatRequest")
+    return [seen.name.removesuffix("Request") for seen in peer.requests if seen.name not in left_out]

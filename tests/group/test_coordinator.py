@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 
 import pytest
 
@@ -28,7 +29,7 @@ def test_a_coordinator_that_is_not_there_yet_is_asked_for_again_after_a_pause(co
             assert await coordinator.ensure() == peer.node_id
             asked = [seen.at for seen in peer.requests if seen.name == "FindCoordinatorRequest"]
             assert len(asked) == 3
-            assert all(after - before >= 0.03 for before, after in zip(asked, asked[1:], strict=False))
+            assert all(after - before >= 0.03 for before, after in itertools.pairwise(asked))
 
     asyncio.run(run())
 
@@ -40,11 +41,10 @@ def test_while_no_coordinator_is_found_metadata_is_updated() -> None:
             scripted(*[On("FindCoordinatorRequest", refused(15))] * 3) as peer,
             coordinating(peer) as (cluster, coordinator, *_),
         ):
-            before = len(peer.of("MetadataRequest"))
+            seen = cluster.metadata.changed.count
             await coordinator.ensure()
             async with asyncio.timeout(2):
-                while len(peer.of("MetadataRequest")) == before:
-                    await asyncio.sleep(0.005)
+                await cluster.metadata.changed.wait(seen)
 
     asyncio.run(run())
 

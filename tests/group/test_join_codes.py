@@ -1,0 +1,239 @@
+"""JoinGroup and SyncGroup, code by code (B.15.3, B.15.4)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from kclient.errors import BrokerError, GroupAuthorizationError, VersionError
+from kclient.generated.join_group_response import JoinGroupResponse
+from kclient.generated.sync_group_response import SyncGroupResponse
+from kclient.types import TopicPartition
+from tests.group.harness import (
+    GROUP,
+    F,
+    Running,
+    join_then_sync,
+    joined,
+    play,
+    scripted,
+    synced,
+)
+from tests.peer import On
+
+# --- JoinGroup, code by code (B.15.3)
+
+
+@pytest.mark.spec("B.15.3", "S4-19", "A-05")
+@pytest.mark.parametrize(
+    ("code", "sought_again", "prepared", "member_id"),
+    [
+        (14, False, [True], "m-1"),
+        (15, True, [True], "m-1"),
+        (16, True, [True], "m-1"),
+        (25, False, [True, True], ""),
+        (27, False, [True], "m-1"),
+    ],
+)
+def test_a_join_that_is_tried_again(
+    code: int, sought_again: bool, prepared: list[bool], member_id: str
+) -> None:
+    async def scene(running: Running) -> None:
+        await running.stable()
+        assert running.user.prepared == prepared
+        assert running.membership.take_error() is None
+
+    peer = play(
+        scripted(
+            On("JoinGroupRequest", JoinGroupResponse(error_code=79, member_id="m-1")),
+            On("JoinGroupRequest", JoinGroupResponse(error_code=code)),
+            *join_then_sync(("flights", 1)),
+        ),
+        scene,
+    )
+    assert [join.member_id for join in peer.of("JoinGroupRequest")] == ["", "m-1", member_id]
+    assert len(peer.of("FindCoordinatorRequest")) == (2 if sought_again else 1)
+
+
+@pytest.mark.spec("B.15.3", "A-05")
+def test_a_join_whose_connection_is_lost_is_tried_again_at_the_coordinator_found_then() -> None:
+    async def scene(running: Running) -> None:
+        await running.stable()
+
+    peer = play(scripted(On("JoinGroupRequest", close=True), *join_then_sync(("flights", 1))), scene)
+    assert len(peer.of("FindCoordinatorRequest")) == 2
+
+
+@pytest.mark.spec("B.15.3", "S4-54", "D-11")
+@pytest.mark.parametrize("code", [23, 24, 26, 30, 81, 42, 999])
+def test_a_join_that_is_refused_is_told_by_the_next_poll_and_tried_again_with_the_one_after(
+    code: int,
+) -> None:
+    async def scene(running: Running) -> None:
+        error = await running.polled_error()
+        if code == 30:
+            assert isinstance(error, GroupAuthorizationError)
+            assert error.group == GROUP
+        else:
+            assert isinstance(error, BrokerError)
+            assert error.code == code
+        assert running.membership.take_error() is None
+        await asyncio.sleep(0.1)
+        assert len(peer.of("JoinGroupRequest")) == 1
+        running.membership.poll_started()
+        await running.stable()
+
+    peer = scripted(
+        On("JoinGroupRequest", JoinGroupResponse(error_code=code)), *join_then_sync(("flights", 1))
+    )
+    play(peer, scene)
+
+
+@pytest.mark.spec("B.15.3", "B.13.10")
+def test_a_broker_too_old_for_static_members_is_told_with_the_way_out() -> None:
+    async def scene(running: Running) -> None:
+        error = await running.polled_error()
+        assert isinstance(error, VersionError)
+        assert "unset group_instance_id" in str(error)
+
+    play(scripted(versions={"JoinGroupRequest": (0, 4)}), scene, group_instance_id="east")
+
+
+@pytest.mark.spec("B.15.3")
+@pytest.mark.parametrize("fields", [{"protocol_type": "connect"}, {"protocol_name": "sticky"}])
+def test_a_group_of_another_kind_is_told(fields: dict[str, str]) -> None:
+    async def scene(running: Running) -> None:
+        error = await running.polled_error()
+        assert isinstance(error, BrokerError)
+        assert error.code == 23
+
+    answer = joined(1)
+    for name, value in fields.items():
+        setattr(answer, name, value)
+    play(scripted(On("JoinGroupRequest", answer)), scene)
+
+
+@pytest.mark.spec("D-13", "B.13.3")
+def test_a_coordinator_that_always_asks_to_join_at_once_is_not_hammered() -> None:
+    async def scene(running: Running) -> None:
+        await asyncio.sleep(0.5)
+        count = len(peer.of("JoinGroupRequest"))
+        assert 5 <= count <= 20
+
+    peer = scripted()
+    peer.standing["JoinGroupRequest"] = JoinGroupResponse(error_code=27)
+    play(peer, scene)
+
+
+# --- SyncGroup, code by code (B.15.4)
+
+
+@pytest.mark.spec("B.15.4", "B.13.9", "D-05", "S4-26")
+@pytest.mark.parametrize(
+    ("code", "sought_again", "member_id", "prepared"),
+    [
+        (27, False, "m-1", [True]),
+        (22, False, "m-1", [True, True]),
+        (25, False, "", [True, True]),
+        (14, False, "m-1", [True]),
+        (15, True, "m-1", [True]),
+        (16, True, "m-1", [True]),
+    ],
+)
+def test_a_sync_that_leads_to_another_join(
+    code: int, sought_again: bool, member_id: str, prepared: list[bool]
+) -> None:
+    async def scene(running: Running) -> None:
+        await running.stable(2)
+        assert running.user.prepared == prepared
+        assert running.user.assignments == [(F[1],)]
+        assert running.membership.take_error() is None
+
+    peer = play(
+        scripted(
+            On("JoinGroupRequest", joined(1)),
+            On("SyncGroupRequest", SyncGroupResponse(error_code=code)),
+            *join_then_sync(("flights", 1), generation=2),
+        ),
+        scene,
+    )
+    assert [join.member_id for join in peer.of("JoinGroupRequest")] == ["", member_id]
+    assert len(peer.of("FindCoordinatorRequest")) == (2 if sought_again else 1)
+
+
+@pytest.mark.spec("B.15.4", "A-05")
+def test_a_sync_whose_connection_is_lost_leads_to_another_join() -> None:
+    async def scene(running: Running) -> None:
+        await running.stable(2)
+
+    peer = play(
+        scripted(
+            On("JoinGroupRequest", joined(1)),
+            On("SyncGroupRequest", close=True),
+            *join_then_sync(("flights", 1), generation=2),
+        ),
+        scene,
+    )
+    assert len(peer.of("FindCoordinatorRequest")) == 2
+
+
+@pytest.mark.spec("B.15.4", "S4-38")
+@pytest.mark.parametrize("code", [30, 23, 42])
+def test_a_sync_that_is_refused_is_told(code: int) -> None:
+    async def scene(running: Running) -> None:
+        error = await running.polled_error()
+        assert isinstance(error, GroupAuthorizationError if code == 30 else BrokerError)
+
+    play(
+        scripted(
+            On("JoinGroupRequest", joined(1)), On("SyncGroupRequest", SyncGroupResponse(error_code=code))
+        ),
+        scene,
+    )
+
+
+@pytest.mark.spec("B.15.4")
+@pytest.mark.parametrize("fields", [{"protocol_type": "connect"}, {"protocol_name": "roundrobin"}])
+def test_a_sync_of_another_protocol_is_told(fields: dict[str, str]) -> None:
+    async def scene(running: Running) -> None:
+        error = await running.polled_error()
+        assert isinstance(error, BrokerError)
+        assert error.code == 23
+
+    answer = synced(("flights", 1))
+    for name, value in fields.items():
+        setattr(answer, name, value)
+    play(scripted(On("JoinGroupRequest", joined(1)), On("SyncGroupRequest", answer)), scene)
+
+
+@pytest.mark.spec("S3-40")
+def test_an_empty_assignment_blob_is_told() -> None:
+    async def scene(running: Running) -> None:
+        assert "too short" in str(await running.polled_error())
+        assert running.user.assignments == []
+
+    play(scripted(On("JoinGroupRequest", joined(1)), On("SyncGroupRequest", SyncGroupResponse())), scene)
+
+
+@pytest.mark.spec("S3-42", "B.13.7")
+def test_an_assignment_that_does_not_fit_the_subscription_is_not_taken() -> None:
+    async def scene(running: Running) -> None:
+        await running.stable(2)
+        assert running.user.assignments == [(F[1],)]
+
+    peer = play(
+        scripted(*join_then_sync(("planes", 0)), *join_then_sync(("flights", 1), generation=2)), scene
+    )
+    assert "does not match" in peer.of("JoinGroupRequest")[1].reason
+
+
+@pytest.mark.spec("S3-45", "B.13.7")
+def test_a_topic_that_matches_the_pattern_and_only_the_leader_knew_is_taken_without_another_join() -> None:
+    async def scene(running: Running) -> None:
+        running.membership.set_subscription(["flights"], matches=lambda topic: topic.startswith("fl"))
+        await running.stable()
+        await asyncio.sleep(0.1)
+        assert running.user.assignments == [(F[1], TopicPartition("fleets", 0))]
+
+    play(scripted(*join_then_sync(("flights", 1), ("fleets", 0))), scene)
