@@ -1,0 +1,142 @@
+"""Two members read the topic; half way the one with more left to read is killed, and the other takes over.
+
+What the members tell comes through their pipes. A line that a member wrote before SIGKILL is still read after it, so
+the count of distinct records is exact, whatever was delivered twice.
+"""
+
+from __future__ import annotations
+
+import selectors
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from demo.processes import Child
+from demo.tally import Tally
+from demo.terminal import Terminal, bar
+
+DEADLINE_SECONDS: Final = 120.0
+
+
+@attrs.define(eq=False)
+class Member:
+    """What is known of a member: its process, its partitions, and the offset it committed last in each."""
+
+    name: str
+    child: Child
+    assigned: list[int] = attrs.field(factory=list)
+    alive: bool = True
+
+
+@attrs.frozen
+class Outcome:
+    """What the group did."""
+
+    distinct: int
+    repeated: int
+    killed: str
+    taken_over: list[int]
+    committed: dict[int, int]
+
+
+class Group:
+    """Runs the members until every published record was consumed and committed."""
+
+    def __init__(
+        self, servers: str, topic: str, group: str, published: Sequence[int], terminal: Terminal, logs: Path
+    ) -> None:
+        self._arguments = ["--bootstrap-servers", servers, "--topic", topic, "--group", group]
+        self._published = published
+        self._total = sum(published)
+        self._terminal = terminal
+        self._logs = logs
+        self._tally = Tally(len(published))
+        self._committed = dict.fromkeys(range(len(published)), 0)
+        self._members: list[Member] = []
+        self._killed: Member | None = None
+        self._orphans: list[int] = []
+
+    def run(self) -> Outcome:
+        """Start, kill one, finish. Raises RuntimeError when a member ends by itself or the deadline passes."""
+        with ExitStack() as stack, selectors.DefaultSelector() as selector:
+            for name in ("A", "B"):
+                child = stack.enter_context(
+                    Child("demo.member", self._arguments, self._logs / f"member-{name}.log")
+                )
+                member = Member(name, child)
+                self._members.append(member)
+                selector.register(child.output, selectors.EVENT_READ, member)
+            self._follow(selector)
+            for member in self._members:
+                if member.alive and (code := member.child.end()) != 0:
+                    raise RuntimeError(
+                        f"member {member.name} ended with {code}:\n{member.child.last_words()}"
+                    )
+        killed = self._killed.name if self._killed else "nobody"
+        return Outcome(self._tally.total, self._tally.repeated, killed, self._orphans, self._committed)
+
+    def _follow(self, selector: selectors.BaseSelector) -> None:
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while sum(self._committed.values()) < self._total:
+            for key, _ in selector.select(timeout=0.1):
+                if not self._listen(key.data):
+                    selector.unregister(key.fileobj)
+            if self._killed is None and 2 * self._tally.total >= self._total:
+                self._kill_one()
+            self._show()
+            if time.monotonic() > deadline:
+                words = "\n".join(member.child.last_words() for member in self._members)
+                raise RuntimeError(f"the group did not finish within {DEADLINE_SECONDS:g} s:\n{words}")
+        self._show(now=True)
+
+    def _listen(self, member: Member) -> bool:
+        """Take in what a member told; False when it will tell no more."""
+        events = member.child.receive()
+        if events is None:
+            if member.alive:
+                raise RuntimeError(f"member {member.name} ended by itself:\n{member.child.last_words()}")
+            return False
+        for event in events:
+            if member.alive:
+                member.assigned = event.get("assigned", member.assigned)
+            for partition, start, end in event.get("consumed", ()):
+                self._tally.add(partition, start, end)
+            for partition, offset in event.get("committed", {}).items():
+                self._committed[int(partition)] = offset
+        return True
+
+    def _kill_one(self) -> None:
+        """SIGKILL to the member that has more left to read, once both have partitions."""
+        if not all(member.assigned for member in self._members):
+            return
+        victim = max(self._members, key=lambda member: sum(map(self._lag, member.assigned)))
+        self._orphans = list(victim.assigned)
+        victim.alive = False
+        victim.child.process.kill()
+        victim.assigned = []
+        self._killed = victim
+        left = sum(map(self._lag, self._orphans))
+        self._terminal.say(
+            f"member {victim.name} (pid {victim.child.pid}) killed with {left:,} records of partitions "
+            f"{', '.join(map(str, self._orphans))} unread"
+        )
+
+    def _lag(self, partition: int) -> int:
+        return self._published[partition] - self._tally.distinct(partition)
+
+    def _show(self, now: bool = False) -> None:
+        done, lag = self._tally.total, self._total - sum(self._committed.values())
+        lines = [f"          consumed {bar(done, self._total)} {done:>9,}   committed lag {lag:>9,}"]
+        for partition, end in enumerate(self._published):
+            owner = next((m.name for m in self._members if m.alive and partition in m.assigned), "–")
+            consumed = self._tally.distinct(partition)
+            behind = end - self._committed[partition]
+            lines.append(
+                f"            flights-{partition} {owner} {bar(consumed, end)} {consumed:>9,}   lag {behind:>9,}"
+            )
+        plain = f"consumed {done:,} of {self._total:,}, committed lag {lag:,}"
+        self._terminal.draw(lines, plain, now=now)

@@ -1,0 +1,91 @@
+"""Child processes that talk in JSON lines, each in a session of its own so that its whole family can be ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+END_SECONDS: Final = 10.0
+
+
+class Child:
+    """`python -m MODULE ARGUMENTS` with pipes to its input and output; what it logs goes to a file."""
+
+    def __init__(self, module: str, arguments: Sequence[str], log: Path) -> None:
+        self.log = log
+        self._unread = b""
+        with log.open("wb") as errors:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", module, *arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                cwd=ROOT,
+                env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"},
+                start_new_session=True,
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        self.kill()
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def output(self) -> int:
+        """The file descriptor to wait on."""
+        descriptor: int = _opened(self.process.stdout).fileno()
+        return descriptor
+
+    def send(self, message: dict[str, Any]) -> None:
+        """One JSON line to its input."""
+        stream = _opened(self.process.stdin)
+        stream.write(json.dumps(message).encode() + b"\n")
+        stream.flush()
+
+    def receive(self) -> list[dict[str, Any]] | None:
+        """The lines that came, waiting for some; None at the end. A line that was cut off counts as not written."""
+        data = os.read(self.output, 1 << 20)
+        if not data:
+            return None
+        *lines, self._unread = (self._unread + data).split(b"\n")
+        return [json.loads(line) for line in lines]
+
+    def end(self) -> int:
+        """SIGTERM, and its exit code. Raises subprocess.TimeoutExpired."""
+        self.process.terminate()
+        return self.process.wait(END_SECONDS)
+
+    def kill(self) -> None:
+        """SIGKILL to it and to whatever it started."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(END_SECONDS)
+        for stream in (self.process.stdin, self.process.stdout):
+            if stream is not None:
+                stream.close()
+
+    def last_words(self, characters: int = 3000) -> str:
+        """The end of its log."""
+        return self.log.read_text(encoding="utf-8", errors="replace")[-characters:]
+
+
+def _opened(stream: Any) -> Any:
+    if stream is None:
+        raise RuntimeError("the child has no such pipe")
+    return stream
