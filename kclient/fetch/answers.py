@@ -133,12 +133,12 @@ class Answers:
         self, node_id: int, asked: PartitionFetch, partition: PartitionData, frame: Frame
     ) -> CompletedFetch | None:
         """What of one partition goes into the buffer."""
-        if partition.error_code or partition.records:
-            self.order.move_to_end(asked.tp)
         state = self._positions.find(asked.tp, asked.era)
         if state is None or state.position is None:
             logger.debug("Dropping a fetch of %s at %d: moved or revoked meanwhile", asked.tp, asked.offset)
             return None
+        if partition.error_code or partition.records:
+            self.order.move_to_end(asked.tp)
         expected = next_offset(self._buffer, asked.tp, state.position.offset)
         if expected != asked.offset:
             logger.debug("Dropping a fetch of %s at %d: %s is next", asked.tp, asked.offset, expected)

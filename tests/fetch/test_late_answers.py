@@ -1,0 +1,29 @@
+"""An answer that comes when its partition is gone."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from kclient.fetch.answers import Answers
+from kclient.fetch.request import PartitionFetch
+from kclient.fetch.session import Sessionless
+from kclient.runtime import Runtime
+from tests.fetch.fetch_support import P0, P1, Shop, answer, batch, data
+from tests.positions.fake_cluster import FakeCluster
+
+
+@pytest.mark.spec("S2-24", "S2-37", "S3-32")
+def test_records_of_a_revoked_partition_are_dropped_and_the_others_kept() -> None:
+    """A rebalance while a Fetch is out: the order of service does not know the revoked partition any more."""
+    shop = Shop(P0, P1)
+    cluster = FakeCluster({("orders", 0): (1, 5), ("orders", 1): (1, 5)})
+    runtime = Runtime(rng=random.Random(1))
+    answers = Answers(cluster, shop.positions, shop.buffer, shop.config, runtime)
+    answers.follow_assignment()
+    wanted = [PartitionFetch(tp, 0, 5, None, shop.positions.state(tp).era) for tp in (P0, P1)]
+    shop.positions.assign([P1])
+    answers.follow_assignment()
+    assert answers.take(1, Sessionless(), wanted, answer(data(P0, batch(0, 1)), data(P1, batch(0, 1))))
+    assert shop.offsets() == [(1, 0), (1, 1)]
