@@ -18,7 +18,15 @@ from codegen.spec import MessageSpec
 # what a module may need of kclient.protocol.primitives
 _PRIMITIVES = frozenset(
     {"ZERO_UUID", "Add", "Buffer", "Codec", "Malformed", "Unwritable", "Uuid", "compact_length"}
-    | {"compact_string_length", "left_over", "new", "read_compact_strings", "read_strings", "read_tags"}
+    | {
+        "compact_string_length",
+        "left_over",
+        "new",
+        "read_compact_strings",
+        "read_strings",
+        "read_string_length",
+        "read_tags",
+    }
     | {"read_uvarint", "read_whole", "write_tags", "written"}
     | {f"{element}_array" for element in CODES if element != "uuid"}
 )

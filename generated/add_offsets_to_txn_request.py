@@ -20,8 +20,8 @@ from kclient.protocol.primitives import (
     compact_string_length,
     left_over,
     new,
+    read_string_length,
     read_tags,
-    read_uvarint,
     write_tags,
 )
 
@@ -95,7 +95,7 @@ def read_v3(data: Buffer, at: int, size: int) -> tuple[AddOffsetsToTxnRequest, i
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("transactional_id")
@@ -104,7 +104,7 @@ def read_v3(data: Buffer, at: int, size: int) -> tuple[AddOffsetsToTxnRequest, i
     message.producer_id, message.producer_epoch, length = unpack_i8_i2_u1(data, at)
     at += 11
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("group_id")

@@ -22,6 +22,7 @@ from kclient.protocol.primitives import (
     int32_array,
     left_over,
     new,
+    read_string_length,
     read_tags,
     read_uvarint,
     write_tags,
@@ -187,7 +188,7 @@ def read_add_partitions_to_txn_topic_v3(
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("name")
@@ -231,7 +232,7 @@ def read_v3(data: Buffer, at: int, size: int) -> tuple[AddPartitionsToTxnRequest
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("v3_and_below_transactional_id")
@@ -285,7 +286,7 @@ def read_add_partitions_to_txn_transaction_v4(
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("transactional_id")

@@ -25,6 +25,7 @@ from kclient.protocol.primitives import (
     left_over,
     new,
     read_compact_strings,
+    read_string_length,
     read_tags,
     read_uvarint,
     write_tags,
@@ -156,7 +157,7 @@ def read_topic_partitions_v0(data: Buffer, at: int, size: int) -> tuple[TopicPar
     message.topic_id, length = unpack_uuid_u1(data, at)
     at += 17
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("topic_name")
@@ -238,7 +239,7 @@ def read_member_v0(data: Buffer, at: int, size: int) -> tuple[Member, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("member_id")
@@ -247,7 +248,7 @@ def read_member_v0(data: Buffer, at: int, size: int) -> tuple[Member, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.instance_id = None
     else:
@@ -259,7 +260,7 @@ def read_member_v0(data: Buffer, at: int, size: int) -> tuple[Member, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.rack_id = None
     else:
@@ -271,7 +272,7 @@ def read_member_v0(data: Buffer, at: int, size: int) -> tuple[Member, int]:
     message.member_epoch, length = unpack_i4_u1(data, at)
     at += 5
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("client_id")
@@ -280,7 +281,7 @@ def read_member_v0(data: Buffer, at: int, size: int) -> tuple[Member, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("client_host")
@@ -297,7 +298,7 @@ def read_member_v0(data: Buffer, at: int, size: int) -> tuple[Member, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.subscribed_topic_regex = None
     else:
@@ -369,7 +370,7 @@ def read_described_group_v0(data: Buffer, at: int, size: int) -> tuple[Described
     message.error_code, length = unpack_i2_u1(data, at)
     at += 3
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.error_message = None
     else:
@@ -381,7 +382,7 @@ def read_described_group_v0(data: Buffer, at: int, size: int) -> tuple[Described
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("group_id")
@@ -390,7 +391,7 @@ def read_described_group_v0(data: Buffer, at: int, size: int) -> tuple[Described
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("group_state")
@@ -399,7 +400,7 @@ def read_described_group_v0(data: Buffer, at: int, size: int) -> tuple[Described
     message.group_epoch, message.assignment_epoch, length = unpack_i4x2_u1(data, at)
     at += 9
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("assignor_name")
@@ -498,7 +499,7 @@ def read_member_v1(data: Buffer, at: int, size: int) -> tuple[Member, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("member_id")
@@ -507,7 +508,7 @@ def read_member_v1(data: Buffer, at: int, size: int) -> tuple[Member, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.instance_id = None
     else:
@@ -519,7 +520,7 @@ def read_member_v1(data: Buffer, at: int, size: int) -> tuple[Member, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.rack_id = None
     else:
@@ -531,7 +532,7 @@ def read_member_v1(data: Buffer, at: int, size: int) -> tuple[Member, int]:
     message.member_epoch, length = unpack_i4_u1(data, at)
     at += 5
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("client_id")
@@ -540,7 +541,7 @@ def read_member_v1(data: Buffer, at: int, size: int) -> tuple[Member, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("client_host")
@@ -557,7 +558,7 @@ def read_member_v1(data: Buffer, at: int, size: int) -> tuple[Member, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.subscribed_topic_regex = None
     else:
@@ -630,7 +631,7 @@ def read_described_group_v1(data: Buffer, at: int, size: int) -> tuple[Described
     message.error_code, length = unpack_i2_u1(data, at)
     at += 3
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.error_message = None
     else:
@@ -642,7 +643,7 @@ def read_described_group_v1(data: Buffer, at: int, size: int) -> tuple[Described
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("group_id")
@@ -651,7 +652,7 @@ def read_described_group_v1(data: Buffer, at: int, size: int) -> tuple[Described
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("group_state")
@@ -660,7 +661,7 @@ def read_described_group_v1(data: Buffer, at: int, size: int) -> tuple[Described
     message.group_epoch, message.assignment_epoch, length = unpack_i4x2_u1(data, at)
     at += 9
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("assignor_name")

@@ -25,6 +25,7 @@ from kclient.protocol.primitives import (
     left_over,
     new,
     read_compact_strings,
+    read_string_length,
     read_tags,
     read_uvarint,
     write_tags,
@@ -135,7 +136,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupHeartbeatReq
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("group_id")
@@ -144,7 +145,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupHeartbeatReq
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("member_id")
@@ -153,7 +154,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupHeartbeatReq
     message.member_epoch, length = unpack_i4_u1(data, at)
     at += 5
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.instance_id = None
     else:
@@ -165,7 +166,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupHeartbeatReq
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.rack_id = None
     else:
@@ -188,7 +189,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupHeartbeatReq
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.server_assignor = None
     else:
@@ -281,7 +282,7 @@ def read_v1(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupHeartbeatReq
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("group_id")
@@ -290,7 +291,7 @@ def read_v1(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupHeartbeatReq
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("member_id")
@@ -299,7 +300,7 @@ def read_v1(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupHeartbeatReq
     message.member_epoch, length = unpack_i4_u1(data, at)
     at += 5
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.instance_id = None
     else:
@@ -311,7 +312,7 @@ def read_v1(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupHeartbeatReq
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.rack_id = None
     else:
@@ -334,7 +335,7 @@ def read_v1(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupHeartbeatReq
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.subscribed_topic_regex = None
     else:
@@ -346,7 +347,7 @@ def read_v1(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupHeartbeatReq
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.server_assignor = None
     else:

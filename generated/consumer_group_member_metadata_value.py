@@ -21,6 +21,7 @@ from kclient.protocol.primitives import (
     left_over,
     new,
     read_compact_strings,
+    read_string_length,
     read_tags,
     read_uvarint,
     read_whole,
@@ -107,7 +108,7 @@ def read_classic_protocol_v0(data: Buffer, at: int, size: int) -> tuple[ClassicP
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("name")
@@ -211,7 +212,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupMemberMetada
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.instance_id = None
     else:
@@ -223,7 +224,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupMemberMetada
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.rack_id = None
     else:
@@ -235,7 +236,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupMemberMetada
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("client_id")
@@ -244,7 +245,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupMemberMetada
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("client_host")
@@ -261,7 +262,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupMemberMetada
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.subscribed_topic_regex = None
     else:
@@ -273,7 +274,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupMemberMetada
     message.rebalance_timeout_ms, length = unpack_i4_u1(data, at)
     at += 5
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.server_assignor = None
     else:

@@ -22,6 +22,7 @@ from kclient.protocol.primitives import (
     int32_array,
     left_over,
     new,
+    read_string_length,
     read_tags,
     read_uvarint,
     write_tags,
@@ -326,7 +327,7 @@ def read_creatable_topic_config_v5(data: Buffer, at: int, size: int) -> tuple[Cr
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("name")
@@ -335,7 +336,7 @@ def read_creatable_topic_config_v5(data: Buffer, at: int, size: int) -> tuple[Cr
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.value = None
     else:
@@ -376,7 +377,7 @@ def read_creatable_topic_v5(data: Buffer, at: int, size: int) -> tuple[Creatable
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("name")

@@ -23,6 +23,7 @@ from kclient.protocol.primitives import (
     compact_string_length,
     left_over,
     new,
+    read_string_length,
     read_tags,
     read_uvarint,
     read_whole,
@@ -273,7 +274,7 @@ def read_creatable_topic_configs_v5(data: Buffer, at: int, size: int) -> tuple[C
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("name")
@@ -282,7 +283,7 @@ def read_creatable_topic_configs_v5(data: Buffer, at: int, size: int) -> tuple[C
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.value = None
     else:
@@ -341,7 +342,7 @@ def read_creatable_topic_result_v5(data: Buffer, at: int, size: int) -> tuple[Cr
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("name")
@@ -350,7 +351,7 @@ def read_creatable_topic_result_v5(data: Buffer, at: int, size: int) -> tuple[Cr
     message.error_code, length = unpack_i2_u1(data, at)
     at += 3
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.error_message = None
     else:
@@ -478,7 +479,7 @@ def read_creatable_topic_result_v7(data: Buffer, at: int, size: int) -> tuple[Cr
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("name")
@@ -487,7 +488,7 @@ def read_creatable_topic_result_v7(data: Buffer, at: int, size: int) -> tuple[Cr
     message.topic_id, message.error_code, length = unpack_uuid_i2_u1(data, at)
     at += 19
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.error_message = None
     else:

@@ -24,6 +24,7 @@ from kclient.protocol.primitives import (
     left_over,
     new,
     read_compact_strings,
+    read_string_length,
     read_strings,
     read_tags,
     read_uvarint,
@@ -145,7 +146,7 @@ def read_delete_topic_state_v6(data: Buffer, at: int, size: int) -> tuple[Delete
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.name = None
     else:

@@ -23,6 +23,7 @@ from kclient.protocol.primitives import (
     compact_string_length,
     left_over,
     new,
+    read_string_length,
     read_tags,
     read_uvarint,
     write_tags,
@@ -166,7 +167,7 @@ def read_deletable_topic_result_v4(data: Buffer, at: int, size: int) -> tuple[De
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("name")
@@ -237,7 +238,7 @@ def read_deletable_topic_result_v5(data: Buffer, at: int, size: int) -> tuple[De
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("name")
@@ -246,7 +247,7 @@ def read_deletable_topic_result_v5(data: Buffer, at: int, size: int) -> tuple[De
     message.error_code, length = unpack_i2_u1(data, at)
     at += 3
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.error_message = None
     else:
@@ -326,7 +327,7 @@ def read_deletable_topic_result_v6(data: Buffer, at: int, size: int) -> tuple[De
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.name = None
     else:
@@ -338,7 +339,7 @@ def read_deletable_topic_result_v6(data: Buffer, at: int, size: int) -> tuple[De
     message.topic_id, message.error_code, length = unpack_uuid_i2_u1(data, at)
     at += 19
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.error_message = None
     else:

@@ -21,6 +21,7 @@ from kclient.protocol.primitives import (
     compact_string_length,
     left_over,
     new,
+    read_string_length,
     read_tags,
     read_uvarint,
     write_tags,
@@ -96,7 +97,7 @@ def read_describe_cluster_broker_v0(data: Buffer, at: int, size: int) -> tuple[D
     message.broker_id, length = unpack_i4_u1(data, at)
     at += 5
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("host")
@@ -105,7 +106,7 @@ def read_describe_cluster_broker_v0(data: Buffer, at: int, size: int) -> tuple[D
     message.port, length = unpack_i4_u1(data, at)
     at += 5
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.rack = None
     else:
@@ -151,7 +152,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[DescribeClusterResponse, 
     message.throttle_time_ms, message.error_code, length = unpack_i4_i2_u1(data, at)
     at += 7
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.error_message = None
     else:
@@ -163,7 +164,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[DescribeClusterResponse, 
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("cluster_id")
@@ -222,7 +223,7 @@ def read_v1(data: Buffer, at: int, size: int) -> tuple[DescribeClusterResponse, 
     message.throttle_time_ms, message.error_code, length = unpack_i4_i2_u1(data, at)
     at += 7
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.error_message = None
     else:
@@ -234,7 +235,7 @@ def read_v1(data: Buffer, at: int, size: int) -> tuple[DescribeClusterResponse, 
     message.endpoint_type, length = unpack_i1_u1(data, at)
     at += 2
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("cluster_id")
@@ -292,7 +293,7 @@ def read_describe_cluster_broker_v2(data: Buffer, at: int, size: int) -> tuple[D
     message.broker_id, length = unpack_i4_u1(data, at)
     at += 5
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("host")
@@ -301,7 +302,7 @@ def read_describe_cluster_broker_v2(data: Buffer, at: int, size: int) -> tuple[D
     message.port, length = unpack_i4_u1(data, at)
     at += 5
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.rack = None
     else:
@@ -345,7 +346,7 @@ def read_v2(data: Buffer, at: int, size: int) -> tuple[DescribeClusterResponse, 
     message.throttle_time_ms, message.error_code, length = unpack_i4_i2_u1(data, at)
     at += 7
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.error_message = None
     else:
@@ -357,7 +358,7 @@ def read_v2(data: Buffer, at: int, size: int) -> tuple[DescribeClusterResponse, 
     message.endpoint_type, length = unpack_i1_u1(data, at)
     at += 2
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("cluster_id")

@@ -22,6 +22,7 @@ from kclient.protocol.primitives import (
     left_over,
     new,
     read_compact_strings,
+    read_string_length,
     read_strings,
     read_tags,
     read_uvarint,
@@ -224,7 +225,7 @@ def read_describe_configs_resource_v4(
     message.resource_type, length = unpack_i1_u1(data, at)
     at += 2
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("resource_name")

@@ -21,6 +21,7 @@ from kclient.protocol.primitives import (
     compact_string_length,
     left_over,
     new,
+    read_string_length,
     read_tags,
     read_uvarint,
     write_tags,
@@ -604,7 +605,7 @@ def read_describe_configs_synonym_v4(data: Buffer, at: int, size: int) -> tuple[
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("name")
@@ -613,7 +614,7 @@ def read_describe_configs_synonym_v4(data: Buffer, at: int, size: int) -> tuple[
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.value = None
     else:
@@ -660,7 +661,7 @@ def read_describe_configs_resource_result_v4(
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("name")
@@ -669,7 +670,7 @@ def read_describe_configs_resource_result_v4(
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.value = None
     else:
@@ -693,7 +694,7 @@ def read_describe_configs_resource_result_v4(
     message.config_type, length = unpack_i1_u1(data, at)
     at += 2
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.documentation = None
     else:
@@ -749,7 +750,7 @@ def read_describe_configs_result_v4(data: Buffer, at: int, size: int) -> tuple[D
     message.error_code, length = unpack_i2_u1(data, at)
     at += 3
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.error_message = None
     else:
@@ -761,7 +762,7 @@ def read_describe_configs_result_v4(data: Buffer, at: int, size: int) -> tuple[D
     message.resource_type, length = unpack_i1_u1(data, at)
     at += 2
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("resource_name")

@@ -21,6 +21,7 @@ from kclient.protocol.primitives import (
     compact_string_length,
     left_over,
     new,
+    read_string_length,
     read_tags,
     read_uvarint,
     write_tags,
@@ -571,7 +572,7 @@ def read_described_group_member_v5(data: Buffer, at: int, size: int) -> tuple[De
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("member_id")
@@ -580,7 +581,7 @@ def read_described_group_member_v5(data: Buffer, at: int, size: int) -> tuple[De
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.group_instance_id = None
     else:
@@ -592,7 +593,7 @@ def read_described_group_member_v5(data: Buffer, at: int, size: int) -> tuple[De
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("client_id")
@@ -601,7 +602,7 @@ def read_described_group_member_v5(data: Buffer, at: int, size: int) -> tuple[De
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("client_host")
@@ -670,7 +671,7 @@ def read_described_group_v5(data: Buffer, at: int, size: int) -> tuple[Described
     message.error_code, length = unpack_i2_u1(data, at)
     at += 3
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("group_id")
@@ -679,7 +680,7 @@ def read_described_group_v5(data: Buffer, at: int, size: int) -> tuple[Described
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("group_state")
@@ -688,7 +689,7 @@ def read_described_group_v5(data: Buffer, at: int, size: int) -> tuple[Described
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("protocol_type")
@@ -697,7 +698,7 @@ def read_described_group_v5(data: Buffer, at: int, size: int) -> tuple[Described
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("protocol_data")
@@ -793,7 +794,7 @@ def read_described_group_v6(data: Buffer, at: int, size: int) -> tuple[Described
     message.error_code, length = unpack_i2_u1(data, at)
     at += 3
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.error_message = None
     else:
@@ -805,7 +806,7 @@ def read_described_group_v6(data: Buffer, at: int, size: int) -> tuple[Described
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("group_id")
@@ -814,7 +815,7 @@ def read_described_group_v6(data: Buffer, at: int, size: int) -> tuple[Described
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("group_state")
@@ -823,7 +824,7 @@ def read_described_group_v6(data: Buffer, at: int, size: int) -> tuple[Described
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("protocol_type")
@@ -832,7 +833,7 @@ def read_described_group_v6(data: Buffer, at: int, size: int) -> tuple[Described
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("protocol_data")

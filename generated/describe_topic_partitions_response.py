@@ -24,6 +24,7 @@ from kclient.protocol.primitives import (
     int32_array,
     left_over,
     new,
+    read_string_length,
     read_tags,
     read_uvarint,
     write_tags,
@@ -240,7 +241,7 @@ def read_describe_topic_partitions_response_topic_v0(
     message.error_code, length = unpack_i2_u1(data, at)
     at += 3
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.name = None
     else:
@@ -302,7 +303,7 @@ def read_cursor_v0(data: Buffer, at: int, size: int) -> tuple[Cursor, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("topic_name")

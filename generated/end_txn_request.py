@@ -20,8 +20,8 @@ from kclient.protocol.primitives import (
     compact_string_length,
     left_over,
     new,
+    read_string_length,
     read_tags,
-    read_uvarint,
     write_tags,
 )
 
@@ -87,7 +87,7 @@ def read_v3(data: Buffer, at: int, size: int) -> tuple[EndTxnRequest, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("transactional_id")

@@ -24,6 +24,7 @@ from kclient.protocol.primitives import (
     int32_array,
     left_over,
     new,
+    read_string_length,
     read_tags,
     read_uvarint,
     read_whole,
@@ -844,7 +845,7 @@ def read_fetch_topic_v12(data: Buffer, at: int, size: int) -> tuple[FetchTopic, 
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("topic")
@@ -892,7 +893,7 @@ def read_forgotten_topic_v12(data: Buffer, at: int, size: int) -> tuple[Forgotte
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("topic")
@@ -933,7 +934,7 @@ def read_cluster_id_tag_v12(data: Buffer, at: int, size: int) -> tuple[str | Non
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         value = None
     else:
@@ -997,7 +998,7 @@ def read_v12(data: Buffer, at: int, size: int) -> tuple[FetchRequest, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("rack_id")
@@ -1126,7 +1127,7 @@ def read_cluster_id_tag_v13(data: Buffer, at: int, size: int) -> tuple[str | Non
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         value = None
     else:
@@ -1190,7 +1191,7 @@ def read_v13(data: Buffer, at: int, size: int) -> tuple[FetchRequest, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("rack_id")
@@ -1265,7 +1266,7 @@ def read_cluster_id_tag_v15(data: Buffer, at: int, size: int) -> tuple[str | Non
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         value = None
     else:
@@ -1329,7 +1330,7 @@ def read_v15(data: Buffer, at: int, size: int) -> tuple[FetchRequest, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("rack_id")
@@ -1486,7 +1487,7 @@ def read_cluster_id_tag_v17(data: Buffer, at: int, size: int) -> tuple[str | Non
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         value = None
     else:
@@ -1550,7 +1551,7 @@ def read_v17(data: Buffer, at: int, size: int) -> tuple[FetchRequest, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("rack_id")
@@ -1722,7 +1723,7 @@ def read_cluster_id_tag_v18(data: Buffer, at: int, size: int) -> tuple[str | Non
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         value = None
     else:
@@ -1786,7 +1787,7 @@ def read_v18(data: Buffer, at: int, size: int) -> tuple[FetchRequest, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("rack_id")

@@ -23,6 +23,7 @@ from kclient.protocol.primitives import (
     compact_string_length,
     left_over,
     new,
+    read_string_length,
     read_tags,
     read_uvarint,
     read_whole,
@@ -1032,7 +1033,7 @@ def read_fetchable_topic_response_v12(
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("topic")
@@ -1202,7 +1203,7 @@ def read_node_endpoint_v16(data: Buffer, at: int, size: int) -> tuple[NodeEndpoi
     message.node_id, length = unpack_i4_u1(data, at)
     at += 5
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("host")
@@ -1211,7 +1212,7 @@ def read_node_endpoint_v16(data: Buffer, at: int, size: int) -> tuple[NodeEndpoi
     message.port, length = unpack_i4_u1(data, at)
     at += 5
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.rack = None
     else:

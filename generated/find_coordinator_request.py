@@ -22,6 +22,7 @@ from kclient.protocol.primitives import (
     left_over,
     new,
     read_compact_strings,
+    read_string_length,
     read_tags,
     read_uvarint,
     write_tags,
@@ -123,7 +124,7 @@ def read_v3(data: Buffer, at: int, size: int) -> tuple[FindCoordinatorRequest, i
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("key")

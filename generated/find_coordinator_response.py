@@ -21,6 +21,7 @@ from kclient.protocol.primitives import (
     compact_string_length,
     left_over,
     new,
+    read_string_length,
     read_tags,
     read_uvarint,
     write_tags,
@@ -177,7 +178,7 @@ def read_v3(data: Buffer, at: int, size: int) -> tuple[FindCoordinatorResponse, 
     message.throttle_time_ms, message.error_code, length = unpack_i4_i2_u1(data, at)
     at += 7
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.error_message = None
     else:
@@ -189,7 +190,7 @@ def read_v3(data: Buffer, at: int, size: int) -> tuple[FindCoordinatorResponse, 
     message.node_id, length = unpack_i4_u1(data, at)
     at += 5
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("host")
@@ -232,7 +233,7 @@ def read_coordinator_v4(data: Buffer, at: int, size: int) -> tuple[Coordinator, 
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("key")
@@ -241,7 +242,7 @@ def read_coordinator_v4(data: Buffer, at: int, size: int) -> tuple[Coordinator, 
     message.node_id, length = unpack_i4_u1(data, at)
     at += 5
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("host")
@@ -250,7 +251,7 @@ def read_coordinator_v4(data: Buffer, at: int, size: int) -> tuple[Coordinator, 
     message.port, message.error_code, length = unpack_i4_i2_u1(data, at)
     at += 7
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.error_message = None
     else:

@@ -21,6 +21,7 @@ from kclient.protocol.primitives import (
     compact_string_length,
     left_over,
     new,
+    read_string_length,
     read_tags,
     read_uvarint,
     write_tags,
@@ -596,7 +597,7 @@ def read_member_metadata_v4(data: Buffer, at: int, size: int) -> tuple[MemberMet
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("member_id")
@@ -605,7 +606,7 @@ def read_member_metadata_v4(data: Buffer, at: int, size: int) -> tuple[MemberMet
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.group_instance_id = None
     else:
@@ -617,7 +618,7 @@ def read_member_metadata_v4(data: Buffer, at: int, size: int) -> tuple[MemberMet
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("client_id")
@@ -626,7 +627,7 @@ def read_member_metadata_v4(data: Buffer, at: int, size: int) -> tuple[MemberMet
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("client_host")
@@ -695,7 +696,7 @@ def read_v4(data: Buffer, at: int, size: int) -> tuple[GroupMetadataValue, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("protocol_type")
@@ -704,7 +705,7 @@ def read_v4(data: Buffer, at: int, size: int) -> tuple[GroupMetadataValue, int]:
     message.generation, length = unpack_i4_u1(data, at)
     at += 5
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.protocol = None
     else:
@@ -716,7 +717,7 @@ def read_v4(data: Buffer, at: int, size: int) -> tuple[GroupMetadataValue, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.leader = None
     else:

@@ -20,8 +20,8 @@ from kclient.protocol.primitives import (
     compact_string_length,
     left_over,
     new,
+    read_string_length,
     read_tags,
-    read_uvarint,
     write_tags,
 )
 
@@ -150,7 +150,7 @@ def read_v4(data: Buffer, at: int, size: int) -> tuple[HeartbeatRequest, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("group_id")
@@ -159,7 +159,7 @@ def read_v4(data: Buffer, at: int, size: int) -> tuple[HeartbeatRequest, int]:
     message.generation_id, length = unpack_i4_u1(data, at)
     at += 5
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("member_id")
@@ -168,7 +168,7 @@ def read_v4(data: Buffer, at: int, size: int) -> tuple[HeartbeatRequest, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.group_instance_id = None
     else:

@@ -21,6 +21,7 @@ from kclient.protocol.primitives import (
     compact_string_length,
     left_over,
     new,
+    read_string_length,
     read_tags,
     read_uvarint,
     write_tags,
@@ -201,7 +202,7 @@ def read_alterable_config_v1(data: Buffer, at: int, size: int) -> tuple[Alterabl
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("name")
@@ -210,7 +211,7 @@ def read_alterable_config_v1(data: Buffer, at: int, size: int) -> tuple[Alterabl
     message.config_operation, length = unpack_i1_u1(data, at)
     at += 2
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.value = None
     else:
@@ -252,7 +253,7 @@ def read_alter_configs_resource_v1(data: Buffer, at: int, size: int) -> tuple[Al
     message.resource_type, length = unpack_i1_u1(data, at)
     at += 2
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("resource_name")

@@ -21,6 +21,7 @@ from kclient.protocol.primitives import (
     compact_string_length,
     left_over,
     new,
+    read_string_length,
     read_tags,
     read_uvarint,
     write_tags,
@@ -156,7 +157,7 @@ def read_alter_configs_resource_response_v1(
     message.error_code, length = unpack_i2_u1(data, at)
     at += 3
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.error_message = None
     else:
@@ -168,7 +169,7 @@ def read_alter_configs_resource_response_v1(
     message.resource_type, length = unpack_i1_u1(data, at)
     at += 2
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("resource_name")

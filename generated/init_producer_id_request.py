@@ -20,8 +20,8 @@ from kclient.protocol.primitives import (
     compact_string_length,
     left_over,
     new,
+    read_string_length,
     read_tags,
-    read_uvarint,
     write_tags,
 )
 
@@ -123,7 +123,7 @@ def read_v2(data: Buffer, at: int, size: int) -> tuple[InitProducerIdRequest, in
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.transactional_id = None
     else:
@@ -172,7 +172,7 @@ def read_v3(data: Buffer, at: int, size: int) -> tuple[InitProducerIdRequest, in
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.transactional_id = None
     else:
@@ -220,7 +220,7 @@ def read_v6(data: Buffer, at: int, size: int) -> tuple[InitProducerIdRequest, in
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.transactional_id = None
     else:

@@ -21,6 +21,7 @@ from kclient.protocol.primitives import (
     compact_string_length,
     left_over,
     new,
+    read_string_length,
     read_tags,
     read_uvarint,
     write_tags,
@@ -330,7 +331,7 @@ def read_join_group_request_protocol_v6(
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("name")
@@ -374,7 +375,7 @@ def read_v6(data: Buffer, at: int, size: int) -> tuple[JoinGroupRequest, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("group_id")
@@ -383,7 +384,7 @@ def read_v6(data: Buffer, at: int, size: int) -> tuple[JoinGroupRequest, int]:
     message.session_timeout_ms, message.rebalance_timeout_ms, length = unpack_i4x2_u1(data, at)
     at += 9
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("member_id")
@@ -392,7 +393,7 @@ def read_v6(data: Buffer, at: int, size: int) -> tuple[JoinGroupRequest, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.group_instance_id = None
     else:
@@ -404,7 +405,7 @@ def read_v6(data: Buffer, at: int, size: int) -> tuple[JoinGroupRequest, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("protocol_type")
@@ -465,7 +466,7 @@ def read_v8(data: Buffer, at: int, size: int) -> tuple[JoinGroupRequest, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("group_id")
@@ -474,7 +475,7 @@ def read_v8(data: Buffer, at: int, size: int) -> tuple[JoinGroupRequest, int]:
     message.session_timeout_ms, message.rebalance_timeout_ms, length = unpack_i4x2_u1(data, at)
     at += 9
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("member_id")
@@ -483,7 +484,7 @@ def read_v8(data: Buffer, at: int, size: int) -> tuple[JoinGroupRequest, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.group_instance_id = None
     else:
@@ -495,7 +496,7 @@ def read_v8(data: Buffer, at: int, size: int) -> tuple[JoinGroupRequest, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("protocol_type")
@@ -516,7 +517,7 @@ def read_v8(data: Buffer, at: int, size: int) -> tuple[JoinGroupRequest, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.reason = None
     else:

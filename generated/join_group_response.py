@@ -21,6 +21,7 @@ from kclient.protocol.primitives import (
     compact_string_length,
     left_over,
     new,
+    read_string_length,
     read_tags,
     read_uvarint,
     write_tags,
@@ -395,7 +396,7 @@ def read_join_group_response_member_v6(
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("member_id")
@@ -404,7 +405,7 @@ def read_join_group_response_member_v6(
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.group_instance_id = None
     else:
@@ -459,7 +460,7 @@ def read_v6(data: Buffer, at: int, size: int) -> tuple[JoinGroupResponse, int]:
     message.throttle_time_ms, message.error_code, message.generation_id, length = unpack_i4_i2_i4_u1(data, at)
     at += 11
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("protocol_name")
@@ -468,7 +469,7 @@ def read_v6(data: Buffer, at: int, size: int) -> tuple[JoinGroupResponse, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("leader")
@@ -477,7 +478,7 @@ def read_v6(data: Buffer, at: int, size: int) -> tuple[JoinGroupResponse, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("member_id")
@@ -536,7 +537,7 @@ def read_v7(data: Buffer, at: int, size: int) -> tuple[JoinGroupResponse, int]:
     message.throttle_time_ms, message.error_code, message.generation_id, length = unpack_i4_i2_i4_u1(data, at)
     at += 11
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.protocol_type = None
     else:
@@ -548,7 +549,7 @@ def read_v7(data: Buffer, at: int, size: int) -> tuple[JoinGroupResponse, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.protocol_name = None
     else:
@@ -560,7 +561,7 @@ def read_v7(data: Buffer, at: int, size: int) -> tuple[JoinGroupResponse, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("leader")
@@ -569,7 +570,7 @@ def read_v7(data: Buffer, at: int, size: int) -> tuple[JoinGroupResponse, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("member_id")
@@ -636,7 +637,7 @@ def read_v9(data: Buffer, at: int, size: int) -> tuple[JoinGroupResponse, int]:
     message.throttle_time_ms, message.error_code, message.generation_id, length = unpack_i4_i2_i4_u1(data, at)
     at += 11
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.protocol_type = None
     else:
@@ -648,7 +649,7 @@ def read_v9(data: Buffer, at: int, size: int) -> tuple[JoinGroupResponse, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.protocol_name = None
     else:
@@ -660,7 +661,7 @@ def read_v9(data: Buffer, at: int, size: int) -> tuple[JoinGroupResponse, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("leader")
@@ -669,7 +670,7 @@ def read_v9(data: Buffer, at: int, size: int) -> tuple[JoinGroupResponse, int]:
     message.skip_assignment, length = unpack_bool_u1(data, at)
     at += 2
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("member_id")

@@ -21,6 +21,7 @@ from kclient.protocol.primitives import (
     compact_string_length,
     left_over,
     new,
+    read_string_length,
     read_tags,
     read_uvarint,
     write_tags,
@@ -192,7 +193,7 @@ def read_member_identity_v4(data: Buffer, at: int, size: int) -> tuple[MemberIde
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("member_id")
@@ -201,7 +202,7 @@ def read_member_identity_v4(data: Buffer, at: int, size: int) -> tuple[MemberIde
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.group_instance_id = None
     else:
@@ -243,7 +244,7 @@ def read_v4(data: Buffer, at: int, size: int) -> tuple[LeaveGroupRequest, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("group_id")
@@ -292,7 +293,7 @@ def read_member_identity_v5(data: Buffer, at: int, size: int) -> tuple[MemberIde
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("member_id")
@@ -301,7 +302,7 @@ def read_member_identity_v5(data: Buffer, at: int, size: int) -> tuple[MemberIde
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.group_instance_id = None
     else:
@@ -313,7 +314,7 @@ def read_member_identity_v5(data: Buffer, at: int, size: int) -> tuple[MemberIde
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.reason = None
     else:
@@ -362,7 +363,7 @@ def read_v5(data: Buffer, at: int, size: int) -> tuple[LeaveGroupRequest, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("group_id")

@@ -21,6 +21,7 @@ from kclient.protocol.primitives import (
     compact_string_length,
     left_over,
     new,
+    read_string_length,
     read_tags,
     read_uvarint,
     write_tags,
@@ -186,7 +187,7 @@ def read_member_response_v4(data: Buffer, at: int, size: int) -> tuple[MemberRes
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("member_id")
@@ -195,7 +196,7 @@ def read_member_response_v4(data: Buffer, at: int, size: int) -> tuple[MemberRes
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.group_instance_id = None
     else:

@@ -21,6 +21,7 @@ from kclient.protocol.primitives import (
     compact_string_length,
     left_over,
     new,
+    read_string_length,
     read_tags,
     read_uvarint,
     write_tags,
@@ -170,7 +171,7 @@ def read_listed_group_v3(data: Buffer, at: int, size: int) -> tuple[ListedGroup,
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("group_id")
@@ -179,7 +180,7 @@ def read_listed_group_v3(data: Buffer, at: int, size: int) -> tuple[ListedGroup,
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("protocol_type")
@@ -250,7 +251,7 @@ def read_listed_group_v4(data: Buffer, at: int, size: int) -> tuple[ListedGroup,
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("group_id")
@@ -259,7 +260,7 @@ def read_listed_group_v4(data: Buffer, at: int, size: int) -> tuple[ListedGroup,
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("protocol_type")
@@ -268,7 +269,7 @@ def read_listed_group_v4(data: Buffer, at: int, size: int) -> tuple[ListedGroup,
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("group_state")
@@ -341,7 +342,7 @@ def read_listed_group_v5(data: Buffer, at: int, size: int) -> tuple[ListedGroup,
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("group_id")
@@ -350,7 +351,7 @@ def read_listed_group_v5(data: Buffer, at: int, size: int) -> tuple[ListedGroup,
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("protocol_type")
@@ -359,7 +360,7 @@ def read_listed_group_v5(data: Buffer, at: int, size: int) -> tuple[ListedGroup,
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("group_state")
@@ -368,7 +369,7 @@ def read_listed_group_v5(data: Buffer, at: int, size: int) -> tuple[ListedGroup,
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("group_type")

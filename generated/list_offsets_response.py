@@ -22,6 +22,7 @@ from kclient.protocol.primitives import (
     int64_array,
     left_over,
     new,
+    read_string_length,
     read_tags,
     read_uvarint,
     write_tags,
@@ -473,7 +474,7 @@ def read_list_offsets_topic_response_v6(
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("name")

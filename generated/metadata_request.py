@@ -23,6 +23,7 @@ from kclient.protocol.primitives import (
     compact_string_length,
     left_over,
     new,
+    read_string_length,
     read_tags,
     read_uvarint,
     write_tags,
@@ -275,7 +276,7 @@ def read_metadata_request_topic_v9(data: Buffer, at: int, size: int) -> tuple[Me
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("name")
@@ -361,7 +362,7 @@ def read_metadata_request_topic_v10(data: Buffer, at: int, size: int) -> tuple[M
     message.topic_id, length = unpack_uuid_u1(data, at)
     at += 17
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.name = None
     else:

@@ -24,6 +24,7 @@ from kclient.protocol.primitives import (
     int32_array,
     left_over,
     new,
+    read_string_length,
     read_tags,
     read_uvarint,
     write_tags,
@@ -957,7 +958,7 @@ def read_metadata_response_broker_v9(data: Buffer, at: int, size: int) -> tuple[
     message.node_id, length = unpack_i4_u1(data, at)
     at += 5
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("host")
@@ -966,7 +967,7 @@ def read_metadata_response_broker_v9(data: Buffer, at: int, size: int) -> tuple[
     message.port, length = unpack_i4_u1(data, at)
     at += 5
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.rack = None
     else:
@@ -1076,7 +1077,7 @@ def read_metadata_response_topic_v9(data: Buffer, at: int, size: int) -> tuple[M
     message.error_code, length = unpack_i2_u1(data, at)
     at += 3
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("name")
@@ -1141,7 +1142,7 @@ def read_v9(data: Buffer, at: int, size: int) -> tuple[MetadataResponse, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.cluster_id = None
     else:
@@ -1202,7 +1203,7 @@ def read_metadata_response_topic_v10(data: Buffer, at: int, size: int) -> tuple[
     message.error_code, length = unpack_i2_u1(data, at)
     at += 3
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("name")
@@ -1269,7 +1270,7 @@ def read_v10(data: Buffer, at: int, size: int) -> tuple[MetadataResponse, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.cluster_id = None
     else:
@@ -1344,7 +1345,7 @@ def read_v11(data: Buffer, at: int, size: int) -> tuple[MetadataResponse, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.cluster_id = None
     else:
@@ -1406,7 +1407,7 @@ def read_metadata_response_topic_v12(data: Buffer, at: int, size: int) -> tuple[
     message.error_code, length = unpack_i2_u1(data, at)
     at += 3
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.name = None
     else:
@@ -1479,7 +1480,7 @@ def read_v12(data: Buffer, at: int, size: int) -> tuple[MetadataResponse, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.cluster_id = None
     else:
@@ -1554,7 +1555,7 @@ def read_v13(data: Buffer, at: int, size: int) -> tuple[MetadataResponse, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.cluster_id = None
     else:

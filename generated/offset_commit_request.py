@@ -23,6 +23,7 @@ from kclient.protocol.primitives import (
     compact_string_length,
     left_over,
     new,
+    read_string_length,
     read_tags,
     read_uvarint,
     write_tags,
@@ -672,7 +673,7 @@ def read_offset_commit_request_partition_v8(
     ) = unpack_i4_i8_i4_u1(data, at)
     at += 17
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.committed_metadata = None
     else:
@@ -718,7 +719,7 @@ def read_offset_commit_request_topic_v8(
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("name")
@@ -766,7 +767,7 @@ def read_v8(data: Buffer, at: int, size: int) -> tuple[OffsetCommitRequest, int]
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("group_id")
@@ -775,7 +776,7 @@ def read_v8(data: Buffer, at: int, size: int) -> tuple[OffsetCommitRequest, int]
     message.generation_id_or_member_epoch, length = unpack_i4_u1(data, at)
     at += 5
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("member_id")
@@ -784,7 +785,7 @@ def read_v8(data: Buffer, at: int, size: int) -> tuple[OffsetCommitRequest, int]
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.group_instance_id = None
     else:
@@ -889,7 +890,7 @@ def read_v10(data: Buffer, at: int, size: int) -> tuple[OffsetCommitRequest, int
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("group_id")
@@ -898,7 +899,7 @@ def read_v10(data: Buffer, at: int, size: int) -> tuple[OffsetCommitRequest, int
     message.generation_id_or_member_epoch, length = unpack_i4_u1(data, at)
     at += 5
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("member_id")
@@ -907,7 +908,7 @@ def read_v10(data: Buffer, at: int, size: int) -> tuple[OffsetCommitRequest, int
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.group_instance_id = None
     else:

@@ -22,8 +22,8 @@ from kclient.protocol.primitives import (
     compact_string_length,
     left_over,
     new,
+    read_string_length,
     read_tags,
-    read_uvarint,
     read_whole,
     write_tags,
     written,
@@ -178,7 +178,7 @@ def read_v4(data: Buffer, at: int, size: int) -> tuple[OffsetCommitValue, int]:
     message.offset, message.leader_epoch, length = unpack_i8_i4_u1(data, at)
     at += 13
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("metadata")

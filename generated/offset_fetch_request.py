@@ -24,6 +24,7 @@ from kclient.protocol.primitives import (
     int32_array,
     left_over,
     new,
+    read_string_length,
     read_tags,
     read_uvarint,
     write_tags,
@@ -248,7 +249,7 @@ def read_offset_fetch_request_topic_v6(
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("name")
@@ -293,7 +294,7 @@ def read_v6(data: Buffer, at: int, size: int) -> tuple[OffsetFetchRequest, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("group_id")
@@ -351,7 +352,7 @@ def read_v7(data: Buffer, at: int, size: int) -> tuple[OffsetFetchRequest, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("group_id")
@@ -412,7 +413,7 @@ def read_offset_fetch_request_topics_v8(
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("name")
@@ -461,7 +462,7 @@ def read_offset_fetch_request_group_v8(
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("group_id")
@@ -560,7 +561,7 @@ def read_offset_fetch_request_group_v9(
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("group_id")
@@ -569,7 +570,7 @@ def read_offset_fetch_request_group_v9(
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.member_id = None
     else:
@@ -718,7 +719,7 @@ def read_offset_fetch_request_group_v10(
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("group_id")
@@ -727,7 +728,7 @@ def read_offset_fetch_request_group_v10(
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.member_id = None
     else:

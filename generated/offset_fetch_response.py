@@ -23,6 +23,7 @@ from kclient.protocol.primitives import (
     compact_string_length,
     left_over,
     new,
+    read_string_length,
     read_tags,
     read_uvarint,
     write_tags,
@@ -456,7 +457,7 @@ def read_offset_fetch_response_partition_v6(
     ) = unpack_i4_i8_i4_u1(data, at)
     at += 17
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.metadata = None
     else:
@@ -500,7 +501,7 @@ def read_offset_fetch_response_topic_v6(
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("name")
@@ -596,7 +597,7 @@ def read_offset_fetch_response_partitions_v8(
     ) = unpack_i4_i8_i4_u1(data, at)
     at += 17
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.metadata = None
     else:
@@ -641,7 +642,7 @@ def read_offset_fetch_response_topics_v8(
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("name")
@@ -692,7 +693,7 @@ def read_offset_fetch_response_group_v8(
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("group_id")
@@ -827,7 +828,7 @@ def read_offset_fetch_response_group_v10(
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("group_id")

@@ -23,6 +23,7 @@ from kclient.protocol.primitives import (
     compact_string_length,
     left_over,
     new,
+    read_string_length,
     read_tags,
     read_uvarint,
     write_tags,
@@ -278,7 +279,7 @@ def read_topic_produce_data_v9(data: memoryview, at: int, size: int) -> tuple[To
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("name")
@@ -326,7 +327,7 @@ def read_v9(data: Buffer, at: int, size: int) -> tuple[ProduceRequest, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.transactional_id = None
     else:
@@ -421,7 +422,7 @@ def read_v13(data: Buffer, at: int, size: int) -> tuple[ProduceRequest, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.transactional_id = None
     else:

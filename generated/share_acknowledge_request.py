@@ -24,6 +24,7 @@ from kclient.protocol.primitives import (
     int8_array,
     left_over,
     new,
+    read_string_length,
     read_tags,
     read_uvarint,
     write_tags,
@@ -221,7 +222,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareAcknowledgeRequest, 
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.group_id = None
     else:
@@ -233,7 +234,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareAcknowledgeRequest, 
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.member_id = None
     else:
@@ -297,7 +298,7 @@ def read_v2(data: Buffer, at: int, size: int) -> tuple[ShareAcknowledgeRequest, 
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.group_id = None
     else:
@@ -309,7 +310,7 @@ def read_v2(data: Buffer, at: int, size: int) -> tuple[ShareAcknowledgeRequest, 
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.member_id = None
     else:

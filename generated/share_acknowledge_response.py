@@ -23,6 +23,7 @@ from kclient.protocol.primitives import (
     compact_string_length,
     left_over,
     new,
+    read_string_length,
     read_tags,
     read_uvarint,
     write_tags,
@@ -154,7 +155,7 @@ def read_partition_data_v0(data: Buffer, at: int, size: int) -> tuple[PartitionD
     message.partition_index, message.error_code, length = unpack_i4_i2_u1(data, at)
     at += 7
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.error_message = None
     else:
@@ -237,7 +238,7 @@ def read_node_endpoint_v0(data: Buffer, at: int, size: int) -> tuple[NodeEndpoin
     message.node_id, length = unpack_i4_u1(data, at)
     at += 5
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("host")
@@ -246,7 +247,7 @@ def read_node_endpoint_v0(data: Buffer, at: int, size: int) -> tuple[NodeEndpoin
     message.port, length = unpack_i4_u1(data, at)
     at += 5
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.rack = None
     else:
@@ -290,7 +291,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareAcknowledgeResponse,
     message.throttle_time_ms, message.error_code, length = unpack_i4_i2_u1(data, at)
     at += 7
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.error_message = None
     else:
@@ -361,7 +362,7 @@ def read_v2(data: Buffer, at: int, size: int) -> tuple[ShareAcknowledgeResponse,
     message.throttle_time_ms, message.error_code, length = unpack_i4_i2_u1(data, at)
     at += 7
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.error_message = None
     else:

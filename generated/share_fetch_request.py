@@ -25,6 +25,7 @@ from kclient.protocol.primitives import (
     int32_array,
     left_over,
     new,
+    read_string_length,
     read_tags,
     read_uvarint,
     write_tags,
@@ -296,7 +297,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareFetchRequest, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.group_id = None
     else:
@@ -308,7 +309,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareFetchRequest, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.member_id = None
     else:
@@ -477,7 +478,7 @@ def read_v1(data: Buffer, at: int, size: int) -> tuple[ShareFetchRequest, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.group_id = None
     else:
@@ -489,7 +490,7 @@ def read_v1(data: Buffer, at: int, size: int) -> tuple[ShareFetchRequest, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.member_id = None
     else:
@@ -586,7 +587,7 @@ def read_v2(data: Buffer, at: int, size: int) -> tuple[ShareFetchRequest, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.group_id = None
     else:
@@ -598,7 +599,7 @@ def read_v2(data: Buffer, at: int, size: int) -> tuple[ShareFetchRequest, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.member_id = None
     else:

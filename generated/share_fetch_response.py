@@ -23,6 +23,7 @@ from kclient.protocol.primitives import (
     compact_string_length,
     left_over,
     new,
+    read_string_length,
     read_tags,
     read_uvarint,
     write_tags,
@@ -205,7 +206,7 @@ def read_partition_data_v0(data: memoryview, at: int, size: int) -> tuple[Partit
     message.partition_index, message.error_code, length = unpack_i4_i2_u1(data, at)
     at += 7
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.error_message = None
     else:
@@ -217,7 +218,7 @@ def read_partition_data_v0(data: memoryview, at: int, size: int) -> tuple[Partit
     message.acknowledge_error_code, length = unpack_i2_u1(data, at)
     at += 3
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.acknowledge_error_message = None
     else:
@@ -342,7 +343,7 @@ def read_node_endpoint_v0(data: Buffer, at: int, size: int) -> tuple[NodeEndpoin
     message.node_id, length = unpack_i4_u1(data, at)
     at += 5
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("host")
@@ -351,7 +352,7 @@ def read_node_endpoint_v0(data: Buffer, at: int, size: int) -> tuple[NodeEndpoin
     message.port, length = unpack_i4_u1(data, at)
     at += 5
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.rack = None
     else:
@@ -396,7 +397,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareFetchResponse, int]:
     message.throttle_time_ms, message.error_code, length = unpack_i4_i2_u1(data, at)
     at += 7
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.error_message = None
     else:
@@ -469,7 +470,7 @@ def read_partition_data_v1(data: memoryview, at: int, size: int) -> tuple[Partit
     message.partition_index, message.error_code, length = unpack_i4_i2_u1(data, at)
     at += 7
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.error_message = None
     else:
@@ -481,7 +482,7 @@ def read_partition_data_v1(data: memoryview, at: int, size: int) -> tuple[Partit
     message.acknowledge_error_code, length = unpack_i2_u1(data, at)
     at += 3
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.acknowledge_error_message = None
     else:
@@ -603,7 +604,7 @@ def read_v1(data: Buffer, at: int, size: int) -> tuple[ShareFetchResponse, int]:
     message.throttle_time_ms, message.error_code, length = unpack_i4_i2_u1(data, at)
     at += 7
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.error_message = None
     else:

@@ -25,6 +25,7 @@ from kclient.protocol.primitives import (
     left_over,
     new,
     read_compact_strings,
+    read_string_length,
     read_tags,
     read_uvarint,
     write_tags,
@@ -145,7 +146,7 @@ def read_topic_partitions_v0(data: Buffer, at: int, size: int) -> tuple[TopicPar
     message.topic_id, length = unpack_uuid_u1(data, at)
     at += 17
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("topic_name")
@@ -226,7 +227,7 @@ def read_member_v0(data: Buffer, at: int, size: int) -> tuple[Member, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("member_id")
@@ -235,7 +236,7 @@ def read_member_v0(data: Buffer, at: int, size: int) -> tuple[Member, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.rack_id = None
     else:
@@ -247,7 +248,7 @@ def read_member_v0(data: Buffer, at: int, size: int) -> tuple[Member, int]:
     message.member_epoch, length = unpack_i4_u1(data, at)
     at += 5
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("client_id")
@@ -256,7 +257,7 @@ def read_member_v0(data: Buffer, at: int, size: int) -> tuple[Member, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("client_host")
@@ -317,7 +318,7 @@ def read_described_group_v0(data: Buffer, at: int, size: int) -> tuple[Described
     message.error_code, length = unpack_i2_u1(data, at)
     at += 3
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.error_message = None
     else:
@@ -329,7 +330,7 @@ def read_described_group_v0(data: Buffer, at: int, size: int) -> tuple[Described
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("group_id")
@@ -338,7 +339,7 @@ def read_described_group_v0(data: Buffer, at: int, size: int) -> tuple[Described
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("group_state")
@@ -347,7 +348,7 @@ def read_described_group_v0(data: Buffer, at: int, size: int) -> tuple[Described
     message.group_epoch, message.assignment_epoch, length = unpack_i4x2_u1(data, at)
     at += 9
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("assignor_name")

@@ -21,6 +21,7 @@ from kclient.protocol.primitives import (
     left_over,
     new,
     read_compact_strings,
+    read_string_length,
     read_tags,
     read_uvarint,
     write_tags,
@@ -63,7 +64,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareGroupHeartbeatReques
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("group_id")
@@ -72,7 +73,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareGroupHeartbeatReques
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("member_id")
@@ -81,7 +82,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareGroupHeartbeatReques
     message.member_epoch, length = unpack_i4_u1(data, at)
     at += 5
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.rack_id = None
     else:

@@ -24,6 +24,7 @@ from kclient.protocol.primitives import (
     int32_array,
     left_over,
     new,
+    read_string_length,
     read_tags,
     read_uvarint,
     write_tags,
@@ -167,7 +168,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareGroupHeartbeatRespon
     message.throttle_time_ms, message.error_code, length = unpack_i4_i2_u1(data, at)
     at += 7
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.error_message = None
     else:
@@ -179,7 +180,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareGroupHeartbeatRespon
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.member_id = None
     else:

@@ -20,6 +20,7 @@ from kclient.protocol.primitives import (
     left_over,
     new,
     read_compact_strings,
+    read_string_length,
     read_tags,
     read_uvarint,
     write_tags,
@@ -56,7 +57,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareGroupMemberMetadataV
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.rack_id = None
     else:
@@ -68,7 +69,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareGroupMemberMetadataV
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("client_id")
@@ -77,7 +78,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareGroupMemberMetadataV
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("client_host")

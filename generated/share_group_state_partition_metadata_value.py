@@ -24,6 +24,7 @@ from kclient.protocol.primitives import (
     int32_array,
     left_over,
     new,
+    read_string_length,
     read_tags,
     read_uvarint,
     write_tags,
@@ -90,7 +91,7 @@ def read_topic_partitions_info_v0(data: Buffer, at: int, size: int) -> tuple[Top
     message.topic_id, length = unpack_uuid_u1(data, at)
     at += 17
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("topic_name")
@@ -136,7 +137,7 @@ def read_topic_info_v0(data: Buffer, at: int, size: int) -> tuple[TopicInfo, int
     message.topic_id, length = unpack_uuid_u1(data, at)
     at += 17
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("topic_name")

@@ -20,6 +20,7 @@ from kclient.protocol.primitives import (
     compact_string_length,
     left_over,
     new,
+    read_string_length,
     read_tags,
     read_uvarint,
     write_tags,
@@ -101,7 +102,7 @@ def read_endpoint_v0(data: Buffer, at: int, size: int) -> tuple[Endpoint, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("host")
@@ -133,7 +134,7 @@ def read_key_value_v0(data: Buffer, at: int, size: int) -> tuple[KeyValue, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("key")
@@ -142,7 +143,7 @@ def read_key_value_v0(data: Buffer, at: int, size: int) -> tuple[KeyValue, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("value")
@@ -176,7 +177,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[StreamsGroupMemberMetadat
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.instance_id = None
     else:
@@ -188,7 +189,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[StreamsGroupMemberMetadat
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.rack_id = None
     else:
@@ -200,7 +201,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[StreamsGroupMemberMetadat
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("client_id")
@@ -209,7 +210,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[StreamsGroupMemberMetadat
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("client_host")
@@ -218,7 +219,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[StreamsGroupMemberMetadat
     message.rebalance_timeout_ms, message.topology_epoch, length = unpack_i4x2_u1(data, at)
     at += 9
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("process_id")

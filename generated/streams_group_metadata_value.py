@@ -20,6 +20,7 @@ from kclient.protocol.primitives import (
     compact_string_length,
     left_over,
     new,
+    read_string_length,
     read_tags,
     read_uvarint,
     read_whole,
@@ -78,7 +79,7 @@ def read_last_assignment_config_v0(data: Buffer, at: int, size: int) -> tuple[La
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("key")
@@ -87,7 +88,7 @@ def read_last_assignment_config_v0(data: Buffer, at: int, size: int) -> tuple[La
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("value")

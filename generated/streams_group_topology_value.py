@@ -22,6 +22,7 @@ from kclient.protocol.primitives import (
     left_over,
     new,
     read_compact_strings,
+    read_string_length,
     read_tags,
     read_uvarint,
     write_tags,
@@ -128,7 +129,7 @@ def read_topic_config_v0(data: Buffer, at: int, size: int) -> tuple[TopicConfig,
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("key")
@@ -137,7 +138,7 @@ def read_topic_config_v0(data: Buffer, at: int, size: int) -> tuple[TopicConfig,
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("value")
@@ -171,7 +172,7 @@ def read_topic_info_v0(data: Buffer, at: int, size: int) -> tuple[TopicInfo, int
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("name")
@@ -274,7 +275,7 @@ def read_subtopology_v0(data: Buffer, at: int, size: int) -> tuple[Subtopology, 
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("subtopology_id")

@@ -21,6 +21,7 @@ from kclient.protocol.primitives import (
     compact_string_length,
     left_over,
     new,
+    read_string_length,
     read_tags,
     read_uvarint,
     write_tags,
@@ -245,7 +246,7 @@ def read_sync_group_request_assignment_v4(
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("member_id")
@@ -290,7 +291,7 @@ def read_v4(data: Buffer, at: int, size: int) -> tuple[SyncGroupRequest, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("group_id")
@@ -299,7 +300,7 @@ def read_v4(data: Buffer, at: int, size: int) -> tuple[SyncGroupRequest, int]:
     message.generation_id, length = unpack_i4_u1(data, at)
     at += 5
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("member_id")
@@ -308,7 +309,7 @@ def read_v4(data: Buffer, at: int, size: int) -> tuple[SyncGroupRequest, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.group_instance_id = None
     else:
@@ -369,7 +370,7 @@ def read_v5(data: Buffer, at: int, size: int) -> tuple[SyncGroupRequest, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("group_id")
@@ -378,7 +379,7 @@ def read_v5(data: Buffer, at: int, size: int) -> tuple[SyncGroupRequest, int]:
     message.generation_id, length = unpack_i4_u1(data, at)
     at += 5
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("member_id")
@@ -387,7 +388,7 @@ def read_v5(data: Buffer, at: int, size: int) -> tuple[SyncGroupRequest, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.group_instance_id = None
     else:
@@ -399,7 +400,7 @@ def read_v5(data: Buffer, at: int, size: int) -> tuple[SyncGroupRequest, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.protocol_type = None
     else:
@@ -411,7 +412,7 @@ def read_v5(data: Buffer, at: int, size: int) -> tuple[SyncGroupRequest, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.protocol_name = None
     else:

@@ -21,6 +21,7 @@ from kclient.protocol.primitives import (
     compact_string_length,
     left_over,
     new,
+    read_string_length,
     read_tags,
     read_uvarint,
     write_tags,
@@ -154,7 +155,7 @@ def read_v5(data: Buffer, at: int, size: int) -> tuple[SyncGroupResponse, int]:
     message.throttle_time_ms, message.error_code, length = unpack_i4_i2_u1(data, at)
     at += 7
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.protocol_type = None
     else:
@@ -166,7 +167,7 @@ def read_v5(data: Buffer, at: int, size: int) -> tuple[SyncGroupResponse, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.protocol_name = None
     else:

@@ -21,6 +21,7 @@ from kclient.protocol.primitives import (
     compact_string_length,
     left_over,
     new,
+    read_string_length,
     read_tags,
     read_uvarint,
     write_tags,
@@ -378,7 +379,7 @@ def read_txn_offset_commit_request_partition_v3(
     ) = unpack_i4_i8_i4_u1(data, at)
     at += 17
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.committed_metadata = None
     else:
@@ -421,7 +422,7 @@ def read_txn_offset_commit_request_topic_v3(
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("name")
@@ -468,7 +469,7 @@ def read_v3(data: Buffer, at: int, size: int) -> tuple[TxnOffsetCommitRequest, i
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("transactional_id")
@@ -477,7 +478,7 @@ def read_v3(data: Buffer, at: int, size: int) -> tuple[TxnOffsetCommitRequest, i
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("group_id")
@@ -486,7 +487,7 @@ def read_v3(data: Buffer, at: int, size: int) -> tuple[TxnOffsetCommitRequest, i
     message.producer_id, message.producer_epoch, message.generation_id, length = unpack_i8_i2_i4_u1(data, at)
     at += 15
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     end = at + length - 1
     if not at <= end <= size:
         raise Malformed("member_id")
@@ -495,7 +496,7 @@ def read_v3(data: Buffer, at: int, size: int) -> tuple[TxnOffsetCommitRequest, i
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.group_instance_id = None
     else:

@@ -59,6 +59,14 @@ def read_uvarint(data: Buffer, at: int) -> tuple[int, int]:
     raise Malformed("a varint longer than 32 bits")
 
 
+def read_string_length(data: Buffer, at: int) -> tuple[int, int]:
+    """The length of a compact string that takes more than one byte: n + 1, and n is an int16 as everywhere."""
+    length, at = read_uvarint(data, at)
+    if length > MAX_STRING_BYTES + 1:
+        raise Malformed("a string longer than 32767 bytes")
+    return length, at
+
+
 def read_varlong(data: Buffer, at: int) -> tuple[int, int]:
     """A zig-zag varint of at most ten bytes and 64 bits, and the offset behind it."""
     value = 0
@@ -160,7 +168,7 @@ def read_compact_strings(count: int, data: Buffer, at: int, size: int) -> tuple[
         length = data[at]
         at += 1
         if length > 127:
-            length, at = read_uvarint(data, at - 1)
+            length, at = read_string_length(data, at - 1)
         end = at + length - 1
         if not at <= end <= size:
             raise Malformed("a string of the array")

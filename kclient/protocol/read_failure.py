@@ -13,7 +13,7 @@ from attrs import define
 
 from kclient.errors import InternalError
 from kclient.protocol.message import FIXED, Field, Message, Struct, within
-from kclient.protocol.primitives import MAX_TAG, MAX_TAGS, Buffer, Malformed, read_uvarint
+from kclient.protocol.primitives import MAX_STRING_BYTES, MAX_TAG, MAX_TAGS, Buffer, Malformed, read_uvarint
 
 
 def read_failure(kind: type[Message], version: int, data: Buffer, offset: int) -> tuple[str, int, str]:
@@ -83,6 +83,8 @@ class _Walk:
         length = self.length(field, 2 if is_text else 4)
         if length == -1 and nullable:
             return
+        if is_text and length > MAX_STRING_BYTES:
+            raise Malformed(f"a string of {length} bytes")
         start = self.at
         self.skip(length)
         if is_text:

@@ -6,7 +6,6 @@ describes a group never pays for that module.
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -95,6 +94,8 @@ def write_message(message: Message, version: int) -> list[bytes | memoryview]:
 @cache
 def _load(name: str) -> tuple[type[Message], dict[int, Codec[Any]]]:
     if name not in MESSAGES:
+        from difflib import get_close_matches  # only ever needed here
+
         near = get_close_matches(name, MESSAGES, n=1)
         raise ArgumentError(f"There is no message {name!r}." + (f" Did you mean {near[0]}?" if near else ""))
     module = import_module(f"kclient.generated.{MESSAGES[name].module}")

@@ -30,6 +30,9 @@ READ = [
     pytest.param(FETCH[:14], "responses[0].topic", 11, id="cut in a string"),
     pytest.param(FETCH[:11] + b"\x08\xff" + FETCH[13:], "responses[0].topic", 11, id="not UTF-8"),
     pytest.param(FETCH[:11] + b"\x00" + FETCH[12:], "responses[0].topic", 11, id="null where none may be"),
+    pytest.param(
+        FETCH[:11] + b"\x81\x80\x02" + b"x" * 32768, "responses[0].topic", 11, id="a string of 32,768 bytes"
+    ),
     pytest.param(FETCH[:10] + b"\xff\xff\xff\xff\x0f", "responses", 10, id="a count of 2³²−2"),
     pytest.param(FETCH[:10] + b"\xff" * 11, "responses", 10, id="a varint of eleven bytes"),
     pytest.param(

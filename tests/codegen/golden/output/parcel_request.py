@@ -26,6 +26,7 @@ from kclient.protocol.primitives import (
     left_over,
     new,
     read_compact_strings,
+    read_string_length,
     read_strings,
     read_tags,
     read_uvarint,
@@ -487,7 +488,7 @@ def read_place_v2(data: Buffer, at: int, size: int) -> tuple[Place, int]:
     length = data[at]
     at += 1
     if length > 127:
-        length, at = read_uvarint(data, at - 1)
+        length, at = read_string_length(data, at - 1)
     if length == 0:
         message.street = None
     else:
