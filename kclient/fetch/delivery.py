@@ -5,7 +5,7 @@
     finish    on the loop: looks at each partition again, moves positions, returns Records
 
 Positions move in `finish` and nowhere else. An error met after records were taken waits for the next poll; the records
-are handed out first. A partition whose error was told waits behind all others, so that one bad record stops nobody else.
+are handed out first. A partition whose error was told waits behind all others: one bad record stops nobody else.
 
 Spec: S2-20…S2-25, S2-36…S2-41, S2-49, S2-50, S2-52, B.10.7…B.10.11, D-22, D-23, D-31, D-58.
 """

@@ -1,0 +1,239 @@
+"""The error table of Fetch, row by row, and the numbers that an answer leaves behind."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+
+import pytest
+
+from kclient.errors import TopicAuthorizationError
+from kclient.generated.fetch_response import LeaderIdAndEpoch, NodeEndpoint
+from kclient.types import LeaderAndEpoch, OffsetAndMetadata
+from tests.fetch.fetch_support import ON_1, P0, P1, batch
+from tests.fetch.fetcher_support import FETCH, Logs, fetching, offsets_asked
+from tests.positions.fake_cluster import FakeCluster, run, settle, until
+
+
+def one_leader() -> FakeCluster:
+    return FakeCluster({("orders", 0): (1, 5), ("orders", 1): (1, 5)})
+
+
+@pytest.mark.parametrize("code", [6, 9, 56, 74, 78, 3, 100, 103])
+@pytest.mark.spec("B.15.12", "S2-29", "D-61")
+def test_errors_of_a_stale_view_update_metadata_and_are_asked_again_without_a_word(code: int) -> None:
+    async def scenario() -> None:
+        cluster = one_leader()
+        logs = Logs(cluster)
+        logs.append(P0, 0, 1, batch(0))
+        logs.fields[P0] = {"error_code": code}
+        async with fetching(cluster, P0) as (shop, fetcher):
+            shop.positions.state(P0).preferred_read_replica = 1
+            await asyncio.sleep(0.5)
+            assert cluster.updates
+            assert shop.positions.state(P0).preferred_read_replica is None
+            assert shop.poll() is None
+            assert fetcher.take_error() is None
+            asked = len(cluster.of(FETCH))
+            assert 2 <= asked <= 5
+            del logs.fields[P0]
+            await until(shop.offsets)
+
+    run(scenario())
+
+
+@pytest.mark.parametrize(("code", "level"), [(75, logging.DEBUG), (-1, logging.WARNING)])
+@pytest.mark.spec("B.15.12", "S2-34")
+def test_errors_that_pass_are_asked_again_without_new_metadata(
+    code: int, level: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        cluster = one_leader()
+        logs = Logs(cluster)
+        logs.fields[P0] = {"error_code": code}
+        logs.append(P0, 0, 1, batch(0))
+        async with fetching(cluster, P0) as (shop, _):
+            assert cluster.updates == []
+            del logs.fields[P0]
+            await until(shop.offsets)
+
+    caplog.set_level(logging.DEBUG)
+    run(scenario())
+    assert [record.levelno for record in caplog.records if "Fetch of orders-0" in record.getMessage()] == [
+        level
+    ]
+
+
+@pytest.mark.spec("B.15.12", "S2-33", "U-07")
+def test_a_refused_topic_is_told_by_the_polls_until_it_is_granted() -> None:
+    async def scenario() -> None:
+        cluster = one_leader()
+        logs = Logs(cluster)
+        logs.append(P0, 0, 1, batch(0))
+        logs.append(P1, 0, 1, batch(0))
+        logs.fields[P0] = {"error_code": 29}
+        async with fetching(cluster, P0, P1) as (shop, _):
+            told, seen = 0, []
+            for _ in range(5):
+                await asyncio.sleep(1.5)
+                try:
+                    seen += shop.offsets()
+                except TopicAuthorizationError:
+                    told += 1
+            assert told >= 3
+            assert seen == [(1, 0)]
+            del logs.fields[P0]
+            await asyncio.sleep(1.5)
+            with suppress(TopicAuthorizationError):
+                seen += shop.offsets()
+            await asyncio.sleep(1.5)
+            assert [*seen, *shop.offsets()] == [(1, 0), (0, 0)]
+
+    run(scenario())
+
+
+@pytest.mark.spec("B.15.12", "S2-31", "S2-32")
+def test_out_of_range_from_the_leader_waits_in_line_and_is_not_asked_again_meanwhile() -> None:
+    async def scenario() -> None:
+        cluster = one_leader()
+        logs = Logs(cluster)
+        logs.fields[P0] = {"error_code": 1}
+        async with fetching(cluster, P0) as (shop, _):
+            await asyncio.sleep(3)
+            assert len(cluster.of(FETCH)) == 1
+            assert shop.poll() is None
+            assert list(shop.positions.take_out_of_range()) == [P0]
+            await asyncio.sleep(3)
+            assert len(cluster.of(FETCH)) == 1
+
+    run(scenario())
+
+
+@pytest.mark.spec("B.10.2", "B.10.15", "S2-30")
+def test_a_preferred_replica_is_asked_until_it_errs_and_then_the_leader_without_a_reset() -> None:
+    async def scenario() -> None:
+        cluster = one_leader()
+        logs = Logs(cluster)
+        logs.append(P0, 0, 1, batch(0))
+
+        async def by_node(node: int, request: object) -> object:
+            logs.fields[P0] = {2: {"error_code": 1}}.get(node, {})
+            if node == 1 and len(cluster.of(FETCH)) == 1:
+                logs.fields[P0] = {"preferred_read_replica": 2}
+                logs.batches, kept = {}, logs.batches
+                answer = await logs(node, request)
+                logs.batches = kept
+                return answer
+            return await logs(node, request)
+
+        cluster.answer(FETCH, by_node)
+        async with fetching(cluster, P0) as (shop, _):
+            await until(shop.offsets)
+            assert [asked.node_id for asked in cluster.of(FETCH)[:3]] == [1, 2, 1]
+            assert not shop.positions.take_out_of_range()
+            assert shop.positions.state(P0).preferred_read_replica is None
+
+    run(scenario())
+
+
+@pytest.mark.spec("B.10.2", "B.10.15")
+def test_a_preferred_replica_expires_and_is_not_used_while_offline() -> None:
+    async def scenario() -> None:
+        cluster = one_leader()
+        Logs(cluster)
+        async with fetching(cluster, P0, metadata_max_age_ms=2_000) as (shop, _):
+            state = shop.positions.state(P0)
+            state.preferred_read_replica, state.preferred_until = 2, asyncio.get_running_loop().time() + 2
+            await asyncio.sleep(3.1)
+            nodes = [asked.node_id for asked in cluster.of(FETCH)]
+            assert nodes == [1, 2, 2, 2, 1, 1, 1]
+            state.preferred_read_replica, state.preferred_until = 9, asyncio.get_running_loop().time() + 99
+            await asyncio.sleep(1.1)
+            assert {asked.node_id for asked in cluster.of(FETCH)[len(nodes) :]} == {1}
+            assert state.preferred_read_replica is None
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("code", [6, 74])
+@pytest.mark.spec("B.10.6", "B.5.8", "B.15.12")
+def test_a_named_leader_is_taken_over_without_asking(code: int) -> None:
+    async def scenario() -> None:
+        cluster = one_leader()
+        logs = Logs(cluster)
+        logs.fields[P0] = {
+            "error_code": code,
+            "current_leader": LeaderIdAndEpoch(leader_id=7, leader_epoch=6),
+        }
+        logs.answer_fields = {"node_endpoints": [NodeEndpoint(node_id=7, host="b7", port=9092)]}
+        async with fetching(cluster, P0):
+            await settle()
+            assert cluster.metadata.leader(P0) == LeaderAndEpoch(7, 6)
+            assert cluster.metadata.brokers[7].host == "b7"
+
+    run(scenario())
+
+
+@pytest.mark.spec("B.10.8", "S2-27")
+def test_an_answer_leaves_the_numbers_of_the_log_behind() -> None:
+    async def scenario() -> None:
+        cluster = one_leader()
+        logs = Logs(cluster)
+        logs.fields[P0] = {"high_watermark": 70, "last_stable_offset": 60, "log_start_offset": 5}
+        async with fetching(cluster, P0) as (shop, _):
+            state = shop.positions.state(P0)
+            await until(lambda: state.high_watermark)
+            assert (state.high_watermark, state.last_stable_offset, state.log_start_offset) == (70, 60, 5)
+            logs.fields[P0] = {"high_watermark": -1, "last_stable_offset": -1, "log_start_offset": -1}
+            await asyncio.sleep(2)
+            assert (state.high_watermark, state.last_stable_offset, state.log_start_offset) == (70, 60, 5)
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("code", [0, 1, 29])
+@pytest.mark.spec("S2-24", "S2-25", "S2-52", "B.15.12")
+def test_whatever_arrives_for_a_partition_that_moved_is_dropped(code: int) -> None:
+    async def scenario() -> None:
+        cluster = one_leader()
+        logs = Logs(cluster)
+        logs.append(P0, 0, 1, batch(0))
+        logs.fields[P0] = {"error_code": code}
+        gate = asyncio.Event()
+
+        async def held(node: int, request: object) -> object:
+            reply = await logs(node, request)
+            await gate.wait()
+            return reply
+
+        cluster.answer(FETCH, held)
+        async with fetching(cluster, P0) as (shop, _):
+            shop.positions.seek(P0, OffsetAndMetadata(50), ON_1)
+            cluster.answer(FETCH, logs)
+            logs.fields.clear()
+            gate.set()
+            await settle()
+            assert len(shop.buffer) == 0
+            assert shop.offset(P0) == 50
+            await asyncio.sleep(0.6)
+            assert offsets_asked(cluster)[1] == [(0, 50)]
+
+    run(scenario())
+
+
+@pytest.mark.spec("B.10.14")
+def test_a_top_level_error_leaves_the_node_alone_for_a_while() -> None:
+    async def scenario() -> None:
+        cluster = one_leader()
+        logs = Logs(cluster)
+        logs.append(P0, 0, 1, batch(0))
+        logs.answer_fields = {"error_code": 106}
+        async with fetching(cluster, P0) as (shop, _):
+            await asyncio.sleep(1)
+            assert cluster.updates
+            assert 2 <= len(cluster.of(FETCH)) <= 6
+            logs.answer_fields = {}
+            await until(shop.offsets)
+
+    run(scenario())

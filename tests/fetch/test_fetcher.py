@@ -1,0 +1,333 @@
+"""The fetcher: what it asks whom and when, how far it reads ahead, how much it keeps in memory."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from kclient.errors import AuthenticationError, PortClosedError
+from kclient.records.writer import NewRecord, build_batch
+from kclient.types import LeaderAndEpoch, OffsetAndMetadata, TopicPartition
+from tests.fetch.fetch_support import P0, P1, P2, batch
+from tests.fetch.fetcher_support import FETCH, Logs, fetching, move_leader, offsets_asked
+from tests.positions.fake_cluster import FakeCluster, run, settle, until
+
+ID = bytes(range(16))
+
+
+def on_node_1(count: int = 3) -> FakeCluster:
+    return FakeCluster({("orders", n): (1, 5) for n in range(count)})
+
+
+def filled(cluster: FakeCluster, *partitions: TopicPartition, batches: int = 6, size: int = 10) -> Logs:
+    logs = Logs(cluster)
+    for tp in partitions:
+        for n in range(batches):
+            logs.append(tp, n * size, (n + 1) * size, batch(*range(n * size, (n + 1) * size)))
+    return logs
+
+
+@pytest.mark.spec("S2-14", "S2-15", "S2-16", "B.10.4", "S2-01", "S2-02", "S2-03")
+def test_one_request_a_node_with_all_its_partitions_at_their_positions() -> None:
+    async def scenario() -> None:
+        cluster = FakeCluster({("orders", 0): (1, 5), ("orders", 1): (2, 6), ("orders", 2): (1, 7)})
+        Logs(cluster)
+        async with fetching(
+            cluster,
+            P0,
+            P1,
+            P2,
+            client_rack="a",
+            isolation_level="read_committed",
+            fetch_min_bytes=7,
+            fetch_max_bytes=9,
+        ):
+            first, second = cluster.of(FETCH)
+            assert (first.node_id, second.node_id) == (1, 2)
+            request = first.message
+            assert [
+                (p.partition, p.fetch_offset, p.current_leader_epoch)
+                for t in request.topics
+                for p in t.partitions
+            ] == [
+                (0, 0, 5),
+                (2, 0, 7),
+            ]
+            (partition, _) = request.topics[0].partitions
+            assert (partition.log_start_offset, partition.last_fetched_epoch) == (-1, -1)
+            assert partition.partition_max_bytes == 1_048_576
+            assert (request.replica_id, request.session_id, request.session_epoch) == (-1, 0, -1)
+            assert (request.max_wait_ms, request.min_bytes, request.max_bytes) == (500, 7, 9)
+            assert (request.isolation_level, request.rack_id) == (1, "a")
+
+    run(scenario())
+
+
+@pytest.mark.spec("S2-13")
+def test_a_node_has_one_fetch_in_flight() -> None:
+    async def scenario() -> None:
+        cluster = on_node_1()
+        Logs(cluster)
+        async with fetching(cluster, P0, P1) as (shop, _):
+            for _ in range(10):
+                shop.positions.changed.notify()
+                await settle()
+            assert len(cluster.of(FETCH)) == 1
+            await asyncio.sleep(0.55)
+            assert len(cluster.of(FETCH)) == 2
+
+    run(scenario())
+
+
+@pytest.mark.spec("S2-10", "S2-11", "B.10.1")
+def test_per_partition_one_chunk_is_drained_and_one_waits() -> None:
+    async def scenario() -> None:
+        cluster = on_node_1()
+        filled(cluster, P0)
+        async with fetching(cluster, P0) as (shop, _):
+            await asyncio.sleep(5)
+            assert offsets_asked(cluster) == [[(0, 0)], [(0, 10)]]
+            assert len(shop.offsets(5)) == 5
+            await asyncio.sleep(5)
+            assert len(cluster.of(FETCH)) == 2
+            assert len(shop.offsets(5)) == 5
+            await asyncio.sleep(5)
+            assert offsets_asked(cluster)[2:] == [[(0, 20)]]
+
+    run(scenario())
+
+
+@pytest.mark.spec("S2-22", "S2-39", "B.10.9", "D-31")
+def test_everything_arrives_once_and_in_order() -> None:
+    async def scenario() -> None:
+        cluster = on_node_1()
+        filled(cluster, P0, P1, P2, batches=20)
+        seen: dict[int, list[int]] = {0: [], 1: [], 2: []}
+        async with fetching(cluster, P0, P1, P2) as (shop, _):
+            while sum(map(len, seen.values())) < 600:
+                for partition, offset in shop.offsets(7):
+                    seen[partition].append(offset)
+                await asyncio.sleep(0.001)
+        assert seen == {n: list(range(200)) for n in range(3)}
+
+    run(scenario())
+
+
+@pytest.mark.spec("S2-25", "D-31")
+@pytest.mark.parametrize("moment", ["in flight", "buffered", "half handed out"])
+def test_after_a_seek_the_next_record_is_the_sought_one(moment: str) -> None:
+    async def scenario() -> None:
+        cluster = on_node_1()
+        filled(cluster, P0)
+        async with fetching(cluster, P0) as (shop, _):
+            if moment != "in flight":
+                await until(lambda: len(shop.buffer.queue(P0)) == 2)
+            if moment == "half handed out":
+                assert len(shop.offsets(5)) == 5
+            shop.positions.seek(P0, OffsetAndMetadata(33), LeaderAndEpoch(1, 5))
+            found: list[tuple[int, int]] = []
+            while not found:
+                await asyncio.sleep(0.01)
+                found = shop.offsets(1)
+            assert found == [(0, 33)]
+
+    run(scenario())
+
+
+@pytest.mark.spec("S2-24", "D-22", "B.10.7")
+def test_a_paused_partition_is_not_fetched_and_goes_on_from_memory() -> None:
+    async def scenario() -> None:
+        cluster = on_node_1()
+        filled(cluster, P0)
+        async with fetching(cluster, P0) as (shop, _):
+            await until(lambda: len(shop.buffer.queue(P0)) == 2)
+            shop.positions.pause(P0)
+            await asyncio.sleep(3)
+            assert len(cluster.of(FETCH)) == 2
+            assert shop.poll() is None
+            shop.positions.resume(P0)
+            assert len(shop.offsets(20)) == 10
+            assert len(cluster.of(FETCH)) == 2
+
+    run(scenario())
+
+
+@pytest.mark.spec("S2-12")
+def test_without_a_leader_metadata_is_asked_for_and_the_others_are_fetched() -> None:
+    async def scenario() -> None:
+        cluster = on_node_1(1)
+        Logs(cluster)
+        async with fetching(cluster, P0, P1):
+            assert cluster.updates
+            assert offsets_asked(cluster) == [[(0, 0)]]
+
+    run(scenario())
+
+
+@pytest.mark.spec("B.10.5", "D-59")
+def test_who_got_data_goes_to_the_end_of_the_next_request() -> None:
+    async def scenario() -> None:
+        cluster = on_node_1()
+        filled(cluster, P0, batches=3)
+        async with fetching(cluster, P0, P1, P2) as (shop, _):
+            while shop.offset(P0) != 30:
+                shop.poll()
+                await asyncio.sleep(0.01)
+            orders = [[partition for partition, _ in asked] for asked in offsets_asked(cluster)]
+            assert orders[0] == [0, 1, 2]
+            assert orders[1] == [1, 2, 0]
+
+    run(scenario())
+
+
+@pytest.mark.spec("B.10.13", "D-47")
+def test_topic_ids_are_used_only_where_every_topic_has_one() -> None:
+    async def scenario(ids: dict[str, bytes]) -> tuple[int | None, set[bytes]]:
+        cluster = FakeCluster({("orders", 0): (1, 5), ("audit", 0): (1, 5)}, topic_ids=ids)
+        logs = Logs(cluster)
+        logs.append(P0, 0, 1, batch(0))
+        async with fetching(cluster, P0, TopicPartition("audit", 0)) as (shop, _):
+            await until(lambda: shop.offset(P0) == 1 or shop.poll())
+            first = cluster.of(FETCH)[0]
+            return first.max_version, {topic.topic_id for topic in first.message.topics}
+
+    assert run(scenario({"orders": ID, "audit": ID[::-1]})) == (None, {ID, ID[::-1]})
+    max_version, _ = run(scenario({"orders": ID}))
+    assert max_version == 12
+
+
+@pytest.mark.spec("S2-18", "I-26")
+def test_a_failed_request_leaves_nothing_and_is_repeated_with_backoff() -> None:
+    async def scenario() -> None:
+        cluster = on_node_1()
+        cluster.answer(FETCH, lambda node, request: PortClosedError("gone"))
+        async with fetching(cluster, P0) as (shop, fetcher):
+            await asyncio.sleep(10)
+            assert 8 <= len(cluster.of(FETCH)) <= 20
+            assert fetcher.take_error() is None
+            filled(cluster, P0)
+            await until(lambda: shop.offsets(1))
+
+    run(scenario())
+
+
+@pytest.mark.spec("B.10.3")
+def test_an_error_that_no_retry_heals_is_told_once_and_then_tried_again() -> None:
+    async def scenario() -> None:
+        cluster = on_node_1()
+        cluster.answer(FETCH, lambda node, request: AuthenticationError("no"))
+        async with fetching(cluster, P0) as (shop, fetcher):
+            await asyncio.sleep(5)
+            assert len(cluster.of(FETCH)) == 1
+            assert isinstance(fetcher.take_error(), AuthenticationError)
+            assert fetcher.take_error() is None
+            filled(cluster, P0)
+            await until(lambda: shop.offsets(1))
+
+    run(scenario())
+
+
+@pytest.mark.spec("D-45", "S2-29")
+def test_a_new_leader_is_asked_with_its_epoch() -> None:
+    async def scenario() -> None:
+        cluster = on_node_1()
+        logs = filled(cluster, P0)
+        logs.fields[P0] = {"error_code": 6}
+        async with fetching(cluster, P0) as (shop, _):
+            assert cluster.updates
+            del logs.fields[P0]
+            move_leader(cluster, shop, P0, LeaderAndEpoch(2, 6))
+            await until(lambda: shop.offsets(1))
+            again = cluster.of(FETCH)[1]
+            assert again.node_id == 2
+            assert again.message.topics[0].partitions[0].current_leader_epoch == 6
+
+    run(scenario())
+
+
+@pytest.mark.spec("S2-11", "D-22")
+def test_memory_stays_in_the_budget_and_everything_still_arrives() -> None:
+    async def scenario() -> None:
+        partitions = [TopicPartition("orders", n) for n in range(40)]
+        cluster = on_node_1(40)
+        logs = Logs(cluster)
+        for tp in partitions:
+            for n in range(4):
+                logs.append(tp, n, n + 1, build_batch([NewRecord(None, bytes(20_000))], base_offset=n))
+        most, seen = 0, 0
+        async with fetching(
+            cluster, *partitions, buffer_memory_bytes=200_000, max_partition_fetch_bytes=30_000
+        ) as (shop, _):
+            while seen < 160:
+                await asyncio.sleep(0.001)
+                most = max(most, shop.buffer.bytes_used)
+                seen += len(shop.offsets(1))
+        assert 100_000 < most < 200_000 + 21_000
+
+    run(scenario())
+
+
+@pytest.mark.spec("D-22")
+def test_data_of_paused_partitions_does_not_starve_the_others() -> None:
+    async def scenario() -> None:
+        cluster = on_node_1(2)
+        filled(cluster, P0, P1)
+        async with fetching(cluster, P0, buffer_memory_bytes=100, max_partition_fetch_bytes=100) as (shop, _):
+            await until(lambda: shop.buffer.queue(P0))
+            shop.positions.pause(P0)
+            shop.positions.assign([P0, P1])
+            shop.positions.seek(P1, OffsetAndMetadata(0), LeaderAndEpoch(1, 5))
+            await until(lambda: shop.offsets(1))
+            assert shop.offset(P1) == 1
+            shop.positions.resume(P0)
+            found: list[tuple[int, int]] = []
+            while (0, 0) not in found:
+                found += shop.offsets(10)
+                await asyncio.sleep(0.01)
+
+    run(scenario())
+
+
+@pytest.mark.spec("D-70", "B.10.14")
+@pytest.mark.parametrize("fault", ["missing", "extra", "twice"])
+def test_an_answer_about_other_partitions_is_discarded(fault: str) -> None:
+    async def scenario() -> None:
+        cluster = on_node_1()
+        logs = filled(cluster, P0, P1)
+
+        async def wrong(node: int, request: object) -> object:
+            answer = await logs(node, request)
+            if fault == "missing":
+                del answer.responses[0]
+            elif fault == "twice":
+                answer.responses.append(answer.responses[0])
+            else:
+                answer.responses[0].topic = "other"
+            return answer
+
+        cluster.answer(FETCH, wrong)
+        async with fetching(cluster, P0, P1) as (shop, _):
+            await asyncio.sleep(1)
+            assert len(shop.buffer) == 0
+            assert len(cluster.of(FETCH)) < 10
+            cluster.answer(FETCH, logs)
+            await until(lambda: shop.offsets(1))
+
+    run(scenario())
+
+
+@pytest.mark.spec("S2-07", "D-53")
+def test_formats_whose_end_only_decoding_tells_are_not_read_ahead() -> None:
+    async def scenario() -> None:
+        cluster = on_node_1()
+        logs = Logs(cluster)
+        old = bytearray(batch(0, 1))
+        old[16] = 1
+        logs.append(P0, 0, 2, bytes(old))
+        async with fetching(cluster, P0) as (shop, _):
+            await asyncio.sleep(2)
+            assert len(cluster.of(FETCH)) == 1
+            assert len(shop.buffer.queue(P0)) == 1
+
+    run(scenario())
