@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from kclient.errors import KclientError, NoOffsetError
-from kclient.positions.list_offsets import names_of
+from kclient.positions.list_offsets import names_of, some_of
 from kclient.positions.shared import Shared
 from kclient.types import OffsetAndMetadata, TopicPartition
 
@@ -76,20 +76,21 @@ class CommittedLookup:
         """Give each partition that still waits its position. Spec: S0-23…S0-25, B.7."""
         positions, metadata = self._shared.positions, self._shared.cluster.metadata
         unset: list[TopicPartition] = []
+        ignored: list[TopicPartition] = []
         resumed: list[str] = []
         for tp, offset in committed.items():
             self._shared.saw_epoch(tp, None if offset is None else offset.leader_epoch)
             if tp not in eras or positions.find(tp, eras[tp]) is None:
-                logger.info(
-                    "%s got a position meanwhile or is not assigned any more; its commit is not used", tp
-                )
+                ignored.append(tp)
             elif offset is None:
                 unset.append(tp)
             else:
                 positions.seek(tp, offset, metadata.leader(tp))
                 resumed.append(f"{tp} at {offset.offset}")
+        if ignored:
+            logger.info("The commits of %s are not used: moved or revoked meanwhile", names_of(ignored))
         if resumed:
-            logger.info("Going on at committed offsets: %s", ", ".join(resumed[:10]))
+            logger.info("Going on at committed offsets: %s", some_of(resumed))
         self._begin_without_commit(unset, eras)
 
     def _begin_without_commit(

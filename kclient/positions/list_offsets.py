@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from kclient.errors import DeadlineError, KclientError
@@ -103,7 +103,11 @@ def group_by_leader(
 
 def names_of(partitions: Iterable[TopicPartition], limit: int = 5) -> str:
     """Partitions for a text: the first few by name, the rest as a number."""
-    names = [str(tp) for tp in partitions]
+    return some_of([str(tp) for tp in partitions], limit)
+
+
+def some_of(names: Sequence[str], limit: int = 5) -> str:
+    """The first few, and how many more there are."""
     return ", ".join(names[:limit]) + (f" and {len(names) - limit} more" if len(names) > limit else "")
 
 

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Mapping
 
 from kclient.errors import KclientError
-from kclient.positions.list_offsets import ask_leader, group_by_leader, names_of
+from kclient.positions.list_offsets import ask_leader, group_by_leader, names_of, some_of
 from kclient.positions.list_offsets_messages import ListedOffsets
 from kclient.positions.shared import Shared
 from kclient.positions.state import FetchPosition
@@ -64,10 +64,14 @@ class ResetLookup:
     def _apply(self, listed: ListedOffsets, eras: Mapping[TopicPartition, int]) -> None:
         """Spec: S0-47, S0-48."""
         shared = self._shared
+        begun: list[str] = []
         for tp, found in listed.found.items():
             shared.saw_epoch(tp, found.leader_epoch)
             if shared.positions.find(tp, eras[tp]) is not None:
                 self._begin_at(tp, found)
+                begun.append(f"{tp} at {found.offset}")
+        if begun:
+            logger.info("Beginning %s", some_of(begun))
         if listed.retry:
             shared.positions.ask_again_at(
                 {tp: eras[tp] for tp in listed.retry}, shared.runtime.now() + self._backoff.next()
@@ -78,19 +82,17 @@ class ResetLookup:
             self._backoff.reset()
 
     def _begin_at(self, tp: TopicPartition, found: OffsetAndTimestamp) -> None:
+        """A jump away from a lost offset is never quiet (U-01)."""
         state = self._shared.positions.state(tp)
         lost, strategy = state.lost_offset, state.reset_strategy
-        name = strategy.name if strategy else ""
         leader = self._shared.cluster.metadata.leader(tp)
         self._shared.positions.set_position(tp, FetchPosition(found.offset, None, leader))
-        if lost is None:
-            logger.info("%s begins at offset %d (%s)", tp, found.offset, name)
-        else:
+        if lost is not None:
             logger.warning(
                 "Offset %d of %s is not in the log any more: going on at %d (%s), %d records skipped",
                 lost,
                 tp,
                 found.offset,
-                name,
+                strategy.name if strategy else "",
                 max(0, found.offset - lost),
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from kclient.errors import (
     TopicAuthorizationError,
 )
 from kclient.positions.state import FetchPosition
-from kclient.positions.strategy import LATEST
+from kclient.positions.strategy import EARLIEST, LATEST
 from kclient.types import OffsetAndMetadata, TopicPartition
 from tests.positions.fake_cluster import run, settle, until
 from tests.positions.upkeep_support import (
@@ -275,3 +276,28 @@ def test_a_partition_that_waits_for_a_reset_needs_no_coordinator() -> None:
             assert positions.position(P0) == FetchPosition(8, None, ON_1)
 
     run(scenario())
+
+
+@pytest.mark.spec("S0-63", "U-28")
+def test_an_answer_leaves_one_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    async def committed(partitions: Sequence[TopicPartition]) -> Committed:
+        return {tp: OffsetAndMetadata(5) for tp in [*partitions, TopicPartition("gone", 0)]}
+
+    async def scenario() -> None:
+        cluster = led_by_1(300)
+        cluster.answer(LIST, lists(9))
+        many = [TopicPartition("orders", n) for n in range(300)]
+        async with upkeep(cluster, *many, committed=committed) as (positions, _):
+            for tp in many:
+                positions.request_reset(tp, EARLIEST)
+            await settle()
+            assert positions.has_all_positions()
+
+    caplog.set_level(logging.INFO)
+    run(scenario())
+    assert [record.getMessage() for record in caplog.records] == [
+        "The commits of gone-0 are not used: moved or revoked meanwhile",
+        "Going on at committed offsets: orders-0 at 5, orders-1 at 5, orders-2 at 5, orders-3 at 5, orders-4 at 5 "
+        "and 295 more",
+        "Beginning orders-0 at 9, orders-1 at 9, orders-2 at 9, orders-3 at 9, orders-4 at 9 and 295 more",
+    ]
