@@ -31,6 +31,7 @@ from kclient.runtime import Runtime
 
 logger = logging.getLogger("kclient.coordinator")
 
+PURPOSE: Final = "coordinator"
 KEYS_SINCE: Final = 4  # FindCoordinator asks for several keys at once from this version on
 
 Answer = TypeVar("Answer", bound=Message)
@@ -72,6 +73,7 @@ class Coordinator:
         self.group_id = group_id
         self.node_id: int | None = None
         self.found_at = 0.0  # when the last lookup succeeded, in the loop's time
+        self._confirmed = False  # whether it has answered since it was found
         self._runtime = runtime
         self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, runtime.rng)
         self._next_lookup_at = 0.0
@@ -110,11 +112,15 @@ class Coordinator:
         """
         if self.node_id is None or node_id not in (None, self.node_id):
             return
-        logger.info("group %s: coordinator %d is given up: %s", self.group_id, self.node_id, reason)
+        level = logging.INFO if self._confirmed else logging.DEBUG
+        logger.log(level, "group %s: coordinator %d is given up: %s", self.group_id, self.node_id, reason)
         self.node_id = None
+        self._confirmed = False
 
-    async def request(self, answer: type[Answer], *forms: Form, timeout: float | None = None) -> Answer:
-        """Ask the coordinator, in the first form that it understands; `timeout` is as in `Cluster.request`.
+    async def request(
+        self, answer: type[Answer], *forms: Form, timeout: float | None = None, purpose: str = PURPOSE
+    ) -> Answer:
+        """Ask the coordinator, in the first form that it understands; the keywords are those of `Cluster.request`.
 
         A lost connection makes the coordinator unknown and raises ConnectError (retriable). While it is unknown,
         BrokerError with COORDINATOR_NOT_AVAILABLE (retriable) is raised without a request.
@@ -127,24 +133,32 @@ class Coordinator:
             return await self.cluster.request(
                 node_id,
                 form.message,
-                purpose="coordinator",
+                purpose=purpose,
                 timeout=timeout,
                 min_version=form.lowest,
                 max_version=form.highest,
             )
 
         try:
-            return expect(answer, await first_understood(forms, send))
+            message = await first_understood(forms, send)
         except ConnectError as error:
             if error.retriable:
-                self.mark_unknown(error.text, node_id)
+                self.mark_unknown(error.text.partition(". ")[0], node_id)
             raise
+        self._confirm(node_id)
+        return expect(answer, message)
 
     async def close(self) -> None:
         """End a lookup that is under way."""
         if self._lookup is not None:
             self._lookup.cancel()
             await asyncio.wait({self._lookup})
+
+    def _confirm(self, node_id: int) -> None:
+        """The broker answers: only now is it worth a line in the log."""
+        if node_id == self.node_id and not self._confirmed:
+            self._confirmed = True
+            logger.info("group %s: broker %d is the coordinator", self.group_id, node_id)
 
     async def _find(self) -> int | KclientError:
         """One lookup, after the pause that the last failure asks for. A failure is returned: nobody may be waiting."""
@@ -158,7 +172,6 @@ class Coordinator:
             return error
         finally:
             self._lookup = None
-        logger.info("group %s: broker %d is the coordinator", self.group_id, node_id)
         self._backoff.reset()
         self.node_id = node_id
         self.found_at = self._runtime.now()

@@ -134,7 +134,9 @@ class GroupFlow:
             if standing.rejoin_reason is None and (reason := self._wanted.why_rejoin(metadata)) is not None:
                 standing.request_rejoin(reason)
             if standing.rejoin_reason is not None:
-                logger.info("group %s: joining again: %s", self._coordinator.group_id, standing.rejoin_reason)
+                logger.info(
+                    "group %s: a join is needed: %s", self._coordinator.group_id, standing.rejoin_reason
+                )
                 return
             await first_change((standing.changed, seen), (metadata.changed, seen_metadata))
 

@@ -12,7 +12,7 @@ from typing import Final
 from kclient.errors import KclientError
 from kclient.generated.leave_group_request import LeaveGroupRequest, MemberIdentity
 from kclient.generated.leave_group_response import LeaveGroupResponse
-from kclient.group.coordinator import Coordinator, Form
+from kclient.group.coordinator import PURPOSE, Coordinator, Form
 from kclient.protocol.errors import NONE, error
 
 logger = logging.getLogger("kclient.group")
@@ -21,8 +21,14 @@ MEMBERS_SINCE: Final = 3
 REASON_CHARACTERS: Final = 255
 
 
-async def send_leave(coordinator: Coordinator, member_id: str, reason: str, timeout: float) -> None:
-    """Send one LeaveGroup and wait for its answer, at most `timeout` seconds. Never raises KclientError."""
+async def send_leave(
+    coordinator: Coordinator, member_id: str, reason: str, timeout: float, *, joining: bool
+) -> None:
+    """Send one LeaveGroup and wait for its answer, at most `timeout` seconds. Never raises KclientError.
+
+    A broker answers the requests of a connection one after the other, and JoinGroup late: a member that leaves while
+    `joining` says so on a connection of its own.
+    """
 
     member = MemberIdentity(member_id=member_id, reason=reason[:REASON_CHARACTERS])
     forms = (
@@ -32,7 +38,9 @@ async def send_leave(coordinator: Coordinator, member_id: str, reason: str, time
         ),
     )
     try:
-        response = await coordinator.request(LeaveGroupResponse, *forms, timeout=timeout)
+        response = await coordinator.request(
+            LeaveGroupResponse, *forms, timeout=timeout, purpose="leave" if joining else PURPOSE
+        )
     except KclientError as problem:
         logger.info("group %s: leaving was not confirmed: %s", coordinator.group_id, problem.text)
         return

@@ -179,8 +179,8 @@ class ClassicMembership:
 
     async def _go(self, reason: str, timeout: float) -> None:
         """Reset everything, and tell the coordinator if it counts on us and we are not static."""
-        member_id, was = self.generation.member_id, self.state
+        member_id, was, joining = self.generation.member_id, self.state, self.rebalancing
         self._standing.reset(reason)
         dynamic = self._config.group_instance_id is None
         if dynamic and member_id and was is not MemberState.UNJOINED:
-            await send_leave(self._coordinator, member_id, reason, timeout)
+            await send_leave(self._coordinator, member_id, reason, timeout, joining=joining)

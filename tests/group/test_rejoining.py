@@ -186,3 +186,5 @@ def test_who_leaves_while_joining_does_not_become_a_member_and_may_subscribe_aga
     play(peer, scene)
     assert names(peer)[-3:] == ["LeaveGroup", "JoinGroup", "SyncGroup"]
     assert peer.of("JoinGroupRequest")[2].member_id == ""
+    by_name = {seen.name: seen.connection for seen in peer.requests[::-1]}
+    assert by_name["LeaveGroupRequest"] != by_name["JoinGroupRequest"]

@@ -1,0 +1,84 @@
+"""What the tests of commits share: answers to OffsetCommit and OffsetFetch, and commits that a scripted peer gets."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from kclient.generated.offset_commit_response import (
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from kclient.generated.offset_fetch_response import (
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
+from kclient.group.commits import Commits
+from kclient.group.generation import Identity
+from kclient.types import TopicPartition
+from tests.group.harness import GROUP, coordinating
+from tests.peer import ScriptedPeer
+from tests.standing import topic_id
+
+F0, F1, P0 = TopicPartition("flights", 0), TopicPartition("flights", 1), TopicPartition("planes", 0)
+Codes = dict[TopicPartition, int]
+
+
+def stored(codes: Codes) -> OffsetCommitResponse:
+    """An answer to OffsetCommit in any version: names for the old ones, ids for the new ones."""
+    return OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponseTopic(
+                name=tp.topic,
+                topic_id=topic_id(tp.topic),
+                partitions=[OffsetCommitResponsePartition(partition_index=tp.partition, error_code=code)],
+            )
+            for tp, code in codes.items()
+        ]
+    )
+
+
+def read(offsets: dict[TopicPartition, tuple[int, int]], group_code: int = 0) -> OffsetFetchResponse:
+    """An answer to OffsetFetch, version 8 or newer: partition → (offset, code)."""
+    topics = [
+        OffsetFetchResponseTopics(
+            name=tp.topic,
+            topic_id=topic_id(tp.topic),
+            partitions=[
+                OffsetFetchResponsePartitions(
+                    partition_index=tp.partition, committed_offset=offset, metadata="", error_code=code
+                )
+            ],
+        )
+        for tp, (offset, code) in offsets.items()
+    ]
+    group = OffsetFetchResponseGroup(group_id=GROUP, topics=topics, error_code=group_code)
+    return OffsetFetchResponse(groups=[group])
+
+
+@asynccontextmanager
+async def committing(
+    peer: ScriptedPeer, identity: Callable[[], Identity] = Identity, **keys: Any
+) -> AsyncIterator[Commits]:
+    async with coordinating(peer, **keys) as (cluster, coordinator, settings, runtime):
+        cluster.set_topics(sorted(peer.topics))
+        await cluster.update_now(2.0)
+        yield Commits(coordinator, settings, runtime, identity)
+
+
+def play(peer: ScriptedPeer, scene: Callable[[Commits], Awaitable[None]], **keys: Any) -> ScriptedPeer:
+    async def run() -> None:
+        async with peer, committing(peer, **keys) as commits, asyncio.timeout(10):
+            await scene(commits)
+
+    asyncio.run(run())
+    return peer
+
+
+def lookups(peer: ScriptedPeer) -> int:
+    return len(peer.of("FindCoordinatorRequest"))

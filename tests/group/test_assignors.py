@@ -1,0 +1,160 @@
+"""Which assignors a configuration may name, and what the leader watches afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+import pytest
+
+from kclient.errors import ConfigError
+from kclient.generated.metadata_response import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from kclient.group.assignors import Assignment, Assignor, Member, Topics, resolve_assignors
+from kclient.group.leader import Watched, racks_of
+from kclient.group.wanted import Wanted
+from kclient.network.metadata import MetadataCache
+from kclient.types import TopicPartition
+
+
+class Own(Assignor):
+    """An assignor of one's own that inherits what it does not care about."""
+
+    name = "own"
+
+    def assign(self, topics: Topics, members: Sequence[Member]) -> Mapping[str, Assignment]:
+        return {member.member_id: Assignment() for member in members}
+
+
+class Cooperative(Own):
+    """One that declares a protocol that is not honoured yet."""
+
+    name = "cooperative"
+    rebalance_protocol = "COOPERATIVE"
+
+
+@attrs.define
+class Unrelated:
+    """One that has the shape without inheriting it."""
+
+    name: str = "unrelated"
+    rebalance_protocol: str = "EAGER"
+
+    def subscription_user_data(self, topics: Sequence[str]) -> bytes | None:
+        return b"mine"
+
+    def assign(self, topics: Topics, members: Sequence[Member]) -> Mapping[str, Assignment]:
+        return {}
+
+    def on_assignment(self, assignment: Assignment, generation_id: int) -> None:
+        pass
+
+
+@pytest.mark.spec("B.16.8")
+def test_names_and_objects_keep_their_order() -> None:
+    chosen = resolve_assignors(("roundrobin", Own(), "range", Unrelated()))
+    assert [assignor.name for assignor in chosen] == ["roundrobin", "own", "range", "unrelated"]
+
+
+@pytest.mark.spec("B.16.8")
+@pytest.mark.parametrize(
+    ("strategies", "problem"),
+    [
+        ((), "at least one assignor"),
+        (("sticky",), "no assignor is called 'sticky'"),
+        (("range", "range"), "'range' is named twice"),
+        ((object(),), "lacks one of name"),
+        ((Cooperative(),), "only 'EAGER' is honoured so far"),
+    ],
+)
+def test_what_is_no_assignor_is_refused_with_the_key(strategies: tuple[Any, ...], problem: str) -> None:
+    with pytest.raises(ConfigError, match=r"partition_assignment_strategy.*") as caught:
+        resolve_assignors(strategies)
+    assert problem in str(caught.value)
+    assert len(caught.value.problems) == 1
+
+
+def cache(topics: dict[str, list[list[int]]], racks: dict[int, str], broken: str = "") -> MetadataCache:
+    """Metadata: topic → for each partition its replicas; node → rack. A broken topic has no leader just now."""
+    metadata = MetadataCache()
+    described = [
+        MetadataResponseTopic(
+            name=name,
+            error_code=5 if name == broken else 0,
+            partitions=[
+                MetadataResponsePartition(partition_index=index, leader_id=1, replica_nodes=replicas)
+                for index, replicas in enumerate(partitions)
+            ],
+        )
+        for name, partitions in topics.items()
+    ]
+    brokers = [
+        MetadataResponseBroker(node_id=node, host="h", port=1, rack=rack) for node, rack in racks.items()
+    ]
+    metadata.apply(MetadataResponse(brokers=brokers, topics=described), 12)
+    return metadata
+
+
+RACKS = {1: "a", 2: "b", 3: ""}
+
+
+def watched(metadata: MetadataCache, *topics: str, by_rack: bool = True) -> Watched:
+    return Watched(topics, by_rack, racks_of(metadata, topics, by_rack=by_rack))
+
+
+@pytest.mark.spec("B.5.12", "B.16")
+def test_the_racks_of_a_partition_are_those_of_all_its_replicas() -> None:
+    metadata = cache({"flights": [[1, 2], [3], [9]]}, RACKS)
+    assert racks_of(metadata, ["flights", "missing"], by_rack=True) == {
+        "flights": [frozenset("ab"), frozenset(), frozenset()]
+    }
+    assert racks_of(metadata, ["flights"], by_rack=False) == {"flights": [frozenset()] * 3}
+
+
+@pytest.mark.spec("B.13.2", "S3-29")
+@pytest.mark.parametrize(
+    ("after", "broken", "by_rack", "change"),
+    [
+        ({"flights": [[1], [1]]}, "", True, None),
+        ({"flights": [[1], [1], [1]]}, "", True, "topic flights from 2 to 3 partitions"),
+        ({}, "", True, "topic flights from 2 to 0 partitions"),
+        ({"flights": [[1], [2]]}, "", True, "the racks of topic flights"),
+        ({"flights": [[1], [2]]}, "", False, None),
+        ({"flights": [[1], [1]]}, "flights", True, None),
+    ],
+    ids=["same", "more-partitions", "deleted", "racks", "racks-unwatched", "unavailable"],
+)
+def test_what_counts_as_a_change_of_the_leaders_topics(
+    after: dict[str, list[list[int]]], broken: str, by_rack: bool, change: str | None
+) -> None:
+    before = watched(cache({"flights": [[1], [1]]}, RACKS), "flights", by_rack=by_rack)
+    found = before.change(cache(after, RACKS, broken))
+    assert found is None if change is None else change in (found or "")
+
+
+@pytest.mark.spec("D-14", "B.13.2")
+def test_a_topic_that_did_not_exist_and_comes_is_a_change() -> None:
+    before = watched(cache({}, RACKS), "flights")
+    assert "from 0 to 1" in (before.change(cache({"flights": [[1]]}, RACKS)) or "")
+
+
+@pytest.mark.spec("B.13.2", "S3-28", "S3-42", "S3-45")
+def test_what_is_wanted_against_what_was_joined_with() -> None:
+    wanted = Wanted()
+    wanted.subscribe(["b", "a", "b"], None)
+    wanted.joined_with = wanted.topics or ()
+    metadata = cache({}, RACKS)
+    assert wanted.why_rejoin(metadata) is None
+    assert wanted.fits(Assignment((TopicPartition("a", 0),)))
+    assert not wanted.fits(Assignment((TopicPartition("c", 0),)))
+    wanted.subscribe(["a"], lambda topic: topic in ("a", "c"))
+    assert "subscription has changed from ['a', 'b'] to ['a']" in (wanted.why_rejoin(metadata) or "")
+    wanted.joined_with = wanted.topics or ()
+    assert wanted.fits(Assignment((TopicPartition("c", 0),)))
+    assert (wanted.topics, wanted.why_rejoin(metadata)) == (("a", "c"), None)
+    assert not wanted.fits(Assignment((TopicPartition("d", 0),)))

@@ -1,0 +1,216 @@
+"""OffsetCommit, row by row (B.15.8), by a consumer without membership."""
+
+from __future__ import annotations
+
+import pytest
+
+from kclient.errors import (
+    ArgumentError,
+    BrokerError,
+    CommitFailedError,
+    GroupAuthorizationError,
+    KclientError,
+    TopicAuthorizationError,
+)
+from kclient.group.commits import Commits
+from kclient.group.generation import Identity
+from kclient.types import OffsetAndMetadata
+from tests.group.committing import F0, F1, P0, lookups, play, stored
+from tests.group.harness import GROUP, scripted
+from tests.peer import On
+from tests.standing import topic_id
+
+
+@pytest.mark.spec("S1-26", "S1-27", "S1-28", "S1-29", "S1-30", "S1-31", "S1-32", "S1-38", "B.14.3", "B.14.4")
+@pytest.mark.parametrize("version", range(11))
+def test_a_commit_in_every_version(version: int) -> None:
+    async def scene(commits: Commits) -> None:
+        await commits.commit({F0: OffsetAndMetadata(5, 3, "a\0b"), P0: OffsetAndMetadata(0)}, retry=True)
+
+    peer = scripted(
+        On("OffsetCommitRequest", stored({F0: 0, P0: 0})),
+        topics={"flights": 2, "planes": 1},
+        versions={"OffsetCommitRequest": (version, version)},
+    )
+    play(peer, scene)
+    (sent,) = peer.of("OffsetCommitRequest")
+    assert (sent.group_id, sent.generation_id_or_member_epoch, sent.member_id) == (GROUP, -1, "")
+    assert (sent.group_instance_id, sent.retention_time_ms) == (None, -1)
+    ids = {topic_id(name): name for name in ("flights", "planes")}
+    names = [ids[topic.topic_id] if version == 10 else topic.name for topic in sent.topics]
+    assert names == ["flights", "planes"]
+    (first,), (second,) = (topic.partitions for topic in sent.topics)
+    assert (first.partition_index, first.committed_offset, first.committed_metadata) == (0, 5, "a\0b")
+    assert (second.committed_offset, second.committed_metadata) == (0, "")
+    assert first.committed_leader_epoch == (3 if version >= 6 else -1)
+    assert second.committed_leader_epoch == -1
+
+
+@pytest.mark.spec("B.14.7", "D-47")
+def test_a_topic_without_a_known_id_keeps_the_commit_below_version_10() -> None:
+    async def scene(commits: Commits) -> None:
+        await commits.commit({F0: OffsetAndMetadata(5), P0: OffsetAndMetadata(6)}, retry=True)
+
+    peer = play(scripted(On("OffsetCommitRequest", stored({F0: 0, P0: 0}))), scene)  # it knows flights alone
+    assert [seen.version for seen in peer.requests if seen.name == "OffsetCommitRequest"] == [9]
+
+
+@pytest.mark.spec("B.13.10")
+def test_a_static_member_commits_in_version_7_or_newer_with_its_instance_id() -> None:
+    async def scene(commits: Commits) -> None:
+        await commits.commit({F0: OffsetAndMetadata(5)}, retry=True)
+
+    peer = scripted(On("OffsetCommitRequest", stored({F0: 0})))
+    play(peer, scene, identity=lambda: Identity(4, "m-1", "east"))
+    (sent,) = peer.of("OffsetCommitRequest")
+    assert (sent.generation_id_or_member_epoch, sent.member_id, sent.group_instance_id) == (4, "m-1", "east")
+
+    async def too_old(commits: Commits) -> None:
+        with pytest.raises(KclientError, match="7 to"):
+            await commits.commit({F0: OffsetAndMetadata(5)}, retry=True)
+
+    old = scripted(versions={"OffsetCommitRequest": (0, 6)})
+    play(old, too_old, identity=lambda: Identity(4, "m-1", "east"))
+
+
+@pytest.mark.spec("A-12", "B.15.8")
+@pytest.mark.parametrize(
+    ("code", "elsewhere"), [(14, False), (3, False), (100, False), (15, True), (16, True), (7, True)]
+)
+def test_what_passes_by_itself_is_committed_again(code: int, elsewhere: bool) -> None:
+    async def scene(commits: Commits) -> None:
+        await commits.commit({F0: OffsetAndMetadata(5), F1: OffsetAndMetadata(6)}, retry=True)
+
+    peer = play(
+        scripted(
+            On("OffsetCommitRequest", stored({F0: 0, F1: code})),
+            On("OffsetCommitRequest", stored({F1: 0})),
+        ),
+        scene,
+    )
+    second = peer.of("OffsetCommitRequest")[1]
+    assert [[p.partition_index for p in topic.partitions] for topic in second.topics] == [[1]]
+    assert lookups(peer) == (2 if elsewhere else 1)
+
+
+@pytest.mark.spec("B.15.8", "B.14.2", "S4-46")
+@pytest.mark.parametrize(
+    ("code", "elsewhere"), [(14, False), (3, False), (100, False), (15, True), (16, True), (7, True)]
+)
+def test_without_retry_the_same_codes_are_a_retriable_failure(code: int, elsewhere: bool) -> None:
+    caught: list[CommitFailedError] = []
+
+    async def scene(commits: Commits) -> None:
+        with pytest.raises(CommitFailedError) as failed:
+            await commits.commit({F0: OffsetAndMetadata(5), F1: OffsetAndMetadata(6)}, retry=False)
+        caught.append(failed.value)
+        if elsewhere:
+            await commits.commit({}, retry=True)
+
+    play(scripted(On("OffsetCommitRequest", stored({F0: 0, F1: code}))), scene)
+    assert (caught[0].reason, caught[0].retriable) == ("retriable", True)
+    assert caught[0].uncommitted == {F1: OffsetAndMetadata(6)}
+
+
+@pytest.mark.spec("B.15.8", "A-05")
+def test_a_lost_connection_is_committed_again_at_the_coordinator_that_is_found_then() -> None:
+    async def scene(commits: Commits) -> None:
+        await commits.commit({F0: OffsetAndMetadata(5)}, retry=True)
+
+    peer = scripted(On("OffsetCommitRequest", close=True), On("OffsetCommitRequest", stored({F0: 0})))
+    assert lookups(play(peer, scene)) == 2
+
+
+@pytest.mark.spec("B.14.2", "S4-46", "A-05")
+def test_without_retry_a_lost_connection_is_a_retriable_failure() -> None:
+    async def scene(commits: Commits) -> None:
+        with pytest.raises(CommitFailedError) as failed:
+            await commits.commit({F0: OffsetAndMetadata(5)}, retry=False)
+        assert failed.value.retriable
+
+    play(scripted(On("OffsetCommitRequest", close=True)), scene)
+
+
+@pytest.mark.spec("B.15.8", "D-20", "H-20")
+def test_a_partition_that_the_answer_leaves_out_is_committed_again() -> None:
+    async def scene(commits: Commits) -> None:
+        await commits.commit({F0: OffsetAndMetadata(5), F1: OffsetAndMetadata(6)}, retry=True)
+
+    peer = scripted(On("OffsetCommitRequest", stored({F0: 0})), On("OffsetCommitRequest", stored({F1: 0})))
+    play(peer, scene)
+
+
+@pytest.mark.spec("B.15.8", "A-12")
+@pytest.mark.parametrize("code", [12, 28, 82, 113, 42, 999])
+def test_what_does_not_pass_is_told_with_its_code(code: int) -> None:
+    async def scene(commits: Commits) -> None:
+        expected = CommitFailedError if code == 82 else BrokerError
+        with pytest.raises(expected) as caught:
+            await commits.commit({F0: OffsetAndMetadata(5)}, retry=True)
+        if isinstance(caught.value, BrokerError):
+            assert caught.value.code == code
+            assert not caught.value.retriable
+
+    play(scripted(On("OffsetCommitRequest", stored({F0: code}))), scene)
+
+
+@pytest.mark.spec("B.15.8")
+def test_a_group_that_we_may_not_read_is_told() -> None:
+    async def scene(commits: Commits) -> None:
+        with pytest.raises(GroupAuthorizationError) as caught:
+            await commits.commit({F0: OffsetAndMetadata(5)}, retry=True)
+        assert caught.value.group == GROUP
+
+    play(scripted(On("OffsetCommitRequest", stored({F0: 30}))), scene)
+
+
+@pytest.mark.spec("B.15.8")
+def test_all_topics_without_authorization_are_named_in_one_error() -> None:
+    async def scene(commits: Commits) -> None:
+        with pytest.raises(TopicAuthorizationError) as caught:
+            await commits.commit({F0: OffsetAndMetadata(5), P0: OffsetAndMetadata(6)}, retry=True)
+        assert caught.value.topics == ("flights", "planes")
+
+    peer = scripted(On("OffsetCommitRequest", stored({F0: 29, P0: 29})), topics={"flights": 1, "planes": 1})
+    play(peer, scene)
+
+
+@pytest.mark.spec("B.15.8")
+def test_the_first_fatal_partition_decides() -> None:
+    async def scene(commits: Commits) -> None:
+        with pytest.raises(BrokerError) as caught:
+            await commits.commit({F0: OffsetAndMetadata(5), F1: OffsetAndMetadata(6)}, retry=True)
+        assert caught.value.code == 12
+
+    play(scripted(On("OffsetCommitRequest", stored({F0: 12, F1: 28}))), scene)
+
+
+@pytest.mark.spec("B.15.8", "B.14.3")
+@pytest.mark.parametrize("code", [22, 25])
+def test_a_commit_from_outside_of_a_group_with_members_fails_with_the_reason(code: int) -> None:
+    async def scene(commits: Commits) -> None:
+        with pytest.raises(CommitFailedError) as caught:
+            await commits.commit({F0: OffsetAndMetadata(5)}, retry=True)
+        assert (caught.value.reason, caught.value.uncommitted) == ("occupied", {F0: OffsetAndMetadata(5)})
+
+    play(scripted(On("OffsetCommitRequest", stored({F0: code}))), scene)
+
+
+@pytest.mark.spec("B.15.8")
+def test_a_group_that_is_gone_is_a_failed_commit() -> None:
+    async def scene(commits: Commits) -> None:
+        with pytest.raises(CommitFailedError) as caught:
+            await commits.commit({F0: OffsetAndMetadata(5)}, retry=True)
+        assert caught.value.reason == "group_gone"
+
+    play(scripted(On("OffsetCommitRequest", stored({F0: 69}))), scene)
+
+
+@pytest.mark.spec("B.14.1", "S4-58", "A-12")
+def test_nothing_to_commit_sends_nothing_and_a_negative_offset_is_refused() -> None:
+    async def scene(commits: Commits) -> None:
+        await commits.commit({}, retry=True)
+        with pytest.raises(ArgumentError, match=r"flights-0"):
+            await commits.commit({F0: OffsetAndMetadata(-1)}, retry=True)
+
+    assert lookups(play(scripted(), scene)) == 0

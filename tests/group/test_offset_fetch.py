@@ -1,0 +1,200 @@
+"""OffsetFetch, row by row (B.15.7)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from kclient.errors import (
+    BrokerError,
+    GroupAuthorizationError,
+    TopicAuthorizationError,
+    UnknownTopicError,
+)
+from kclient.generated.offset_fetch_response import (
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+from kclient.group.commits import Commits
+from kclient.types import OffsetAndMetadata
+from tests.group.committing import F0, F1, P0, lookups, play, read
+from tests.group.harness import GROUP, scripted
+from tests.peer import On
+from tests.standing import topic_id
+
+
+@pytest.mark.spec("S0-19", "S0-22", "S0-31", "S0-32", "B.14.7", "D-21", "D-62")
+@pytest.mark.parametrize("version", range(11))
+def test_committed_offsets_in_every_version(version: int) -> None:
+    async def scene(commits: Commits) -> None:
+        assert await commits.fetch([F0, F1, P0]) == {
+            F0: OffsetAndMetadata(0, 7 if version >= 5 else None, "a\0b"),
+            F1: None,
+            P0: OffsetAndMetadata(9),
+        }
+
+    def answer(request: Any) -> OffsetFetchResponse:
+        kind = OffsetFetchResponsePartition if version < 8 else OffsetFetchResponsePartitions
+        flights = [
+            kind(partition_index=0, committed_offset=0, committed_leader_epoch=7, metadata="a\0b"),
+            kind(partition_index=1, committed_offset=-1),
+        ]
+        planes = [kind(partition_index=0, committed_offset=9, metadata=None)]
+        if version < 8:
+            return OffsetFetchResponse(
+                topics=[
+                    OffsetFetchResponseTopic(name="flights", partitions=flights),
+                    OffsetFetchResponseTopic(name="planes", partitions=planes),
+                ]
+            )
+        topics = [
+            OffsetFetchResponseTopics(name=name, topic_id=topic_id(name), partitions=partitions)
+            for name, partitions in (("flights", flights), ("planes", planes))
+        ]
+        return OffsetFetchResponse(groups=[OffsetFetchResponseGroup(group_id=GROUP, topics=topics)])
+
+    peer = scripted(
+        On("OffsetFetchRequest", answer),
+        topics={"flights": 2, "planes": 1},
+        versions={"OffsetFetchRequest": (version, version)},
+    )
+    play(peer, scene)
+    (sent,) = peer.of("OffsetFetchRequest")
+    assert sent.require_stable == (version >= 7)
+    if version >= 8:
+        (group,) = sent.groups
+        assert (group.group_id, group.member_id, group.member_epoch) == (GROUP, None, -1)
+        asked = [topic.topic_id if version == 10 else topic.name for topic in group.topics]
+        assert asked == (
+            [topic_id("flights"), topic_id("planes")] if version == 10 else ["flights", "planes"]
+        )
+        assert [topic.partition_indexes for topic in group.topics] == [[0, 1], [0]]
+    else:
+        assert [(topic.name, topic.partition_indexes) for topic in sent.topics] == [
+            ("flights", [0, 1]),
+            ("planes", [0]),
+        ]
+
+
+@pytest.mark.spec("B.15.7", "S0-33", "D-20")
+@pytest.mark.parametrize(("code", "elsewhere"), [(14, False), (15, True), (16, True), (7, False)])
+def test_a_group_code_that_passes_is_asked_again(code: int, elsewhere: bool) -> None:
+    async def scene(commits: Commits) -> None:
+        assert await commits.fetch([F0]) == {F0: OffsetAndMetadata(3)}
+
+    peer = scripted(
+        On("OffsetFetchRequest", read({}, group_code=code)), On("OffsetFetchRequest", read({F0: (3, 0)}))
+    )
+    assert lookups(play(peer, scene)) == (2 if elsewhere else 1)
+
+
+@pytest.mark.spec("B.15.7", "S0-33")
+@pytest.mark.parametrize("code", [24, 25, 69, 113])
+def test_a_group_code_that_does_not_pass_is_told(code: int) -> None:
+    async def scene(commits: Commits) -> None:
+        with pytest.raises(BrokerError) as caught:
+            await commits.fetch([F0])
+        assert caught.value.code == code
+
+    play(scripted(On("OffsetFetchRequest", read({}, group_code=code))), scene)
+
+
+@pytest.mark.spec("B.15.7", "S0-33")
+def test_a_group_whose_offsets_we_may_not_read_is_told() -> None:
+    async def scene(commits: Commits) -> None:
+        with pytest.raises(GroupAuthorizationError):
+            await commits.fetch([F0])
+
+    play(scripted(On("OffsetFetchRequest", read({}, group_code=30))), scene)
+
+
+@pytest.mark.spec("B.15.7", "S0-29", "D-21")
+def test_an_offset_under_an_open_transaction_is_waited_for() -> None:
+    async def scene(commits: Commits) -> None:
+        assert await commits.fetch([F0, F1]) == {F0: OffsetAndMetadata(3), F1: None}
+
+    peer = scripted(
+        On("OffsetFetchRequest", read({F0: (-1, 88), F1: (-1, 0)})),
+        On("OffsetFetchRequest", read({F0: (3, 0)})),
+    )
+    again = play(peer, scene).of("OffsetFetchRequest")[1]
+    assert [topic.partition_indexes for topic in again.groups[0].topics] == [[0]]
+
+
+@pytest.mark.spec("S0-28", "B.15.7")
+def test_unauthorized_topics_are_all_named_and_come_before_unstable_ones() -> None:
+    async def scene(commits: Commits) -> None:
+        with pytest.raises(TopicAuthorizationError) as caught:
+            await commits.fetch([F0, P0, F1])
+        assert caught.value.topics == ("flights", "planes")
+
+    answer = read({F0: (-1, 29), P0: (-1, 29), F1: (-1, 88)})
+    play(scripted(On("OffsetFetchRequest", answer), topics={"flights": 2, "planes": 1}), scene)
+
+
+@pytest.mark.spec("S0-27", "B.15.7")
+def test_a_topic_that_does_not_exist_is_told() -> None:
+    async def scene(commits: Commits) -> None:
+        with pytest.raises(UnknownTopicError) as caught:
+            await commits.fetch([F0])
+        assert caught.value.topic == "flights"
+
+    play(scripted(On("OffsetFetchRequest", read({F0: (-1, 3)}))), scene)
+
+
+@pytest.mark.spec("B.15.7")
+def test_a_topic_id_that_the_coordinator_does_not_know_is_asked_again_after_new_metadata() -> None:
+    async def scene(commits: Commits) -> None:
+        assert await commits.fetch([F0]) == {F0: OffsetAndMetadata(3)}
+
+    peer = scripted(
+        On("OffsetFetchRequest", read({F0: (-1, 100)})), On("OffsetFetchRequest", read({F0: (3, 0)}))
+    )
+    play(peer, scene)
+
+
+@pytest.mark.spec("S0-30", "B.15.7")
+@pytest.mark.parametrize("code", [12, 42, 999])
+def test_any_other_partition_code_is_told(code: int) -> None:
+    async def scene(commits: Commits) -> None:
+        with pytest.raises(BrokerError) as caught:
+            await commits.fetch([F0])
+        assert caught.value.code == code
+
+    play(scripted(On("OffsetFetchRequest", read({F0: (-1, code)}))), scene)
+
+
+@pytest.mark.spec("D-20", "H-20")
+@pytest.mark.parametrize("gap", [read({F1: (4, 0)}), OffsetFetchResponse()], ids=["partition", "group"])
+def test_what_the_answer_leaves_out_is_asked_again_and_never_taken_as_no_commit(
+    gap: OffsetFetchResponse,
+) -> None:
+    async def scene(commits: Commits) -> None:
+        assert await commits.fetch([F0]) == {F0: OffsetAndMetadata(3)}
+
+    play(scripted(On("OffsetFetchRequest", gap), On("OffsetFetchRequest", read({F0: (3, 0)}))), scene)
+
+
+@pytest.mark.spec("D-20", "S0-26")
+def test_a_coordinator_that_does_not_answer_is_never_taken_as_no_commit() -> None:
+    async def scene(commits: Commits) -> None:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await commits.fetch([F0])
+
+    play(scripted(On("OffsetFetchRequest")), scene)
+
+
+@pytest.mark.spec("A-05", "B.15.7")
+def test_a_lost_connection_is_asked_again() -> None:
+    async def scene(commits: Commits) -> None:
+        assert await commits.fetch([F0]) == {F0: OffsetAndMetadata(3)}
+
+    peer = scripted(On("OffsetFetchRequest", close=True), On("OffsetFetchRequest", read({F0: (3, 0)})))
+    assert lookups(play(peer, scene)) == 2

@@ -1,0 +1,76 @@
+"""The table of a member's states, cell by cell."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from kclient.errors import InternalError
+from kclient.group.generation import Event, Generation, MemberState, Standing
+
+UNJOINED, PREPARING, COMPLETING, STABLE = MemberState
+TABLE = {
+    (UNJOINED, Event.JOINING): PREPARING,
+    (PREPARING, Event.JOINING): PREPARING,
+    (COMPLETING, Event.JOINING): PREPARING,
+    (STABLE, Event.JOINING): PREPARING,
+    (PREPARING, Event.JOINED): COMPLETING,
+    (COMPLETING, Event.SYNCED): STABLE,
+    **{(state, Event.RESET): UNJOINED for state in MemberState},
+}
+
+
+@pytest.mark.spec("S4-28", "S4-49", "B.13.1")
+@pytest.mark.parametrize(("state", "event"), list(itertools.product(MemberState, Event)))
+def test_every_cell(state: MemberState, event: Event) -> None:
+    standing = Standing(state=state)
+    seen = standing.changed.count
+    if (state, event) in TABLE:
+        standing.advance(event)
+        assert standing.state is TABLE[state, event]
+        assert standing.changed.count > seen
+    else:
+        with pytest.raises(InternalError):
+            standing.advance(event)
+        assert standing.state is state
+
+
+@pytest.mark.spec("B.13.1")
+def test_heartbeats_belong_to_two_states() -> None:
+    assert [Standing(state=state).heartbeating for state in MemberState] == [False, False, True, True]
+
+
+@pytest.mark.spec("S3-31", "E10")
+@pytest.mark.parametrize(
+    ("generation", "lost"),
+    [
+        (Generation(), True),
+        (Generation(4, ""), True),
+        (Generation(-1, "m-1"), True),
+        (Generation(4, "m-1"), False),
+        (Generation(0, "m-1"), False),
+    ],
+)
+def test_partitions_are_lost_without_a_generation_or_without_a_member_id(
+    generation: Generation, lost: bool
+) -> None:
+    assert generation.lost is lost
+
+
+@pytest.mark.spec("B.13.9", "S3-52")
+def test_a_reset_keeps_the_member_id_where_it_should_and_asks_for_a_prepared_join() -> None:
+    standing = Standing(MemberState.STABLE, Generation(4, "m-1", "range"), None, prepare_due=False)
+    standing.reset("why", keep_member_id=True)
+    assert (standing.generation, standing.rejoin_reason) == (Generation(-1, "m-1"), "why")
+    assert standing.prepare_due
+    standing.reset("again")
+    assert standing.generation == Generation()
+
+
+@pytest.mark.spec("S3-52")
+def test_a_wish_to_rejoin_changes_nothing_else() -> None:
+    standing = Standing(MemberState.STABLE, Generation(4, "m-1", "range"), None, prepare_due=False)
+    standing.request_rejoin("why")
+    assert (standing.state, standing.generation) == (MemberState.STABLE, Generation(4, "m-1", "range"))
+    assert not standing.prepare_due
