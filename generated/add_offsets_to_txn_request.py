@@ -59,7 +59,7 @@ class AddOffsetsToTxnRequest(Message):
 # AddOffsetsToTxnRequest in versions 0–2
 def read_v0(data: Buffer, at: int, size: int) -> tuple[AddOffsetsToTxnRequest, int]:
     message = new(AddOffsetsToTxnRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -91,7 +91,7 @@ def write_v0(message: AddOffsetsToTxnRequest, add: Add) -> None:
 # AddOffsetsToTxnRequest in versions 3–4
 def read_v3(data: Buffer, at: int, size: int) -> tuple[AddOffsetsToTxnRequest, int]:
     message = new(AddOffsetsToTxnRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:

@@ -51,7 +51,7 @@ class AddOffsetsToTxnResponse(Message):
 # AddOffsetsToTxnResponse in versions 0–2
 def read_v0(data: Buffer, at: int, size: int) -> tuple[AddOffsetsToTxnResponse, int]:
     message = new(AddOffsetsToTxnResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, message.error_code = unpack_i4_i2(data, at)
     at += 6
     return message, at
@@ -66,7 +66,7 @@ def write_v0(message: AddOffsetsToTxnResponse, add: Add) -> None:
 # AddOffsetsToTxnResponse in versions 3–4
 def read_v3(data: Buffer, at: int, size: int) -> tuple[AddOffsetsToTxnResponse, int]:
     message = new(AddOffsetsToTxnResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, message.error_code, tags = unpack_i4_i2_u1(data, at)
     at += 7
     if tags:

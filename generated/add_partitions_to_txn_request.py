@@ -105,7 +105,7 @@ def read_add_partitions_to_txn_topic_v0(
     size: int,
 ) -> tuple[AddPartitionsToTxnTopic, int]:
     message = new(AddPartitionsToTxnTopic)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -137,7 +137,7 @@ def write_add_partitions_to_txn_topic_v0(message: AddPartitionsToTxnTopic, add: 
 def read_v0(data: Buffer, at: int, size: int) -> tuple[AddPartitionsToTxnRequest, int]:
     message = new(AddPartitionsToTxnRequest)
     message.transactions = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -184,7 +184,7 @@ def read_add_partitions_to_txn_topic_v3(
     size: int,
 ) -> tuple[AddPartitionsToTxnTopic, int]:
     message = new(AddPartitionsToTxnTopic)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -228,7 +228,7 @@ def write_add_partitions_to_txn_topic_v3(message: AddPartitionsToTxnTopic, add: 
 def read_v3(data: Buffer, at: int, size: int) -> tuple[AddPartitionsToTxnRequest, int]:
     message = new(AddPartitionsToTxnRequest)
     message.transactions = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -282,7 +282,7 @@ def read_add_partitions_to_txn_transaction_v4(
     size: int,
 ) -> tuple[AddPartitionsToTxnTransaction, int]:
     message = new(AddPartitionsToTxnTransaction)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -334,7 +334,7 @@ def read_v4(data: Buffer, at: int, size: int) -> tuple[AddPartitionsToTxnRequest
     message.v3_and_below_producer_id = 0
     message.v3_and_below_producer_epoch = 0
     message.v3_and_below_topics = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     count = data[at]
     at += 1
     if count > 127:

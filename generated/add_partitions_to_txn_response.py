@@ -110,7 +110,7 @@ def read_add_partitions_to_txn_partition_result_v0(
     size: int,
 ) -> tuple[AddPartitionsToTxnPartitionResult, int]:
     message = new(AddPartitionsToTxnPartitionResult)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.partition_index, message.partition_error_code = unpack_i4_i2(data, at)
     at += 6
     return message, at
@@ -132,7 +132,7 @@ def read_add_partitions_to_txn_topic_result_v0(
     size: int,
 ) -> tuple[AddPartitionsToTxnTopicResult, int]:
     message = new(AddPartitionsToTxnTopicResult)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -169,7 +169,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[AddPartitionsToTxnRespons
     message = new(AddPartitionsToTxnResponse)
     message.error_code = 0
     message.results_by_transaction = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4x2(data, at)
     at += 8
     if not 0 <= count * 6 <= size - at:
@@ -200,7 +200,7 @@ def read_add_partitions_to_txn_partition_result_v3(
     size: int,
 ) -> tuple[AddPartitionsToTxnPartitionResult, int]:
     message = new(AddPartitionsToTxnPartitionResult)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.partition_index, message.partition_error_code, tags = unpack_i4_i2_u1(data, at)
     at += 7
     if tags:
@@ -227,7 +227,7 @@ def read_add_partitions_to_txn_topic_result_v3(
     size: int,
 ) -> tuple[AddPartitionsToTxnTopicResult, int]:
     message = new(AddPartitionsToTxnTopicResult)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -276,7 +276,7 @@ def read_v3(data: Buffer, at: int, size: int) -> tuple[AddPartitionsToTxnRespons
     message = new(AddPartitionsToTxnResponse)
     message.error_code = 0
     message.results_by_transaction = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4_u1(data, at)
     at += 5
     if count > 127:
@@ -318,7 +318,7 @@ def read_add_partitions_to_txn_result_v4(
     size: int,
 ) -> tuple[AddPartitionsToTxnResult, int]:
     message = new(AddPartitionsToTxnResult)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -366,7 +366,7 @@ def write_add_partitions_to_txn_result_v4(message: AddPartitionsToTxnResult, add
 def read_v4(data: Buffer, at: int, size: int) -> tuple[AddPartitionsToTxnResponse, int]:
     message = new(AddPartitionsToTxnResponse)
     message.results_by_topic_v3_and_below = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, message.error_code, count = unpack_i4_i2_u1(data, at)
     at += 7
     if count > 127:

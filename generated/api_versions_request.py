@@ -52,7 +52,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[ApiVersionsRequest, int]:
     message = new(ApiVersionsRequest)
     message.client_software_name = ""
     message.client_software_version = ""
-    message.unknown_tags = None
+    message.unknown_tags = ()
     return message, at
 
 
@@ -64,7 +64,7 @@ def write_v0(message: ApiVersionsRequest, add: Add) -> None:
 # ApiVersionsRequest in versions 3–4
 def read_v3(data: Buffer, at: int, size: int) -> tuple[ApiVersionsRequest, int]:
     message = new(ApiVersionsRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:

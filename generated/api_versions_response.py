@@ -135,7 +135,7 @@ class ApiVersionsResponse(Message):
 # ApiVersion in versions 0–2
 def read_api_version_v0(data: Buffer, at: int, size: int) -> tuple[ApiVersion, int]:
     message = new(ApiVersion)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.api_key, message.min_version, message.max_version = unpack_i2x3(data, at)
     at += 6
     return message, at
@@ -155,7 +155,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[ApiVersionsResponse, int]
     message.finalized_features_epoch = -1
     message.finalized_features = []
     message.zk_migration_ready = False
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.error_code, count = unpack_i2_i4(data, at)
     at += 6
     if not 0 <= count * 6 <= size - at:
@@ -184,7 +184,7 @@ def read_v1(data: Buffer, at: int, size: int) -> tuple[ApiVersionsResponse, int]
     message.finalized_features_epoch = -1
     message.finalized_features = []
     message.zk_migration_ready = False
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.error_code, count = unpack_i2_i4(data, at)
     at += 6
     if not 0 <= count * 6 <= size - at:
@@ -212,7 +212,7 @@ def write_v1(message: ApiVersionsResponse, add: Add) -> None:
 # ApiVersion in versions 3–4
 def read_api_version_v3(data: Buffer, at: int, size: int) -> tuple[ApiVersion, int]:
     message = new(ApiVersion)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.api_key, message.min_version, message.max_version, tags = unpack_i2x3_u1(data, at)
     at += 7
     if tags:
@@ -232,7 +232,7 @@ def write_api_version_v3(message: ApiVersion, add: Add) -> None:
 # SupportedFeatureKey in versions 3–4
 def read_supported_feature_key_v3(data: Buffer, at: int, size: int) -> tuple[SupportedFeatureKey, int]:
     message = new(SupportedFeatureKey)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -264,7 +264,7 @@ def write_supported_feature_key_v3(message: SupportedFeatureKey, add: Add) -> No
 # FinalizedFeatureKey in versions 3–4
 def read_finalized_feature_key_v3(data: Buffer, at: int, size: int) -> tuple[FinalizedFeatureKey, int]:
     message = new(FinalizedFeatureKey)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -370,7 +370,7 @@ def read_v3(data: Buffer, at: int, size: int) -> tuple[ApiVersionsResponse, int]
     message.finalized_features_epoch = -1
     message.finalized_features = []
     message.zk_migration_ready = False
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.error_code, count = unpack_i2_u1(data, at)
     at += 3
     if count > 127:

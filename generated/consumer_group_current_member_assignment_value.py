@@ -115,7 +115,7 @@ def write_topic_partitions_assignment_epochs_tag_v0(value: list[int] | None, add
 def read_topic_partitions_v0(data: Buffer, at: int, size: int) -> tuple[TopicPartitions, int]:
     message = new(TopicPartitions)
     message.assignment_epochs = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.topic_id, count = unpack_uuid_u1(data, at)
     at += 17
     if count > 127:
@@ -157,7 +157,7 @@ def write_topic_partitions_v0(message: TopicPartitions, add: Add) -> None:
 # ConsumerGroupCurrentMemberAssignmentValue in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupCurrentMemberAssignmentValue, int]:
     message = new(ConsumerGroupCurrentMemberAssignmentValue)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.member_epoch, message.previous_member_epoch, message.state, count = unpack_i4x2_i1_u1(data, at)
     at += 10
     if count > 127:

@@ -52,7 +52,7 @@ class ConsumerGroupDescribeRequest(Message):
 # ConsumerGroupDescribeRequest in versions 0–1
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupDescribeRequest, int]:
     message = new(ConsumerGroupDescribeRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     count = data[at]
     at += 1
     if count > 127:

@@ -97,7 +97,7 @@ class ConsumerGroupHeartbeatRequest(Message):
 # TopicPartitions in versions 0–1
 def read_topic_partitions_v0(data: Buffer, at: int, size: int) -> tuple[TopicPartitions, int]:
     message = new(TopicPartitions)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.topic_id, count = unpack_uuid_u1(data, at)
     at += 17
     if count > 127:
@@ -132,7 +132,7 @@ def write_topic_partitions_v0(message: TopicPartitions, add: Add) -> None:
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupHeartbeatRequest, int]:
     message = new(ConsumerGroupHeartbeatRequest)
     message.subscribed_topic_regex = None
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -278,7 +278,7 @@ def write_v0(message: ConsumerGroupHeartbeatRequest, add: Add) -> None:
 # ConsumerGroupHeartbeatRequest in version 1
 def read_v1(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupHeartbeatRequest, int]:
     message = new(ConsumerGroupHeartbeatRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:

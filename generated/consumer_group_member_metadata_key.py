@@ -47,7 +47,7 @@ class ConsumerGroupMemberMetadataKey(Message):
 # ConsumerGroupMemberMetadataKey in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupMemberMetadataKey, int]:
     message = new(ConsumerGroupMemberMetadataKey)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length

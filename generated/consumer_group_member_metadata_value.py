@@ -104,7 +104,7 @@ class ConsumerGroupMemberMetadataValue(Message):
 # ClassicProtocol in version 0
 def read_classic_protocol_v0(data: Buffer, at: int, size: int) -> tuple[ClassicProtocol, int]:
     message = new(ClassicProtocol)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -147,7 +147,7 @@ def write_classic_protocol_v0(message: ClassicProtocol, add: Add) -> None:
 # ClassicMemberMetadata in version 0
 def read_classic_member_metadata_v0(data: Buffer, at: int, size: int) -> tuple[ClassicMemberMetadata, int]:
     message = new(ClassicMemberMetadata)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.session_timeout_ms, count = unpack_i4_u1(data, at)
     at += 5
     if count > 127:
@@ -208,7 +208,7 @@ def write_classic_member_metadata_tag_v0(value: ClassicMemberMetadata | None, ad
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupMemberMetadataValue, int]:
     message = new(ConsumerGroupMemberMetadataValue)
     message.classic_member_metadata = ClassicMemberMetadata()
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:

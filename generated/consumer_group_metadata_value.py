@@ -65,7 +65,7 @@ def write_metadata_hash_tag_v0(value: int, add: Add) -> None:
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupMetadataValue, int]:
     message = new(ConsumerGroupMetadataValue)
     message.metadata_hash = 0
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.epoch, tags = unpack_i4_u1(data, at)
     at += 5
     if tags:

@@ -86,7 +86,7 @@ class ConsumerGroupPartitionMetadataValue(Message):
 # PartitionMetadata in version 0
 def read_partition_metadata_v0(data: Buffer, at: int, size: int) -> tuple[PartitionMetadata, int]:
     message = new(PartitionMetadata)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.partition, count = unpack_i4_u1(data, at)
     at += 5
     if count > 127:
@@ -120,7 +120,7 @@ def write_partition_metadata_v0(message: PartitionMetadata, add: Add) -> None:
 # TopicMetadata in version 0
 def read_topic_metadata_v0(data: Buffer, at: int, size: int) -> tuple[TopicMetadata, int]:
     message = new(TopicMetadata)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.topic_id, length = unpack_uuid_u1(data, at)
     at += 17
     if length > 127:
@@ -171,7 +171,7 @@ def write_topic_metadata_v0(message: TopicMetadata, add: Add) -> None:
 # ConsumerGroupPartitionMetadataValue in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupPartitionMetadataValue, int]:
     message = new(ConsumerGroupPartitionMetadataValue)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     count = data[at]
     at += 1
     if count > 127:

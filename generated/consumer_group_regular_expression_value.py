@@ -55,7 +55,7 @@ class ConsumerGroupRegularExpressionValue(Message):
 # ConsumerGroupRegularExpressionValue in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupRegularExpressionValue, int]:
     message = new(ConsumerGroupRegularExpressionValue)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     count = data[at]
     at += 1
     if count > 127:

@@ -66,7 +66,7 @@ class ConsumerGroupTargetAssignmentMemberValue(Message):
 # TopicPartition in version 0
 def read_topic_partition_v0(data: Buffer, at: int, size: int) -> tuple[TopicPartition, int]:
     message = new(TopicPartition)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.topic_id, count = unpack_uuid_u1(data, at)
     at += 17
     if count > 127:
@@ -100,7 +100,7 @@ def write_topic_partition_v0(message: TopicPartition, add: Add) -> None:
 # ConsumerGroupTargetAssignmentMemberValue in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupTargetAssignmentMemberValue, int]:
     message = new(ConsumerGroupTargetAssignmentMemberValue)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     count = data[at]
     at += 1
     if count > 127:

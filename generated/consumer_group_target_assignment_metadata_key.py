@@ -44,7 +44,7 @@ class ConsumerGroupTargetAssignmentMetadataKey(Message):
 # ConsumerGroupTargetAssignmentMetadataKey in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupTargetAssignmentMetadataKey, int]:
     message = new(ConsumerGroupTargetAssignmentMetadataKey)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length

@@ -65,7 +65,7 @@ def write_assignment_timestamp_tag_v0(value: int, add: Add) -> None:
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ConsumerGroupTargetAssignmentMetadataValue, int]:
     message = new(ConsumerGroupTargetAssignmentMetadataValue)
     message.assignment_timestamp = 0
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.assignment_epoch, tags = unpack_i4_u1(data, at)
     at += 5
     if tags:

@@ -64,7 +64,7 @@ class ConsumerProtocolAssignment(Message):
 # TopicPartition in versions 0–3
 def read_topic_partition_v0(data: Buffer, at: int, size: int) -> tuple[TopicPartition, int]:
     message = new(TopicPartition)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -95,7 +95,7 @@ def write_topic_partition_v0(message: TopicPartition, add: Add) -> None:
 # ConsumerProtocolAssignment in versions 0–3
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ConsumerProtocolAssignment, int]:
     message = new(ConsumerProtocolAssignment)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (count,) = unpack_i4(data, at)
     at += 4
     if not 0 <= count * 6 <= size - at:

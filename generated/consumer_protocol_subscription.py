@@ -79,7 +79,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[ConsumerProtocolSubscript
     message.owned_partitions = []
     message.generation_id = -1
     message.rack_id = None
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (count,) = unpack_i4(data, at)
     at += 4
     if not 0 <= count * 2 <= size - at:
@@ -118,7 +118,7 @@ def write_v0(message: ConsumerProtocolSubscription, add: Add) -> None:
 # TopicPartition in versions 1–3
 def read_topic_partition_v1(data: Buffer, at: int, size: int) -> tuple[TopicPartition, int]:
     message = new(TopicPartition)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -151,7 +151,7 @@ def read_v1(data: Buffer, at: int, size: int) -> tuple[ConsumerProtocolSubscript
     message = new(ConsumerProtocolSubscription)
     message.generation_id = -1
     message.rack_id = None
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (count,) = unpack_i4(data, at)
     at += 4
     if not 0 <= count * 2 <= size - at:
@@ -204,7 +204,7 @@ def write_v1(message: ConsumerProtocolSubscription, add: Add) -> None:
 def read_v2(data: Buffer, at: int, size: int) -> tuple[ConsumerProtocolSubscription, int]:
     message = new(ConsumerProtocolSubscription)
     message.rack_id = None
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (count,) = unpack_i4(data, at)
     at += 4
     if not 0 <= count * 2 <= size - at:
@@ -259,7 +259,7 @@ def write_v2(message: ConsumerProtocolSubscription, add: Add) -> None:
 # ConsumerProtocolSubscription in version 3
 def read_v3(data: Buffer, at: int, size: int) -> tuple[ConsumerProtocolSubscription, int]:
     message = new(ConsumerProtocolSubscription)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (count,) = unpack_i4(data, at)
     at += 4
     if not 0 <= count * 2 <= size - at:

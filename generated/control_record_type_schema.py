@@ -44,7 +44,7 @@ class ControlRecordTypeSchema(Message):
 # ControlRecordTypeSchema in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ControlRecordTypeSchema, int]:
     message = new(ControlRecordTypeSchema)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (message.type,) = unpack_i2(data, at)
     at += 2
     return message, at

@@ -93,7 +93,7 @@ def read_create_partitions_assignment_v0(
     size: int,
 ) -> tuple[CreatePartitionsAssignment, int]:
     message = new(CreatePartitionsAssignment)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (count,) = unpack_i4(data, at)
     at += 4
     if not 0 <= count * 4 <= size - at:
@@ -114,7 +114,7 @@ def write_create_partitions_assignment_v0(message: CreatePartitionsAssignment, a
 # CreatePartitionsTopic in versions 0–1
 def read_create_partitions_topic_v0(data: Buffer, at: int, size: int) -> tuple[CreatePartitionsTopic, int]:
     message = new(CreatePartitionsTopic)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -156,7 +156,7 @@ def write_create_partitions_topic_v0(message: CreatePartitionsTopic, add: Add) -
 # CreatePartitionsRequest in versions 0–1
 def read_v0(data: Buffer, at: int, size: int) -> tuple[CreatePartitionsRequest, int]:
     message = new(CreatePartitionsRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (count,) = unpack_i4(data, at)
     at += 4
     if not 0 <= count * 10 <= size - at:
@@ -188,7 +188,7 @@ def read_create_partitions_assignment_v2(
     size: int,
 ) -> tuple[CreatePartitionsAssignment, int]:
     message = new(CreatePartitionsAssignment)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     count = data[at]
     at += 1
     if count > 127:
@@ -219,7 +219,7 @@ def write_create_partitions_assignment_v2(message: CreatePartitionsAssignment, a
 # CreatePartitionsTopic in versions 2–3
 def read_create_partitions_topic_v2(data: Buffer, at: int, size: int) -> tuple[CreatePartitionsTopic, int]:
     message = new(CreatePartitionsTopic)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -273,7 +273,7 @@ def write_create_partitions_topic_v2(message: CreatePartitionsTopic, add: Add) -
 # CreatePartitionsRequest in versions 2–3
 def read_v2(data: Buffer, at: int, size: int) -> tuple[CreatePartitionsRequest, int]:
     message = new(CreatePartitionsRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     count = data[at]
     at += 1
     if count > 127:

@@ -79,7 +79,7 @@ def read_create_partitions_topic_result_v0(
     size: int,
 ) -> tuple[CreatePartitionsTopicResult, int]:
     message = new(CreatePartitionsTopicResult)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -119,7 +119,7 @@ def write_create_partitions_topic_result_v0(message: CreatePartitionsTopicResult
 # CreatePartitionsResponse in versions 0–1
 def read_v0(data: Buffer, at: int, size: int) -> tuple[CreatePartitionsResponse, int]:
     message = new(CreatePartitionsResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4x2(data, at)
     at += 8
     if not 0 <= count * 6 <= size - at:
@@ -148,7 +148,7 @@ def read_create_partitions_topic_result_v2(
     size: int,
 ) -> tuple[CreatePartitionsTopicResult, int]:
     message = new(CreatePartitionsTopicResult)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -199,7 +199,7 @@ def write_create_partitions_topic_result_v2(message: CreatePartitionsTopicResult
 # CreatePartitionsResponse in versions 2–3
 def read_v2(data: Buffer, at: int, size: int) -> tuple[CreatePartitionsResponse, int]:
     message = new(CreatePartitionsResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4_u1(data, at)
     at += 5
     if count > 127:

@@ -120,7 +120,7 @@ def read_creatable_replica_assignment_v0(
     size: int,
 ) -> tuple[CreatableReplicaAssignment, int]:
     message = new(CreatableReplicaAssignment)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.partition_index, count = unpack_i4x2(data, at)
     at += 8
     if not 0 <= count * 4 <= size - at:
@@ -141,7 +141,7 @@ def write_creatable_replica_assignment_v0(message: CreatableReplicaAssignment, a
 # CreatableTopicConfig in versions 0–4
 def read_creatable_topic_config_v0(data: Buffer, at: int, size: int) -> tuple[CreatableTopicConfig, int]:
     message = new(CreatableTopicConfig)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -180,7 +180,7 @@ def write_creatable_topic_config_v0(message: CreatableTopicConfig, add: Add) -> 
 # CreatableTopic in versions 0–4
 def read_creatable_topic_v0(data: Buffer, at: int, size: int) -> tuple[CreatableTopic, int]:
     message = new(CreatableTopic)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -229,7 +229,7 @@ def write_creatable_topic_v0(message: CreatableTopic, add: Add) -> None:
 def read_v0(data: Buffer, at: int, size: int) -> tuple[CreateTopicsRequest, int]:
     message = new(CreateTopicsRequest)
     message.validate_only = False
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (count,) = unpack_i4(data, at)
     at += 4
     if not 0 <= count * 16 <= size - at:
@@ -259,7 +259,7 @@ def write_v0(message: CreateTopicsRequest, add: Add) -> None:
 # CreateTopicsRequest in versions 1–4
 def read_v1(data: Buffer, at: int, size: int) -> tuple[CreateTopicsRequest, int]:
     message = new(CreateTopicsRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (count,) = unpack_i4(data, at)
     at += 4
     if not 0 <= count * 16 <= size - at:
@@ -291,7 +291,7 @@ def read_creatable_replica_assignment_v5(
     size: int,
 ) -> tuple[CreatableReplicaAssignment, int]:
     message = new(CreatableReplicaAssignment)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.partition_index, count = unpack_i4_u1(data, at)
     at += 5
     if count > 127:
@@ -323,7 +323,7 @@ def write_creatable_replica_assignment_v5(message: CreatableReplicaAssignment, a
 # CreatableTopicConfig in versions 5–7
 def read_creatable_topic_config_v5(data: Buffer, at: int, size: int) -> tuple[CreatableTopicConfig, int]:
     message = new(CreatableTopicConfig)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -373,7 +373,7 @@ def write_creatable_topic_config_v5(message: CreatableTopicConfig, add: Add) -> 
 # CreatableTopic in versions 5–7
 def read_creatable_topic_v5(data: Buffer, at: int, size: int) -> tuple[CreatableTopic, int]:
     message = new(CreatableTopic)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -437,7 +437,7 @@ def write_creatable_topic_v5(message: CreatableTopic, add: Add) -> None:
 # CreateTopicsRequest in versions 5–7
 def read_v5(data: Buffer, at: int, size: int) -> tuple[CreateTopicsRequest, int]:
     message = new(CreateTopicsRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     count = data[at]
     at += 1
     if count > 127:

@@ -123,7 +123,7 @@ def read_creatable_topic_result_v0(data: Buffer, at: int, size: int) -> tuple[Cr
     message.num_partitions = -1
     message.replication_factor = -1
     message.configs = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -149,7 +149,7 @@ def write_creatable_topic_result_v0(message: CreatableTopicResult, add: Add) -> 
 def read_v0(data: Buffer, at: int, size: int) -> tuple[CreateTopicsResponse, int]:
     message = new(CreateTopicsResponse)
     message.throttle_time_ms = 0
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (count,) = unpack_i4(data, at)
     at += 4
     if not 0 <= count * 4 <= size - at:
@@ -179,7 +179,7 @@ def read_creatable_topic_result_v1(data: Buffer, at: int, size: int) -> tuple[Cr
     message.num_partitions = -1
     message.replication_factor = -1
     message.configs = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -220,7 +220,7 @@ def write_creatable_topic_result_v1(message: CreatableTopicResult, add: Add) -> 
 def read_v1(data: Buffer, at: int, size: int) -> tuple[CreateTopicsResponse, int]:
     message = new(CreateTopicsResponse)
     message.throttle_time_ms = 0
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (count,) = unpack_i4(data, at)
     at += 4
     if not 0 <= count * 6 <= size - at:
@@ -245,7 +245,7 @@ def write_v1(message: CreateTopicsResponse, add: Add) -> None:
 # CreateTopicsResponse in versions 2–4
 def read_v2(data: Buffer, at: int, size: int) -> tuple[CreateTopicsResponse, int]:
     message = new(CreateTopicsResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4x2(data, at)
     at += 8
     if not 0 <= count * 6 <= size - at:
@@ -270,7 +270,7 @@ def write_v2(message: CreateTopicsResponse, add: Add) -> None:
 # CreatableTopicConfigs in versions 5–7
 def read_creatable_topic_configs_v5(data: Buffer, at: int, size: int) -> tuple[CreatableTopicConfigs, int]:
     message = new(CreatableTopicConfigs)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -338,7 +338,7 @@ def read_creatable_topic_result_v5(data: Buffer, at: int, size: int) -> tuple[Cr
     message = new(CreatableTopicResult)
     message.topic_id = ZERO_UUID
     message.topic_config_error_code = 0
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -423,7 +423,7 @@ def write_creatable_topic_result_v5(message: CreatableTopicResult, add: Add) -> 
 # CreateTopicsResponse in versions 5–6
 def read_v5(data: Buffer, at: int, size: int) -> tuple[CreateTopicsResponse, int]:
     message = new(CreateTopicsResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4_u1(data, at)
     at += 5
     if count > 127:
@@ -475,7 +475,7 @@ def write_creatable_topic_result_topic_config_error_code_tag_v7(value: int, add:
 def read_creatable_topic_result_v7(data: Buffer, at: int, size: int) -> tuple[CreatableTopicResult, int]:
     message = new(CreatableTopicResult)
     message.topic_config_error_code = 0
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -562,7 +562,7 @@ def write_creatable_topic_result_v7(message: CreatableTopicResult, add: Add) -> 
 # CreateTopicsResponse in version 7
 def read_v7(data: Buffer, at: int, size: int) -> tuple[CreateTopicsResponse, int]:
     message = new(CreateTopicsResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4_u1(data, at)
     at += 5
     if count > 127:

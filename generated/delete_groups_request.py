@@ -53,7 +53,7 @@ class DeleteGroupsRequest(Message):
 # DeleteGroupsRequest in versions 0–1
 def read_v0(data: Buffer, at: int, size: int) -> tuple[DeleteGroupsRequest, int]:
     message = new(DeleteGroupsRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (count,) = unpack_i4(data, at)
     at += 4
     if not 0 <= count * 2 <= size - at:
@@ -76,7 +76,7 @@ def write_v0(message: DeleteGroupsRequest, add: Add) -> None:
 # DeleteGroupsRequest in version 2
 def read_v2(data: Buffer, at: int, size: int) -> tuple[DeleteGroupsRequest, int]:
     message = new(DeleteGroupsRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     count = data[at]
     at += 1
     if count > 127:

@@ -73,7 +73,7 @@ class DeleteGroupsResponse(Message):
 # DeletableGroupResult in versions 0–1
 def read_deletable_group_result_v0(data: Buffer, at: int, size: int) -> tuple[DeletableGroupResult, int]:
     message = new(DeletableGroupResult)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -98,7 +98,7 @@ def write_deletable_group_result_v0(message: DeletableGroupResult, add: Add) -> 
 # DeleteGroupsResponse in versions 0–1
 def read_v0(data: Buffer, at: int, size: int) -> tuple[DeleteGroupsResponse, int]:
     message = new(DeleteGroupsResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4x2(data, at)
     at += 8
     if not 0 <= count * 4 <= size - at:
@@ -123,7 +123,7 @@ def write_v0(message: DeleteGroupsResponse, add: Add) -> None:
 # DeletableGroupResult in version 2
 def read_deletable_group_result_v2(data: Buffer, at: int, size: int) -> tuple[DeletableGroupResult, int]:
     message = new(DeletableGroupResult)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -155,7 +155,7 @@ def write_deletable_group_result_v2(message: DeletableGroupResult, add: Add) -> 
 # DeleteGroupsResponse in version 2
 def read_v2(data: Buffer, at: int, size: int) -> tuple[DeleteGroupsResponse, int]:
     message = new(DeleteGroupsResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4_u1(data, at)
     at += 5
     if count > 127:

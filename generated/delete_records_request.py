@@ -85,7 +85,7 @@ class DeleteRecordsRequest(Message):
 # DeleteRecordsPartition in versions 0–1
 def read_delete_records_partition_v0(data: Buffer, at: int, size: int) -> tuple[DeleteRecordsPartition, int]:
     message = new(DeleteRecordsPartition)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.partition_index, message.offset = unpack_i4_i8(data, at)
     at += 12
     return message, at
@@ -100,7 +100,7 @@ def write_delete_records_partition_v0(message: DeleteRecordsPartition, add: Add)
 # DeleteRecordsTopic in versions 0–1
 def read_delete_records_topic_v0(data: Buffer, at: int, size: int) -> tuple[DeleteRecordsTopic, int]:
     message = new(DeleteRecordsTopic)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -135,7 +135,7 @@ def write_delete_records_topic_v0(message: DeleteRecordsTopic, add: Add) -> None
 # DeleteRecordsRequest in versions 0–1
 def read_v0(data: Buffer, at: int, size: int) -> tuple[DeleteRecordsRequest, int]:
     message = new(DeleteRecordsRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (count,) = unpack_i4(data, at)
     at += 4
     if not 0 <= count * 6 <= size - at:
@@ -163,7 +163,7 @@ def write_v0(message: DeleteRecordsRequest, add: Add) -> None:
 # DeleteRecordsPartition in version 2
 def read_delete_records_partition_v2(data: Buffer, at: int, size: int) -> tuple[DeleteRecordsPartition, int]:
     message = new(DeleteRecordsPartition)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.partition_index, message.offset, tags = unpack_i4_i8_u1(data, at)
     at += 13
     if tags:
@@ -183,7 +183,7 @@ def write_delete_records_partition_v2(message: DeleteRecordsPartition, add: Add)
 # DeleteRecordsTopic in version 2
 def read_delete_records_topic_v2(data: Buffer, at: int, size: int) -> tuple[DeleteRecordsTopic, int]:
     message = new(DeleteRecordsTopic)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -230,7 +230,7 @@ def write_delete_records_topic_v2(message: DeleteRecordsTopic, add: Add) -> None
 # DeleteRecordsRequest in version 2
 def read_v2(data: Buffer, at: int, size: int) -> tuple[DeleteRecordsRequest, int]:
     message = new(DeleteRecordsRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     count = data[at]
     at += 1
     if count > 127:

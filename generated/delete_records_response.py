@@ -94,7 +94,7 @@ def read_delete_records_partition_result_v0(
     size: int,
 ) -> tuple[DeleteRecordsPartitionResult, int]:
     message = new(DeleteRecordsPartitionResult)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.partition_index, message.low_watermark, message.error_code = unpack_i4_i8_i2(data, at)
     at += 14
     return message, at
@@ -113,7 +113,7 @@ def read_delete_records_topic_result_v0(
     size: int,
 ) -> tuple[DeleteRecordsTopicResult, int]:
     message = new(DeleteRecordsTopicResult)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -148,7 +148,7 @@ def write_delete_records_topic_result_v0(message: DeleteRecordsTopicResult, add:
 # DeleteRecordsResponse in versions 0–1
 def read_v0(data: Buffer, at: int, size: int) -> tuple[DeleteRecordsResponse, int]:
     message = new(DeleteRecordsResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4x2(data, at)
     at += 8
     if not 0 <= count * 6 <= size - at:
@@ -177,7 +177,7 @@ def read_delete_records_partition_result_v2(
     size: int,
 ) -> tuple[DeleteRecordsPartitionResult, int]:
     message = new(DeleteRecordsPartitionResult)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.partition_index, message.low_watermark, message.error_code, tags = unpack_i4_i8_i2_u1(data, at)
     at += 15
     if tags:
@@ -201,7 +201,7 @@ def read_delete_records_topic_result_v2(
     size: int,
 ) -> tuple[DeleteRecordsTopicResult, int]:
     message = new(DeleteRecordsTopicResult)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -248,7 +248,7 @@ def write_delete_records_topic_result_v2(message: DeleteRecordsTopicResult, add:
 # DeleteRecordsResponse in version 2
 def read_v2(data: Buffer, at: int, size: int) -> tuple[DeleteRecordsResponse, int]:
     message = new(DeleteRecordsResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4_u1(data, at)
     at += 5
     if count > 127:

@@ -77,7 +77,7 @@ class DeleteTopicsRequest(Message):
 def read_v0(data: Buffer, at: int, size: int) -> tuple[DeleteTopicsRequest, int]:
     message = new(DeleteTopicsRequest)
     message.topics = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (count,) = unpack_i4(data, at)
     at += 4
     if not 0 <= count * 2 <= size - at:
@@ -106,7 +106,7 @@ def write_v0(message: DeleteTopicsRequest, add: Add) -> None:
 def read_v4(data: Buffer, at: int, size: int) -> tuple[DeleteTopicsRequest, int]:
     message = new(DeleteTopicsRequest)
     message.topics = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     count = data[at]
     at += 1
     if count > 127:
@@ -142,7 +142,7 @@ def write_v4(message: DeleteTopicsRequest, add: Add) -> None:
 # DeleteTopicState in version 6
 def read_delete_topic_state_v6(data: Buffer, at: int, size: int) -> tuple[DeleteTopicState, int]:
     message = new(DeleteTopicState)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -184,7 +184,7 @@ def write_delete_topic_state_v6(message: DeleteTopicState, add: Add) -> None:
 def read_v6(data: Buffer, at: int, size: int) -> tuple[DeleteTopicsRequest, int]:
     message = new(DeleteTopicsRequest)
     message.topic_names = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     count = data[at]
     at += 1
     if count > 127:

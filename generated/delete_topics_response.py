@@ -83,7 +83,7 @@ def read_deletable_topic_result_v0(data: Buffer, at: int, size: int) -> tuple[De
     message = new(DeletableTopicResult)
     message.topic_id = ZERO_UUID
     message.error_message = None
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -111,7 +111,7 @@ def write_deletable_topic_result_v0(message: DeletableTopicResult, add: Add) -> 
 def read_v0(data: Buffer, at: int, size: int) -> tuple[DeleteTopicsResponse, int]:
     message = new(DeleteTopicsResponse)
     message.throttle_time_ms = 0
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (count,) = unpack_i4(data, at)
     at += 4
     if not 0 <= count * 4 <= size - at:
@@ -136,7 +136,7 @@ def write_v0(message: DeleteTopicsResponse, add: Add) -> None:
 # DeleteTopicsResponse in versions 1–3
 def read_v1(data: Buffer, at: int, size: int) -> tuple[DeleteTopicsResponse, int]:
     message = new(DeleteTopicsResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4x2(data, at)
     at += 8
     if not 0 <= count * 4 <= size - at:
@@ -163,7 +163,7 @@ def read_deletable_topic_result_v4(data: Buffer, at: int, size: int) -> tuple[De
     message = new(DeletableTopicResult)
     message.topic_id = ZERO_UUID
     message.error_message = None
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -197,7 +197,7 @@ def write_deletable_topic_result_v4(message: DeletableTopicResult, add: Add) -> 
 # DeleteTopicsResponse in version 4
 def read_v4(data: Buffer, at: int, size: int) -> tuple[DeleteTopicsResponse, int]:
     message = new(DeleteTopicsResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4_u1(data, at)
     at += 5
     if count > 127:
@@ -234,7 +234,7 @@ def write_v4(message: DeleteTopicsResponse, add: Add) -> None:
 def read_deletable_topic_result_v5(data: Buffer, at: int, size: int) -> tuple[DeletableTopicResult, int]:
     message = new(DeletableTopicResult)
     message.topic_id = ZERO_UUID
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -287,7 +287,7 @@ def write_deletable_topic_result_v5(message: DeletableTopicResult, add: Add) -> 
 # DeleteTopicsResponse in version 5
 def read_v5(data: Buffer, at: int, size: int) -> tuple[DeleteTopicsResponse, int]:
     message = new(DeleteTopicsResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4_u1(data, at)
     at += 5
     if count > 127:
@@ -323,7 +323,7 @@ def write_v5(message: DeleteTopicsResponse, add: Add) -> None:
 # DeletableTopicResult in version 6
 def read_deletable_topic_result_v6(data: Buffer, at: int, size: int) -> tuple[DeletableTopicResult, int]:
     message = new(DeletableTopicResult)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -383,7 +383,7 @@ def write_deletable_topic_result_v6(message: DeletableTopicResult, add: Add) -> 
 # DeleteTopicsResponse in version 6
 def read_v6(data: Buffer, at: int, size: int) -> tuple[DeleteTopicsResponse, int]:
     message = new(DeleteTopicsResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4_u1(data, at)
     at += 5
     if count > 127:

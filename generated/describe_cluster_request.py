@@ -56,7 +56,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[DescribeClusterRequest, i
     message = new(DescribeClusterRequest)
     message.endpoint_type = 1
     message.include_fenced_brokers = False
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.include_cluster_authorized_operations, tags = unpack_bool_u1(data, at)
     at += 2
     if tags:
@@ -81,7 +81,7 @@ def write_v0(message: DescribeClusterRequest, add: Add) -> None:
 def read_v1(data: Buffer, at: int, size: int) -> tuple[DescribeClusterRequest, int]:
     message = new(DescribeClusterRequest)
     message.include_fenced_brokers = False
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.include_cluster_authorized_operations, message.endpoint_type, tags = unpack_bool_i1_u1(data, at)
     at += 3
     if tags:
@@ -103,7 +103,7 @@ def write_v1(message: DescribeClusterRequest, add: Add) -> None:
 # DescribeClusterRequest in version 2
 def read_v2(data: Buffer, at: int, size: int) -> tuple[DescribeClusterRequest, int]:
     message = new(DescribeClusterRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.include_cluster_authorized_operations,
         message.endpoint_type,

@@ -93,7 +93,7 @@ class DescribeClusterResponse(Message):
 def read_describe_cluster_broker_v0(data: Buffer, at: int, size: int) -> tuple[DescribeClusterBroker, int]:
     message = new(DescribeClusterBroker)
     message.is_fenced = False
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.broker_id, length = unpack_i4_u1(data, at)
     at += 5
     if length > 127:
@@ -148,7 +148,7 @@ def write_describe_cluster_broker_v0(message: DescribeClusterBroker, add: Add) -
 def read_v0(data: Buffer, at: int, size: int) -> tuple[DescribeClusterResponse, int]:
     message = new(DescribeClusterResponse)
     message.endpoint_type = 1
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, message.error_code, length = unpack_i4_i2_u1(data, at)
     at += 7
     if length > 127:
@@ -219,7 +219,7 @@ def write_v0(message: DescribeClusterResponse, add: Add) -> None:
 # DescribeClusterResponse in version 1
 def read_v1(data: Buffer, at: int, size: int) -> tuple[DescribeClusterResponse, int]:
     message = new(DescribeClusterResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, message.error_code, length = unpack_i4_i2_u1(data, at)
     at += 7
     if length > 127:
@@ -289,7 +289,7 @@ def write_v1(message: DescribeClusterResponse, add: Add) -> None:
 # DescribeClusterBroker in version 2
 def read_describe_cluster_broker_v2(data: Buffer, at: int, size: int) -> tuple[DescribeClusterBroker, int]:
     message = new(DescribeClusterBroker)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.broker_id, length = unpack_i4_u1(data, at)
     at += 5
     if length > 127:
@@ -342,7 +342,7 @@ def write_describe_cluster_broker_v2(message: DescribeClusterBroker, add: Add) -
 # DescribeClusterResponse in version 2
 def read_v2(data: Buffer, at: int, size: int) -> tuple[DescribeClusterResponse, int]:
     message = new(DescribeClusterResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, message.error_code, length = unpack_i4_i2_u1(data, at)
     at += 7
     if length > 127:

@@ -88,7 +88,7 @@ def read_describe_configs_resource_v0(
     size: int,
 ) -> tuple[DescribeConfigsResource, int]:
     message = new(DescribeConfigsResource)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.resource_type, length = unpack_i1_i2(data, at)
     at += 3
     end = at + length
@@ -129,7 +129,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[DescribeConfigsRequest, i
     message = new(DescribeConfigsRequest)
     message.include_synonyms = False
     message.include_documentation = False
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (count,) = unpack_i4(data, at)
     at += 4
     if not 0 <= count * 7 <= size - at:
@@ -159,7 +159,7 @@ def write_v0(message: DescribeConfigsRequest, add: Add) -> None:
 def read_v1(data: Buffer, at: int, size: int) -> tuple[DescribeConfigsRequest, int]:
     message = new(DescribeConfigsRequest)
     message.include_documentation = False
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (count,) = unpack_i4(data, at)
     at += 4
     if not 0 <= count * 7 <= size - at:
@@ -189,7 +189,7 @@ def write_v1(message: DescribeConfigsRequest, add: Add) -> None:
 # DescribeConfigsRequest in version 3
 def read_v3(data: Buffer, at: int, size: int) -> tuple[DescribeConfigsRequest, int]:
     message = new(DescribeConfigsRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (count,) = unpack_i4(data, at)
     at += 4
     if not 0 <= count * 7 <= size - at:
@@ -221,7 +221,7 @@ def read_describe_configs_resource_v4(
     size: int,
 ) -> tuple[DescribeConfigsResource, int]:
     message = new(DescribeConfigsResource)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.resource_type, length = unpack_i1_u1(data, at)
     at += 2
     if length > 127:
@@ -273,7 +273,7 @@ def write_describe_configs_resource_v4(message: DescribeConfigsResource, add: Ad
 # DescribeConfigsRequest in version 4
 def read_v4(data: Buffer, at: int, size: int) -> tuple[DescribeConfigsRequest, int]:
     message = new(DescribeConfigsRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     count = data[at]
     at += 1
     if count > 127:

@@ -145,7 +145,7 @@ def read_describe_configs_resource_result_v0(
     message.synonyms = []
     message.config_type = 0
     message.documentation = ""
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -187,7 +187,7 @@ def write_describe_configs_resource_result_v0(message: DescribeConfigsResourceRe
 # DescribeConfigsResult in version 0
 def read_describe_configs_result_v0(data: Buffer, at: int, size: int) -> tuple[DescribeConfigsResult, int]:
     message = new(DescribeConfigsResult)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.error_code, length = unpack_i2x2(data, at)
     at += 4
     if length == -1:
@@ -240,7 +240,7 @@ def write_describe_configs_result_v0(message: DescribeConfigsResult, add: Add) -
 # DescribeConfigsResponse in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[DescribeConfigsResponse, int]:
     message = new(DescribeConfigsResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4x2(data, at)
     at += 8
     if not 0 <= count * 11 <= size - at:
@@ -265,7 +265,7 @@ def write_v0(message: DescribeConfigsResponse, add: Add) -> None:
 # DescribeConfigsSynonym in versions 1–3
 def read_describe_configs_synonym_v1(data: Buffer, at: int, size: int) -> tuple[DescribeConfigsSynonym, int]:
     message = new(DescribeConfigsSynonym)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -314,7 +314,7 @@ def read_describe_configs_resource_result_v1(
     message.is_default = False
     message.config_type = 0
     message.documentation = ""
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -368,7 +368,7 @@ def write_describe_configs_resource_result_v1(message: DescribeConfigsResourceRe
 # DescribeConfigsResult in versions 1–2
 def read_describe_configs_result_v1(data: Buffer, at: int, size: int) -> tuple[DescribeConfigsResult, int]:
     message = new(DescribeConfigsResult)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.error_code, length = unpack_i2x2(data, at)
     at += 4
     if length == -1:
@@ -421,7 +421,7 @@ def write_describe_configs_result_v1(message: DescribeConfigsResult, add: Add) -
 # DescribeConfigsResponse in versions 1–2
 def read_v1(data: Buffer, at: int, size: int) -> tuple[DescribeConfigsResponse, int]:
     message = new(DescribeConfigsResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4x2(data, at)
     at += 8
     if not 0 <= count * 11 <= size - at:
@@ -451,7 +451,7 @@ def read_describe_configs_resource_result_v3(
 ) -> tuple[DescribeConfigsResourceResult, int]:
     message = new(DescribeConfigsResourceResult)
     message.is_default = False
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -523,7 +523,7 @@ def write_describe_configs_resource_result_v3(message: DescribeConfigsResourceRe
 # DescribeConfigsResult in version 3
 def read_describe_configs_result_v3(data: Buffer, at: int, size: int) -> tuple[DescribeConfigsResult, int]:
     message = new(DescribeConfigsResult)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.error_code, length = unpack_i2x2(data, at)
     at += 4
     if length == -1:
@@ -576,7 +576,7 @@ def write_describe_configs_result_v3(message: DescribeConfigsResult, add: Add) -
 # DescribeConfigsResponse in version 3
 def read_v3(data: Buffer, at: int, size: int) -> tuple[DescribeConfigsResponse, int]:
     message = new(DescribeConfigsResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4x2(data, at)
     at += 8
     if not 0 <= count * 11 <= size - at:
@@ -601,7 +601,7 @@ def write_v3(message: DescribeConfigsResponse, add: Add) -> None:
 # DescribeConfigsSynonym in version 4
 def read_describe_configs_synonym_v4(data: Buffer, at: int, size: int) -> tuple[DescribeConfigsSynonym, int]:
     message = new(DescribeConfigsSynonym)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -657,7 +657,7 @@ def read_describe_configs_resource_result_v4(
 ) -> tuple[DescribeConfigsResourceResult, int]:
     message = new(DescribeConfigsResourceResult)
     message.is_default = False
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -746,7 +746,7 @@ def write_describe_configs_resource_result_v4(message: DescribeConfigsResourceRe
 # DescribeConfigsResult in version 4
 def read_describe_configs_result_v4(data: Buffer, at: int, size: int) -> tuple[DescribeConfigsResult, int]:
     message = new(DescribeConfigsResult)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.error_code, length = unpack_i2_u1(data, at)
     at += 3
     if length > 127:
@@ -814,7 +814,7 @@ def write_describe_configs_result_v4(message: DescribeConfigsResult, add: Add) -
 # DescribeConfigsResponse in version 4
 def read_v4(data: Buffer, at: int, size: int) -> tuple[DescribeConfigsResponse, int]:
     message = new(DescribeConfigsResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4_u1(data, at)
     at += 5
     if count > 127:

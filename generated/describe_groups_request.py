@@ -59,7 +59,7 @@ class DescribeGroupsRequest(Message):
 def read_v0(data: Buffer, at: int, size: int) -> tuple[DescribeGroupsRequest, int]:
     message = new(DescribeGroupsRequest)
     message.include_authorized_operations = False
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (count,) = unpack_i4(data, at)
     at += 4
     if not 0 <= count * 2 <= size - at:
@@ -84,7 +84,7 @@ def write_v0(message: DescribeGroupsRequest, add: Add) -> None:
 # DescribeGroupsRequest in versions 3–4
 def read_v3(data: Buffer, at: int, size: int) -> tuple[DescribeGroupsRequest, int]:
     message = new(DescribeGroupsRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (count,) = unpack_i4(data, at)
     at += 4
     if not 0 <= count * 2 <= size - at:
@@ -110,7 +110,7 @@ def write_v3(message: DescribeGroupsRequest, add: Add) -> None:
 # DescribeGroupsRequest in versions 5–6
 def read_v5(data: Buffer, at: int, size: int) -> tuple[DescribeGroupsRequest, int]:
     message = new(DescribeGroupsRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     count = data[at]
     at += 1
     if count > 127:

@@ -113,7 +113,7 @@ class DescribeGroupsResponse(Message):
 def read_described_group_member_v0(data: Buffer, at: int, size: int) -> tuple[DescribedGroupMember, int]:
     message = new(DescribedGroupMember)
     message.group_instance_id = None
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -177,7 +177,7 @@ def read_described_group_v0(data: Buffer, at: int, size: int) -> tuple[Described
     message = new(DescribedGroup)
     message.error_message = None
     message.authorized_operations = -2147483648
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.error_code, length = unpack_i2x2(data, at)
     at += 4
     end = at + length
@@ -247,7 +247,7 @@ def write_described_group_v0(message: DescribedGroup, add: Add) -> None:
 def read_v0(data: Buffer, at: int, size: int) -> tuple[DescribeGroupsResponse, int]:
     message = new(DescribeGroupsResponse)
     message.throttle_time_ms = 0
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (count,) = unpack_i4(data, at)
     at += 4
     if not 0 <= count * 14 <= size - at:
@@ -272,7 +272,7 @@ def write_v0(message: DescribeGroupsResponse, add: Add) -> None:
 # DescribeGroupsResponse in versions 1–2
 def read_v1(data: Buffer, at: int, size: int) -> tuple[DescribeGroupsResponse, int]:
     message = new(DescribeGroupsResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4x2(data, at)
     at += 8
     if not 0 <= count * 14 <= size - at:
@@ -298,7 +298,7 @@ def write_v1(message: DescribeGroupsResponse, add: Add) -> None:
 def read_described_group_v3(data: Buffer, at: int, size: int) -> tuple[DescribedGroup, int]:
     message = new(DescribedGroup)
     message.error_message = None
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.error_code, length = unpack_i2x2(data, at)
     at += 4
     end = at + length
@@ -368,7 +368,7 @@ def write_described_group_v3(message: DescribedGroup, add: Add) -> None:
 # DescribeGroupsResponse in version 3
 def read_v3(data: Buffer, at: int, size: int) -> tuple[DescribeGroupsResponse, int]:
     message = new(DescribeGroupsResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4x2(data, at)
     at += 8
     if not 0 <= count * 18 <= size - at:
@@ -393,7 +393,7 @@ def write_v3(message: DescribeGroupsResponse, add: Add) -> None:
 # DescribedGroupMember in version 4
 def read_described_group_member_v4(data: Buffer, at: int, size: int) -> tuple[DescribedGroupMember, int]:
     message = new(DescribedGroupMember)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -473,7 +473,7 @@ def write_described_group_member_v4(message: DescribedGroupMember, add: Add) -> 
 def read_described_group_v4(data: Buffer, at: int, size: int) -> tuple[DescribedGroup, int]:
     message = new(DescribedGroup)
     message.error_message = None
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.error_code, length = unpack_i2x2(data, at)
     at += 4
     end = at + length
@@ -543,7 +543,7 @@ def write_described_group_v4(message: DescribedGroup, add: Add) -> None:
 # DescribeGroupsResponse in version 4
 def read_v4(data: Buffer, at: int, size: int) -> tuple[DescribeGroupsResponse, int]:
     message = new(DescribeGroupsResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4x2(data, at)
     at += 8
     if not 0 <= count * 18 <= size - at:
@@ -568,7 +568,7 @@ def write_v4(message: DescribeGroupsResponse, add: Add) -> None:
 # DescribedGroupMember in versions 5–6
 def read_described_group_member_v5(data: Buffer, at: int, size: int) -> tuple[DescribedGroupMember, int]:
     message = new(DescribedGroupMember)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -667,7 +667,7 @@ def write_described_group_member_v5(message: DescribedGroupMember, add: Add) -> 
 def read_described_group_v5(data: Buffer, at: int, size: int) -> tuple[DescribedGroup, int]:
     message = new(DescribedGroup)
     message.error_message = None
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.error_code, length = unpack_i2_u1(data, at)
     at += 3
     if length > 127:
@@ -754,7 +754,7 @@ def write_described_group_v5(message: DescribedGroup, add: Add) -> None:
 # DescribeGroupsResponse in version 5
 def read_v5(data: Buffer, at: int, size: int) -> tuple[DescribeGroupsResponse, int]:
     message = new(DescribeGroupsResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4_u1(data, at)
     at += 5
     if count > 127:
@@ -790,7 +790,7 @@ def write_v5(message: DescribeGroupsResponse, add: Add) -> None:
 # DescribedGroup in version 6
 def read_described_group_v6(data: Buffer, at: int, size: int) -> tuple[DescribedGroup, int]:
     message = new(DescribedGroup)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.error_code, length = unpack_i2_u1(data, at)
     at += 3
     if length > 127:
@@ -894,7 +894,7 @@ def write_described_group_v6(message: DescribedGroup, add: Add) -> None:
 # DescribeGroupsResponse in version 6
 def read_v6(data: Buffer, at: int, size: int) -> tuple[DescribeGroupsResponse, int]:
     message = new(DescribeGroupsResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4_u1(data, at)
     at += 5
     if count > 127:

@@ -77,7 +77,7 @@ def read_describe_share_group_offsets_request_topic_v0(
     size: int,
 ) -> tuple[DescribeShareGroupOffsetsRequestTopic, int]:
     message = new(DescribeShareGroupOffsetsRequestTopic)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -127,7 +127,7 @@ def read_describe_share_group_offsets_request_group_v0(
     size: int,
 ) -> tuple[DescribeShareGroupOffsetsRequestGroup, int]:
     message = new(DescribeShareGroupOffsetsRequestGroup)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -183,7 +183,7 @@ def write_describe_share_group_offsets_request_group_v0(
 # DescribeShareGroupOffsetsRequest in versions 0–1
 def read_v0(data: Buffer, at: int, size: int) -> tuple[DescribeShareGroupOffsetsRequest, int]:
     message = new(DescribeShareGroupOffsetsRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     count = data[at]
     at += 1
     if count > 127:

@@ -123,7 +123,7 @@ def read_describe_share_group_offsets_response_partition_v0(
 ) -> tuple[DescribeShareGroupOffsetsResponsePartition, int]:
     message = new(DescribeShareGroupOffsetsResponsePartition)
     message.lag = -1
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.partition_index,
         message.start_offset,
@@ -182,7 +182,7 @@ def read_describe_share_group_offsets_response_topic_v0(
     size: int,
 ) -> tuple[DescribeShareGroupOffsetsResponseTopic, int]:
     message = new(DescribeShareGroupOffsetsResponseTopic)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -239,7 +239,7 @@ def read_describe_share_group_offsets_response_group_v0(
     size: int,
 ) -> tuple[DescribeShareGroupOffsetsResponseGroup, int]:
     message = new(DescribeShareGroupOffsetsResponseGroup)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -309,7 +309,7 @@ def write_describe_share_group_offsets_response_group_v0(
 # DescribeShareGroupOffsetsResponse in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[DescribeShareGroupOffsetsResponse, int]:
     message = new(DescribeShareGroupOffsetsResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4_u1(data, at)
     at += 5
     if count > 127:
@@ -349,7 +349,7 @@ def read_describe_share_group_offsets_response_partition_v1(
     size: int,
 ) -> tuple[DescribeShareGroupOffsetsResponsePartition, int]:
     message = new(DescribeShareGroupOffsetsResponsePartition)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.partition_index,
         message.start_offset,
@@ -410,7 +410,7 @@ def read_describe_share_group_offsets_response_topic_v1(
     size: int,
 ) -> tuple[DescribeShareGroupOffsetsResponseTopic, int]:
     message = new(DescribeShareGroupOffsetsResponseTopic)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -467,7 +467,7 @@ def read_describe_share_group_offsets_response_group_v1(
     size: int,
 ) -> tuple[DescribeShareGroupOffsetsResponseGroup, int]:
     message = new(DescribeShareGroupOffsetsResponseGroup)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -537,7 +537,7 @@ def write_describe_share_group_offsets_response_group_v1(
 # DescribeShareGroupOffsetsResponse in version 1
 def read_v1(data: Buffer, at: int, size: int) -> tuple[DescribeShareGroupOffsetsResponse, int]:
     message = new(DescribeShareGroupOffsetsResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4_u1(data, at)
     at += 5
     if count > 127:

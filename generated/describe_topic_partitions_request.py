@@ -80,7 +80,7 @@ class DescribeTopicPartitionsRequest(Message):
 # TopicRequest in version 0
 def read_topic_request_v0(data: Buffer, at: int, size: int) -> tuple[TopicRequest, int]:
     message = new(TopicRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -111,7 +111,7 @@ def write_topic_request_v0(message: TopicRequest, add: Add) -> None:
 # Cursor in version 0
 def read_cursor_v0(data: Buffer, at: int, size: int) -> tuple[Cursor, int]:
     message = new(Cursor)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -143,7 +143,7 @@ def write_cursor_v0(message: Cursor, add: Add) -> None:
 # DescribeTopicPartitionsRequest in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[DescribeTopicPartitionsRequest, int]:
     message = new(DescribeTopicPartitionsRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     count = data[at]
     at += 1
     if count > 127:

@@ -132,7 +132,7 @@ def read_describe_topic_partitions_response_partition_v0(
     size: int,
 ) -> tuple[DescribeTopicPartitionsResponsePartition, int]:
     message = new(DescribeTopicPartitionsResponsePartition)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.error_code,
         message.partition_index,
@@ -237,7 +237,7 @@ def read_describe_topic_partitions_response_topic_v0(
     size: int,
 ) -> tuple[DescribeTopicPartitionsResponseTopic, int]:
     message = new(DescribeTopicPartitionsResponseTopic)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.error_code, length = unpack_i2_u1(data, at)
     at += 3
     if length > 127:
@@ -299,7 +299,7 @@ def write_describe_topic_partitions_response_topic_v0(
 # Cursor in version 0
 def read_cursor_v0(data: Buffer, at: int, size: int) -> tuple[Cursor, int]:
     message = new(Cursor)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -331,7 +331,7 @@ def write_cursor_v0(message: Cursor, add: Add) -> None:
 # DescribeTopicPartitionsResponse in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[DescribeTopicPartitionsResponse, int]:
     message = new(DescribeTopicPartitionsResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4_u1(data, at)
     at += 5
     if count > 127:

@@ -44,7 +44,7 @@ class EndTxnMarker(Message):
 # EndTxnMarker in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[EndTxnMarker, int]:
     message = new(EndTxnMarker)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (message.coordinator_epoch,) = unpack_i4(data, at)
     at += 4
     return message, at

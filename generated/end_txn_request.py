@@ -58,7 +58,7 @@ class EndTxnRequest(Message):
 # EndTxnRequest in versions 0–2
 def read_v0(data: Buffer, at: int, size: int) -> tuple[EndTxnRequest, int]:
     message = new(EndTxnRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -83,7 +83,7 @@ def write_v0(message: EndTxnRequest, add: Add) -> None:
 # EndTxnRequest in versions 3–5
 def read_v3(data: Buffer, at: int, size: int) -> tuple[EndTxnRequest, int]:
     message = new(EndTxnRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:

@@ -59,7 +59,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[EndTxnResponse, int]:
     message = new(EndTxnResponse)
     message.producer_id = -1
     message.producer_epoch = -1
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, message.error_code = unpack_i4_i2(data, at)
     at += 6
     return message, at
@@ -76,7 +76,7 @@ def read_v3(data: Buffer, at: int, size: int) -> tuple[EndTxnResponse, int]:
     message = new(EndTxnResponse)
     message.producer_id = -1
     message.producer_epoch = -1
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, message.error_code, tags = unpack_i4_i2_u1(data, at)
     at += 7
     if tags:
@@ -96,7 +96,7 @@ def write_v3(message: EndTxnResponse, add: Add) -> None:
 # EndTxnResponse in version 5
 def read_v5(data: Buffer, at: int, size: int) -> tuple[EndTxnResponse, int]:
     message = new(EndTxnResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.throttle_time_ms,
         message.error_code,

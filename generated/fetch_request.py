@@ -198,7 +198,7 @@ def read_fetch_partition_v0(data: Buffer, at: int, size: int) -> tuple[FetchPart
     message.log_start_offset = -1
     message.replica_directory_id = ZERO_UUID
     message.high_watermark = 9223372036854775807
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.partition, message.fetch_offset, message.partition_max_bytes = unpack_i4_i8_i4(data, at)
     at += 16
     return message, at
@@ -216,7 +216,7 @@ def write_fetch_partition_v0(message: FetchPartition, add: Add) -> None:
 def read_fetch_topic_v0(data: Buffer, at: int, size: int) -> tuple[FetchTopic, int]:
     message = new(FetchTopic)
     message.topic_id = ZERO_UUID
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -259,7 +259,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[FetchRequest, int]:
     message.session_epoch = -1
     message.forgotten_topics_data = []
     message.rack_id = ""
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.replica_id, message.max_wait_ms, message.min_bytes, count = unpack_i4x4(data, at)
     at += 16
     if not 0 <= count * 6 <= size - at:
@@ -295,7 +295,7 @@ def read_v3(data: Buffer, at: int, size: int) -> tuple[FetchRequest, int]:
     message.session_epoch = -1
     message.forgotten_topics_data = []
     message.rack_id = ""
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.replica_id,
         message.max_wait_ms,
@@ -336,7 +336,7 @@ def read_v4(data: Buffer, at: int, size: int) -> tuple[FetchRequest, int]:
     message.session_epoch = -1
     message.forgotten_topics_data = []
     message.rack_id = ""
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.replica_id,
         message.max_wait_ms,
@@ -385,7 +385,7 @@ def read_fetch_partition_v5(data: Buffer, at: int, size: int) -> tuple[FetchPart
     message.last_fetched_epoch = -1
     message.replica_directory_id = ZERO_UUID
     message.high_watermark = 9223372036854775807
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.partition,
         message.fetch_offset,
@@ -415,7 +415,7 @@ def write_fetch_partition_v5(message: FetchPartition, add: Add) -> None:
 def read_fetch_topic_v5(data: Buffer, at: int, size: int) -> tuple[FetchTopic, int]:
     message = new(FetchTopic)
     message.topic_id = ZERO_UUID
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -456,7 +456,7 @@ def read_v5(data: Buffer, at: int, size: int) -> tuple[FetchRequest, int]:
     message.session_epoch = -1
     message.forgotten_topics_data = []
     message.rack_id = ""
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.replica_id,
         message.max_wait_ms,
@@ -502,7 +502,7 @@ def write_v5(message: FetchRequest, add: Add) -> None:
 def read_forgotten_topic_v7(data: Buffer, at: int, size: int) -> tuple[ForgottenTopic, int]:
     message = new(ForgottenTopic)
     message.topic_id = ZERO_UUID
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -536,7 +536,7 @@ def read_v7(data: Buffer, at: int, size: int) -> tuple[FetchRequest, int]:
     message.cluster_id = None
     message.replica_state = None
     message.rack_id = ""
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.replica_id,
         message.max_wait_ms,
@@ -599,7 +599,7 @@ def read_fetch_partition_v9(data: Buffer, at: int, size: int) -> tuple[FetchPart
     message.last_fetched_epoch = -1
     message.replica_directory_id = ZERO_UUID
     message.high_watermark = 9223372036854775807
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.partition,
         message.current_leader_epoch,
@@ -631,7 +631,7 @@ def write_fetch_partition_v9(message: FetchPartition, add: Add) -> None:
 def read_fetch_topic_v9(data: Buffer, at: int, size: int) -> tuple[FetchTopic, int]:
     message = new(FetchTopic)
     message.topic_id = ZERO_UUID
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -669,7 +669,7 @@ def read_v9(data: Buffer, at: int, size: int) -> tuple[FetchRequest, int]:
     message.cluster_id = None
     message.replica_state = None
     message.rack_id = ""
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.replica_id,
         message.max_wait_ms,
@@ -731,7 +731,7 @@ def read_v11(data: Buffer, at: int, size: int) -> tuple[FetchRequest, int]:
     message = new(FetchRequest)
     message.cluster_id = None
     message.replica_state = None
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.replica_id,
         message.max_wait_ms,
@@ -803,7 +803,7 @@ def read_fetch_partition_v12(data: Buffer, at: int, size: int) -> tuple[FetchPar
     message = new(FetchPartition)
     message.replica_directory_id = ZERO_UUID
     message.high_watermark = 9223372036854775807
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.partition,
         message.current_leader_epoch,
@@ -841,7 +841,7 @@ def write_fetch_partition_v12(message: FetchPartition, add: Add) -> None:
 def read_fetch_topic_v12(data: Buffer, at: int, size: int) -> tuple[FetchTopic, int]:
     message = new(FetchTopic)
     message.topic_id = ZERO_UUID
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -889,7 +889,7 @@ def write_fetch_topic_v12(message: FetchTopic, add: Add) -> None:
 def read_forgotten_topic_v12(data: Buffer, at: int, size: int) -> tuple[ForgottenTopic, int]:
     message = new(ForgottenTopic)
     message.topic_id = ZERO_UUID
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -961,7 +961,7 @@ def read_v12(data: Buffer, at: int, size: int) -> tuple[FetchRequest, int]:
     message = new(FetchRequest)
     message.cluster_id = None
     message.replica_state = None
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.replica_id,
         message.max_wait_ms,
@@ -1052,7 +1052,7 @@ def write_v12(message: FetchRequest, add: Add) -> None:
 def read_fetch_topic_v13(data: Buffer, at: int, size: int) -> tuple[FetchTopic, int]:
     message = new(FetchTopic)
     message.topic = ""
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.topic_id, count = unpack_uuid_u1(data, at)
     at += 17
     if count > 127:
@@ -1091,7 +1091,7 @@ def write_fetch_topic_v13(message: FetchTopic, add: Add) -> None:
 def read_forgotten_topic_v13(data: Buffer, at: int, size: int) -> tuple[ForgottenTopic, int]:
     message = new(ForgottenTopic)
     message.topic = ""
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.topic_id, count = unpack_uuid_u1(data, at)
     at += 17
     if count > 127:
@@ -1154,7 +1154,7 @@ def read_v13(data: Buffer, at: int, size: int) -> tuple[FetchRequest, int]:
     message = new(FetchRequest)
     message.cluster_id = None
     message.replica_state = None
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.replica_id,
         message.max_wait_ms,
@@ -1244,7 +1244,7 @@ def write_v13(message: FetchRequest, add: Add) -> None:
 # ReplicaState in versions 15–18
 def read_replica_state_v15(data: Buffer, at: int, size: int) -> tuple[ReplicaState, int]:
     message = new(ReplicaState)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.replica_id, message.replica_epoch, tags = unpack_i4_i8_u1(data, at)
     at += 13
     if tags:
@@ -1294,7 +1294,7 @@ def read_v15(data: Buffer, at: int, size: int) -> tuple[FetchRequest, int]:
     message.cluster_id = None
     message.replica_id = -1
     message.replica_state = None
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.max_wait_ms,
         message.min_bytes,
@@ -1401,7 +1401,7 @@ def read_fetch_partition_v17(data: Buffer, at: int, size: int) -> tuple[FetchPar
     message = new(FetchPartition)
     message.replica_directory_id = ZERO_UUID
     message.high_watermark = 9223372036854775807
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.partition,
         message.current_leader_epoch,
@@ -1447,7 +1447,7 @@ def write_fetch_partition_v17(message: FetchPartition, add: Add) -> None:
 def read_fetch_topic_v17(data: Buffer, at: int, size: int) -> tuple[FetchTopic, int]:
     message = new(FetchTopic)
     message.topic = ""
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.topic_id, count = unpack_uuid_u1(data, at)
     at += 17
     if count > 127:
@@ -1515,7 +1515,7 @@ def read_v17(data: Buffer, at: int, size: int) -> tuple[FetchRequest, int]:
     message.cluster_id = None
     message.replica_id = -1
     message.replica_state = None
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.max_wait_ms,
         message.min_bytes,
@@ -1633,7 +1633,7 @@ def read_fetch_partition_v18(data: Buffer, at: int, size: int) -> tuple[FetchPar
     message = new(FetchPartition)
     message.replica_directory_id = ZERO_UUID
     message.high_watermark = 9223372036854775807
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.partition,
         message.current_leader_epoch,
@@ -1683,7 +1683,7 @@ def write_fetch_partition_v18(message: FetchPartition, add: Add) -> None:
 def read_fetch_topic_v18(data: Buffer, at: int, size: int) -> tuple[FetchTopic, int]:
     message = new(FetchTopic)
     message.topic = ""
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.topic_id, count = unpack_uuid_u1(data, at)
     at += 17
     if count > 127:
@@ -1751,7 +1751,7 @@ def read_v18(data: Buffer, at: int, size: int) -> tuple[FetchRequest, int]:
     message.cluster_id = None
     message.replica_id = -1
     message.replica_state = None
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.max_wait_ms,
         message.min_bytes,

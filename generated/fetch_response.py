@@ -227,7 +227,7 @@ def read_partition_data_v0(data: memoryview, at: int, size: int) -> tuple[Partit
     message.snapshot_id = None
     message.aborted_transactions = []
     message.preferred_read_replica = -1
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.partition_index, message.error_code, message.high_watermark, length = unpack_i4_i2_i8_i4(data, at)
     at += 18
     if length == -1:
@@ -269,7 +269,7 @@ def read_fetchable_topic_response_v0(
 ) -> tuple[FetchableTopicResponse, int]:
     message = new(FetchableTopicResponse)
     message.topic_id = ZERO_UUID
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -309,7 +309,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[FetchResponse, int]:
     message.error_code = 0
     message.session_id = 0
     message.node_endpoints = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (count,) = unpack_i4(data, at)
     at += 4
     if not 0 <= count * 6 <= size - at:
@@ -342,7 +342,7 @@ def read_v1(data: Buffer, at: int, size: int) -> tuple[FetchResponse, int]:
     message.error_code = 0
     message.session_id = 0
     message.node_endpoints = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4x2(data, at)
     at += 8
     if not 0 <= count * 6 <= size - at:
@@ -371,7 +371,7 @@ def write_v1(message: FetchResponse, add: Add) -> None:
 # AbortedTransaction in versions 4–11
 def read_aborted_transaction_v4(data: Buffer, at: int, size: int) -> tuple[AbortedTransaction, int]:
     message = new(AbortedTransaction)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.producer_id, message.first_offset = unpack_i8x2(data, at)
     at += 16
     return message, at
@@ -391,7 +391,7 @@ def read_partition_data_v4(data: memoryview, at: int, size: int) -> tuple[Partit
     message.current_leader = None
     message.snapshot_id = None
     message.preferred_read_replica = -1
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.partition_index,
         message.error_code,
@@ -465,7 +465,7 @@ def read_fetchable_topic_response_v4(
 ) -> tuple[FetchableTopicResponse, int]:
     message = new(FetchableTopicResponse)
     message.topic_id = ZERO_UUID
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -504,7 +504,7 @@ def read_v4(data: Buffer, at: int, size: int) -> tuple[FetchResponse, int]:
     message.error_code = 0
     message.session_id = 0
     message.node_endpoints = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4x2(data, at)
     at += 8
     if not 0 <= count * 6 <= size - at:
@@ -537,7 +537,7 @@ def read_partition_data_v5(data: memoryview, at: int, size: int) -> tuple[Partit
     message.current_leader = None
     message.snapshot_id = None
     message.preferred_read_replica = -1
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.partition_index,
         message.error_code,
@@ -613,7 +613,7 @@ def read_fetchable_topic_response_v5(
 ) -> tuple[FetchableTopicResponse, int]:
     message = new(FetchableTopicResponse)
     message.topic_id = ZERO_UUID
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -652,7 +652,7 @@ def read_v5(data: Buffer, at: int, size: int) -> tuple[FetchResponse, int]:
     message.error_code = 0
     message.session_id = 0
     message.node_endpoints = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4x2(data, at)
     at += 8
     if not 0 <= count * 6 <= size - at:
@@ -683,7 +683,7 @@ def read_v7(data: Buffer, at: int, size: int) -> tuple[FetchResponse, int]:
     data = memoryview(data)
     message = new(FetchResponse)
     message.node_endpoints = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, message.error_code, message.session_id, count = unpack_i4_i2_i4x2(data, at)
     at += 14
     if not 0 <= count * 6 <= size - at:
@@ -713,7 +713,7 @@ def read_partition_data_v11(data: memoryview, at: int, size: int) -> tuple[Parti
     message.diverging_epoch = None
     message.current_leader = None
     message.snapshot_id = None
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.partition_index,
         message.error_code,
@@ -788,7 +788,7 @@ def read_fetchable_topic_response_v11(
 ) -> tuple[FetchableTopicResponse, int]:
     message = new(FetchableTopicResponse)
     message.topic_id = ZERO_UUID
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -825,7 +825,7 @@ def read_v11(data: Buffer, at: int, size: int) -> tuple[FetchResponse, int]:
     data = memoryview(data)
     message = new(FetchResponse)
     message.node_endpoints = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, message.error_code, message.session_id, count = unpack_i4_i2_i4x2(data, at)
     at += 14
     if not 0 <= count * 6 <= size - at:
@@ -852,7 +852,7 @@ def write_v11(message: FetchResponse, add: Add) -> None:
 # AbortedTransaction in versions 12–18
 def read_aborted_transaction_v12(data: Buffer, at: int, size: int) -> tuple[AbortedTransaction, int]:
     message = new(AbortedTransaction)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.producer_id, message.first_offset, tags = unpack_i8x2_u1(data, at)
     at += 17
     if tags:
@@ -872,7 +872,7 @@ def write_aborted_transaction_v12(message: AbortedTransaction, add: Add) -> None
 # EpochEndOffset in versions 12–18
 def read_epoch_end_offset_v12(data: Buffer, at: int, size: int) -> tuple[EpochEndOffset, int]:
     message = new(EpochEndOffset)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.epoch, message.end_offset, tags = unpack_i4_i8_u1(data, at)
     at += 13
     if tags:
@@ -892,7 +892,7 @@ def write_epoch_end_offset_v12(message: EpochEndOffset, add: Add) -> None:
 # LeaderIdAndEpoch in versions 12–18
 def read_leader_id_and_epoch_v12(data: Buffer, at: int, size: int) -> tuple[LeaderIdAndEpoch, int]:
     message = new(LeaderIdAndEpoch)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.leader_id, message.leader_epoch, tags = unpack_i4x2_u1(data, at)
     at += 9
     if tags:
@@ -912,7 +912,7 @@ def write_leader_id_and_epoch_v12(message: LeaderIdAndEpoch, add: Add) -> None:
 # SnapshotId in versions 12–18
 def read_snapshot_id_v12(data: Buffer, at: int, size: int) -> tuple[SnapshotId, int]:
     message = new(SnapshotId)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.end_offset, message.epoch, tags = unpack_i8_i4_u1(data, at)
     at += 13
     if tags:
@@ -935,7 +935,7 @@ def read_partition_data_v12(data: memoryview, at: int, size: int) -> tuple[Parti
     message.diverging_epoch = None
     message.current_leader = None
     message.snapshot_id = None
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.partition_index,
         message.error_code,
@@ -1029,7 +1029,7 @@ def read_fetchable_topic_response_v12(
 ) -> tuple[FetchableTopicResponse, int]:
     message = new(FetchableTopicResponse)
     message.topic_id = ZERO_UUID
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -1078,7 +1078,7 @@ def read_v12(data: Buffer, at: int, size: int) -> tuple[FetchResponse, int]:
     data = memoryview(data)
     message = new(FetchResponse)
     message.node_endpoints = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, message.error_code, message.session_id, count = unpack_i4_i2_i4_u1(data, at)
     at += 11
     if count > 127:
@@ -1121,7 +1121,7 @@ def read_fetchable_topic_response_v13(
 ) -> tuple[FetchableTopicResponse, int]:
     message = new(FetchableTopicResponse)
     message.topic = ""
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.topic_id, count = unpack_uuid_u1(data, at)
     at += 17
     if count > 127:
@@ -1161,7 +1161,7 @@ def read_v13(data: Buffer, at: int, size: int) -> tuple[FetchResponse, int]:
     data = memoryview(data)
     message = new(FetchResponse)
     message.node_endpoints = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, message.error_code, message.session_id, count = unpack_i4_i2_i4_u1(data, at)
     at += 11
     if count > 127:
@@ -1199,7 +1199,7 @@ def write_v13(message: FetchResponse, add: Add) -> None:
 # NodeEndpoint in versions 16–18
 def read_node_endpoint_v16(data: Buffer, at: int, size: int) -> tuple[NodeEndpoint, int]:
     message = new(NodeEndpoint)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.node_id, length = unpack_i4_u1(data, at)
     at += 5
     if length > 127:
@@ -1277,7 +1277,7 @@ def read_v16(data: Buffer, at: int, size: int) -> tuple[FetchResponse, int]:
     data = memoryview(data)
     message = new(FetchResponse)
     message.node_endpoints = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, message.error_code, message.session_id, count = unpack_i4_i2_i4_u1(data, at)
     at += 11
     if count > 127:

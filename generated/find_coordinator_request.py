@@ -65,7 +65,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[FindCoordinatorRequest, i
     message = new(FindCoordinatorRequest)
     message.key_type = 0
     message.coordinator_keys = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -92,7 +92,7 @@ def write_v0(message: FindCoordinatorRequest, add: Add) -> None:
 def read_v1(data: Buffer, at: int, size: int) -> tuple[FindCoordinatorRequest, int]:
     message = new(FindCoordinatorRequest)
     message.coordinator_keys = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -120,7 +120,7 @@ def write_v1(message: FindCoordinatorRequest, add: Add) -> None:
 def read_v3(data: Buffer, at: int, size: int) -> tuple[FindCoordinatorRequest, int]:
     message = new(FindCoordinatorRequest)
     message.coordinator_keys = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -155,7 +155,7 @@ def write_v3(message: FindCoordinatorRequest, add: Add) -> None:
 def read_v4(data: Buffer, at: int, size: int) -> tuple[FindCoordinatorRequest, int]:
     message = new(FindCoordinatorRequest)
     message.key = ""
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.key_type, count = unpack_i1_u1(data, at)
     at += 2
     if count > 127:

@@ -100,7 +100,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[FindCoordinatorResponse, 
     message.throttle_time_ms = 0
     message.error_message = ""
     message.coordinators = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.error_code, message.node_id, length = unpack_i2_i4_i2(data, at)
     at += 8
     end = at + length
@@ -128,7 +128,7 @@ def write_v0(message: FindCoordinatorResponse, add: Add) -> None:
 def read_v1(data: Buffer, at: int, size: int) -> tuple[FindCoordinatorResponse, int]:
     message = new(FindCoordinatorResponse)
     message.coordinators = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, message.error_code, length = unpack_i4_i2x2(data, at)
     at += 8
     if length == -1:
@@ -174,7 +174,7 @@ def write_v1(message: FindCoordinatorResponse, add: Add) -> None:
 def read_v3(data: Buffer, at: int, size: int) -> tuple[FindCoordinatorResponse, int]:
     message = new(FindCoordinatorResponse)
     message.coordinators = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, message.error_code, length = unpack_i4_i2_u1(data, at)
     at += 7
     if length > 127:
@@ -229,7 +229,7 @@ def write_v3(message: FindCoordinatorResponse, add: Add) -> None:
 # Coordinator in versions 4–6
 def read_coordinator_v4(data: Buffer, at: int, size: int) -> tuple[Coordinator, int]:
     message = new(Coordinator)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -298,7 +298,7 @@ def read_v4(data: Buffer, at: int, size: int) -> tuple[FindCoordinatorResponse, 
     message.node_id = 0
     message.host = ""
     message.port = 0
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4_u1(data, at)
     at += 5
     if count > 127:

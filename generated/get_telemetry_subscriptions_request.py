@@ -48,7 +48,7 @@ class GetTelemetrySubscriptionsRequest(Message):
 # GetTelemetrySubscriptionsRequest in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[GetTelemetrySubscriptionsRequest, int]:
     message = new(GetTelemetrySubscriptionsRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.client_instance_id, tags = unpack_uuid_u1(data, at)
     at += 17
     if tags:

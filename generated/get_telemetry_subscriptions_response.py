@@ -75,7 +75,7 @@ class GetTelemetrySubscriptionsResponse(Message):
 # GetTelemetrySubscriptionsResponse in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[GetTelemetrySubscriptionsResponse, int]:
     message = new(GetTelemetrySubscriptionsResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.throttle_time_ms,
         message.error_code,

@@ -45,7 +45,7 @@ class GroupMetadataKey(Message):
 # GroupMetadataKey in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[GroupMetadataKey, int]:
     message = new(GroupMetadataKey)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length

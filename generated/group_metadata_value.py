@@ -107,7 +107,7 @@ def read_member_metadata_v0(data: Buffer, at: int, size: int) -> tuple[MemberMet
     message = new(MemberMetadata)
     message.group_instance_id = None
     message.rebalance_timeout = -1
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -170,7 +170,7 @@ def write_member_metadata_v0(message: MemberMetadata, add: Add) -> None:
 def read_v0(data: Buffer, at: int, size: int) -> tuple[GroupMetadataValue, int]:
     message = new(GroupMetadataValue)
     message.current_state_timestamp = -1
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -241,7 +241,7 @@ def write_v0(message: GroupMetadataValue, add: Add) -> None:
 def read_member_metadata_v1(data: Buffer, at: int, size: int) -> tuple[MemberMetadata, int]:
     message = new(MemberMetadata)
     message.group_instance_id = None
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -304,7 +304,7 @@ def write_member_metadata_v1(message: MemberMetadata, add: Add) -> None:
 def read_v1(data: Buffer, at: int, size: int) -> tuple[GroupMetadataValue, int]:
     message = new(GroupMetadataValue)
     message.current_state_timestamp = -1
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -374,7 +374,7 @@ def write_v1(message: GroupMetadataValue, add: Add) -> None:
 # GroupMetadataValue in version 2
 def read_v2(data: Buffer, at: int, size: int) -> tuple[GroupMetadataValue, int]:
     message = new(GroupMetadataValue)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -444,7 +444,7 @@ def write_v2(message: GroupMetadataValue, add: Add) -> None:
 # MemberMetadata in version 3
 def read_member_metadata_v3(data: Buffer, at: int, size: int) -> tuple[MemberMetadata, int]:
     message = new(MemberMetadata)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -523,7 +523,7 @@ def write_member_metadata_v3(message: MemberMetadata, add: Add) -> None:
 # GroupMetadataValue in version 3
 def read_v3(data: Buffer, at: int, size: int) -> tuple[GroupMetadataValue, int]:
     message = new(GroupMetadataValue)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -593,7 +593,7 @@ def write_v3(message: GroupMetadataValue, add: Add) -> None:
 # MemberMetadata in version 4
 def read_member_metadata_v4(data: Buffer, at: int, size: int) -> tuple[MemberMetadata, int]:
     message = new(MemberMetadata)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -692,7 +692,7 @@ def write_member_metadata_v4(message: MemberMetadata, add: Add) -> None:
 # GroupMetadataValue in version 4
 def read_v4(data: Buffer, at: int, size: int) -> tuple[GroupMetadataValue, int]:
     message = new(GroupMetadataValue)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:

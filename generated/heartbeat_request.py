@@ -63,7 +63,7 @@ class HeartbeatRequest(Message):
 def read_v0(data: Buffer, at: int, size: int) -> tuple[HeartbeatRequest, int]:
     message = new(HeartbeatRequest)
     message.group_instance_id = None
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -97,7 +97,7 @@ def write_v0(message: HeartbeatRequest, add: Add) -> None:
 # HeartbeatRequest in version 3
 def read_v3(data: Buffer, at: int, size: int) -> tuple[HeartbeatRequest, int]:
     message = new(HeartbeatRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -146,7 +146,7 @@ def write_v3(message: HeartbeatRequest, add: Add) -> None:
 # HeartbeatRequest in version 4
 def read_v4(data: Buffer, at: int, size: int) -> tuple[HeartbeatRequest, int]:
     message = new(HeartbeatRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:

@@ -54,7 +54,7 @@ class HeartbeatResponse(Message):
 def read_v0(data: Buffer, at: int, size: int) -> tuple[HeartbeatResponse, int]:
     message = new(HeartbeatResponse)
     message.throttle_time_ms = 0
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (message.error_code,) = unpack_i2(data, at)
     at += 2
     return message, at
@@ -69,7 +69,7 @@ def write_v0(message: HeartbeatResponse, add: Add) -> None:
 # HeartbeatResponse in versions 1–3
 def read_v1(data: Buffer, at: int, size: int) -> tuple[HeartbeatResponse, int]:
     message = new(HeartbeatResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, message.error_code = unpack_i4_i2(data, at)
     at += 6
     return message, at
@@ -84,7 +84,7 @@ def write_v1(message: HeartbeatResponse, add: Add) -> None:
 # HeartbeatResponse in version 4
 def read_v4(data: Buffer, at: int, size: int) -> tuple[HeartbeatResponse, int]:
     message = new(HeartbeatResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, message.error_code, tags = unpack_i4_i2_u1(data, at)
     at += 7
     if tags:

@@ -95,7 +95,7 @@ class IncrementalAlterConfigsRequest(Message):
 # AlterableConfig in version 0
 def read_alterable_config_v0(data: Buffer, at: int, size: int) -> tuple[AlterableConfig, int]:
     message = new(AlterableConfig)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -135,7 +135,7 @@ def write_alterable_config_v0(message: AlterableConfig, add: Add) -> None:
 # AlterConfigsResource in version 0
 def read_alter_configs_resource_v0(data: Buffer, at: int, size: int) -> tuple[AlterConfigsResource, int]:
     message = new(AlterConfigsResource)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.resource_type, length = unpack_i1_i2(data, at)
     at += 3
     end = at + length
@@ -170,7 +170,7 @@ def write_alter_configs_resource_v0(message: AlterConfigsResource, add: Add) -> 
 # IncrementalAlterConfigsRequest in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[IncrementalAlterConfigsRequest, int]:
     message = new(IncrementalAlterConfigsRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (count,) = unpack_i4(data, at)
     at += 4
     if not 0 <= count * 7 <= size - at:
@@ -198,7 +198,7 @@ def write_v0(message: IncrementalAlterConfigsRequest, add: Add) -> None:
 # AlterableConfig in version 1
 def read_alterable_config_v1(data: Buffer, at: int, size: int) -> tuple[AlterableConfig, int]:
     message = new(AlterableConfig)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -249,7 +249,7 @@ def write_alterable_config_v1(message: AlterableConfig, add: Add) -> None:
 # AlterConfigsResource in version 1
 def read_alter_configs_resource_v1(data: Buffer, at: int, size: int) -> tuple[AlterConfigsResource, int]:
     message = new(AlterConfigsResource)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.resource_type, length = unpack_i1_u1(data, at)
     at += 2
     if length > 127:
@@ -297,7 +297,7 @@ def write_alter_configs_resource_v1(message: AlterConfigsResource, add: Add) -> 
 # IncrementalAlterConfigsRequest in version 1
 def read_v1(data: Buffer, at: int, size: int) -> tuple[IncrementalAlterConfigsRequest, int]:
     message = new(IncrementalAlterConfigsRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     count = data[at]
     at += 1
     if count > 127:

@@ -84,7 +84,7 @@ def read_alter_configs_resource_response_v0(
     size: int,
 ) -> tuple[AlterConfigsResourceResponse, int]:
     message = new(AlterConfigsResourceResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.error_code, length = unpack_i2x2(data, at)
     at += 4
     if length == -1:
@@ -124,7 +124,7 @@ def write_alter_configs_resource_response_v0(message: AlterConfigsResourceRespon
 # IncrementalAlterConfigsResponse in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[IncrementalAlterConfigsResponse, int]:
     message = new(IncrementalAlterConfigsResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4x2(data, at)
     at += 8
     if not 0 <= count * 7 <= size - at:
@@ -153,7 +153,7 @@ def read_alter_configs_resource_response_v1(
     size: int,
 ) -> tuple[AlterConfigsResourceResponse, int]:
     message = new(AlterConfigsResourceResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.error_code, length = unpack_i2_u1(data, at)
     at += 3
     if length > 127:
@@ -205,7 +205,7 @@ def write_alter_configs_resource_response_v1(message: AlterConfigsResourceRespon
 # IncrementalAlterConfigsResponse in version 1
 def read_v1(data: Buffer, at: int, size: int) -> tuple[IncrementalAlterConfigsResponse, int]:
     message = new(IncrementalAlterConfigsResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4_u1(data, at)
     at += 5
     if count > 127:

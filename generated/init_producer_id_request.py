@@ -75,7 +75,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[InitProducerIdRequest, in
     message.producer_epoch = -1
     message.enable2_pc = False
     message.keep_prepared_txn = False
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     if length == -1:
@@ -119,7 +119,7 @@ def read_v2(data: Buffer, at: int, size: int) -> tuple[InitProducerIdRequest, in
     message.producer_epoch = -1
     message.enable2_pc = False
     message.keep_prepared_txn = False
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -168,7 +168,7 @@ def read_v3(data: Buffer, at: int, size: int) -> tuple[InitProducerIdRequest, in
     message = new(InitProducerIdRequest)
     message.enable2_pc = False
     message.keep_prepared_txn = False
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -216,7 +216,7 @@ def write_v3(message: InitProducerIdRequest, add: Add) -> None:
 # InitProducerIdRequest in version 6
 def read_v6(data: Buffer, at: int, size: int) -> tuple[InitProducerIdRequest, int]:
     message = new(InitProducerIdRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:

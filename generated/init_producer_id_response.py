@@ -64,7 +64,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[InitProducerIdResponse, i
     message = new(InitProducerIdResponse)
     message.ongoing_txn_producer_id = -1
     message.ongoing_txn_producer_epoch = -1
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.throttle_time_ms,
         message.error_code,
@@ -97,7 +97,7 @@ def read_v2(data: Buffer, at: int, size: int) -> tuple[InitProducerIdResponse, i
     message = new(InitProducerIdResponse)
     message.ongoing_txn_producer_id = -1
     message.ongoing_txn_producer_epoch = -1
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.throttle_time_ms,
         message.error_code,
@@ -134,7 +134,7 @@ def write_v2(message: InitProducerIdResponse, add: Add) -> None:
 # InitProducerIdResponse in version 6
 def read_v6(data: Buffer, at: int, size: int) -> tuple[InitProducerIdResponse, int]:
     message = new(InitProducerIdResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.throttle_time_ms,
         message.error_code,

@@ -99,7 +99,7 @@ def read_join_group_request_protocol_v0(
     size: int,
 ) -> tuple[JoinGroupRequestProtocol, int]:
     message = new(JoinGroupRequestProtocol)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -134,7 +134,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[JoinGroupRequest, int]:
     message.rebalance_timeout_ms = -1
     message.group_instance_id = None
     message.reason = None
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -193,7 +193,7 @@ def read_v1(data: Buffer, at: int, size: int) -> tuple[JoinGroupRequest, int]:
     message = new(JoinGroupRequest)
     message.group_instance_id = None
     message.reason = None
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -251,7 +251,7 @@ def write_v1(message: JoinGroupRequest, add: Add) -> None:
 def read_v5(data: Buffer, at: int, size: int) -> tuple[JoinGroupRequest, int]:
     message = new(JoinGroupRequest)
     message.reason = None
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -327,7 +327,7 @@ def read_join_group_request_protocol_v6(
     size: int,
 ) -> tuple[JoinGroupRequestProtocol, int]:
     message = new(JoinGroupRequestProtocol)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -371,7 +371,7 @@ def write_join_group_request_protocol_v6(message: JoinGroupRequestProtocol, add:
 def read_v6(data: Buffer, at: int, size: int) -> tuple[JoinGroupRequest, int]:
     message = new(JoinGroupRequest)
     message.reason = None
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -462,7 +462,7 @@ def write_v6(message: JoinGroupRequest, add: Add) -> None:
 # JoinGroupRequest in versions 8–9
 def read_v8(data: Buffer, at: int, size: int) -> tuple[JoinGroupRequest, int]:
     message = new(JoinGroupRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:

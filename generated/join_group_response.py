@@ -105,7 +105,7 @@ def read_join_group_response_member_v0(
 ) -> tuple[JoinGroupResponseMember, int]:
     message = new(JoinGroupResponseMember)
     message.group_instance_id = None
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -140,7 +140,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[JoinGroupResponse, int]:
     message.throttle_time_ms = 0
     message.protocol_type = None
     message.skip_assignment = False
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.error_code, message.generation_id, length = unpack_i2_i4_i2(data, at)
     at += 8
     end = at + length
@@ -201,7 +201,7 @@ def read_v2(data: Buffer, at: int, size: int) -> tuple[JoinGroupResponse, int]:
     message = new(JoinGroupResponse)
     message.protocol_type = None
     message.skip_assignment = False
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, message.error_code, message.generation_id, length = unpack_i4_i2_i4_i2(data, at)
     at += 12
     end = at + length
@@ -271,7 +271,7 @@ def read_join_group_response_member_v5(
     size: int,
 ) -> tuple[JoinGroupResponseMember, int]:
     message = new(JoinGroupResponseMember)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -322,7 +322,7 @@ def read_v5(data: Buffer, at: int, size: int) -> tuple[JoinGroupResponse, int]:
     message = new(JoinGroupResponse)
     message.protocol_type = None
     message.skip_assignment = False
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, message.error_code, message.generation_id, length = unpack_i4_i2_i4_i2(data, at)
     at += 12
     end = at + length
@@ -392,7 +392,7 @@ def read_join_group_response_member_v6(
     size: int,
 ) -> tuple[JoinGroupResponseMember, int]:
     message = new(JoinGroupResponseMember)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -456,7 +456,7 @@ def read_v6(data: Buffer, at: int, size: int) -> tuple[JoinGroupResponse, int]:
     message = new(JoinGroupResponse)
     message.protocol_type = None
     message.skip_assignment = False
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, message.error_code, message.generation_id, length = unpack_i4_i2_i4_u1(data, at)
     at += 11
     if length > 127:
@@ -533,7 +533,7 @@ def write_v6(message: JoinGroupResponse, add: Add) -> None:
 def read_v7(data: Buffer, at: int, size: int) -> tuple[JoinGroupResponse, int]:
     message = new(JoinGroupResponse)
     message.skip_assignment = False
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, message.error_code, message.generation_id, length = unpack_i4_i2_i4_u1(data, at)
     at += 11
     if length > 127:
@@ -633,7 +633,7 @@ def write_v7(message: JoinGroupResponse, add: Add) -> None:
 # JoinGroupResponse in version 9
 def read_v9(data: Buffer, at: int, size: int) -> tuple[JoinGroupResponse, int]:
     message = new(JoinGroupResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, message.error_code, message.generation_id, length = unpack_i4_i2_i4_u1(data, at)
     at += 11
     if length > 127:

@@ -76,7 +76,7 @@ class LeaveGroupRequest(Message):
 def read_v0(data: Buffer, at: int, size: int) -> tuple[LeaveGroupRequest, int]:
     message = new(LeaveGroupRequest)
     message.members = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -111,7 +111,7 @@ def write_v0(message: LeaveGroupRequest, add: Add) -> None:
 def read_member_identity_v3(data: Buffer, at: int, size: int) -> tuple[MemberIdentity, int]:
     message = new(MemberIdentity)
     message.reason = None
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -151,7 +151,7 @@ def write_member_identity_v3(message: MemberIdentity, add: Add) -> None:
 def read_v3(data: Buffer, at: int, size: int) -> tuple[LeaveGroupRequest, int]:
     message = new(LeaveGroupRequest)
     message.member_id = ""
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -189,7 +189,7 @@ def write_v3(message: LeaveGroupRequest, add: Add) -> None:
 def read_member_identity_v4(data: Buffer, at: int, size: int) -> tuple[MemberIdentity, int]:
     message = new(MemberIdentity)
     message.reason = None
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -240,7 +240,7 @@ def write_member_identity_v4(message: MemberIdentity, add: Add) -> None:
 def read_v4(data: Buffer, at: int, size: int) -> tuple[LeaveGroupRequest, int]:
     message = new(LeaveGroupRequest)
     message.member_id = ""
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -289,7 +289,7 @@ def write_v4(message: LeaveGroupRequest, add: Add) -> None:
 # MemberIdentity in version 5
 def read_member_identity_v5(data: Buffer, at: int, size: int) -> tuple[MemberIdentity, int]:
     message = new(MemberIdentity)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -359,7 +359,7 @@ def write_member_identity_v5(message: MemberIdentity, add: Add) -> None:
 def read_v5(data: Buffer, at: int, size: int) -> tuple[LeaveGroupRequest, int]:
     message = new(LeaveGroupRequest)
     message.member_id = ""
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:

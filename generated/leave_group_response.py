@@ -81,7 +81,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[LeaveGroupResponse, int]:
     message = new(LeaveGroupResponse)
     message.throttle_time_ms = 0
     message.members = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (message.error_code,) = unpack_i2(data, at)
     at += 2
     return message, at
@@ -99,7 +99,7 @@ def write_v0(message: LeaveGroupResponse, add: Add) -> None:
 def read_v1(data: Buffer, at: int, size: int) -> tuple[LeaveGroupResponse, int]:
     message = new(LeaveGroupResponse)
     message.members = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, message.error_code = unpack_i4_i2(data, at)
     at += 6
     return message, at
@@ -116,7 +116,7 @@ def write_v1(message: LeaveGroupResponse, add: Add) -> None:
 # MemberResponse in version 3
 def read_member_response_v3(data: Buffer, at: int, size: int) -> tuple[MemberResponse, int]:
     message = new(MemberResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -158,7 +158,7 @@ def write_member_response_v3(message: MemberResponse, add: Add) -> None:
 # LeaveGroupResponse in version 3
 def read_v3(data: Buffer, at: int, size: int) -> tuple[LeaveGroupResponse, int]:
     message = new(LeaveGroupResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, message.error_code, count = unpack_i4_i2_i4(data, at)
     at += 10
     if not 0 <= count * 6 <= size - at:
@@ -183,7 +183,7 @@ def write_v3(message: LeaveGroupResponse, add: Add) -> None:
 # MemberResponse in versions 4–5
 def read_member_response_v4(data: Buffer, at: int, size: int) -> tuple[MemberResponse, int]:
     message = new(MemberResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -234,7 +234,7 @@ def write_member_response_v4(message: MemberResponse, add: Add) -> None:
 # LeaveGroupResponse in versions 4–5
 def read_v4(data: Buffer, at: int, size: int) -> tuple[LeaveGroupResponse, int]:
     message = new(LeaveGroupResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, message.error_code, count = unpack_i4_i2_u1(data, at)
     at += 7
     if count > 127:

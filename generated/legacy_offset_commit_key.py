@@ -51,7 +51,7 @@ class LegacyOffsetCommitKey(Message):
 # LegacyOffsetCommitKey in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[LegacyOffsetCommitKey, int]:
     message = new(LegacyOffsetCommitKey)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length

@@ -50,7 +50,7 @@ class LegacyOffsetCommitValue(Message):
 # LegacyOffsetCommitValue in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[LegacyOffsetCommitValue, int]:
     message = new(LegacyOffsetCommitValue)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.offset, length = unpack_i8_i2(data, at)
     at += 10
     end = at + length

@@ -51,7 +51,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[ListGroupsRequest, int]:
     message = new(ListGroupsRequest)
     message.states_filter = []
     message.types_filter = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     return message, at
 
 
@@ -69,7 +69,7 @@ def read_v3(data: Buffer, at: int, size: int) -> tuple[ListGroupsRequest, int]:
     message = new(ListGroupsRequest)
     message.states_filter = []
     message.types_filter = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     tags = data[at]
     at += 1
     if tags:
@@ -93,7 +93,7 @@ def write_v3(message: ListGroupsRequest, add: Add) -> None:
 def read_v4(data: Buffer, at: int, size: int) -> tuple[ListGroupsRequest, int]:
     message = new(ListGroupsRequest)
     message.types_filter = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     count = data[at]
     at += 1
     if count > 127:
@@ -128,7 +128,7 @@ def write_v4(message: ListGroupsRequest, add: Add) -> None:
 # ListGroupsRequest in version 5
 def read_v5(data: Buffer, at: int, size: int) -> tuple[ListGroupsRequest, int]:
     message = new(ListGroupsRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     count = data[at]
     at += 1
     if count > 127:

@@ -82,7 +82,7 @@ def read_listed_group_v0(data: Buffer, at: int, size: int) -> tuple[ListedGroup,
     message = new(ListedGroup)
     message.group_state = ""
     message.group_type = ""
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -115,7 +115,7 @@ def write_listed_group_v0(message: ListedGroup, add: Add) -> None:
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ListGroupsResponse, int]:
     message = new(ListGroupsResponse)
     message.throttle_time_ms = 0
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.error_code, count = unpack_i2_i4(data, at)
     at += 6
     if not 0 <= count * 4 <= size - at:
@@ -140,7 +140,7 @@ def write_v0(message: ListGroupsResponse, add: Add) -> None:
 # ListGroupsResponse in versions 1–2
 def read_v1(data: Buffer, at: int, size: int) -> tuple[ListGroupsResponse, int]:
     message = new(ListGroupsResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, message.error_code, count = unpack_i4_i2_i4(data, at)
     at += 10
     if not 0 <= count * 4 <= size - at:
@@ -167,7 +167,7 @@ def read_listed_group_v3(data: Buffer, at: int, size: int) -> tuple[ListedGroup,
     message = new(ListedGroup)
     message.group_state = ""
     message.group_type = ""
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -210,7 +210,7 @@ def write_listed_group_v3(message: ListedGroup, add: Add) -> None:
 # ListGroupsResponse in version 3
 def read_v3(data: Buffer, at: int, size: int) -> tuple[ListGroupsResponse, int]:
     message = new(ListGroupsResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, message.error_code, count = unpack_i4_i2_u1(data, at)
     at += 7
     if count > 127:
@@ -247,7 +247,7 @@ def write_v3(message: ListGroupsResponse, add: Add) -> None:
 def read_listed_group_v4(data: Buffer, at: int, size: int) -> tuple[ListedGroup, int]:
     message = new(ListedGroup)
     message.group_type = ""
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -302,7 +302,7 @@ def write_listed_group_v4(message: ListedGroup, add: Add) -> None:
 # ListGroupsResponse in version 4
 def read_v4(data: Buffer, at: int, size: int) -> tuple[ListGroupsResponse, int]:
     message = new(ListGroupsResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, message.error_code, count = unpack_i4_i2_u1(data, at)
     at += 7
     if count > 127:
@@ -338,7 +338,7 @@ def write_v4(message: ListGroupsResponse, add: Add) -> None:
 # ListedGroup in version 5
 def read_listed_group_v5(data: Buffer, at: int, size: int) -> tuple[ListedGroup, int]:
     message = new(ListedGroup)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -405,7 +405,7 @@ def write_listed_group_v5(message: ListedGroup, add: Add) -> None:
 # ListGroupsResponse in version 5
 def read_v5(data: Buffer, at: int, size: int) -> tuple[ListGroupsResponse, int]:
     message = new(ListGroupsResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, message.error_code, count = unpack_i4_i2_u1(data, at)
     at += 7
     if count > 127:

@@ -110,7 +110,7 @@ class ListOffsetsRequest(Message):
 def read_list_offsets_partition_v0(data: Buffer, at: int, size: int) -> tuple[ListOffsetsPartition, int]:
     message = new(ListOffsetsPartition)
     message.current_leader_epoch = -1
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.partition_index, message.timestamp, message.max_num_offsets = unpack_i4_i8_i4(data, at)
     at += 16
     return message, at
@@ -125,7 +125,7 @@ def write_list_offsets_partition_v0(message: ListOffsetsPartition, add: Add) -> 
 # ListOffsetsTopic in version 0
 def read_list_offsets_topic_v0(data: Buffer, at: int, size: int) -> tuple[ListOffsetsTopic, int]:
     message = new(ListOffsetsTopic)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -162,7 +162,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[ListOffsetsRequest, int]:
     message = new(ListOffsetsRequest)
     message.isolation_level = 0
     message.timeout_ms = 0
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.replica_id, count = unpack_i4x2(data, at)
     at += 8
     if not 0 <= count * 6 <= size - at:
@@ -191,7 +191,7 @@ def read_list_offsets_partition_v1(data: Buffer, at: int, size: int) -> tuple[Li
     message = new(ListOffsetsPartition)
     message.current_leader_epoch = -1
     message.max_num_offsets = 1
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.partition_index, message.timestamp = unpack_i4_i8(data, at)
     at += 12
     return message, at
@@ -208,7 +208,7 @@ def write_list_offsets_partition_v1(message: ListOffsetsPartition, add: Add) -> 
 # ListOffsetsTopic in versions 1–3
 def read_list_offsets_topic_v1(data: Buffer, at: int, size: int) -> tuple[ListOffsetsTopic, int]:
     message = new(ListOffsetsTopic)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -245,7 +245,7 @@ def read_v1(data: Buffer, at: int, size: int) -> tuple[ListOffsetsRequest, int]:
     message = new(ListOffsetsRequest)
     message.isolation_level = 0
     message.timeout_ms = 0
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.replica_id, count = unpack_i4x2(data, at)
     at += 8
     if not 0 <= count * 6 <= size - at:
@@ -273,7 +273,7 @@ def write_v1(message: ListOffsetsRequest, add: Add) -> None:
 def read_v2(data: Buffer, at: int, size: int) -> tuple[ListOffsetsRequest, int]:
     message = new(ListOffsetsRequest)
     message.timeout_ms = 0
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.replica_id, message.isolation_level, count = unpack_i4_i1_i4(data, at)
     at += 9
     if not 0 <= count * 6 <= size - at:
@@ -299,7 +299,7 @@ def write_v2(message: ListOffsetsRequest, add: Add) -> None:
 def read_list_offsets_partition_v4(data: Buffer, at: int, size: int) -> tuple[ListOffsetsPartition, int]:
     message = new(ListOffsetsPartition)
     message.max_num_offsets = 1
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.partition_index, message.current_leader_epoch, message.timestamp = unpack_i4x2_i8(data, at)
     at += 16
     return message, at
@@ -316,7 +316,7 @@ def write_list_offsets_partition_v4(message: ListOffsetsPartition, add: Add) -> 
 # ListOffsetsTopic in versions 4–5
 def read_list_offsets_topic_v4(data: Buffer, at: int, size: int) -> tuple[ListOffsetsTopic, int]:
     message = new(ListOffsetsTopic)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -352,7 +352,7 @@ def write_list_offsets_topic_v4(message: ListOffsetsTopic, add: Add) -> None:
 def read_v4(data: Buffer, at: int, size: int) -> tuple[ListOffsetsRequest, int]:
     message = new(ListOffsetsRequest)
     message.timeout_ms = 0
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.replica_id, message.isolation_level, count = unpack_i4_i1_i4(data, at)
     at += 9
     if not 0 <= count * 6 <= size - at:
@@ -378,7 +378,7 @@ def write_v4(message: ListOffsetsRequest, add: Add) -> None:
 def read_list_offsets_partition_v6(data: Buffer, at: int, size: int) -> tuple[ListOffsetsPartition, int]:
     message = new(ListOffsetsPartition)
     message.max_num_offsets = 1
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.partition_index,
         message.current_leader_epoch,
@@ -405,7 +405,7 @@ def write_list_offsets_partition_v6(message: ListOffsetsPartition, add: Add) -> 
 # ListOffsetsTopic in versions 6–11
 def read_list_offsets_topic_v6(data: Buffer, at: int, size: int) -> tuple[ListOffsetsTopic, int]:
     message = new(ListOffsetsTopic)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -453,7 +453,7 @@ def write_list_offsets_topic_v6(message: ListOffsetsTopic, add: Add) -> None:
 def read_v6(data: Buffer, at: int, size: int) -> tuple[ListOffsetsRequest, int]:
     message = new(ListOffsetsRequest)
     message.timeout_ms = 0
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.replica_id, message.isolation_level, count = unpack_i4_i1_u1(data, at)
     at += 6
     if count > 127:
@@ -489,7 +489,7 @@ def write_v6(message: ListOffsetsRequest, add: Add) -> None:
 # ListOffsetsRequest in versions 10–11
 def read_v10(data: Buffer, at: int, size: int) -> tuple[ListOffsetsRequest, int]:
     message = new(ListOffsetsRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.replica_id, message.isolation_level, count = unpack_i4_i1_u1(data, at)
     at += 6
     if count > 127:

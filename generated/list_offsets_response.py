@@ -112,7 +112,7 @@ def read_list_offsets_partition_response_v0(
     message.timestamp = -1
     message.offset = -1
     message.leader_epoch = -1
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.partition_index, message.error_code, count = unpack_i4_i2_i4(data, at)
     at += 10
     if not 0 <= count * 8 <= size - at:
@@ -143,7 +143,7 @@ def read_list_offsets_topic_response_v0(
     size: int,
 ) -> tuple[ListOffsetsTopicResponse, int]:
     message = new(ListOffsetsTopicResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -179,7 +179,7 @@ def write_list_offsets_topic_response_v0(message: ListOffsetsTopicResponse, add:
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ListOffsetsResponse, int]:
     message = new(ListOffsetsResponse)
     message.throttle_time_ms = 0
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (count,) = unpack_i4(data, at)
     at += 4
     if not 0 <= count * 6 <= size - at:
@@ -210,7 +210,7 @@ def read_list_offsets_partition_response_v1(
     message = new(ListOffsetsPartitionResponse)
     message.old_style_offsets = []
     message.leader_epoch = -1
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.partition_index,
         message.error_code,
@@ -238,7 +238,7 @@ def read_list_offsets_topic_response_v1(
     size: int,
 ) -> tuple[ListOffsetsTopicResponse, int]:
     message = new(ListOffsetsTopicResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -274,7 +274,7 @@ def write_list_offsets_topic_response_v1(message: ListOffsetsTopicResponse, add:
 def read_v1(data: Buffer, at: int, size: int) -> tuple[ListOffsetsResponse, int]:
     message = new(ListOffsetsResponse)
     message.throttle_time_ms = 0
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (count,) = unpack_i4(data, at)
     at += 4
     if not 0 <= count * 6 <= size - at:
@@ -299,7 +299,7 @@ def write_v1(message: ListOffsetsResponse, add: Add) -> None:
 # ListOffsetsResponse in versions 2–3
 def read_v2(data: Buffer, at: int, size: int) -> tuple[ListOffsetsResponse, int]:
     message = new(ListOffsetsResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4x2(data, at)
     at += 8
     if not 0 <= count * 6 <= size - at:
@@ -329,7 +329,7 @@ def read_list_offsets_partition_response_v4(
 ) -> tuple[ListOffsetsPartitionResponse, int]:
     message = new(ListOffsetsPartitionResponse)
     message.old_style_offsets = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.partition_index,
         message.error_code,
@@ -364,7 +364,7 @@ def read_list_offsets_topic_response_v4(
     size: int,
 ) -> tuple[ListOffsetsTopicResponse, int]:
     message = new(ListOffsetsTopicResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -399,7 +399,7 @@ def write_list_offsets_topic_response_v4(message: ListOffsetsTopicResponse, add:
 # ListOffsetsResponse in versions 4–5
 def read_v4(data: Buffer, at: int, size: int) -> tuple[ListOffsetsResponse, int]:
     message = new(ListOffsetsResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4x2(data, at)
     at += 8
     if not 0 <= count * 6 <= size - at:
@@ -429,7 +429,7 @@ def read_list_offsets_partition_response_v6(
 ) -> tuple[ListOffsetsPartitionResponse, int]:
     message = new(ListOffsetsPartitionResponse)
     message.old_style_offsets = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.partition_index,
         message.error_code,
@@ -470,7 +470,7 @@ def read_list_offsets_topic_response_v6(
     size: int,
 ) -> tuple[ListOffsetsTopicResponse, int]:
     message = new(ListOffsetsTopicResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -517,7 +517,7 @@ def write_list_offsets_topic_response_v6(message: ListOffsetsTopicResponse, add:
 # ListOffsetsResponse in versions 6–11
 def read_v6(data: Buffer, at: int, size: int) -> tuple[ListOffsetsResponse, int]:
     message = new(ListOffsetsResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4_u1(data, at)
     at += 5
     if count > 127:

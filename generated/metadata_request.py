@@ -87,7 +87,7 @@ class MetadataRequest(Message):
 def read_metadata_request_topic_v0(data: Buffer, at: int, size: int) -> tuple[MetadataRequestTopic, int]:
     message = new(MetadataRequestTopic)
     message.topic_id = ZERO_UUID
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -114,7 +114,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[MetadataRequest, int]:
     message.allow_auto_topic_creation = True
     message.include_cluster_authorized_operations = False
     message.include_topic_authorized_operations = False
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (count,) = unpack_i4(data, at)
     at += 4
     if not 0 <= count * 2 <= size - at:
@@ -150,7 +150,7 @@ def read_v1(data: Buffer, at: int, size: int) -> tuple[MetadataRequest, int]:
     message.allow_auto_topic_creation = True
     message.include_cluster_authorized_operations = False
     message.include_topic_authorized_operations = False
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (count,) = unpack_i4(data, at)
     at += 4
     if count == -1:
@@ -189,7 +189,7 @@ def read_v4(data: Buffer, at: int, size: int) -> tuple[MetadataRequest, int]:
     message = new(MetadataRequest)
     message.include_cluster_authorized_operations = False
     message.include_topic_authorized_operations = False
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (count,) = unpack_i4(data, at)
     at += 4
     if count == -1:
@@ -227,7 +227,7 @@ def write_v4(message: MetadataRequest, add: Add) -> None:
 # MetadataRequest in version 8
 def read_v8(data: Buffer, at: int, size: int) -> tuple[MetadataRequest, int]:
     message = new(MetadataRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (count,) = unpack_i4(data, at)
     at += 4
     if count == -1:
@@ -272,7 +272,7 @@ def write_v8(message: MetadataRequest, add: Add) -> None:
 def read_metadata_request_topic_v9(data: Buffer, at: int, size: int) -> tuple[MetadataRequestTopic, int]:
     message = new(MetadataRequestTopic)
     message.topic_id = ZERO_UUID
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -305,7 +305,7 @@ def write_metadata_request_topic_v9(message: MetadataRequestTopic, add: Add) -> 
 # MetadataRequest in version 9
 def read_v9(data: Buffer, at: int, size: int) -> tuple[MetadataRequest, int]:
     message = new(MetadataRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     count = data[at]
     at += 1
     if count > 127:
@@ -358,7 +358,7 @@ def write_v9(message: MetadataRequest, add: Add) -> None:
 # MetadataRequestTopic in versions 10–13
 def read_metadata_request_topic_v10(data: Buffer, at: int, size: int) -> tuple[MetadataRequestTopic, int]:
     message = new(MetadataRequestTopic)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.topic_id, length = unpack_uuid_u1(data, at)
     at += 17
     if length > 127:
@@ -399,7 +399,7 @@ def write_metadata_request_topic_v10(message: MetadataRequestTopic, add: Add) ->
 # MetadataRequest in version 10
 def read_v10(data: Buffer, at: int, size: int) -> tuple[MetadataRequest, int]:
     message = new(MetadataRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     count = data[at]
     at += 1
     if count > 127:
@@ -453,7 +453,7 @@ def write_v10(message: MetadataRequest, add: Add) -> None:
 def read_v11(data: Buffer, at: int, size: int) -> tuple[MetadataRequest, int]:
     message = new(MetadataRequest)
     message.include_cluster_authorized_operations = False
-    message.unknown_tags = None
+    message.unknown_tags = ()
     count = data[at]
     at += 1
     if count > 127:

@@ -161,7 +161,7 @@ class MetadataResponse(Message):
 def read_metadata_response_broker_v0(data: Buffer, at: int, size: int) -> tuple[MetadataResponseBroker, int]:
     message = new(MetadataResponseBroker)
     message.rack = None
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.node_id, length = unpack_i4_i2(data, at)
     at += 6
     end = at + length
@@ -192,7 +192,7 @@ def read_metadata_response_partition_v0(
     message = new(MetadataResponsePartition)
     message.leader_epoch = -1
     message.offline_replicas = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.error_code, message.partition_index, message.leader_id, count = unpack_i2_i4x3(data, at)
     at += 14
     if not 0 <= count * 4 <= size - at:
@@ -225,7 +225,7 @@ def read_metadata_response_topic_v0(data: Buffer, at: int, size: int) -> tuple[M
     message.topic_id = ZERO_UUID
     message.is_internal = False
     message.topic_authorized_operations = -2147483648
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.error_code, length = unpack_i2x2(data, at)
     at += 4
     end = at + length
@@ -269,7 +269,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[MetadataResponse, int]:
     message.controller_id = -1
     message.cluster_authorized_operations = -2147483648
     message.error_code = 0
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (count,) = unpack_i4(data, at)
     at += 4
     if not 0 <= count * 10 <= size - at:
@@ -309,7 +309,7 @@ def write_v0(message: MetadataResponse, add: Add) -> None:
 # MetadataResponseBroker in versions 1–8
 def read_metadata_response_broker_v1(data: Buffer, at: int, size: int) -> tuple[MetadataResponseBroker, int]:
     message = new(MetadataResponseBroker)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.node_id, length = unpack_i4_i2(data, at)
     at += 6
     end = at + length
@@ -351,7 +351,7 @@ def read_metadata_response_topic_v1(data: Buffer, at: int, size: int) -> tuple[M
     message = new(MetadataResponseTopic)
     message.topic_id = ZERO_UUID
     message.topic_authorized_operations = -2147483648
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.error_code, length = unpack_i2x2(data, at)
     at += 4
     end = at + length
@@ -394,7 +394,7 @@ def read_v1(data: Buffer, at: int, size: int) -> tuple[MetadataResponse, int]:
     message.cluster_id = None
     message.cluster_authorized_operations = -2147483648
     message.error_code = 0
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (count,) = unpack_i4(data, at)
     at += 4
     if not 0 <= count * 12 <= size - at:
@@ -437,7 +437,7 @@ def read_v2(data: Buffer, at: int, size: int) -> tuple[MetadataResponse, int]:
     message.throttle_time_ms = 0
     message.cluster_authorized_operations = -2147483648
     message.error_code = 0
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (count,) = unpack_i4(data, at)
     at += 4
     if not 0 <= count * 12 <= size - at:
@@ -496,7 +496,7 @@ def read_v3(data: Buffer, at: int, size: int) -> tuple[MetadataResponse, int]:
     message = new(MetadataResponse)
     message.cluster_authorized_operations = -2147483648
     message.error_code = 0
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4x2(data, at)
     at += 8
     if not 0 <= count * 12 <= size - at:
@@ -558,7 +558,7 @@ def read_metadata_response_partition_v5(
 ) -> tuple[MetadataResponsePartition, int]:
     message = new(MetadataResponsePartition)
     message.leader_epoch = -1
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.error_code, message.partition_index, message.leader_id, count = unpack_i2_i4x3(data, at)
     at += 14
     if not 0 <= count * 4 <= size - at:
@@ -599,7 +599,7 @@ def read_metadata_response_topic_v5(data: Buffer, at: int, size: int) -> tuple[M
     message = new(MetadataResponseTopic)
     message.topic_id = ZERO_UUID
     message.topic_authorized_operations = -2147483648
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.error_code, length = unpack_i2x2(data, at)
     at += 4
     end = at + length
@@ -640,7 +640,7 @@ def read_v5(data: Buffer, at: int, size: int) -> tuple[MetadataResponse, int]:
     message = new(MetadataResponse)
     message.cluster_authorized_operations = -2147483648
     message.error_code = 0
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4x2(data, at)
     at += 8
     if not 0 <= count * 12 <= size - at:
@@ -701,7 +701,7 @@ def read_metadata_response_partition_v7(
     size: int,
 ) -> tuple[MetadataResponsePartition, int]:
     message = new(MetadataResponsePartition)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.error_code,
         message.partition_index,
@@ -756,7 +756,7 @@ def read_metadata_response_topic_v7(data: Buffer, at: int, size: int) -> tuple[M
     message = new(MetadataResponseTopic)
     message.topic_id = ZERO_UUID
     message.topic_authorized_operations = -2147483648
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.error_code, length = unpack_i2x2(data, at)
     at += 4
     end = at + length
@@ -797,7 +797,7 @@ def read_v7(data: Buffer, at: int, size: int) -> tuple[MetadataResponse, int]:
     message = new(MetadataResponse)
     message.cluster_authorized_operations = -2147483648
     message.error_code = 0
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4x2(data, at)
     at += 8
     if not 0 <= count * 12 <= size - at:
@@ -855,7 +855,7 @@ def write_v7(message: MetadataResponse, add: Add) -> None:
 def read_metadata_response_topic_v8(data: Buffer, at: int, size: int) -> tuple[MetadataResponseTopic, int]:
     message = new(MetadataResponseTopic)
     message.topic_id = ZERO_UUID
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.error_code, length = unpack_i2x2(data, at)
     at += 4
     end = at + length
@@ -896,7 +896,7 @@ def write_metadata_response_topic_v8(message: MetadataResponseTopic, add: Add) -
 def read_v8(data: Buffer, at: int, size: int) -> tuple[MetadataResponse, int]:
     message = new(MetadataResponse)
     message.error_code = 0
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4x2(data, at)
     at += 8
     if not 0 <= count * 12 <= size - at:
@@ -954,7 +954,7 @@ def write_v8(message: MetadataResponse, add: Add) -> None:
 # MetadataResponseBroker in versions 9–13
 def read_metadata_response_broker_v9(data: Buffer, at: int, size: int) -> tuple[MetadataResponseBroker, int]:
     message = new(MetadataResponseBroker)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.node_id, length = unpack_i4_u1(data, at)
     at += 5
     if length > 127:
@@ -1010,7 +1010,7 @@ def read_metadata_response_partition_v9(
     size: int,
 ) -> tuple[MetadataResponsePartition, int]:
     message = new(MetadataResponsePartition)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.error_code,
         message.partition_index,
@@ -1073,7 +1073,7 @@ def write_metadata_response_partition_v9(message: MetadataResponsePartition, add
 def read_metadata_response_topic_v9(data: Buffer, at: int, size: int) -> tuple[MetadataResponseTopic, int]:
     message = new(MetadataResponseTopic)
     message.topic_id = ZERO_UUID
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.error_code, length = unpack_i2_u1(data, at)
     at += 3
     if length > 127:
@@ -1126,7 +1126,7 @@ def write_metadata_response_topic_v9(message: MetadataResponseTopic, add: Add) -
 def read_v9(data: Buffer, at: int, size: int) -> tuple[MetadataResponse, int]:
     message = new(MetadataResponse)
     message.error_code = 0
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4_u1(data, at)
     at += 5
     if count > 127:
@@ -1199,7 +1199,7 @@ def write_v9(message: MetadataResponse, add: Add) -> None:
 # MetadataResponseTopic in versions 10–11
 def read_metadata_response_topic_v10(data: Buffer, at: int, size: int) -> tuple[MetadataResponseTopic, int]:
     message = new(MetadataResponseTopic)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.error_code, length = unpack_i2_u1(data, at)
     at += 3
     if length > 127:
@@ -1254,7 +1254,7 @@ def write_metadata_response_topic_v10(message: MetadataResponseTopic, add: Add) 
 def read_v10(data: Buffer, at: int, size: int) -> tuple[MetadataResponse, int]:
     message = new(MetadataResponse)
     message.error_code = 0
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4_u1(data, at)
     at += 5
     if count > 127:
@@ -1329,7 +1329,7 @@ def read_v11(data: Buffer, at: int, size: int) -> tuple[MetadataResponse, int]:
     message = new(MetadataResponse)
     message.cluster_authorized_operations = -2147483648
     message.error_code = 0
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4_u1(data, at)
     at += 5
     if count > 127:
@@ -1403,7 +1403,7 @@ def write_v11(message: MetadataResponse, add: Add) -> None:
 # MetadataResponseTopic in versions 12–13
 def read_metadata_response_topic_v12(data: Buffer, at: int, size: int) -> tuple[MetadataResponseTopic, int]:
     message = new(MetadataResponseTopic)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.error_code, length = unpack_i2_u1(data, at)
     at += 3
     if length > 127:
@@ -1464,7 +1464,7 @@ def read_v12(data: Buffer, at: int, size: int) -> tuple[MetadataResponse, int]:
     message = new(MetadataResponse)
     message.cluster_authorized_operations = -2147483648
     message.error_code = 0
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4_u1(data, at)
     at += 5
     if count > 127:
@@ -1539,7 +1539,7 @@ def write_v12(message: MetadataResponse, add: Add) -> None:
 def read_v13(data: Buffer, at: int, size: int) -> tuple[MetadataResponse, int]:
     message = new(MetadataResponse)
     message.cluster_authorized_operations = -2147483648
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4_u1(data, at)
     at += 5
     if count > 127:

@@ -126,7 +126,7 @@ def read_offset_commit_request_partition_v0(
     message = new(OffsetCommitRequestPartition)
     message.committed_leader_epoch = -1
     message.commit_timestamp = -1
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.partition_index, message.committed_offset, length = unpack_i4_i8_i2(data, at)
     at += 14
     if length == -1:
@@ -163,7 +163,7 @@ def read_offset_commit_request_topic_v0(
 ) -> tuple[OffsetCommitRequestTopic, int]:
     message = new(OffsetCommitRequestTopic)
     message.topic_id = ZERO_UUID
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -202,7 +202,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[OffsetCommitRequest, int]
     message.member_id = ""
     message.group_instance_id = None
     message.retention_time_ms = -1
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -244,7 +244,7 @@ def read_offset_commit_request_partition_v1(
 ) -> tuple[OffsetCommitRequestPartition, int]:
     message = new(OffsetCommitRequestPartition)
     message.committed_leader_epoch = -1
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.partition_index,
         message.committed_offset,
@@ -284,7 +284,7 @@ def read_offset_commit_request_topic_v1(
 ) -> tuple[OffsetCommitRequestTopic, int]:
     message = new(OffsetCommitRequestTopic)
     message.topic_id = ZERO_UUID
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -321,7 +321,7 @@ def read_v1(data: Buffer, at: int, size: int) -> tuple[OffsetCommitRequest, int]
     message = new(OffsetCommitRequest)
     message.group_instance_id = None
     message.retention_time_ms = -1
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -369,7 +369,7 @@ def write_v1(message: OffsetCommitRequest, add: Add) -> None:
 def read_v2(data: Buffer, at: int, size: int) -> tuple[OffsetCommitRequest, int]:
     message = new(OffsetCommitRequest)
     message.group_instance_id = None
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -418,7 +418,7 @@ def read_v5(data: Buffer, at: int, size: int) -> tuple[OffsetCommitRequest, int]
     message = new(OffsetCommitRequest)
     message.group_instance_id = None
     message.retention_time_ms = -1
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -470,7 +470,7 @@ def read_offset_commit_request_partition_v6(
 ) -> tuple[OffsetCommitRequestPartition, int]:
     message = new(OffsetCommitRequestPartition)
     message.commit_timestamp = -1
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.partition_index,
         message.committed_offset,
@@ -512,7 +512,7 @@ def read_offset_commit_request_topic_v6(
 ) -> tuple[OffsetCommitRequestTopic, int]:
     message = new(OffsetCommitRequestTopic)
     message.topic_id = ZERO_UUID
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -549,7 +549,7 @@ def read_v6(data: Buffer, at: int, size: int) -> tuple[OffsetCommitRequest, int]
     message = new(OffsetCommitRequest)
     message.group_instance_id = None
     message.retention_time_ms = -1
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -597,7 +597,7 @@ def write_v6(message: OffsetCommitRequest, add: Add) -> None:
 def read_v7(data: Buffer, at: int, size: int) -> tuple[OffsetCommitRequest, int]:
     message = new(OffsetCommitRequest)
     message.retention_time_ms = -1
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -664,7 +664,7 @@ def read_offset_commit_request_partition_v8(
 ) -> tuple[OffsetCommitRequestPartition, int]:
     message = new(OffsetCommitRequestPartition)
     message.commit_timestamp = -1
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.partition_index,
         message.committed_offset,
@@ -715,7 +715,7 @@ def read_offset_commit_request_topic_v8(
 ) -> tuple[OffsetCommitRequestTopic, int]:
     message = new(OffsetCommitRequestTopic)
     message.topic_id = ZERO_UUID
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -763,7 +763,7 @@ def write_offset_commit_request_topic_v8(message: OffsetCommitRequestTopic, add:
 def read_v8(data: Buffer, at: int, size: int) -> tuple[OffsetCommitRequest, int]:
     message = new(OffsetCommitRequest)
     message.retention_time_ms = -1
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -847,7 +847,7 @@ def read_offset_commit_request_topic_v10(
 ) -> tuple[OffsetCommitRequestTopic, int]:
     message = new(OffsetCommitRequestTopic)
     message.name = ""
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.topic_id, count = unpack_uuid_u1(data, at)
     at += 17
     if count > 127:
@@ -886,7 +886,7 @@ def write_offset_commit_request_topic_v10(message: OffsetCommitRequestTopic, add
 def read_v10(data: Buffer, at: int, size: int) -> tuple[OffsetCommitRequest, int]:
     message = new(OffsetCommitRequest)
     message.retention_time_ms = -1
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:

@@ -99,7 +99,7 @@ def read_offset_commit_response_partition_v0(
     size: int,
 ) -> tuple[OffsetCommitResponsePartition, int]:
     message = new(OffsetCommitResponsePartition)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.partition_index, message.error_code = unpack_i4_i2(data, at)
     at += 6
     return message, at
@@ -119,7 +119,7 @@ def read_offset_commit_response_topic_v0(
 ) -> tuple[OffsetCommitResponseTopic, int]:
     message = new(OffsetCommitResponseTopic)
     message.topic_id = ZERO_UUID
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -155,7 +155,7 @@ def write_offset_commit_response_topic_v0(message: OffsetCommitResponseTopic, ad
 def read_v0(data: Buffer, at: int, size: int) -> tuple[OffsetCommitResponse, int]:
     message = new(OffsetCommitResponse)
     message.throttle_time_ms = 0
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (count,) = unpack_i4(data, at)
     at += 4
     if not 0 <= count * 6 <= size - at:
@@ -180,7 +180,7 @@ def write_v0(message: OffsetCommitResponse, add: Add) -> None:
 # OffsetCommitResponse in versions 3–7
 def read_v3(data: Buffer, at: int, size: int) -> tuple[OffsetCommitResponse, int]:
     message = new(OffsetCommitResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4x2(data, at)
     at += 8
     if not 0 <= count * 6 <= size - at:
@@ -209,7 +209,7 @@ def read_offset_commit_response_partition_v8(
     size: int,
 ) -> tuple[OffsetCommitResponsePartition, int]:
     message = new(OffsetCommitResponsePartition)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.partition_index, message.error_code, tags = unpack_i4_i2_u1(data, at)
     at += 7
     if tags:
@@ -234,7 +234,7 @@ def read_offset_commit_response_topic_v8(
 ) -> tuple[OffsetCommitResponseTopic, int]:
     message = new(OffsetCommitResponseTopic)
     message.topic_id = ZERO_UUID
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -281,7 +281,7 @@ def write_offset_commit_response_topic_v8(message: OffsetCommitResponseTopic, ad
 # OffsetCommitResponse in versions 8–9
 def read_v8(data: Buffer, at: int, size: int) -> tuple[OffsetCommitResponse, int]:
     message = new(OffsetCommitResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4_u1(data, at)
     at += 5
     if count > 127:
@@ -322,7 +322,7 @@ def read_offset_commit_response_topic_v10(
 ) -> tuple[OffsetCommitResponseTopic, int]:
     message = new(OffsetCommitResponseTopic)
     message.name = ""
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.topic_id, count = unpack_uuid_u1(data, at)
     at += 17
     if count > 127:
@@ -360,7 +360,7 @@ def write_offset_commit_response_topic_v10(message: OffsetCommitResponseTopic, a
 # OffsetCommitResponse in version 10
 def read_v10(data: Buffer, at: int, size: int) -> tuple[OffsetCommitResponse, int]:
     message = new(OffsetCommitResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4_u1(data, at)
     at += 5
     if count > 127:

@@ -80,7 +80,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[OffsetCommitValue, int]:
     message.leader_epoch = -1
     message.expire_timestamp = -1
     message.topic_id = ZERO_UUID
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.offset, length = unpack_i8_i2(data, at)
     at += 10
     end = at + length
@@ -107,7 +107,7 @@ def read_v1(data: Buffer, at: int, size: int) -> tuple[OffsetCommitValue, int]:
     message = new(OffsetCommitValue)
     message.leader_epoch = -1
     message.topic_id = ZERO_UUID
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.offset, length = unpack_i8_i2(data, at)
     at += 10
     end = at + length
@@ -134,7 +134,7 @@ def read_v3(data: Buffer, at: int, size: int) -> tuple[OffsetCommitValue, int]:
     message = new(OffsetCommitValue)
     message.expire_timestamp = -1
     message.topic_id = ZERO_UUID
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.offset, message.leader_epoch, length = unpack_i8_i4_i2(data, at)
     at += 14
     end = at + length
@@ -174,7 +174,7 @@ def read_v4(data: Buffer, at: int, size: int) -> tuple[OffsetCommitValue, int]:
     message = new(OffsetCommitValue)
     message.expire_timestamp = -1
     message.topic_id = ZERO_UUID
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.offset, message.leader_epoch, length = unpack_i8_i4_u1(data, at)
     at += 13
     if length > 127:

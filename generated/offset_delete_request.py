@@ -77,7 +77,7 @@ def read_offset_delete_request_partition_v0(
     size: int,
 ) -> tuple[OffsetDeleteRequestPartition, int]:
     message = new(OffsetDeleteRequestPartition)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (message.partition_index,) = unpack_i4(data, at)
     at += 4
     return message, at
@@ -96,7 +96,7 @@ def read_offset_delete_request_topic_v0(
     size: int,
 ) -> tuple[OffsetDeleteRequestTopic, int]:
     message = new(OffsetDeleteRequestTopic)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -131,7 +131,7 @@ def write_offset_delete_request_topic_v0(message: OffsetDeleteRequestTopic, add:
 # OffsetDeleteRequest in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[OffsetDeleteRequest, int]:
     message = new(OffsetDeleteRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length

@@ -86,7 +86,7 @@ def read_offset_delete_response_partition_v0(
     size: int,
 ) -> tuple[OffsetDeleteResponsePartition, int]:
     message = new(OffsetDeleteResponsePartition)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.partition_index, message.error_code = unpack_i4_i2(data, at)
     at += 6
     return message, at
@@ -105,7 +105,7 @@ def read_offset_delete_response_topic_v0(
     size: int,
 ) -> tuple[OffsetDeleteResponseTopic, int]:
     message = new(OffsetDeleteResponseTopic)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -140,7 +140,7 @@ def write_offset_delete_response_topic_v0(message: OffsetDeleteResponseTopic, ad
 # OffsetDeleteResponse in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[OffsetDeleteResponse, int]:
     message = new(OffsetDeleteResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.error_code, message.throttle_time_ms, count = unpack_i2_i4x2(data, at)
     at += 10
     if not 0 <= count * 6 <= size - at:

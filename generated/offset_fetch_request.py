@@ -120,7 +120,7 @@ def read_offset_fetch_request_topic_v0(
     size: int,
 ) -> tuple[OffsetFetchRequestTopic, int]:
     message = new(OffsetFetchRequestTopic)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -153,7 +153,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[OffsetFetchRequest, int]:
     message = new(OffsetFetchRequest)
     message.groups = []
     message.require_stable = False
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -196,7 +196,7 @@ def read_v2(data: Buffer, at: int, size: int) -> tuple[OffsetFetchRequest, int]:
     message = new(OffsetFetchRequest)
     message.groups = []
     message.require_stable = False
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -245,7 +245,7 @@ def read_offset_fetch_request_topic_v6(
     size: int,
 ) -> tuple[OffsetFetchRequestTopic, int]:
     message = new(OffsetFetchRequestTopic)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -290,7 +290,7 @@ def read_v6(data: Buffer, at: int, size: int) -> tuple[OffsetFetchRequest, int]:
     message = new(OffsetFetchRequest)
     message.groups = []
     message.require_stable = False
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -348,7 +348,7 @@ def write_v6(message: OffsetFetchRequest, add: Add) -> None:
 def read_v7(data: Buffer, at: int, size: int) -> tuple[OffsetFetchRequest, int]:
     message = new(OffsetFetchRequest)
     message.groups = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -409,7 +409,7 @@ def read_offset_fetch_request_topics_v8(
 ) -> tuple[OffsetFetchRequestTopics, int]:
     message = new(OffsetFetchRequestTopics)
     message.topic_id = ZERO_UUID
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -458,7 +458,7 @@ def read_offset_fetch_request_group_v8(
     message = new(OffsetFetchRequestGroup)
     message.member_id = None
     message.member_epoch = -1
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -513,7 +513,7 @@ def read_v8(data: Buffer, at: int, size: int) -> tuple[OffsetFetchRequest, int]:
     message = new(OffsetFetchRequest)
     message.group_id = ""
     message.topics = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     count = data[at]
     at += 1
     if count > 127:
@@ -557,7 +557,7 @@ def read_offset_fetch_request_group_v9(
     size: int,
 ) -> tuple[OffsetFetchRequestGroup, int]:
     message = new(OffsetFetchRequestGroup)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -632,7 +632,7 @@ def read_v9(data: Buffer, at: int, size: int) -> tuple[OffsetFetchRequest, int]:
     message = new(OffsetFetchRequest)
     message.group_id = ""
     message.topics = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     count = data[at]
     at += 1
     if count > 127:
@@ -677,7 +677,7 @@ def read_offset_fetch_request_topics_v10(
 ) -> tuple[OffsetFetchRequestTopics, int]:
     message = new(OffsetFetchRequestTopics)
     message.name = ""
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.topic_id, count = unpack_uuid_u1(data, at)
     at += 17
     if count > 127:
@@ -715,7 +715,7 @@ def read_offset_fetch_request_group_v10(
     size: int,
 ) -> tuple[OffsetFetchRequestGroup, int]:
     message = new(OffsetFetchRequestGroup)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -790,7 +790,7 @@ def read_v10(data: Buffer, at: int, size: int) -> tuple[OffsetFetchRequest, int]
     message = new(OffsetFetchRequest)
     message.group_id = ""
     message.topics = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     count = data[at]
     at += 1
     if count > 127:

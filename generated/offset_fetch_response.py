@@ -167,7 +167,7 @@ def read_offset_fetch_response_partition_v0(
 ) -> tuple[OffsetFetchResponsePartition, int]:
     message = new(OffsetFetchResponsePartition)
     message.committed_leader_epoch = -1
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.partition_index, message.committed_offset, length = unpack_i4_i8_i2(data, at)
     at += 14
     if length == -1:
@@ -204,7 +204,7 @@ def read_offset_fetch_response_topic_v0(
     size: int,
 ) -> tuple[OffsetFetchResponseTopic, int]:
     message = new(OffsetFetchResponseTopic)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -242,7 +242,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[OffsetFetchResponse, int]
     message.throttle_time_ms = 0
     message.error_code = 0
     message.groups = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (count,) = unpack_i4(data, at)
     at += 4
     if not 0 <= count * 6 <= size - at:
@@ -271,7 +271,7 @@ def read_v2(data: Buffer, at: int, size: int) -> tuple[OffsetFetchResponse, int]
     message = new(OffsetFetchResponse)
     message.throttle_time_ms = 0
     message.groups = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (count,) = unpack_i4(data, at)
     at += 4
     if not 0 <= count * 6 <= size - at:
@@ -302,7 +302,7 @@ def write_v2(message: OffsetFetchResponse, add: Add) -> None:
 def read_v3(data: Buffer, at: int, size: int) -> tuple[OffsetFetchResponse, int]:
     message = new(OffsetFetchResponse)
     message.groups = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4x2(data, at)
     at += 8
     if not 0 <= count * 6 <= size - at:
@@ -336,7 +336,7 @@ def read_offset_fetch_response_partition_v5(
     size: int,
 ) -> tuple[OffsetFetchResponsePartition, int]:
     message = new(OffsetFetchResponsePartition)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.partition_index,
         message.committed_offset,
@@ -378,7 +378,7 @@ def read_offset_fetch_response_topic_v5(
     size: int,
 ) -> tuple[OffsetFetchResponseTopic, int]:
     message = new(OffsetFetchResponseTopic)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -414,7 +414,7 @@ def write_offset_fetch_response_topic_v5(message: OffsetFetchResponseTopic, add:
 def read_v5(data: Buffer, at: int, size: int) -> tuple[OffsetFetchResponse, int]:
     message = new(OffsetFetchResponse)
     message.groups = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4x2(data, at)
     at += 8
     if not 0 <= count * 6 <= size - at:
@@ -448,7 +448,7 @@ def read_offset_fetch_response_partition_v6(
     size: int,
 ) -> tuple[OffsetFetchResponsePartition, int]:
     message = new(OffsetFetchResponsePartition)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.partition_index,
         message.committed_offset,
@@ -497,7 +497,7 @@ def read_offset_fetch_response_topic_v6(
     size: int,
 ) -> tuple[OffsetFetchResponseTopic, int]:
     message = new(OffsetFetchResponseTopic)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -545,7 +545,7 @@ def write_offset_fetch_response_topic_v6(message: OffsetFetchResponseTopic, add:
 def read_v6(data: Buffer, at: int, size: int) -> tuple[OffsetFetchResponse, int]:
     message = new(OffsetFetchResponse)
     message.groups = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4_u1(data, at)
     at += 5
     if count > 127:
@@ -588,7 +588,7 @@ def read_offset_fetch_response_partitions_v8(
     size: int,
 ) -> tuple[OffsetFetchResponsePartitions, int]:
     message = new(OffsetFetchResponsePartitions)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.partition_index,
         message.committed_offset,
@@ -638,7 +638,7 @@ def read_offset_fetch_response_topics_v8(
 ) -> tuple[OffsetFetchResponseTopics, int]:
     message = new(OffsetFetchResponseTopics)
     message.topic_id = ZERO_UUID
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -689,7 +689,7 @@ def read_offset_fetch_response_group_v8(
     size: int,
 ) -> tuple[OffsetFetchResponseGroup, int]:
     message = new(OffsetFetchResponseGroup)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -739,7 +739,7 @@ def read_v8(data: Buffer, at: int, size: int) -> tuple[OffsetFetchResponse, int]
     message = new(OffsetFetchResponse)
     message.topics = []
     message.error_code = 0
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4_u1(data, at)
     at += 5
     if count > 127:
@@ -782,7 +782,7 @@ def read_offset_fetch_response_topics_v10(
 ) -> tuple[OffsetFetchResponseTopics, int]:
     message = new(OffsetFetchResponseTopics)
     message.name = ""
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.topic_id, count = unpack_uuid_u1(data, at)
     at += 17
     if count > 127:
@@ -824,7 +824,7 @@ def read_offset_fetch_response_group_v10(
     size: int,
 ) -> tuple[OffsetFetchResponseGroup, int]:
     message = new(OffsetFetchResponseGroup)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -874,7 +874,7 @@ def read_v10(data: Buffer, at: int, size: int) -> tuple[OffsetFetchResponse, int
     message = new(OffsetFetchResponse)
     message.topics = []
     message.error_code = 0
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4_u1(data, at)
     at += 5
     if count > 127:

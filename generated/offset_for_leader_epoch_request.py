@@ -97,7 +97,7 @@ def read_offset_for_leader_partition_v0(
 ) -> tuple[OffsetForLeaderPartition, int]:
     message = new(OffsetForLeaderPartition)
     message.current_leader_epoch = -1
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.partition, message.leader_epoch = unpack_i4x2(data, at)
     at += 8
     return message, at
@@ -112,7 +112,7 @@ def write_offset_for_leader_partition_v0(message: OffsetForLeaderPartition, add:
 # OffsetForLeaderTopic in versions 0–1
 def read_offset_for_leader_topic_v0(data: Buffer, at: int, size: int) -> tuple[OffsetForLeaderTopic, int]:
     message = new(OffsetForLeaderTopic)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -148,7 +148,7 @@ def write_offset_for_leader_topic_v0(message: OffsetForLeaderTopic, add: Add) ->
 def read_v0(data: Buffer, at: int, size: int) -> tuple[OffsetForLeaderEpochRequest, int]:
     message = new(OffsetForLeaderEpochRequest)
     message.replica_id = -2
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (count,) = unpack_i4(data, at)
     at += 4
     if not 0 <= count * 6 <= size - at:
@@ -177,7 +177,7 @@ def read_offset_for_leader_partition_v2(
     size: int,
 ) -> tuple[OffsetForLeaderPartition, int]:
     message = new(OffsetForLeaderPartition)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.partition, message.current_leader_epoch, message.leader_epoch = unpack_i4x3(data, at)
     at += 12
     return message, at
@@ -192,7 +192,7 @@ def write_offset_for_leader_partition_v2(message: OffsetForLeaderPartition, add:
 # OffsetForLeaderTopic in versions 2–3
 def read_offset_for_leader_topic_v2(data: Buffer, at: int, size: int) -> tuple[OffsetForLeaderTopic, int]:
     message = new(OffsetForLeaderTopic)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -228,7 +228,7 @@ def write_offset_for_leader_topic_v2(message: OffsetForLeaderTopic, add: Add) ->
 def read_v2(data: Buffer, at: int, size: int) -> tuple[OffsetForLeaderEpochRequest, int]:
     message = new(OffsetForLeaderEpochRequest)
     message.replica_id = -2
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (count,) = unpack_i4(data, at)
     at += 4
     if not 0 <= count * 6 <= size - at:
@@ -253,7 +253,7 @@ def write_v2(message: OffsetForLeaderEpochRequest, add: Add) -> None:
 # OffsetForLeaderEpochRequest in version 3
 def read_v3(data: Buffer, at: int, size: int) -> tuple[OffsetForLeaderEpochRequest, int]:
     message = new(OffsetForLeaderEpochRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.replica_id, count = unpack_i4x2(data, at)
     at += 8
     if not 0 <= count * 6 <= size - at:
@@ -282,7 +282,7 @@ def read_offset_for_leader_partition_v4(
     size: int,
 ) -> tuple[OffsetForLeaderPartition, int]:
     message = new(OffsetForLeaderPartition)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.partition, message.current_leader_epoch, message.leader_epoch, tags = unpack_i4x3_u1(data, at)
     at += 13
     if tags:
@@ -302,7 +302,7 @@ def write_offset_for_leader_partition_v4(message: OffsetForLeaderPartition, add:
 # OffsetForLeaderTopic in version 4
 def read_offset_for_leader_topic_v4(data: Buffer, at: int, size: int) -> tuple[OffsetForLeaderTopic, int]:
     message = new(OffsetForLeaderTopic)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -349,7 +349,7 @@ def write_offset_for_leader_topic_v4(message: OffsetForLeaderTopic, add: Add) ->
 # OffsetForLeaderEpochRequest in version 4
 def read_v4(data: Buffer, at: int, size: int) -> tuple[OffsetForLeaderEpochRequest, int]:
     message = new(OffsetForLeaderEpochRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.replica_id, count = unpack_i4_u1(data, at)
     at += 5
     if count > 127:

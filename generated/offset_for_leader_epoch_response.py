@@ -99,7 +99,7 @@ class OffsetForLeaderEpochResponse(Message):
 def read_epoch_end_offset_v0(data: Buffer, at: int, size: int) -> tuple[EpochEndOffset, int]:
     message = new(EpochEndOffset)
     message.leader_epoch = -1
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.error_code, message.partition, message.end_offset = unpack_i2_i4_i8(data, at)
     at += 14
     return message, at
@@ -118,7 +118,7 @@ def read_offset_for_leader_topic_result_v0(
     size: int,
 ) -> tuple[OffsetForLeaderTopicResult, int]:
     message = new(OffsetForLeaderTopicResult)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -154,7 +154,7 @@ def write_offset_for_leader_topic_result_v0(message: OffsetForLeaderTopicResult,
 def read_v0(data: Buffer, at: int, size: int) -> tuple[OffsetForLeaderEpochResponse, int]:
     message = new(OffsetForLeaderEpochResponse)
     message.throttle_time_ms = 0
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (count,) = unpack_i4(data, at)
     at += 4
     if not 0 <= count * 6 <= size - at:
@@ -179,7 +179,7 @@ def write_v0(message: OffsetForLeaderEpochResponse, add: Add) -> None:
 # EpochEndOffset in versions 1–3
 def read_epoch_end_offset_v1(data: Buffer, at: int, size: int) -> tuple[EpochEndOffset, int]:
     message = new(EpochEndOffset)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.error_code,
         message.partition,
@@ -203,7 +203,7 @@ def read_offset_for_leader_topic_result_v1(
     size: int,
 ) -> tuple[OffsetForLeaderTopicResult, int]:
     message = new(OffsetForLeaderTopicResult)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -239,7 +239,7 @@ def write_offset_for_leader_topic_result_v1(message: OffsetForLeaderTopicResult,
 def read_v1(data: Buffer, at: int, size: int) -> tuple[OffsetForLeaderEpochResponse, int]:
     message = new(OffsetForLeaderEpochResponse)
     message.throttle_time_ms = 0
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (count,) = unpack_i4(data, at)
     at += 4
     if not 0 <= count * 6 <= size - at:
@@ -264,7 +264,7 @@ def write_v1(message: OffsetForLeaderEpochResponse, add: Add) -> None:
 # OffsetForLeaderEpochResponse in versions 2–3
 def read_v2(data: Buffer, at: int, size: int) -> tuple[OffsetForLeaderEpochResponse, int]:
     message = new(OffsetForLeaderEpochResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4x2(data, at)
     at += 8
     if not 0 <= count * 6 <= size - at:
@@ -289,7 +289,7 @@ def write_v2(message: OffsetForLeaderEpochResponse, add: Add) -> None:
 # EpochEndOffset in version 4
 def read_epoch_end_offset_v4(data: Buffer, at: int, size: int) -> tuple[EpochEndOffset, int]:
     message = new(EpochEndOffset)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.error_code,
         message.partition,
@@ -319,7 +319,7 @@ def read_offset_for_leader_topic_result_v4(
     size: int,
 ) -> tuple[OffsetForLeaderTopicResult, int]:
     message = new(OffsetForLeaderTopicResult)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -366,7 +366,7 @@ def write_offset_for_leader_topic_result_v4(message: OffsetForLeaderTopicResult,
 # OffsetForLeaderEpochResponse in version 4
 def read_v4(data: Buffer, at: int, size: int) -> tuple[OffsetForLeaderEpochResponse, int]:
     message = new(OffsetForLeaderEpochResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4_u1(data, at)
     at += 5
     if count > 127:

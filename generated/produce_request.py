@@ -99,7 +99,7 @@ class ProduceRequest(Message):
 # PartitionProduceData in versions 0–8
 def read_partition_produce_data_v0(data: memoryview, at: int, size: int) -> tuple[PartitionProduceData, int]:
     message = new(PartitionProduceData)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.index, length = unpack_i4x2(data, at)
     at += 8
     if length == -1:
@@ -129,7 +129,7 @@ def write_partition_produce_data_v0(message: PartitionProduceData, add: Add) -> 
 def read_topic_produce_data_v0(data: memoryview, at: int, size: int) -> tuple[TopicProduceData, int]:
     message = new(TopicProduceData)
     message.topic_id = ZERO_UUID
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -166,7 +166,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[ProduceRequest, int]:
     data = memoryview(data)
     message = new(ProduceRequest)
     message.transactional_id = None
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.acks, message.timeout_ms, count = unpack_i2_i4x2(data, at)
     at += 10
     if not 0 <= count * 6 <= size - at:
@@ -194,7 +194,7 @@ def write_v0(message: ProduceRequest, add: Add) -> None:
 def read_v3(data: Buffer, at: int, size: int) -> tuple[ProduceRequest, int]:
     data = memoryview(data)
     message = new(ProduceRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     if length == -1:
@@ -236,7 +236,7 @@ def write_v3(message: ProduceRequest, add: Add) -> None:
 # PartitionProduceData in versions 9–13
 def read_partition_produce_data_v9(data: memoryview, at: int, size: int) -> tuple[PartitionProduceData, int]:
     message = new(PartitionProduceData)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.index, length = unpack_i4_u1(data, at)
     at += 5
     if length > 127:
@@ -275,7 +275,7 @@ def write_partition_produce_data_v9(message: PartitionProduceData, add: Add) -> 
 def read_topic_produce_data_v9(data: memoryview, at: int, size: int) -> tuple[TopicProduceData, int]:
     message = new(TopicProduceData)
     message.topic_id = ZERO_UUID
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -323,7 +323,7 @@ def write_topic_produce_data_v9(message: TopicProduceData, add: Add) -> None:
 def read_v9(data: Buffer, at: int, size: int) -> tuple[ProduceRequest, int]:
     data = memoryview(data)
     message = new(ProduceRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -379,7 +379,7 @@ def write_v9(message: ProduceRequest, add: Add) -> None:
 def read_topic_produce_data_v13(data: memoryview, at: int, size: int) -> tuple[TopicProduceData, int]:
     message = new(TopicProduceData)
     message.name = ""
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.topic_id, count = unpack_uuid_u1(data, at)
     at += 17
     if count > 127:
@@ -418,7 +418,7 @@ def write_topic_produce_data_v13(message: TopicProduceData, add: Add) -> None:
 def read_v13(data: Buffer, at: int, size: int) -> tuple[ProduceRequest, int]:
     data = memoryview(data)
     message = new(ProduceRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:

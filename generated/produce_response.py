@@ -172,7 +172,7 @@ def read_partition_produce_response_v0(
     message.record_errors = []
     message.error_message = None
     message.current_leader = None
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.index, message.error_code, message.base_offset = unpack_i4_i2_i8(data, at)
     at += 14
     return message, at
@@ -190,7 +190,7 @@ def write_partition_produce_response_v0(message: PartitionProduceResponse, add: 
 def read_topic_produce_response_v0(data: Buffer, at: int, size: int) -> tuple[TopicProduceResponse, int]:
     message = new(TopicProduceResponse)
     message.topic_id = ZERO_UUID
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -227,7 +227,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[ProduceResponse, int]:
     message = new(ProduceResponse)
     message.throttle_time_ms = 0
     message.node_endpoints = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (count,) = unpack_i4(data, at)
     at += 4
     if not 0 <= count * 6 <= size - at:
@@ -255,7 +255,7 @@ def write_v0(message: ProduceResponse, add: Add) -> None:
 def read_v1(data: Buffer, at: int, size: int) -> tuple[ProduceResponse, int]:
     message = new(ProduceResponse)
     message.node_endpoints = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (count,) = unpack_i4(data, at)
     at += 4
     if not 0 <= count * 6 <= size - at:
@@ -293,7 +293,7 @@ def read_partition_produce_response_v2(
     message.record_errors = []
     message.error_message = None
     message.current_leader = None
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.index,
         message.error_code,
@@ -316,7 +316,7 @@ def write_partition_produce_response_v2(message: PartitionProduceResponse, add: 
 def read_topic_produce_response_v2(data: Buffer, at: int, size: int) -> tuple[TopicProduceResponse, int]:
     message = new(TopicProduceResponse)
     message.topic_id = ZERO_UUID
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -352,7 +352,7 @@ def write_topic_produce_response_v2(message: TopicProduceResponse, add: Add) -> 
 def read_v2(data: Buffer, at: int, size: int) -> tuple[ProduceResponse, int]:
     message = new(ProduceResponse)
     message.node_endpoints = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (count,) = unpack_i4(data, at)
     at += 4
     if not 0 <= count * 6 <= size - at:
@@ -389,7 +389,7 @@ def read_partition_produce_response_v5(
     message.record_errors = []
     message.error_message = None
     message.current_leader = None
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.index,
         message.error_code,
@@ -421,7 +421,7 @@ def write_partition_produce_response_v5(message: PartitionProduceResponse, add: 
 def read_topic_produce_response_v5(data: Buffer, at: int, size: int) -> tuple[TopicProduceResponse, int]:
     message = new(TopicProduceResponse)
     message.topic_id = ZERO_UUID
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -457,7 +457,7 @@ def write_topic_produce_response_v5(message: TopicProduceResponse, add: Add) -> 
 def read_v5(data: Buffer, at: int, size: int) -> tuple[ProduceResponse, int]:
     message = new(ProduceResponse)
     message.node_endpoints = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (count,) = unpack_i4(data, at)
     at += 4
     if not 0 <= count * 6 <= size - at:
@@ -491,7 +491,7 @@ def read_batch_index_and_error_message_v8(
     size: int,
 ) -> tuple[BatchIndexAndErrorMessage, int]:
     message = new(BatchIndexAndErrorMessage)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.batch_index, length = unpack_i4_i2(data, at)
     at += 6
     if length == -1:
@@ -526,7 +526,7 @@ def read_partition_produce_response_v8(
 ) -> tuple[PartitionProduceResponse, int]:
     message = new(PartitionProduceResponse)
     message.current_leader = None
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.index,
         message.error_code,
@@ -587,7 +587,7 @@ def write_partition_produce_response_v8(message: PartitionProduceResponse, add: 
 def read_topic_produce_response_v8(data: Buffer, at: int, size: int) -> tuple[TopicProduceResponse, int]:
     message = new(TopicProduceResponse)
     message.topic_id = ZERO_UUID
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -623,7 +623,7 @@ def write_topic_produce_response_v8(message: TopicProduceResponse, add: Add) -> 
 def read_v8(data: Buffer, at: int, size: int) -> tuple[ProduceResponse, int]:
     message = new(ProduceResponse)
     message.node_endpoints = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (count,) = unpack_i4(data, at)
     at += 4
     if not 0 <= count * 6 <= size - at:
@@ -657,7 +657,7 @@ def read_batch_index_and_error_message_v9(
     size: int,
 ) -> tuple[BatchIndexAndErrorMessage, int]:
     message = new(BatchIndexAndErrorMessage)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.batch_index, length = unpack_i4_u1(data, at)
     at += 5
     if length > 127:
@@ -701,7 +701,7 @@ def read_partition_produce_response_v9(
 ) -> tuple[PartitionProduceResponse, int]:
     message = new(PartitionProduceResponse)
     message.current_leader = None
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.index,
         message.error_code,
@@ -774,7 +774,7 @@ def write_partition_produce_response_v9(message: PartitionProduceResponse, add: 
 def read_topic_produce_response_v9(data: Buffer, at: int, size: int) -> tuple[TopicProduceResponse, int]:
     message = new(TopicProduceResponse)
     message.topic_id = ZERO_UUID
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -822,7 +822,7 @@ def write_topic_produce_response_v9(message: TopicProduceResponse, add: Add) -> 
 def read_v9(data: Buffer, at: int, size: int) -> tuple[ProduceResponse, int]:
     message = new(ProduceResponse)
     message.node_endpoints = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     count = data[at]
     at += 1
     if count > 127:
@@ -860,7 +860,7 @@ def write_v9(message: ProduceResponse, add: Add) -> None:
 # LeaderIdAndEpoch in versions 10–13
 def read_leader_id_and_epoch_v10(data: Buffer, at: int, size: int) -> tuple[LeaderIdAndEpoch, int]:
     message = new(LeaderIdAndEpoch)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.leader_id, message.leader_epoch, tags = unpack_i4x2_u1(data, at)
     at += 9
     if tags:
@@ -885,7 +885,7 @@ def read_partition_produce_response_v10(
 ) -> tuple[PartitionProduceResponse, int]:
     message = new(PartitionProduceResponse)
     message.current_leader = None
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.index,
         message.error_code,
@@ -961,7 +961,7 @@ def write_partition_produce_response_v10(message: PartitionProduceResponse, add:
 def read_topic_produce_response_v10(data: Buffer, at: int, size: int) -> tuple[TopicProduceResponse, int]:
     message = new(TopicProduceResponse)
     message.topic_id = ZERO_UUID
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -1008,7 +1008,7 @@ def write_topic_produce_response_v10(message: TopicProduceResponse, add: Add) ->
 # NodeEndpoint in versions 10–13
 def read_node_endpoint_v10(data: Buffer, at: int, size: int) -> tuple[NodeEndpoint, int]:
     message = new(NodeEndpoint)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.node_id, length = unpack_i4_u1(data, at)
     at += 5
     if length > 127:
@@ -1085,7 +1085,7 @@ def write_node_endpoints_tag_v10(value: list[NodeEndpoint], add: Add) -> None:
 def read_v10(data: Buffer, at: int, size: int) -> tuple[ProduceResponse, int]:
     message = new(ProduceResponse)
     message.node_endpoints = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     count = data[at]
     at += 1
     if count > 127:
@@ -1127,7 +1127,7 @@ def write_v10(message: ProduceResponse, add: Add) -> None:
 def read_topic_produce_response_v13(data: Buffer, at: int, size: int) -> tuple[TopicProduceResponse, int]:
     message = new(TopicProduceResponse)
     message.name = ""
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.topic_id, count = unpack_uuid_u1(data, at)
     at += 17
     if count > 127:
@@ -1190,7 +1190,7 @@ def write_node_endpoints_tag_v13(value: list[NodeEndpoint], add: Add) -> None:
 def read_v13(data: Buffer, at: int, size: int) -> tuple[ProduceResponse, int]:
     message = new(ProduceResponse)
     message.node_endpoints = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     count = data[at]
     at += 1
     if count > 127:

@@ -59,7 +59,7 @@ class PushTelemetryRequest(Message):
 # PushTelemetryRequest in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[PushTelemetryRequest, int]:
     message = new(PushTelemetryRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.client_instance_id,
         message.subscription_id,

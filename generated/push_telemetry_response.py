@@ -49,7 +49,7 @@ class PushTelemetryResponse(Message):
 # PushTelemetryResponse in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[PushTelemetryResponse, int]:
     message = new(PushTelemetryResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, message.error_code, tags = unpack_i4_i2_u1(data, at)
     at += 7
     if tags:

@@ -58,7 +58,7 @@ class RequestHeader(Message):
 def read_v0(data: Buffer, at: int, size: int) -> tuple[RequestHeader, int]:
     message = new(RequestHeader)
     message.client_id = ""
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.request_api_key, message.request_api_version, message.correlation_id = unpack_i2x2_i4(data, at)
     at += 8
     return message, at
@@ -73,7 +73,7 @@ def write_v0(message: RequestHeader, add: Add) -> None:
 # RequestHeader in version 1
 def read_v1(data: Buffer, at: int, size: int) -> tuple[RequestHeader, int]:
     message = new(RequestHeader)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.request_api_key,
         message.request_api_version,
@@ -108,7 +108,7 @@ def write_v1(message: RequestHeader, add: Add) -> None:
 # RequestHeader in version 2
 def read_v2(data: Buffer, at: int, size: int) -> tuple[RequestHeader, int]:
     message = new(RequestHeader)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.request_api_key,
         message.request_api_version,

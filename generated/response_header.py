@@ -49,7 +49,7 @@ class ResponseHeader(Message):
 # ResponseHeader in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ResponseHeader, int]:
     message = new(ResponseHeader)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (message.correlation_id,) = unpack_i4(data, at)
     at += 4
     return message, at
@@ -64,7 +64,7 @@ def write_v0(message: ResponseHeader, add: Add) -> None:
 # ResponseHeader in version 1
 def read_v1(data: Buffer, at: int, size: int) -> tuple[ResponseHeader, int]:
     message = new(ResponseHeader)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.correlation_id, tags = unpack_i4_u1(data, at)
     at += 5
     if tags:

@@ -49,7 +49,7 @@ class SaslAuthenticateRequest(Message):
 # SaslAuthenticateRequest in versions 0–1
 def read_v0(data: Buffer, at: int, size: int) -> tuple[SaslAuthenticateRequest, int]:
     message = new(SaslAuthenticateRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i4(data, at)
     at += 4
     end = at + length
@@ -71,7 +71,7 @@ def write_v0(message: SaslAuthenticateRequest, add: Add) -> None:
 # SaslAuthenticateRequest in version 2
 def read_v2(data: Buffer, at: int, size: int) -> tuple[SaslAuthenticateRequest, int]:
     message = new(SaslAuthenticateRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:

@@ -66,7 +66,7 @@ class SaslAuthenticateResponse(Message):
 def read_v0(data: Buffer, at: int, size: int) -> tuple[SaslAuthenticateResponse, int]:
     message = new(SaslAuthenticateResponse)
     message.session_lifetime_ms = 0
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.error_code, length = unpack_i2x2(data, at)
     at += 4
     if length == -1:
@@ -106,7 +106,7 @@ def write_v0(message: SaslAuthenticateResponse, add: Add) -> None:
 # SaslAuthenticateResponse in version 1
 def read_v1(data: Buffer, at: int, size: int) -> tuple[SaslAuthenticateResponse, int]:
     message = new(SaslAuthenticateResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.error_code, length = unpack_i2x2(data, at)
     at += 4
     if length == -1:
@@ -149,7 +149,7 @@ def write_v1(message: SaslAuthenticateResponse, add: Add) -> None:
 # SaslAuthenticateResponse in version 2
 def read_v2(data: Buffer, at: int, size: int) -> tuple[SaslAuthenticateResponse, int]:
     message = new(SaslAuthenticateResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.error_code, length = unpack_i2_u1(data, at)
     at += 3
     if length > 127:

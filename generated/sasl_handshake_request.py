@@ -45,7 +45,7 @@ class SaslHandshakeRequest(Message):
 # SaslHandshakeRequest in versions 0–1
 def read_v0(data: Buffer, at: int, size: int) -> tuple[SaslHandshakeRequest, int]:
     message = new(SaslHandshakeRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length

@@ -48,7 +48,7 @@ class SaslHandshakeResponse(Message):
 # SaslHandshakeResponse in versions 0–1
 def read_v0(data: Buffer, at: int, size: int) -> tuple[SaslHandshakeResponse, int]:
     message = new(SaslHandshakeResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.error_code, count = unpack_i2_i4(data, at)
     at += 6
     if not 0 <= count * 2 <= size - at:

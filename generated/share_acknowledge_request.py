@@ -111,7 +111,7 @@ class ShareAcknowledgeRequest(Message):
 # AcknowledgementBatch in versions 0–2
 def read_acknowledgement_batch_v0(data: Buffer, at: int, size: int) -> tuple[AcknowledgementBatch, int]:
     message = new(AcknowledgementBatch)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.first_offset, message.last_offset, count = unpack_i8x2_u1(data, at)
     at += 17
     if count > 127:
@@ -143,7 +143,7 @@ def write_acknowledgement_batch_v0(message: AcknowledgementBatch, add: Add) -> N
 # AcknowledgePartition in versions 0–2
 def read_acknowledge_partition_v0(data: Buffer, at: int, size: int) -> tuple[AcknowledgePartition, int]:
     message = new(AcknowledgePartition)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.partition_index, count = unpack_i4_u1(data, at)
     at += 5
     if count > 127:
@@ -179,7 +179,7 @@ def write_acknowledge_partition_v0(message: AcknowledgePartition, add: Add) -> N
 # AcknowledgeTopic in versions 0–2
 def read_acknowledge_topic_v0(data: Buffer, at: int, size: int) -> tuple[AcknowledgeTopic, int]:
     message = new(AcknowledgeTopic)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.topic_id, count = unpack_uuid_u1(data, at)
     at += 17
     if count > 127:
@@ -218,7 +218,7 @@ def write_acknowledge_topic_v0(message: AcknowledgeTopic, add: Add) -> None:
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareAcknowledgeRequest, int]:
     message = new(ShareAcknowledgeRequest)
     message.is_renew_ack = False
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -294,7 +294,7 @@ def write_v0(message: ShareAcknowledgeRequest, add: Add) -> None:
 # ShareAcknowledgeRequest in version 2
 def read_v2(data: Buffer, at: int, size: int) -> tuple[ShareAcknowledgeRequest, int]:
     message = new(ShareAcknowledgeRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:

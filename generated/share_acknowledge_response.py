@@ -131,7 +131,7 @@ class ShareAcknowledgeResponse(Message):
 # LeaderIdAndEpoch in versions 0–2
 def read_leader_id_and_epoch_v0(data: Buffer, at: int, size: int) -> tuple[LeaderIdAndEpoch, int]:
     message = new(LeaderIdAndEpoch)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.leader_id, message.leader_epoch, tags = unpack_i4x2_u1(data, at)
     at += 9
     if tags:
@@ -151,7 +151,7 @@ def write_leader_id_and_epoch_v0(message: LeaderIdAndEpoch, add: Add) -> None:
 # PartitionData in versions 0–2
 def read_partition_data_v0(data: Buffer, at: int, size: int) -> tuple[PartitionData, int]:
     message = new(PartitionData)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.partition_index, message.error_code, length = unpack_i4_i2_u1(data, at)
     at += 7
     if length > 127:
@@ -196,7 +196,7 @@ def read_share_acknowledge_topic_response_v0(
     size: int,
 ) -> tuple[ShareAcknowledgeTopicResponse, int]:
     message = new(ShareAcknowledgeTopicResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.topic_id, count = unpack_uuid_u1(data, at)
     at += 17
     if count > 127:
@@ -234,7 +234,7 @@ def write_share_acknowledge_topic_response_v0(message: ShareAcknowledgeTopicResp
 # NodeEndpoint in versions 0–2
 def read_node_endpoint_v0(data: Buffer, at: int, size: int) -> tuple[NodeEndpoint, int]:
     message = new(NodeEndpoint)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.node_id, length = unpack_i4_u1(data, at)
     at += 5
     if length > 127:
@@ -287,7 +287,7 @@ def write_node_endpoint_v0(message: NodeEndpoint, add: Add) -> None:
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareAcknowledgeResponse, int]:
     message = new(ShareAcknowledgeResponse)
     message.acquisition_lock_timeout_ms = 0
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, message.error_code, length = unpack_i4_i2_u1(data, at)
     at += 7
     if length > 127:
@@ -358,7 +358,7 @@ def write_v0(message: ShareAcknowledgeResponse, add: Add) -> None:
 # ShareAcknowledgeResponse in version 2
 def read_v2(data: Buffer, at: int, size: int) -> tuple[ShareAcknowledgeResponse, int]:
     message = new(ShareAcknowledgeResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, message.error_code, length = unpack_i4_i2_u1(data, at)
     at += 7
     if length > 127:

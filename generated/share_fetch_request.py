@@ -149,7 +149,7 @@ class ShareFetchRequest(Message):
 # AcknowledgementBatch in versions 0–2
 def read_acknowledgement_batch_v0(data: Buffer, at: int, size: int) -> tuple[AcknowledgementBatch, int]:
     message = new(AcknowledgementBatch)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.first_offset, message.last_offset, count = unpack_i8x2_u1(data, at)
     at += 17
     if count > 127:
@@ -181,7 +181,7 @@ def write_acknowledgement_batch_v0(message: AcknowledgementBatch, add: Add) -> N
 # FetchPartition in version 0
 def read_fetch_partition_v0(data: Buffer, at: int, size: int) -> tuple[FetchPartition, int]:
     message = new(FetchPartition)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.partition_index, message.partition_max_bytes, count = unpack_i4x2_u1(data, at)
     at += 9
     if count > 127:
@@ -217,7 +217,7 @@ def write_fetch_partition_v0(message: FetchPartition, add: Add) -> None:
 # FetchTopic in version 0
 def read_fetch_topic_v0(data: Buffer, at: int, size: int) -> tuple[FetchTopic, int]:
     message = new(FetchTopic)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.topic_id, count = unpack_uuid_u1(data, at)
     at += 17
     if count > 127:
@@ -255,7 +255,7 @@ def write_fetch_topic_v0(message: FetchTopic, add: Add) -> None:
 # ForgottenTopic in versions 0–2
 def read_forgotten_topic_v0(data: Buffer, at: int, size: int) -> tuple[ForgottenTopic, int]:
     message = new(ForgottenTopic)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.topic_id, count = unpack_uuid_u1(data, at)
     at += 17
     if count > 127:
@@ -293,7 +293,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareFetchRequest, int]:
     message.batch_size = 0
     message.share_acquire_mode = 0
     message.is_renew_ack = False
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -396,7 +396,7 @@ def write_v0(message: ShareFetchRequest, add: Add) -> None:
 def read_fetch_partition_v1(data: Buffer, at: int, size: int) -> tuple[FetchPartition, int]:
     message = new(FetchPartition)
     message.partition_max_bytes = 0
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.partition_index, count = unpack_i4_u1(data, at)
     at += 5
     if count > 127:
@@ -434,7 +434,7 @@ def write_fetch_partition_v1(message: FetchPartition, add: Add) -> None:
 # FetchTopic in versions 1–2
 def read_fetch_topic_v1(data: Buffer, at: int, size: int) -> tuple[FetchTopic, int]:
     message = new(FetchTopic)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.topic_id, count = unpack_uuid_u1(data, at)
     at += 17
     if count > 127:
@@ -474,7 +474,7 @@ def read_v1(data: Buffer, at: int, size: int) -> tuple[ShareFetchRequest, int]:
     message = new(ShareFetchRequest)
     message.share_acquire_mode = 0
     message.is_renew_ack = False
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -583,7 +583,7 @@ def write_v1(message: ShareFetchRequest, add: Add) -> None:
 # ShareFetchRequest in version 2
 def read_v2(data: Buffer, at: int, size: int) -> tuple[ShareFetchRequest, int]:
     message = new(ShareFetchRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:

@@ -162,7 +162,7 @@ class ShareFetchResponse(Message):
 # LeaderIdAndEpoch in versions 0–2
 def read_leader_id_and_epoch_v0(data: Buffer, at: int, size: int) -> tuple[LeaderIdAndEpoch, int]:
     message = new(LeaderIdAndEpoch)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.leader_id, message.leader_epoch, tags = unpack_i4x2_u1(data, at)
     at += 9
     if tags:
@@ -182,7 +182,7 @@ def write_leader_id_and_epoch_v0(message: LeaderIdAndEpoch, add: Add) -> None:
 # AcquiredRecords in versions 0–2
 def read_acquired_records_v0(data: Buffer, at: int, size: int) -> tuple[AcquiredRecords, int]:
     message = new(AcquiredRecords)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.first_offset, message.last_offset, message.delivery_count, tags = unpack_i8x2_i2_u1(data, at)
     at += 19
     if tags:
@@ -202,7 +202,7 @@ def write_acquired_records_v0(message: AcquiredRecords, add: Add) -> None:
 # PartitionData in version 0
 def read_partition_data_v0(data: memoryview, at: int, size: int) -> tuple[PartitionData, int]:
     message = new(PartitionData)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.partition_index, message.error_code, length = unpack_i4_i2_u1(data, at)
     at += 7
     if length > 127:
@@ -301,7 +301,7 @@ def read_share_fetchable_topic_response_v0(
     size: int,
 ) -> tuple[ShareFetchableTopicResponse, int]:
     message = new(ShareFetchableTopicResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.topic_id, count = unpack_uuid_u1(data, at)
     at += 17
     if count > 127:
@@ -339,7 +339,7 @@ def write_share_fetchable_topic_response_v0(message: ShareFetchableTopicResponse
 # NodeEndpoint in versions 0–2
 def read_node_endpoint_v0(data: Buffer, at: int, size: int) -> tuple[NodeEndpoint, int]:
     message = new(NodeEndpoint)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.node_id, length = unpack_i4_u1(data, at)
     at += 5
     if length > 127:
@@ -393,7 +393,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareFetchResponse, int]:
     data = memoryview(data)
     message = new(ShareFetchResponse)
     message.acquisition_lock_timeout_ms = 0
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, message.error_code, length = unpack_i4_i2_u1(data, at)
     at += 7
     if length > 127:
@@ -466,7 +466,7 @@ def write_v0(message: ShareFetchResponse, add: Add) -> None:
 # PartitionData in versions 1–2
 def read_partition_data_v1(data: memoryview, at: int, size: int) -> tuple[PartitionData, int]:
     message = new(PartitionData)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.partition_index, message.error_code, length = unpack_i4_i2_u1(data, at)
     at += 7
     if length > 127:
@@ -561,7 +561,7 @@ def read_share_fetchable_topic_response_v1(
     size: int,
 ) -> tuple[ShareFetchableTopicResponse, int]:
     message = new(ShareFetchableTopicResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.topic_id, count = unpack_uuid_u1(data, at)
     at += 17
     if count > 127:
@@ -600,7 +600,7 @@ def write_share_fetchable_topic_response_v1(message: ShareFetchableTopicResponse
 def read_v1(data: Buffer, at: int, size: int) -> tuple[ShareFetchResponse, int]:
     data = memoryview(data)
     message = new(ShareFetchResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, message.error_code, length = unpack_i4_i2_u1(data, at)
     at += 7
     if length > 127:

@@ -142,7 +142,7 @@ class ShareGroupDescribeResponse(Message):
 # TopicPartitions in versions 0–1
 def read_topic_partitions_v0(data: Buffer, at: int, size: int) -> tuple[TopicPartitions, int]:
     message = new(TopicPartitions)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.topic_id, length = unpack_uuid_u1(data, at)
     at += 17
     if length > 127:
@@ -188,7 +188,7 @@ def write_topic_partitions_v0(message: TopicPartitions, add: Add) -> None:
 # Assignment in versions 0–1
 def read_assignment_v0(data: Buffer, at: int, size: int) -> tuple[Assignment, int]:
     message = new(Assignment)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     count = data[at]
     at += 1
     if count > 127:
@@ -223,7 +223,7 @@ def write_assignment_v0(message: Assignment, add: Add) -> None:
 # Member in versions 0–1
 def read_member_v0(data: Buffer, at: int, size: int) -> tuple[Member, int]:
     message = new(Member)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -314,7 +314,7 @@ def write_member_v0(message: Member, add: Add) -> None:
 # DescribedGroup in versions 0–1
 def read_described_group_v0(data: Buffer, at: int, size: int) -> tuple[DescribedGroup, int]:
     message = new(DescribedGroup)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.error_code, length = unpack_i2_u1(data, at)
     at += 3
     if length > 127:
@@ -407,7 +407,7 @@ def write_described_group_v0(message: DescribedGroup, add: Add) -> None:
 # ShareGroupDescribeResponse in versions 0–1
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareGroupDescribeResponse, int]:
     message = new(ShareGroupDescribeResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4_u1(data, at)
     at += 5
     if count > 127:

@@ -60,7 +60,7 @@ class ShareGroupHeartbeatRequest(Message):
 # ShareGroupHeartbeatRequest in versions 0–1
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareGroupHeartbeatRequest, int]:
     message = new(ShareGroupHeartbeatRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:

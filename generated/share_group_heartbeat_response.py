@@ -95,7 +95,7 @@ class ShareGroupHeartbeatResponse(Message):
 # TopicPartitions in versions 0–1
 def read_topic_partitions_v0(data: Buffer, at: int, size: int) -> tuple[TopicPartitions, int]:
     message = new(TopicPartitions)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.topic_id, count = unpack_uuid_u1(data, at)
     at += 17
     if count > 127:
@@ -129,7 +129,7 @@ def write_topic_partitions_v0(message: TopicPartitions, add: Add) -> None:
 # Assignment in versions 0–1
 def read_assignment_v0(data: Buffer, at: int, size: int) -> tuple[Assignment, int]:
     message = new(Assignment)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     count = data[at]
     at += 1
     if count > 127:
@@ -164,7 +164,7 @@ def write_assignment_v0(message: Assignment, add: Add) -> None:
 # ShareGroupHeartbeatResponse in versions 0–1
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareGroupHeartbeatResponse, int]:
     message = new(ShareGroupHeartbeatResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, message.error_code, length = unpack_i4_i2_u1(data, at)
     at += 7
     if length > 127:

@@ -53,7 +53,7 @@ class ShareGroupMemberMetadataValue(Message):
 # ShareGroupMemberMetadataValue in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareGroupMemberMetadataValue, int]:
     message = new(ShareGroupMemberMetadataValue)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:

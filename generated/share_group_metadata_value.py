@@ -47,7 +47,7 @@ class ShareGroupMetadataValue(Message):
 # ShareGroupMetadataValue in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareGroupMetadataValue, int]:
     message = new(ShareGroupMetadataValue)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.epoch, message.metadata_hash, tags = unpack_i4_i8_u1(data, at)
     at += 13
     if tags:

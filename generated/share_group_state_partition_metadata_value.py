@@ -87,7 +87,7 @@ class ShareGroupStatePartitionMetadataValue(Message):
 # TopicPartitionsInfo in version 0
 def read_topic_partitions_info_v0(data: Buffer, at: int, size: int) -> tuple[TopicPartitionsInfo, int]:
     message = new(TopicPartitionsInfo)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.topic_id, length = unpack_uuid_u1(data, at)
     at += 17
     if length > 127:
@@ -133,7 +133,7 @@ def write_topic_partitions_info_v0(message: TopicPartitionsInfo, add: Add) -> No
 # TopicInfo in version 0
 def read_topic_info_v0(data: Buffer, at: int, size: int) -> tuple[TopicInfo, int]:
     message = new(TopicInfo)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.topic_id, length = unpack_uuid_u1(data, at)
     at += 17
     if length > 127:
@@ -167,7 +167,7 @@ def write_topic_info_v0(message: TopicInfo, add: Add) -> None:
 # ShareGroupStatePartitionMetadataValue in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareGroupStatePartitionMetadataValue, int]:
     message = new(ShareGroupStatePartitionMetadataValue)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     count = data[at]
     at += 1
     if count > 127:

@@ -65,7 +65,7 @@ class ShareGroupTargetAssignmentMemberValue(Message):
 # TopicPartition in version 0
 def read_topic_partition_v0(data: Buffer, at: int, size: int) -> tuple[TopicPartition, int]:
     message = new(TopicPartition)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.topic_id, count = unpack_uuid_u1(data, at)
     at += 17
     if count > 127:
@@ -99,7 +99,7 @@ def write_topic_partition_v0(message: TopicPartition, add: Add) -> None:
 # ShareGroupTargetAssignmentMemberValue in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareGroupTargetAssignmentMemberValue, int]:
     message = new(ShareGroupTargetAssignmentMemberValue)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     count = data[at]
     at += 1
     if count > 127:

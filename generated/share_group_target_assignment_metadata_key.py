@@ -44,7 +44,7 @@ class ShareGroupTargetAssignmentMetadataKey(Message):
 # ShareGroupTargetAssignmentMetadataKey in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[ShareGroupTargetAssignmentMetadataKey, int]:
     message = new(ShareGroupTargetAssignmentMetadataKey)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length

@@ -113,7 +113,7 @@ def write_task_ids_assignment_epochs_tag_v0(value: list[int] | None, add: Add) -
 def read_task_ids_v0(data: Buffer, at: int, size: int) -> tuple[TaskIds, int]:
     message = new(TaskIds)
     message.assignment_epochs = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -161,7 +161,7 @@ def write_task_ids_v0(message: TaskIds, add: Add) -> None:
 # StreamsGroupCurrentMemberAssignmentValue in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[StreamsGroupCurrentMemberAssignmentValue, int]:
     message = new(StreamsGroupCurrentMemberAssignmentValue)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.member_epoch, message.previous_member_epoch, message.state, count = unpack_i4x2_i1_u1(data, at)
     at += 10
     if count > 127:

@@ -46,7 +46,7 @@ class StreamsGroupMemberMetadataKey(Message):
 # StreamsGroupMemberMetadataKey in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[StreamsGroupMemberMetadataKey, int]:
     message = new(StreamsGroupMemberMetadataKey)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length

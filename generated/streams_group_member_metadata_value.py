@@ -98,7 +98,7 @@ class StreamsGroupMemberMetadataValue(Message):
 # Endpoint in version 0
 def read_endpoint_v0(data: Buffer, at: int, size: int) -> tuple[Endpoint, int]:
     message = new(Endpoint)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -130,7 +130,7 @@ def write_endpoint_v0(message: Endpoint, add: Add) -> None:
 # KeyValue in version 0
 def read_key_value_v0(data: Buffer, at: int, size: int) -> tuple[KeyValue, int]:
     message = new(KeyValue)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -173,7 +173,7 @@ def write_key_value_v0(message: KeyValue, add: Add) -> None:
 # StreamsGroupMemberMetadataValue in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[StreamsGroupMemberMetadataValue, int]:
     message = new(StreamsGroupMemberMetadataValue)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:

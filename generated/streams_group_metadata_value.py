@@ -75,7 +75,7 @@ class StreamsGroupMetadataValue(Message):
 # LastAssignmentConfig in version 0
 def read_last_assignment_config_v0(data: Buffer, at: int, size: int) -> tuple[LastAssignmentConfig, int]:
     message = new(LastAssignmentConfig)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -165,7 +165,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[StreamsGroupMetadataValue
     message = new(StreamsGroupMetadataValue)
     message.validated_topology_epoch = -1
     message.last_assignment_configs = []
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.epoch, message.metadata_hash, tags = unpack_i4_i8_u1(data, at)
     at += 13
     if tags:

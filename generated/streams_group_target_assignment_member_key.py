@@ -46,7 +46,7 @@ class StreamsGroupTargetAssignmentMemberKey(Message):
 # StreamsGroupTargetAssignmentMemberKey in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[StreamsGroupTargetAssignmentMemberKey, int]:
     message = new(StreamsGroupTargetAssignmentMemberKey)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length

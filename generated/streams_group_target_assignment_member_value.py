@@ -64,7 +64,7 @@ class StreamsGroupTargetAssignmentMemberValue(Message):
 # TaskIds in version 0
 def read_task_ids_v0(data: Buffer, at: int, size: int) -> tuple[TaskIds, int]:
     message = new(TaskIds)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -107,7 +107,7 @@ def write_task_ids_v0(message: TaskIds, add: Add) -> None:
 # StreamsGroupTargetAssignmentMemberValue in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[StreamsGroupTargetAssignmentMemberValue, int]:
     message = new(StreamsGroupTargetAssignmentMemberValue)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     count = data[at]
     at += 1
     if count > 127:

@@ -44,7 +44,7 @@ class StreamsGroupTargetAssignmentMetadataKey(Message):
 # StreamsGroupTargetAssignmentMetadataKey in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[StreamsGroupTargetAssignmentMetadataKey, int]:
     message = new(StreamsGroupTargetAssignmentMetadataKey)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length

@@ -44,7 +44,7 @@ class StreamsGroupTopologyKey(Message):
 # StreamsGroupTopologyKey in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[StreamsGroupTopologyKey, int]:
     message = new(StreamsGroupTopologyKey)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length

@@ -125,7 +125,7 @@ class StreamsGroupTopologyValue(Message):
 # TopicConfig in version 0
 def read_topic_config_v0(data: Buffer, at: int, size: int) -> tuple[TopicConfig, int]:
     message = new(TopicConfig)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -168,7 +168,7 @@ def write_topic_config_v0(message: TopicConfig, add: Add) -> None:
 # TopicInfo in version 0
 def read_topic_info_v0(data: Buffer, at: int, size: int) -> tuple[TopicInfo, int]:
     message = new(TopicInfo)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -216,7 +216,7 @@ def write_topic_info_v0(message: TopicInfo, add: Add) -> None:
 # CopartitionGroup in version 0
 def read_copartition_group_v0(data: Buffer, at: int, size: int) -> tuple[CopartitionGroup, int]:
     message = new(CopartitionGroup)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     count = data[at]
     at += 1
     if count > 127:
@@ -271,7 +271,7 @@ def write_copartition_group_v0(message: CopartitionGroup, add: Add) -> None:
 # Subtopology in version 0
 def read_subtopology_v0(data: Buffer, at: int, size: int) -> tuple[Subtopology, int]:
     message = new(Subtopology)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -392,7 +392,7 @@ def write_subtopology_v0(message: Subtopology, add: Add) -> None:
 # StreamsGroupTopologyValue in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[StreamsGroupTopologyValue, int]:
     message = new(StreamsGroupTopologyValue)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.epoch, count = unpack_i4_u1(data, at)
     at += 5
     if count > 127:

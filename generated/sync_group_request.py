@@ -92,7 +92,7 @@ def read_sync_group_request_assignment_v0(
     size: int,
 ) -> tuple[SyncGroupRequestAssignment, int]:
     message = new(SyncGroupRequestAssignment)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -127,7 +127,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[SyncGroupRequest, int]:
     message.group_instance_id = None
     message.protocol_type = None
     message.protocol_name = None
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -176,7 +176,7 @@ def read_v3(data: Buffer, at: int, size: int) -> tuple[SyncGroupRequest, int]:
     message = new(SyncGroupRequest)
     message.protocol_type = None
     message.protocol_name = None
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -242,7 +242,7 @@ def read_sync_group_request_assignment_v4(
     size: int,
 ) -> tuple[SyncGroupRequestAssignment, int]:
     message = new(SyncGroupRequestAssignment)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -287,7 +287,7 @@ def read_v4(data: Buffer, at: int, size: int) -> tuple[SyncGroupRequest, int]:
     message = new(SyncGroupRequest)
     message.protocol_type = None
     message.protocol_name = None
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -366,7 +366,7 @@ def write_v4(message: SyncGroupRequest, add: Add) -> None:
 # SyncGroupRequest in version 5
 def read_v5(data: Buffer, at: int, size: int) -> tuple[SyncGroupRequest, int]:
     message = new(SyncGroupRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:

@@ -71,7 +71,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[SyncGroupResponse, int]:
     message.throttle_time_ms = 0
     message.protocol_type = None
     message.protocol_name = None
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.error_code, length = unpack_i2_i4(data, at)
     at += 6
     end = at + length
@@ -95,7 +95,7 @@ def read_v1(data: Buffer, at: int, size: int) -> tuple[SyncGroupResponse, int]:
     message = new(SyncGroupResponse)
     message.protocol_type = None
     message.protocol_name = None
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, message.error_code, length = unpack_i4_i2_i4(data, at)
     at += 10
     end = at + length
@@ -119,7 +119,7 @@ def read_v4(data: Buffer, at: int, size: int) -> tuple[SyncGroupResponse, int]:
     message = new(SyncGroupResponse)
     message.protocol_type = None
     message.protocol_name = None
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, message.error_code, length = unpack_i4_i2_u1(data, at)
     at += 7
     if length > 127:
@@ -151,7 +151,7 @@ def write_v4(message: SyncGroupResponse, add: Add) -> None:
 # SyncGroupResponse in version 5
 def read_v5(data: Buffer, at: int, size: int) -> tuple[SyncGroupResponse, int]:
     message = new(SyncGroupResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, message.error_code, length = unpack_i4_i2_u1(data, at)
     at += 7
     if length > 127:

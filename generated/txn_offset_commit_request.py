@@ -111,7 +111,7 @@ def read_txn_offset_commit_request_partition_v0(
 ) -> tuple[TxnOffsetCommitRequestPartition, int]:
     message = new(TxnOffsetCommitRequestPartition)
     message.committed_leader_epoch = -1
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.partition_index, message.committed_offset, length = unpack_i4_i8_i2(data, at)
     at += 14
     if length == -1:
@@ -145,7 +145,7 @@ def read_txn_offset_commit_request_topic_v0(
     size: int,
 ) -> tuple[TxnOffsetCommitRequestTopic, int]:
     message = new(TxnOffsetCommitRequestTopic)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -183,7 +183,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[TxnOffsetCommitRequest, i
     message.generation_id = -1
     message.member_id = ""
     message.group_instance_id = None
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -238,7 +238,7 @@ def read_txn_offset_commit_request_partition_v2(
     size: int,
 ) -> tuple[TxnOffsetCommitRequestPartition, int]:
     message = new(TxnOffsetCommitRequestPartition)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.partition_index,
         message.committed_offset,
@@ -277,7 +277,7 @@ def read_txn_offset_commit_request_topic_v2(
     size: int,
 ) -> tuple[TxnOffsetCommitRequestTopic, int]:
     message = new(TxnOffsetCommitRequestTopic)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -315,7 +315,7 @@ def read_v2(data: Buffer, at: int, size: int) -> tuple[TxnOffsetCommitRequest, i
     message.generation_id = -1
     message.member_id = ""
     message.group_instance_id = None
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -370,7 +370,7 @@ def read_txn_offset_commit_request_partition_v3(
     size: int,
 ) -> tuple[TxnOffsetCommitRequestPartition, int]:
     message = new(TxnOffsetCommitRequestPartition)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.partition_index,
         message.committed_offset,
@@ -418,7 +418,7 @@ def read_txn_offset_commit_request_topic_v3(
     size: int,
 ) -> tuple[TxnOffsetCommitRequestTopic, int]:
     message = new(TxnOffsetCommitRequestTopic)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -465,7 +465,7 @@ def write_txn_offset_commit_request_topic_v3(message: TxnOffsetCommitRequestTopi
 # TxnOffsetCommitRequest in versions 3–5
 def read_v3(data: Buffer, at: int, size: int) -> tuple[TxnOffsetCommitRequest, int]:
     message = new(TxnOffsetCommitRequest)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:

@@ -92,7 +92,7 @@ def read_txn_offset_commit_response_partition_v0(
     size: int,
 ) -> tuple[TxnOffsetCommitResponsePartition, int]:
     message = new(TxnOffsetCommitResponsePartition)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.partition_index, message.error_code = unpack_i4_i2(data, at)
     at += 6
     return message, at
@@ -114,7 +114,7 @@ def read_txn_offset_commit_response_topic_v0(
     size: int,
 ) -> tuple[TxnOffsetCommitResponseTopic, int]:
     message = new(TxnOffsetCommitResponseTopic)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -149,7 +149,7 @@ def write_txn_offset_commit_response_topic_v0(message: TxnOffsetCommitResponseTo
 # TxnOffsetCommitResponse in versions 0–2
 def read_v0(data: Buffer, at: int, size: int) -> tuple[TxnOffsetCommitResponse, int]:
     message = new(TxnOffsetCommitResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4x2(data, at)
     at += 8
     if not 0 <= count * 6 <= size - at:
@@ -178,7 +178,7 @@ def read_txn_offset_commit_response_partition_v3(
     size: int,
 ) -> tuple[TxnOffsetCommitResponsePartition, int]:
     message = new(TxnOffsetCommitResponsePartition)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.partition_index, message.error_code, tags = unpack_i4_i2_u1(data, at)
     at += 7
     if tags:
@@ -205,7 +205,7 @@ def read_txn_offset_commit_response_topic_v3(
     size: int,
 ) -> tuple[TxnOffsetCommitResponseTopic, int]:
     message = new(TxnOffsetCommitResponseTopic)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -252,7 +252,7 @@ def write_txn_offset_commit_response_topic_v3(message: TxnOffsetCommitResponseTo
 # TxnOffsetCommitResponse in versions 3–5
 def read_v3(data: Buffer, at: int, size: int) -> tuple[TxnOffsetCommitResponse, int]:
     message = new(TxnOffsetCommitResponse)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.throttle_time_ms, count = unpack_i4_u1(data, at)
     at += 5
     if count > 127:

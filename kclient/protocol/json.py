@@ -127,7 +127,7 @@ class _FromJson:
             raise self.refuse(
                 f"{path}.{next(iter(left))}".lstrip("."), f"version {self.version} has no such field"
             )
-        value.unknown_tags = dict(sorted(self.tags.pop(path).items())) if path in self.tags else None
+        value.unknown_tags = tuple(sorted(self.tags.pop(path, {}).items()))
         return value
 
     def value(self, given: Any, field: Field, path: str) -> Any:

@@ -69,12 +69,12 @@ class Entry:
 class Struct:
     """A group of fields. `FIELDS` is in wire order; tagged fields stand where the schema has them.
 
-    `unknown_tags` are the tagged fields that the schema does not know: kept when read, written back.
+    `unknown_tags` are the tagged fields that the schema does not know, as (tag, bytes): kept when read, written back.
     """
 
     FIELDS: ClassVar[tuple[Field, ...]] = ()
 
-    unknown_tags: dict[int, bytes] | None = field(default=None, kw_only=True)
+    unknown_tags: tuple[tuple[int, bytes], ...] = field(default=(), kw_only=True)
 
 
 @define(weakref_slot=False)

@@ -23,6 +23,7 @@ Add: TypeAlias = Callable[[bytes | memoryview], object]
 Reader: TypeAlias = Callable[[Buffer, int, int], tuple[T, int]]
 Writer: TypeAlias = Callable[[T, Add], None]
 Codec: TypeAlias = tuple[Reader[T], Writer[T]]
+Tags: TypeAlias = tuple[tuple[int, bytes], ...]
 
 ZERO_UUID: Final[Uuid] = bytes(16)
 MAX_STRING_BYTES: Final = 32767
@@ -206,9 +207,9 @@ def read_whole(read: Reader[T], data: Buffer) -> T:
     return value
 
 
-def left_over(tags: Mapping[int, Buffer]) -> dict[int, bytes] | None:
-    """What is left of the tags when the known ones are taken out."""
-    return {tag: bytes(data) for tag, data in tags.items()} if tags else None
+def left_over(tags: Mapping[int, Buffer]) -> Tags:
+    """What is left of the tags when the known ones are taken out. Pairs, for a dict would outgrow its input."""
+    return tuple([(tag, bytes(data)) for tag, data in tags.items()])
 
 
 def written(write: Writer[T], value: T) -> bytes:
@@ -218,17 +219,16 @@ def written(write: Writer[T], value: T) -> bytes:
     return b"".join(parts)
 
 
-def write_tags(
-    known: tuple[int, ...], tags: dict[int, bytes], unknown: Mapping[int, bytes] | None, add: Add
-) -> None:
+def write_tags(known: tuple[int, ...], tags: dict[int, bytes], unknown: Tags, add: Add) -> None:
     """The tagged fields that are set and the unknown ones, in one ascending sequence behind their count.
 
     `known` are all tags that the schema has in this version: an unknown one cannot take their place.
     """
     if unknown:
-        if not all(0 <= tag <= MAX_TAG and tag not in known for tag in unknown):
+        extra = dict(unknown)
+        if len(extra) < len(unknown) or not all(0 <= tag <= MAX_TAG and tag not in known for tag in extra):
             raise Unwritable("unknown_tags")
-        tags = tags | dict(unknown)
+        tags = tags | extra
     add(uvarint(len(tags)))
     for tag in sorted(tags):
         add(uvarint(tag) + uvarint(len(tags[tag])))

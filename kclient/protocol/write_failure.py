@@ -79,9 +79,10 @@ class _Check:
         if tags and not self.flexible:
             return path, f"version {self.version} has no tagged fields"
         known = {field.tag for field in kind.FIELDS if within(self.version, field.tagged)}
-        for tag in tags or ():
+        for tag, _ in tags:
             if tag in known or not 0 <= tag <= MAX_TAG:
-                return path, f"tag {tag} is a field of the schema or no tag at all"
+                return path, f"tag {tag} is a field of the schema, there twice or no tag at all"
+            known.add(tag)
         return None
 
 

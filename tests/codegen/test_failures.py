@@ -136,10 +136,11 @@ WRITTEN = [
     pytest.param(
         MetadataRequest(topics=None), 0, "topics", "version 0 has no null here", id="null too early"
     ),
-    pytest.param(join(unknown_tags={1: b""}), 5, "unknown_tags", "no tagged fields", id="tags too early"),
-    pytest.param(join(unknown_tags={-1: b""}), 9, "unknown_tags", "tag -1", id="negative tag"),
+    pytest.param(join(unknown_tags=((1, b""),)), 5, "unknown_tags", "no tagged fields", id="tags too early"),
+    pytest.param(join(unknown_tags=((7, b""), (7, b"x"))), 9, "unknown_tags", "tag 7", id="tag twice"),
+    pytest.param(join(unknown_tags=((-1, b""),)), 9, "unknown_tags", "tag -1", id="negative tag"),
     pytest.param(
-        FetchResponse(unknown_tags={0: b""}), 16, "unknown_tags", "tag 0", id="known tag as an unknown one"
+        FetchResponse(unknown_tags=((0, b""),)), 16, "unknown_tags", "tag 0", id="known tag as an unknown one"
     ),
 ]
 

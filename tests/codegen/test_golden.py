@@ -140,7 +140,7 @@ def test_the_newest_versions_on_the_wire(version: int) -> None:
     assert (message.origin.street, message.detour.street, message.detour.floor) == (None, "Ka", 4)
     assert (message.route_ids, message.return_id) == ([b"fedcba9876543210"], b"fedcba9876543210")
     assert (parcel.insurance.cents, parcel.receipt, parcel.remarks) == (42, None, None)
-    assert (parcel.unknown_tags, message.unknown_tags) == ({8: b"hi"}, {6: b""})
+    assert (parcel.unknown_tags, message.unknown_tags) == (((8, b"hi"),), ((6, b""),))
     assert (message.priority, message.shift_ms) == (4, 0x7FFFFFFF)
     assert write(message, version) == NEWEST
 
@@ -158,5 +158,5 @@ def test_tagged_fields_at_their_defaults_are_not_written() -> None:
     parcel = module.Parcel(insurance=module.Insurance(), receipt=module.Receipt(), remarks=[])
     message = module.ParcelRequest(parcels=[parcel])
     assert write(message, 5).endswith(b"\x00\x00")
-    parcel.insurance.unknown_tags = {9: b"x"}
+    parcel.insurance.unknown_tags = ((9, b"x"),)
     assert write(message, 5).endswith(b"\x01\x00\x0c" + b"\xff" * 8 + b"\x01\x09\x01x" + b"\x00")

@@ -50,7 +50,9 @@ def test_a_message_is_read_in_the_middle_of_a_buffer() -> None:
 
 
 def fetched(records: bytes) -> FetchResponse:
-    partition = PartitionData(partition_index=3, records=records, unknown_tags={9: b"nine", 2**31 - 1: b""})
+    partition = PartitionData(
+        partition_index=3, records=records, unknown_tags=((9, b"nine"), (2**31 - 1, b""))
+    )
     return FetchResponse(responses=[FetchableTopicResponse(topic="flights", partitions=[partition])])
 
 

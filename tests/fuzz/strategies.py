@@ -78,7 +78,7 @@ def messages(name: str, version: int) -> st.SearchStrategy[Message]:
             **{field.python_name: value(draw, field) for field in struct.fields if version in field.versions}
         )
         if flexible and draw(COINS) == 0:
-            built.unknown_tags = dict(sorted(draw(UNKNOWN_TAGS).items()))
+            built.unknown_tags = tuple(sorted(draw(UNKNOWN_TAGS).items()))
         return built
 
     def value(draw: Draw, field: FieldSpec) -> Any:
@@ -104,7 +104,7 @@ def messages(name: str, version: int) -> st.SearchStrategy[Message]:
     return whole()
 
 
-def crowded(name: str, version: int, elements: int) -> Iterator[Message]:
+def crowded(name: str, version: int, elements: int, tag: int | None = None) -> Iterator[Message]:
     """For each array of the message, at any depth: the message with that many smallest elements in it, alone."""
     spec = specs()[name]
     classes = struct_classes(spec)
@@ -115,7 +115,8 @@ def crowded(name: str, version: int, elements: int) -> Iterator[Message]:
                 field.element, 0
             )
         fields = {each.python_name: least(each) for each in field.struct.fields if version in each.versions}
-        return classes[field.element](**fields)
+        unknown_tags = () if tag is None else ((tag, b""),)
+        return classes[field.element](**fields, unknown_tags=unknown_tags)
 
     def least(field: FieldSpec) -> Any:
         if field.lazy or version in field.nullable:

@@ -33,7 +33,7 @@ class DepotKey(Message):
 # DepotKey in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[DepotKey, int]:
     message = new(DepotKey)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     return message, at
 
 

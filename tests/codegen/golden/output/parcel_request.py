@@ -145,7 +145,7 @@ class ParcelRequest(Message):
 def read_place_v0(data: Buffer, at: int, size: int) -> tuple[Place, int]:
     message = new(Place)
     message.floor = -1
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     end = at + length
@@ -174,7 +174,7 @@ def read_parcel_v0(data: memoryview, at: int, size: int) -> tuple[Parcel, int]:
     message.insurance = None
     message.remarks = []
     message.receipt = Receipt()
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.number,
         message.the_name_of_the_person_to_whom_the_parcel_goes,
@@ -224,7 +224,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[ParcelRequest, int]:
     message.route_ids = []
     message.priority = 3
     message.return_id = ZERO_UUID
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.shift_ms, message.express, message.weight, message.lockers = unpack_i8_bool_f8_u2(data, at)
     at += 19
     message.origin, at = read_place_v0(data, at, size)
@@ -294,7 +294,7 @@ def write_v0(message: ParcelRequest, add: Add) -> None:
 # Place in version 1
 def read_place_v1(data: Buffer, at: int, size: int) -> tuple[Place, int]:
     message = new(Place)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     if length == -1:
@@ -329,7 +329,7 @@ def read_parcel_v1(data: memoryview, at: int, size: int) -> tuple[Parcel, int]:
     message.insurance = None
     message.remarks = []
     message.receipt = Receipt()
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.number,
         message.the_name_of_the_person_to_whom_the_parcel_goes,
@@ -380,7 +380,7 @@ def read_v1(data: Buffer, at: int, size: int) -> tuple[ParcelRequest, int]:
     message.flags = []
     message.route_ids = []
     message.return_id = ZERO_UUID
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     if length == -1:
@@ -484,7 +484,7 @@ def write_v1(message: ParcelRequest, add: Add) -> None:
 # Place in versions 2–5
 def read_place_v2(data: Buffer, at: int, size: int) -> tuple[Place, int]:
     message = new(Place)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     length = data[at]
     at += 1
     if length > 127:
@@ -526,7 +526,7 @@ def read_parcel_v2(data: memoryview, at: int, size: int) -> tuple[Parcel, int]:
     message.insurance = None
     message.remarks = []
     message.receipt = Receipt()
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.number,
         message.the_name_of_the_person_to_whom_the_parcel_goes,
@@ -583,7 +583,7 @@ def read_v2(data: Buffer, at: int, size: int) -> tuple[ParcelRequest, int]:
     message.checksum = 0
     message.flags = []
     message.return_id = ZERO_UUID
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     if length == -1:
@@ -752,7 +752,7 @@ def write_v2(message: ParcelRequest, add: Add) -> None:
 # Insurance in versions 3–5
 def read_insurance_v3(data: Buffer, at: int, size: int) -> tuple[Insurance, int]:
     message = new(Insurance)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.cents, tags = unpack_i8_u1(data, at)
     at += 9
     if tags:
@@ -772,7 +772,7 @@ def write_insurance_v3(message: Insurance, add: Add) -> None:
 # Receipt in versions 3–5
 def read_receipt_v3(data: Buffer, at: int, size: int) -> tuple[Receipt, int]:
     message = new(Receipt)
-    message.unknown_tags = None
+    message.unknown_tags = ()
     message.signed, tags = unpack_bool_u1(data, at)
     at += 2
     if tags:
@@ -843,7 +843,7 @@ def read_parcel_v3(data: memoryview, at: int, size: int) -> tuple[Parcel, int]:
     message.insurance = None
     message.remarks = []
     message.receipt = Receipt()
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (
         message.number,
         message.the_name_of_the_person_to_whom_the_parcel_goes,
@@ -920,7 +920,7 @@ def read_v3(data: Buffer, at: int, size: int) -> tuple[ParcelRequest, int]:
     message.shift_ms = 2147483647
     message.priority = 3
     message.return_id = ZERO_UUID
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     if length == -1:
@@ -1139,7 +1139,7 @@ def read_v4(data: Buffer, at: int, size: int) -> tuple[ParcelRequest, int]:
     message.shift_ms = 2147483647
     message.priority = 3
     message.return_id = ZERO_UUID
-    message.unknown_tags = None
+    message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
     if length == -1:
