@@ -140,8 +140,7 @@ class ClassicMembership:
 
     def commit_identity(self) -> Identity:
         """Under which name to commit. Raises CommitFailedError; BrokerError once fenced. Spec: B.14.2, B.14.3."""
-        if self._trouble.fenced is not None:
-            raise self._trouble.fenced
+        self._trouble.check_fence()
         group_id, instance_id = self._coordinator.group_id, self._config.group_instance_id
         return identity_of(self._standing, group_id, instance_id)
 

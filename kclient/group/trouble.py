@@ -11,6 +11,7 @@ Spec: B.13.3, B.13.10, B.14.2.
 from __future__ import annotations
 
 import asyncio
+import copy
 import logging
 from typing import Final
 
@@ -57,7 +58,12 @@ class Trouble:
     def take(self) -> KclientError | None:
         """The error that the next poll raises."""
         kept, self._kept = self._kept, None
-        return self.fenced or kept
+        return kept if self.fenced is None else copy.copy(self.fenced)
+
+    def check_fence(self) -> None:
+        """Raise while another consumer has our instance id."""
+        if self.fenced is not None:
+            raise copy.copy(self.fenced)
 
     def over(self) -> None:
         """A rebalance went through: pauses start short again."""

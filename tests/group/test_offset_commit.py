@@ -16,7 +16,7 @@ from kclient.group.commits import Commits
 from kclient.group.generation import Identity
 from kclient.types import OffsetAndMetadata
 from tests.group.committing import F0, F1, P0, lookups, play, stored
-from tests.group.harness import GROUP, scripted
+from tests.group.harness import GROUP, refused, scripted
 from tests.peer import On
 from tests.standing import topic_id
 
@@ -214,3 +214,13 @@ def test_nothing_to_commit_sends_nothing_and_a_negative_offset_is_refused() -> N
             await commits.commit({F0: OffsetAndMetadata(-1)}, retry=True)
 
     assert lookups(play(scripted(), scene)) == 0
+
+
+@pytest.mark.spec("S4-46", "B.14.2", "A-05")
+def test_without_retry_the_coordinator_is_looked_up_once() -> None:
+    async def scene(commits: Commits) -> None:
+        with pytest.raises(CommitFailedError) as failed:
+            await commits.commit({F0: OffsetAndMetadata(5)}, retry=False)
+        assert failed.value.retriable
+
+    assert lookups(play(scripted(On("FindCoordinatorRequest", refused(15))), scene)) == 1

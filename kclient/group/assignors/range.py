@@ -124,13 +124,18 @@ def _match_racks(cuts: Sequence[_Cut], given: dict[str, list[TopicPartition]]) -
 
 
 def _match_racks_together(cuts: Sequence[_Cut], given: dict[str, list[TopicPartition]]) -> None:
-    """Partition by partition: the first member that shares a rack with it in all topics gets it in all topics."""
-    waiting = list(cuts[0].members)
-    for number in range(len(cuts[0].racks)):
-        for member in waiting:
-            if all(cut.shares_rack(member, number) and cut.quota(member) for cut in cuts):
+    """Partition by partition: the first member that shares a rack with it in all topics gets it in all topics.
+
+    The cuts have the same members and sizes and are dealt out alike, so a member's quota is the same in all of them.
+    """
+    first = cuts[0]
+    waiting = [(member, member.subscription.rack_id) for member in first.members]
+    for number in range(len(first.racks)):
+        shared = first.racks[number].intersection(*(cut.racks[number] for cut in cuts))
+        for place, (member, rack) in enumerate(waiting):
+            if (rack is None or rack in shared) and first.quota(member):
                 for cut in cuts:
                     cut.give(member, [number], given)
-                if not any(cut.quota(member) for cut in cuts):
-                    waiting.remove(member)
+                if not first.quota(member):
+                    del waiting[place]
                 break
