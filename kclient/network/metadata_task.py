@@ -148,8 +148,8 @@ class MetadataTask:
             if isinstance(problem, KclientError):
                 raise
             raise DeadlineError(
-                f"no metadata for {self._trigger} s. The brokers are reached, but do not answer. "
-                "kclient begins again with the bootstrap servers.",
+                f"no metadata for {self._trigger} s. A broker is reached, but does not answer. "
+                "Look at the brokers' logs; kclient asks on, and begins again with the bootstrap servers if it may.",
                 waiting_for="metadata",
                 timeout=self._trigger,
             ) from problem

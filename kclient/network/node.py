@@ -38,6 +38,7 @@ class Surroundings:
     setup_timeout_ms: tuple[int, int]
     on_trouble: Callable[[Node, KclientError], None]  # a connection was lost or an attempt failed
     via: str = ""  # the bootstrap address that led to the cluster
+    worked: set[str] = attrs.field(factory=set)  # addresses that a connection was ready at
     quiet_until: dict[int | None, float] = attrs.field(factory=dict)  # per broker: no WARNING before
 
 
@@ -56,7 +57,6 @@ class Node:
         rng = surroundings.runtime.rng
         self._reconnect = Backoff(*surroundings.reconnect_backoff_ms, rng)
         self._setup = Backoff(*surroundings.setup_timeout_ms, rng)
-        self._was_ready = False
         self._last_ip = ""
         self._attempt: asyncio.Task[KclientError | None] | None = None
 
@@ -133,7 +133,7 @@ class Node:
             return self._failed(problem)
         self._reconnect.reset()
         self.failed_attempts = 0
-        self._was_ready = True
+        self._around.worked.add(self.peer.address)
         self._around.quiet_until.pop(self.peer.node_id, None)
         logger.info("%s: connected", self.peer, extra=self._extra())
         return None
@@ -174,22 +174,20 @@ class Node:
 
     async def _is_tls(self, peer: Peer, problem: ConnectError) -> bool:
         """A bootstrap server that closes without a word may be a TLS listener: look, as long as it never worked."""
-        if peer.node_id is not None or self._was_ready or self._around.settings.ssl is not None:
+        if peer.node_id is not None or self._worked or self._around.settings.ssl is not None:
             return False
         silent = isinstance(problem, PortClosedError) and problem.stage == "versions"
         return silent and await answers_tls(peer, self._around.runtime)
 
+    @property
+    def _worked(self) -> bool:
+        return self.peer.address in self._around.worked
+
     def _failed(self, problem: ConnectError) -> ConnectError:
         self.failed_attempts += 1
-        wrong = isinstance(problem, NameResolutionError | PortClosedError)
-        via = self._around.via
-        if (
-            wrong
-            and self.peer.node_id is not None
-            and not self._was_ready
-            and via not in ("", self.peer.address)
-        ):
-            problem = unreachable.advertised_wrongly(self.peer, via, problem)
+        unheard = isinstance(problem, NameResolutionError | PortClosedError) and not self._worked
+        if unheard and self.peer.node_id is not None and self._around.via:
+            problem = unreachable.advertised_wrongly(self.peer, self._around.via, problem)
         self._trouble(problem, "not connected")
         return problem
 

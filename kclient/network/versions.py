@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-from kclient.errors import ProtocolDecodeError, VersionError
+from kclient.errors import ProtocolDecodeError
 from kclient.generated.api_versions_request import ApiVersionsRequest
 from kclient.generated.api_versions_response import ApiVersionsResponse
 from kclient.network.unreachable import Peer, bad_versions, no_common_version
@@ -19,7 +19,7 @@ from kclient.protocol.message import Message
 from kclient.protocol.registry import read_message
 
 SOFTWARE_NAME: Final = "kclient"
-SOFTWARE_VERSION: Final = "0.1.0"
+SOFTWARE_VERSION: Final = "0.1.0.dev0"
 
 Range = tuple[int, int]
 Ask = Callable[[ApiVersionsRequest, int], Awaitable[Message]]
@@ -119,6 +119,3 @@ def _offer(answer: ApiVersionsResponse, peer: Peer) -> dict[int, Range]:
     if not offered:
         raise bad_versions(peer, "no API is offered")
     return offered
-
-
-__all__ = ["THROTTLES_SINCE", "Range", "VersionError", "choose_version", "negotiate", "read_api_versions"]

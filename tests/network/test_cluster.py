@@ -121,6 +121,23 @@ def test_a_lost_connection_fails_the_request_updates_metadata_and_is_made_anew()
     asyncio.run(main())
 
 
+def test_a_broker_that_worked_and_is_down_is_not_advertised_wrongly() -> None:
+    async def main() -> None:
+        async with ScriptedPeer(topics={}) as peer:
+            async with ScriptedPeer(On("HeartbeatRequest", OK), node_id=1) as goes:
+                peer.brokers = [peer, goes]
+                cluster = Cluster(Config(bootstrap_servers=(peer.address,)), Runtime())
+                await cluster.start()
+                await beat(cluster, 1)
+            for purpose in ("", "coordinator"):
+                with pytest.raises(PortClosedError) as caught:
+                    await beat(cluster, 1, purpose=purpose)
+                assert caught.value.node_id == 1
+            await cluster.close(1)
+
+    asyncio.run(main())
+
+
 @pytest.mark.spec("B.4.10", "D-13", "I-26")
 def test_reconnecting_waits_longer_and_longer() -> None:
     async def main() -> None:

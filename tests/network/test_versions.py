@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import struct
+import tomllib
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -55,6 +57,11 @@ def test_the_newest_version_is_asked_with_the_softwares_name() -> None:
     name, version = asked[0][1].client_software_name, asked[0][1].client_software_version
     assert (name, version) == (SOFTWARE_NAME, SOFTWARE_VERSION)
     assert all(part.strip("-.").replace("-", "").replace(".", "").isalnum() for part in (name, version))
+
+
+def test_the_software_version_is_the_packages() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    assert project["version"] == SOFTWARE_VERSION
 
 
 @pytest.mark.spec("B.4.4")
