@@ -20,7 +20,7 @@ from kclient.errors import InternalError, KclientError
 from kclient.fetch.answers import Answers
 from kclient.fetch.budget import Budget
 from kclient.fetch.buffer import FetchBuffer
-from kclient.fetch.plan import Plan, make_plan
+from kclient.fetch.plan import Plan, make_plan, next_offset, will_drain
 from kclient.fetch.request import PartitionFetch, build_request, max_version
 from kclient.fetch.session import Sessionless
 from kclient.generated.fetch_response import FetchResponse
@@ -59,6 +59,8 @@ class Fetcher:
         self._budget = Budget(buffer, config)
         self._answers = Answers(cluster, positions, buffer, config, runtime)
         self._nodes: dict[int, NodeFetches] = {}
+        self._plan = Plan()
+        self._planned_at: tuple[int, int] | None = None
         self._error: KclientError | None = None
 
     async def run(self) -> None:
@@ -91,7 +93,9 @@ class Fetcher:
         if self._error is not None:
             return None
         now = self._runtime.now()
-        plan = make_plan(
+        if self._plan_stands():
+            return self._time_to_retry(now)
+        self._plan = plan = make_plan(
             self._answers.order,
             self._positions,
             self._buffer,
@@ -106,6 +110,22 @@ class Fetcher:
             )
         self._start_all(plan)
         return self._time_to_retry(now)
+
+    def _plan_stands(self) -> bool:
+        """Whether nothing can be sent anyway: every node is busy or still waits for the same partition to be drained."""
+        counts = (self._positions.changed.count, self._cluster.metadata.changed.count)
+        before, self._planned_at = self._planned_at, counts
+        return before == counts and all(
+            self._is_busy(node_id) or self._is_waiting(node_id) for node_id in self._plan.nodes
+        )
+
+    def _is_busy(self, node_id: int) -> bool:
+        node = self._nodes.get(node_id)
+        return node is not None and node.request is not None
+
+    def _is_waiting(self, node_id: int) -> bool:
+        tp = self._plan.waiting.get(node_id)
+        return tp is not None and will_drain(self._buffer, tp) and next_offset(self._buffer, tp, 0) is None
 
     def _is_free(self, node_id: int, now: float) -> bool:
         node = self._nodes.get(node_id)

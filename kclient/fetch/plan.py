@@ -28,8 +28,9 @@ MAX_BUFFERED_PER_PARTITION = 2
 
 @attrs.define
 class Plan:
-    """Node → what to ask it; nodes left alone because of a full partition; whether a leader is not known."""
+    """`nodes`: whom partitions belong to now. `wanted`: what to ask whom. `waiting`: nodes left alone, because of whom."""
 
+    nodes: dict[int, None] = attrs.field(factory=dict)
     wanted: dict[int, list[PartitionFetch]] = attrs.field(factory=dict)
     waiting: dict[int, TopicPartition] = attrs.field(factory=dict)
     leader_unknown: bool = False
@@ -53,9 +54,11 @@ def make_plan(
         node = target_node(tp, state, metadata, now)
         if node is None:
             plan.leader_unknown = True
-        elif not is_free(node):
             continue
-        elif (offset := next_offset(buffer, tp, state.position.offset)) is None:
+        plan.nodes[node] = None
+        if not is_free(node):
+            continue
+        if (offset := next_offset(buffer, tp, state.position.offset)) is None:
             if will_drain(buffer, tp):
                 plan.waiting[node] = tp
         elif not is_delayed(tp, node):
