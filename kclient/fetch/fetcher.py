@@ -112,7 +112,7 @@ class Fetcher:
         return self._time_to_retry(now)
 
     def _plan_stands(self) -> bool:
-        """Whether nothing can be sent anyway: every node is busy or still waits for the same partition to be drained."""
+        """Whether nothing can be sent anyway: every node is busy, or waits for the same partition to be drained."""
         counts = (self._positions.changed.count, self._cluster.metadata.changed.count)
         before, self._planned_at = self._planned_at, counts
         return before == counts and all(

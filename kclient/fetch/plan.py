@@ -28,7 +28,7 @@ MAX_BUFFERED_PER_PARTITION = 2
 
 @attrs.define
 class Plan:
-    """`nodes`: whom partitions belong to now. `wanted`: what to ask whom. `waiting`: nodes left alone, because of whom."""
+    """`nodes`: who has partitions. `wanted`: what to ask whom. `waiting`: nodes left alone, because of whom."""
 
     nodes: dict[int, None] = attrs.field(factory=dict)
     wanted: dict[int, list[PartitionFetch]] = attrs.field(factory=dict)
