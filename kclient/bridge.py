@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 import os
 import queue
 import threading
@@ -26,6 +27,8 @@ from typing import Any, ClassVar, Final
 import attrs
 
 from kclient.errors import InternalError, UsageError
+
+log = logging.getLogger("kclient.consumer")
 
 ENDING_SECONDS: Final = 5.0
 
@@ -110,16 +113,26 @@ class LoopThread:
                 "it does not call a consumer. Do that from a listener, which runs on your own thread."
             )
         call = _Call(function)
-        self.loop.call_soon_threadsafe(call.start)
         try:
+            self.loop.call_soon_threadsafe(call.start)
             outcome = call.serve(self.loop)
         except BaseException:
-            self.loop.call_soon_threadsafe(call.cancel)
-            call.drain(self.loop)
+            self._end(call)
             raise
         if outcome.error is not None:
             raise outcome.error
         return outcome.result
+
+    def _end(self, call: _Call) -> None:
+        """The waiting thread was interrupted: cancel the call and see it end, whatever interrupts that."""
+        interrupted = True
+        while interrupted:
+            try:
+                self.loop.call_soon_threadsafe(call.cancel)
+                call.drain(self.loop)
+                interrupted = False
+            except KeyboardInterrupt:
+                continue
 
 
 class _Call:
@@ -129,15 +142,21 @@ class _Call:
         self._function = function
         self._inbox: _Inbox = queue.SimpleQueue()
         self._task: asyncio.Task[Any] | None = None
+        self._cancelled = False
 
     def start(self) -> None:
-        """Begin; the outcome goes to the inbox."""
+        """Begin, unless cancelled already; the outcome goes to the inbox."""
+        if self._cancelled:
+            return
         self._task = asyncio.get_running_loop().create_task(self._run())
         self._task.add_done_callback(self._report)
 
     def cancel(self) -> None:
-        """The thread was interrupted: end the task."""
-        if self._task is not None:
+        """End the task, or say that there will be none."""
+        self._cancelled = True
+        if self._task is None:
+            self._inbox.put(_Outcome())
+        else:
             self._task.cancel()
 
     async def _run(self) -> Any:
@@ -166,9 +185,12 @@ class _Call:
                 loop.call_soon_threadsafe(_settle, item.result, result, None)
 
     def drain(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Wait until the cancelled task has ended; what it still asks for is not run."""
-        while not isinstance(item := self._inbox.get(), _Outcome):
-            loop.call_soon_threadsafe(item.result.cancel)
+        """Wait, within limits, until the cancelled task has ended; what it still asks for is not run."""
+        try:
+            while not isinstance(item := self._inbox.get(timeout=ENDING_SECONDS), _Outcome):
+                loop.call_soon_threadsafe(item.result.cancel)
+        except queue.Empty:
+            log.warning("a call that was interrupted has not ended within %g s", ENDING_SECONDS)
 
 
 def _settle(future: asyncio.Future[Any], result: Any, error: Exception | None) -> None:

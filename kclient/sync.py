@@ -282,17 +282,18 @@ class Consumer:
                 inside=self._inside,
                 caller=caller,
             )
+        depth = self._depth
         try:
+            self._depth = depth + 1
+            self._inside = caller
             if self._inner.closed:
                 raise closed_error()
-            self._inside = caller
-            self._depth += 1
             if self._thread is None:
                 self._thread = LoopThread.join()
             return self._thread.run(function)
         finally:
-            self._depth -= 1
-            if self._inner.closed and self._depth == 0 and self._thread is not None:
+            self._depth = depth
+            if self._inner.closed and depth == 0 and self._thread is not None:
                 thread, self._thread = self._thread, None
                 thread.leave()
             self._guard.release()

@@ -78,6 +78,8 @@ async def _step(step: Awaitable[None], deadline: float) -> Exception | None:
 async def _end(session: Session, deadline: float) -> None:
     await session.stop_starting()
     await session.flows.stop()
+    if session.group is not None:
+        await session.group.coordinator.close()
     await session.cluster.close(_left(session, deadline))
     for function in (session.config.key_deserializer, session.config.value_deserializer):
         try:

@@ -51,7 +51,8 @@ async def offsets_for_times(
                 f"The time for {partition} is {timestamp!r}. Times are whole milliseconds since 1970 (UTC). "
                 "Use beginning_offsets() or end_offsets() for the ends of the log."
             )
-    return await _ask(session, times, timeout)
+    found = await _ask(session, times, timeout)
+    return {partition: found.get(partition) for partition in times}
 
 
 async def beginning_offsets(
@@ -98,8 +99,9 @@ async def _learn_end(session: Session, partition: TopicPartition) -> None:
 async def _ends(
     session: Session, partitions: Iterable[TopicPartition], timestamp: int, timeout: float
 ) -> dict[TopicPartition, int]:
-    found = await _ask(session, dict.fromkeys(checked_partitions(partitions), timestamp), timeout)
-    return {partition: answer.offset for partition, answer in found.items() if answer is not None}
+    chosen = checked_partitions(partitions)
+    found = await _ask(session, dict.fromkeys(chosen, timestamp), timeout)
+    return {tp: answer.offset for tp in chosen if (answer := found.get(tp)) is not None}
 
 
 async def _ask(

@@ -1,0 +1,563 @@
+"""What an application sees of AsyncConsumer: records, positions, commits, and what ends them."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from kclient import AsyncConsumer, OffsetAndMetadata, TopicPartition
+from kclient.errors import (
+    BrokerError,
+    ClosedError,
+    CommitFailedError,
+    ConcurrentUseError,
+    ConfigError,
+    DeadlineError,
+    DecodeError,
+    NotAssignedError,
+    PortClosedError,
+    TopicAuthorizationError,
+    UnknownTopicError,
+    UsageError,
+    WakeupError,
+)
+from tests.consumer.broker import FAST, MiniBroker
+from tests.peer import On
+
+A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
+
+
+def consumer(broker: MiniBroker, *topics: str, **settings: Any) -> AsyncConsumer:
+    keys = {"bootstrap_servers": broker.address, "group_id": "g", "auto_offset_reset": "earliest"}
+    return AsyncConsumer(*topics, **{**FAST, **keys, **settings})
+
+
+def with_broker(
+    scenario: Callable[[MiniBroker], Awaitable[None]], topics: dict[str, int] | None = None
+) -> None:
+    """Run a scenario with a broker that holds five records in a-0; nothing of ours may be left running."""
+
+    async def run() -> None:
+        async with MiniBroker(topics=topics or {"a": 1}) as broker:
+            broker.fill("a", 0, *(b"%d" % number for number in range(5)))
+            before = asyncio.all_tasks()
+            await scenario(broker)
+            await asyncio.sleep(0)
+            ours = [task for task in asyncio.all_tasks() - before if "_serve" not in repr(task)]
+            assert ours == []
+
+    asyncio.run(asyncio.wait_for(run(), 30))
+
+
+@pytest.mark.spec("S0-03", "S0-09", "S3-49")
+def test_iteration_joins_finds_the_position_and_hands_out_every_record() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        async with consumer(broker, "a") as c:
+            values = []
+            async for record in c:
+                values.append(record.value)
+                if len(values) == 5:
+                    break
+            assert values == [b"0", b"1", b"2", b"3", b"4"]
+        order = [seen.name for seen in broker.requests]
+        firsts = sorted(dict.fromkeys(order), key=order.index)
+        wanted = ["FindCoordinatorRequest", "JoinGroupRequest", "SyncGroupRequest", "OffsetFetchRequest"]
+        wanted += ["ListOffsetsRequest", "FetchRequest", "OffsetCommitRequest", "LeaveGroupRequest"]
+        assert [name for name in firsts if name in wanted] == wanted
+        assert broker.committed == {A0: OffsetAndMetadata(5, 0)}
+
+    with_broker(scenario)
+
+
+@pytest.mark.spec("S3-18")
+@pytest.mark.parametrize("k", range(5))
+@pytest.mark.parametrize("interval_ms", [0, 1, 5_000])
+def test_a_handler_that_dies_on_a_record_gets_it_again(k: int, interval_ms: int) -> None:
+    """U-02: whatever the interval of automatic commits."""
+
+    async def scenario(broker: MiniBroker) -> None:
+        with pytest.raises(ZeroDivisionError):
+            async with consumer(broker, "a", auto_commit_interval_ms=interval_ms) as c:
+                async for record in c:
+                    if record.offset == k:
+                        raise ZeroDivisionError
+        assert broker.committed[A0].offset == k
+        async with consumer(broker, "a") as c:
+            assert (await anext(c)).offset == k
+
+    with_broker(scenario)
+
+
+def test_leaving_a_loop_cleanly_commits_the_record_in_hand_and_a_second_loop_goes_on_behind_it() -> None:
+    """D-78."""
+
+    async def scenario(broker: MiniBroker) -> None:
+        async with consumer(broker, "a") as c:
+            async for record in c:
+                if record.offset == 1:
+                    break
+            assert await c.position(A0) == 2
+            async for record in c:
+                assert record.offset == 2
+                break
+        assert broker.committed[A0].offset == 3
+
+    with_broker(scenario)
+
+
+@pytest.mark.spec("S3-18", "S4-44")
+def test_an_automatic_commit_holds_what_earlier_polls_returned_and_nothing_more() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        async with consumer(broker, "a", auto_commit_interval_ms=0) as c:
+            first = await c.poll(5, max_records=2)
+            assert [record.offset for record in first] == [0, 1]
+            assert all(offsets.get(A0, 0) == 0 for offsets in broker.commits)
+            await asyncio.sleep(0.05)  # one automatic commit is in flight at a time
+            await c.poll(5, max_records=1)
+            while {A0: 2} not in broker.commits:
+                await asyncio.sleep(0.01)
+            assert max(offsets[A0] for offsets in broker.commits) == 2
+
+    with_broker(scenario)
+
+
+@pytest.mark.spec("S4-58")
+def test_no_commit_is_sent_while_nothing_was_consumed() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        broker.standing["ListOffsetsRequest"] = None
+        async with consumer(broker, "a", auto_commit_interval_ms=0) as c:
+            for _ in range(5):
+                await c.poll(0.05)
+        assert broker.of("OffsetCommitRequest") == []
+
+    with_broker(scenario)
+
+
+@pytest.mark.spec("S3-08")
+def test_polling_without_a_subscription_is_an_error() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        async with consumer(broker) as c:
+            with pytest.raises(UsageError, match="subscribe"):
+                await c.poll(0)
+
+    with_broker(scenario)
+
+
+@pytest.mark.spec("S0-02")
+def test_without_a_group_only_metadata_offsets_and_records_are_asked_for() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        async with consumer(broker, group_id=None) as c:
+            await c.assign([A0])
+            assert len(await c.poll(5)) == 5
+            with pytest.raises(BrokerError, match="group_id") as caught:
+                await c.commit()
+            assert (caught.value.code, caught.value.name) == (24, "INVALID_GROUP_ID")
+            with pytest.raises(BrokerError, match="group_id"):
+                await c.subscribe(["a"])
+        names = {seen.name for seen in broker.requests}
+        assert names == {"MetadataRequest", "ListOffsetsRequest", "FetchRequest"}
+
+    with_broker(scenario)
+
+
+def test_a_manual_assignment_with_a_group_commits_as_a_simple_consumer() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        async with consumer(broker) as c:
+            await c.assign([A0])
+            await c.poll(5, max_records=3)
+            await c.commit()
+            assert await c.committed([A0, A1]) == {A0: OffsetAndMetadata(3, 0), A1: None}
+        (sent, *_) = broker.of("OffsetCommitRequest")
+        assert (sent.generation_id_or_member_epoch, sent.member_id) == (-1, "")
+        assert broker.of("JoinGroupRequest") == []
+
+    with_broker(scenario)
+
+
+def test_the_kinds_of_subscription_exclude_each_other_until_unsubscribe() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        async with consumer(broker, "a") as c:
+            with pytest.raises(UsageError, match="unsubscribe"):
+                await c.assign([A0])
+            with pytest.raises(UsageError, match="unsubscribe"):
+                await c.subscribe(pattern="a.*")
+            await c.unsubscribe()
+            await c.assign([A0])
+            assert (c.assignment(), c.subscription()) == ((A0,), ())
+
+    with_broker(scenario)
+
+
+def test_one_task_polls_at_a_time() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        async with consumer(broker, "a") as c:
+            await c.poll(5)
+            waiting = asyncio.create_task(c.poll(0.3), name="first")
+            await asyncio.sleep(0.05)
+            with pytest.raises(ConcurrentUseError) as caught:
+                await c.poll(0)
+            assert caught.value.inside == "first"
+            assert c.assignment() == (A0,)
+            await c.commit()
+            assert len(await waiting) == 0
+
+    with_broker(scenario)
+
+
+@pytest.mark.spec("S1-12", "S3-09")
+def test_wakeup_ends_the_poll_that_waits_or_the_next_one_and_nothing_is_lost() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        async with consumer(broker, "a") as c:
+            c.wakeup()
+            with pytest.raises(WakeupError):
+                await c.poll(5)
+            assert len(await c.poll(5)) == 5
+            waiting = asyncio.create_task(c.poll(20))
+            await asyncio.sleep(0.05)
+            c.wakeup()
+            with pytest.raises(WakeupError):
+                await waiting
+            broker.fill("a", 0, b"5")
+            assert [record.offset for record in await c.poll(5)] == [5]
+
+    with_broker(scenario)
+
+
+def test_wakeup_ends_other_calls_that_wait() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        broker.standing["OffsetFetchRequest"] = None
+        async with consumer(broker) as c:
+            waiting = asyncio.create_task(c.committed([A0]))
+            await asyncio.sleep(0.1)
+            c.wakeup()
+            with pytest.raises(WakeupError):
+                await waiting
+            with pytest.raises(DeadlineError, match="committed offsets"):
+                await c.committed([A0], timeout=0.05)
+
+    with_broker(scenario)
+
+
+@pytest.mark.spec("S1-15")
+def test_polls_without_a_timeout_come_to_the_records_all_the_same() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        async with consumer(broker, "a") as c:
+            while not (records := await c.poll(0)):
+                await asyncio.sleep(0)
+            assert len(records) == 5
+
+    with_broker(scenario)
+
+
+def test_after_close_every_call_is_refused_and_a_second_close_does_nothing() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        c = consumer(broker, "a")
+        await c.poll(5)
+        await c.close()
+        await c.close()
+        with pytest.raises(ClosedError):
+            await c.poll()
+        with pytest.raises(ClosedError):
+            c.assignment()
+        with pytest.raises(ClosedError):
+            await c.__aenter__()
+
+    with_broker(scenario)
+
+
+def test_close_ends_calls_that_wait_in_other_tasks() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        broker.standing["OffsetFetchRequest"] = None
+        c = consumer(broker, "a")
+        polling = asyncio.create_task(c.poll(20))
+        asking = asyncio.create_task(c.committed([A0]))
+        await asyncio.sleep(0.1)
+        await c.close()
+        for waiting in (polling, asking):
+            with pytest.raises(ClosedError):
+                await waiting
+
+    with_broker(scenario)
+
+
+@pytest.mark.parametrize("timeout", [0.0, 0.5])
+def test_close_is_bounded_when_the_broker_has_gone(timeout: float) -> None:
+    """I-24."""
+
+    async def scenario(broker: MiniBroker) -> None:
+        c = consumer(broker, "a")
+        assert len(await c.poll(5)) == 5
+        broker._server.close()
+        broker.drop_connections()
+        started = asyncio.get_running_loop().time()
+        await c.close(timeout)
+        assert asyncio.get_running_loop().time() - started < timeout + 0.5
+
+    with_broker(scenario)
+
+
+def test_a_consumer_that_never_reached_a_broker_closes_at_once() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        async with consumer(broker, "a"):
+            pass
+        broker.script.append(On("ApiVersionsRequest"))
+        c = consumer(broker, "a")
+        assert len(await c.poll(0.05)) == 0
+        await c.close()
+
+    with_broker(scenario)
+
+
+def test_nothing_listens_is_told_at_once_and_the_consumer_works_when_somebody_does() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        broker._server.close()
+        async with consumer(broker, "a") as c:
+            async with asyncio.timeout(1):
+                with pytest.raises(PortClosedError) as caught:
+                    await c.poll(5)
+            assert (caught.value.stage, caught.value.port) == ("tcp", broker.port)
+            broker._server = await asyncio.start_server(broker._serve, broker.host, broker.port)
+            assert len(await c.poll(5)) == 5
+
+    with_broker(scenario)
+
+
+def test_a_missing_topic_is_told_with_the_nearest_name() -> None:
+    """U-07."""
+
+    async def scenario(broker: MiniBroker) -> None:
+        async with consumer(broker, "order", topic_wait_ms=100) as c:
+            with pytest.raises(UnknownTopicError, match="Did you mean 'orders'") as caught:
+                for _ in range(20):
+                    await c.poll(1)
+            assert (caught.value.topic, caught.value.nearest) == ("order", "orders")
+
+    with_broker(scenario, {"orders": 1})
+
+
+@pytest.mark.spec("S0-04")
+def test_a_missing_permission_is_told_by_every_poll_until_it_is_granted() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        broker.fetch_errors[A0] = 29
+        async with consumer(broker, "a") as c:
+            for _ in range(2):
+                with pytest.raises(TopicAuthorizationError) as caught:
+                    for _ in range(20):
+                        await c.poll(1)
+                assert caught.value.topics == ("a",)
+            broker.fetch_errors.clear()
+            async with asyncio.timeout(5):
+                while not (records := await _poll_through(c)):
+                    pass
+            assert len(records) == 5
+
+    async def _poll_through(c: AsyncConsumer) -> Any:
+        try:
+            return await c.poll(0.2)
+        except TopicAuthorizationError:
+            return ()
+
+    with_broker(scenario)
+
+
+def test_an_undecodable_record_keeps_the_position_and_what_came_before_it() -> None:
+    """U-03, B.10.11."""
+
+    def decode(topic: str, headers: Any, data: bytes) -> int:
+        if data == b"3":
+            raise ValueError("three")
+        return int(data)
+
+    async def scenario(broker: MiniBroker) -> None:
+        async with consumer(broker, "a", value_deserializer=decode) as c:
+            assert [record.value for record in await c.poll(5)] == [0, 1, 2]
+            for _ in range(2):
+                with pytest.raises(DecodeError) as caught:
+                    await c.poll(5)
+                assert (caught.value.offset, caught.value.raw_value) == (3, b"3")
+                assert await c.position(A0) == 3
+            c.seek(A0, 4)
+            assert [record.value for record in await c.poll(5)] == [4]
+
+    with_broker(scenario)
+
+
+def test_seek_and_pause_inside_of_a_loop_take_effect_with_the_next_record() -> None:
+    """D-22, M-13, M-16."""
+
+    async def scenario(broker: MiniBroker) -> None:
+        broker.fill("a", 1, b"x", b"y", b"z")
+        async with consumer(broker) as c:
+            await c.assign([A0, A1])
+            seen: dict[TopicPartition, list[int]] = {A0: [], A1: []}
+            sought = False
+            async for record in c:
+                tp = TopicPartition(record.topic, record.partition)
+                seen[tp].append(record.offset)
+                if tp == A0 and record.offset == 1 and not sought:
+                    sought = True
+                    c.seek(A0, 0)
+                    assert await c.position(A0) == 0
+                if tp == A1 and record.offset == 0:
+                    c.pause([A1])
+                    assert c.paused() == (A1,)
+                if seen[A0][-1:] == [4] and len(seen[A1]) == 1:
+                    break
+            assert seen == {A0: [0, 1, 0, 1, 2, 3, 4], A1: [0]}
+            c.resume([A1])
+            assert [record.offset for record in await c.poll(5)] == [1, 2]
+
+    with_broker(scenario, {"a": 2})
+
+
+def test_a_poll_inside_of_a_loop_goes_on_where_the_loop_stopped() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        async with consumer(broker, "a") as c:
+            async for record in c:
+                if record.offset == 1:
+                    break
+            assert [record.offset for record in await c.poll(5)] == [2, 3, 4]
+
+    with_broker(scenario)
+
+
+def test_calls_about_partitions_of_others_are_refused() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        async with consumer(broker, "a") as c:
+            for call in (
+                lambda: c.seek(A0, 0),
+                lambda: c.pause([A0]),
+                lambda: c.seek_to_end([A0]),
+                lambda: c.current_lag(A0),
+            ):
+                with pytest.raises(NotAssignedError):
+                    call()
+            with pytest.raises(NotAssignedError):
+                await c.position(A0)
+
+    with_broker(scenario)
+
+
+def test_questions_to_the_cluster() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        async with consumer(broker, group_id=None) as c:
+            assert await c.beginning_offsets([A1, A0]) == {A1: 0, A0: 0}
+            assert list(await c.end_offsets([A1, A0])) == [A1, A0]
+            assert (await c.end_offsets([A0]))[A0] == 5
+            found = await c.offsets_for_times({A0: 3, A1: 3})
+            assert (found[A0] and found[A0].offset, found[A1]) == (3, None)
+            infos = await c.partitions_for("a")
+            assert [(info.partition, info.leader) for info in infos] == [(0, 0), (1, 0)]
+            assert await c.partitions_for("b") == []
+            assert list(await c.list_topics()) == ["a"]
+            await c.assign([A0])
+            assert c.current_lag(A0) is None
+            await c.poll(5, max_records=2)
+            assert c.current_lag(A0) == 3
+
+    with_broker(scenario, {"a": 2})
+
+
+def test_topics_without_a_group_are_refused_at_construction() -> None:
+    with pytest.raises(ConfigError, match="group_id"):
+        AsyncConsumer("a", bootstrap_servers="localhost:1")
+
+
+@pytest.mark.spec("S1-16", "S1-20")
+def test_a_pattern_follows_whole_names_and_topics_that_come_later() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        broker.fill("ab", 0, b"x")
+        settings = {"metadata_max_age_ms": 50}
+        async with consumer(broker, **settings) as c:
+            await c.subscribe(pattern=re.compile("a."))
+            assert [record.topic for record in await c.poll(5)] == ["ab"]
+            assert c.subscription() == ("ab",)
+            broker.topics["ac"] = 1
+            broker.fill("ac", 0, b"y")
+            found: list[str] = []
+            while found != ["ac"]:
+                found += [record.topic for record in await c.poll(1) if record.topic != "ab"]
+            assert c.subscription() == ("ab", "ac")
+        assert "a" not in {topic for tp in broker.committed for topic in [tp.topic]}
+
+    with_broker(scenario, {"a": 1, "ab": 1, "xab": 1})
+
+
+def test_a_commit_that_is_refused_names_the_reason_and_what_is_not_stored() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        async with consumer(broker, "a", enable_auto_commit=False) as c:
+            await c.poll(5)
+            broker.commit_error = 25
+            with pytest.raises(CommitFailedError) as caught:
+                await c.commit()
+            assert caught.value.reason == "evicted"
+            assert caught.value.uncommitted == {A0: OffsetAndMetadata(5, 0)}
+            broker.commit_error = 0
+            while broker.generation < 2:
+                await c.poll(0.1)
+
+    with_broker(scenario)
+
+
+def test_callbacks_of_commits_run_in_their_order_inside_a_later_call() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        async with consumer(broker, "a") as c:
+            await c.poll(5)
+            called: list[tuple[int, Exception | None]] = []
+            for offset in (1, 2, 3):
+                c.commit_async({A0: OffsetAndMetadata(offset)}, lambda o, e: called.append((o[A0].offset, e)))
+            while len(broker.commits) < 3:
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0.05)
+            assert called == []
+            await c.poll(0)
+            assert called == [(1, None), (2, None), (3, None)]
+            broker.commit_error = 14
+            c.commit_async({A0: OffsetAndMetadata(4)}, lambda o, e: called.append((o[A0].offset, e)))
+            await asyncio.sleep(0.1)
+            broker.commit_error = 0
+            await c.commit()
+            failed = called[-1][1]
+            assert isinstance(failed, CommitFailedError)
+            assert failed.retriable
+
+    with_broker(scenario)
+
+
+def test_a_long_poll_keeps_the_member_in_the_group() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        settings = {"max_poll_interval_ms": 300, "session_timeout_ms": 6_000}
+        async with consumer(broker, "a", **settings) as c:
+            await c.poll(5)
+            assert len(await c.poll(1.0)) == 0
+            assert broker.of("LeaveGroupRequest") == []
+            assert broker.generation == 1
+
+    with_broker(scenario)
+
+
+@pytest.mark.parametrize("steps", range(0, 60, 3))
+def test_a_poll_cancelled_at_any_point_loses_and_repeats_nothing(steps: int) -> None:
+    """I-30, sampled."""
+
+    async def scenario(broker: MiniBroker) -> None:
+        async with consumer(broker, "a") as c:
+            offsets: list[int] = []
+            polling = asyncio.create_task(c.poll(5, max_records=2))
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            polling.cancel()
+            try:
+                offsets += [record.offset for record in await polling]
+            except asyncio.CancelledError:
+                pass
+            while len(offsets) < 5:
+                offsets += [record.offset for record in await c.poll(5, max_records=2)]
+            assert offsets == [0, 1, 2, 3, 4]
+            assert broker.generation == 1
+
+    with_broker(scenario)
