@@ -3,6 +3,7 @@
 Reasons, the one word in `CommitFailedError.reason`:
 
     evicted       the group does not count this member in any more
+    not_joined    this consumer has not become a member yet
     rebalancing   a join is under way; the partitions may be somebody else's soon
     occupied      a consumer without membership commits to a group that has members
     group_gone    the coordinator does not know the group
@@ -21,8 +22,9 @@ from kclient.protocol import errors as codes
 from kclient.types import OffsetAndMetadata, TopicPartition
 
 NEXT_STEP: Final = {
-    "evicted": "Its partitions belong to others now, most often because more than max_poll_interval_ms passed between "
-    "two polls. Poll again to join anew, and raise max_poll_interval_ms or lower max_poll_records.",
+    "evicted": "This member's partitions belong to others now, most often because more than max_poll_interval_ms "
+    "passed between two polls. Poll again to join anew, and raise max_poll_interval_ms or lower max_poll_records.",
+    "not_joined": "Nothing is assigned yet. Call poll() until it is, then commit what was consumed.",
     "rebalancing": "The partitions may go to another member. Call poll() until the rebalance is over, then commit.",
     "occupied": "The group has members, so a consumer outside of it may not commit. "
     "Use another group_id for manual assignment, or subscribe() instead of assign().",
@@ -51,8 +53,10 @@ def identity_of(standing: Standing, group_id: str, instance_id: str | None) -> I
     if standing.state is MemberState.STABLE:
         generation = standing.generation
         return Identity(generation.generation_id, generation.member_id, instance_id)
+    if standing.state is MemberState.UNJOINED and standing.ended:
+        raise commit_failed("evicted", group_id, f"this consumer is not a member any more: {standing.ended}")
     if standing.state is MemberState.UNJOINED:
-        raise commit_failed("evicted", group_id, f"this consumer is not a member: {standing.ended}")
+        raise commit_failed("not_joined", group_id, "this consumer is not a member of the group yet")
     raise commit_failed("rebalancing", group_id, "the group is rebalancing")
 
 

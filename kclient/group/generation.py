@@ -106,7 +106,7 @@ class Standing:
     generation: Generation = Generation()
     rejoin_reason: str | None = ""  # None: nothing to do; at first there is no reason to give
     prepare_due: bool = True  # the next join must be prepared by the user
-    ended: str = "it has not joined yet"  # why it is no member
+    ended: str = ""  # why the last membership ended, "" if none has
     changed: Notice = attrs.field(factory=Notice)
 
     @property
