@@ -14,16 +14,17 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from kclient.config import Config
-from kclient.errors import ClosedError, DeadlineError, InternalError, KclientError
+from kclient.errors import ClosedError, InternalError, KclientError
 from kclient.generated.metadata_request import MetadataRequest
 from kclient.generated.metadata_response import MetadataResponse
 from kclient.network.addresses import canonical_servers, parse_servers
 from kclient.network.backoff import Backoff
 from kclient.network.connection import Settings
 from kclient.network.metadata import MetadataCache
-from kclient.network.metadata_task import MetadataTask, metadata_request
+from kclient.network.metadata_task import MetadataTask
 from kclient.network.node import Node, Surroundings
 from kclient.network.pool import Pool, first_ready
+from kclient.network.questions import ask_until_answered, metadata_request
 from kclient.network.topology import Broker
 from kclient.network.unreachable import no_connection
 from kclient.protocol.message import Message
@@ -92,8 +93,8 @@ class Cluster:
         await self._pool.close(timeout)
 
     async def _first_metadata(self) -> None:
-        backoff = Backoff(self._config.retry_backoff_ms, self._config.retry_backoff_max_ms, self._runtime.rng)
-        deadline = self._runtime.now() + self._request_timeout
+        """Metadata from the bootstrap server, asked again as long as one request may take."""
+        backoff, deadline = self._backoff(), self._runtime.now() + self._request_timeout
         while True:
             try:
                 await self._updates.update()
@@ -103,6 +104,9 @@ class Cluster:
                 if not problem.retriable or self._runtime.now() + delay >= deadline:
                     raise
             await asyncio.sleep(delay)
+
+    def _backoff(self) -> Backoff:
+        return Backoff(self._config.retry_backoff_ms, self._config.retry_backoff_max_ms, self._runtime.rng)
 
     def _task_over(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (bug := task.exception()) is not None:
@@ -136,30 +140,14 @@ class Cluster:
 
         The answer's error codes are the caller's business. Raises DeadlineError. Spec: B.5.1, B.5.10.
         """
-        backoff = Backoff(self._config.retry_backoff_ms, self._config.retry_backoff_max_ms, self._runtime.rng)
         request, lowest = metadata_request(topics, allow_auto_create)
-        problem: KclientError | None = None
-        try:
-            async with asyncio.timeout(timeout):
-                while True:
-                    try:
-                        version, answer = await self._ask_metadata(request, lowest)
-                        self.metadata.apply(answer, version, whole=False)
-                        return answer
-                    except KclientError as failed:
-                        if not failed.retriable:
-                            raise
-                        problem = failed
-                    await asyncio.sleep(backoff.next())
-        except TimeoutError as late:
-            if isinstance(late, KclientError):
-                raise
-            raise DeadlineError(
-                f"no broker described the topics within {timeout} s. {'' if problem is None else problem.text} "
-                "Check that the cluster is up, or give more time.",
-                waiting_for="metadata of topics",
-                timeout=timeout,
-            ) from problem
+
+        async def ask() -> MetadataResponse:
+            version, answer = await self._ask_metadata(request, lowest)
+            self.metadata.apply(answer, version, whole=False)
+            return answer
+
+        return await ask_until_answered(ask, self._backoff(), timeout, "describing topics")
 
     async def _ask_metadata(self, request: MetadataRequest, lowest: int) -> tuple[int, MetadataResponse]:
         version, answer = await self.request_any(request, min_version=lowest)

@@ -9,32 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 from kclient.config import Config
 from kclient.errors import DeadlineError, KclientError
-from kclient.generated.metadata_request import MetadataRequest, MetadataRequestTopic
 from kclient.generated.metadata_response import MetadataResponse
 from kclient.network.backoff import Backoff
 from kclient.network.failures import broker_error
 from kclient.network.metadata import Applied, MetadataCache
+from kclient.network.questions import Ask, metadata_request
 from kclient.notice import Notice
 from kclient.protocol.errors import NONE, REBOOTSTRAP_REQUIRED
 from kclient.runtime import Runtime
 
 logger = logging.getLogger("kclient.metadata")
-
-Ask = Callable[[MetadataRequest, int], Awaitable[tuple[int, MetadataResponse]]]
-
-
-def metadata_request(topics: Sequence[str] | None, allow_auto_create: bool) -> tuple[MetadataRequest, int]:
-    """The question for some topics, none, or all (None), and the lowest version for it. Spec: B.5.1, B.5.10."""
-    if not topics:
-        return MetadataRequest(topics=None if topics is None else []), 1
-    wanted = [MetadataRequestTopic(name=name) for name in topics]
-    return MetadataRequest(
-        topics=wanted, allow_auto_topic_creation=allow_auto_create
-    ), 1 if allow_auto_create else 4
 
 
 class MetadataTask:

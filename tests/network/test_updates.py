@@ -10,7 +10,7 @@ import pytest
 
 from kclient.errors import DeadlineError, VersionError
 from kclient.generated.metadata_response import MetadataResponse
-from kclient.network.metadata_task import metadata_request
+from kclient.network.questions import metadata_request
 from kclient.types import TopicPartition
 from tests.network.test_cluster import started, until
 from tests.peer import On, ScriptedPeer
@@ -233,7 +233,7 @@ def test_describing_topics_tries_again_and_ends_with_its_timeout() -> None:
             answer: Any = await cluster.describe_topics(["b"], allow_auto_create=True, timeout=2)
             assert len(answer.topics[0].partitions) == 2
             peer.standing["MetadataRequest"] = None  # from now on no answer
-            with pytest.raises(DeadlineError, match="described the topics"):
+            with pytest.raises(DeadlineError, match="describing topics"):
                 await cluster.describe_topics(["b"], allow_auto_create=True, timeout=0.2)
 
     asyncio.run(main())
