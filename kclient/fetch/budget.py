@@ -27,12 +27,13 @@ class Budget:
         config = self._config
         most = min(config.fetch_max_bytes, partitions * config.max_partition_fetch_bytes)
         share = max(1, config.buffer_memory_bytes // max(1, nodes))
+        wanted = max(1, min(most, share))
         available = config.buffer_memory_bytes - self._buffer.bytes_used - self.reserved_bytes
         if not self._buffer.bytes_used and not self.reserved_bytes:
-            return max(1, min(most, share))
-        if available < min(most, SMALLEST_FETCH_BYTES):
+            return wanted
+        if available < min(wanted, SMALLEST_FETCH_BYTES):
             return None
-        return max(1, min(most, share, available))
+        return min(wanted, available)
 
     def reserve(self, count: int) -> None:
         """An answer of up to so many bytes is on its way."""

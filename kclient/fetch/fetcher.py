@@ -152,7 +152,7 @@ class Fetcher:
     def _make_room(self) -> None:
         """Data of paused partitions must not keep others from being fetched: if nothing else is there, drop some."""
         held = [tp for tp in self._buffer.partitions() if not self._positions.is_fetchable(tp)]
-        if self._budget.reserved_bytes or not held or len(held) < len(self._buffer):
+        if not held or len(held) < len(self._buffer):
             return
         logger.debug("The buffer is full of data that nobody may have now; %s will be fetched again", held[0])
         self._buffer.drop(held[:1])

@@ -127,3 +127,10 @@ def test_requests_share_one_budget_with_what_is_buffered() -> None:
 def test_with_nothing_in_memory_there_is_always_a_request_however_small_the_budget() -> None:
     one, _ = budget(buffer_memory_bytes=10)
     assert one.grant(partitions=3, nodes=2) == 5
+
+
+@pytest.mark.spec("S2-11")
+def test_a_node_gets_its_share_beside_the_reservation_of_another() -> None:
+    one, _ = budget(buffer_memory_bytes=2_000)
+    one.reserve(one.grant(partitions=3, nodes=2) or 0)
+    assert one.grant(partitions=3, nodes=2) == 1_000
