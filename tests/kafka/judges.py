@@ -12,12 +12,13 @@ from kclient.types import TopicPartition
 from localkafka import KafkaCluster
 
 SECONDS = 30
+QUIET = {"log_level": 3}
 
 
 def producer(kafka: KafkaCluster, **settings: str | int) -> Producer:
     """A producer of confluent-kafka; `linger_ms=5` stands for `linger.ms`."""
     dotted = {key.replace("_", "."): value for key, value in settings.items()}
-    return Producer({"bootstrap.servers": kafka.bootstrap_servers, "linger.ms": 5, **dotted})
+    return Producer({"bootstrap.servers": kafka.bootstrap_servers, "linger.ms": 5, **QUIET, **dotted})
 
 
 def produce_numbers(kafka: KafkaCluster, topic: str, numbers: Iterable[int], partitions: int) -> None:
@@ -30,7 +31,7 @@ def produce_numbers(kafka: KafkaCluster, topic: str, numbers: Iterable[int], par
 
 def committed(kafka: KafkaCluster, group: str) -> dict[TopicPartition, int]:
     """The committed offsets of a group, as another client sees them."""
-    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers, **QUIET})
     (future,) = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)]).values()
     answer = future.result(timeout=SECONDS).topic_partitions
     return {TopicPartition(tp.topic, tp.partition): tp.offset for tp in answer if tp.offset >= 0}
@@ -38,7 +39,7 @@ def committed(kafka: KafkaCluster, group: str) -> dict[TopicPartition, int]:
 
 def members(kafka: KafkaCluster, group: str) -> tuple[str, dict[str, set[TopicPartition]]]:
     """The state of a group, and the partitions of each member by client id."""
-    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers, **QUIET})
     (future,) = admin.describe_consumer_groups([group]).values()
     answer = future.result(timeout=SECONDS)
     parts = {
@@ -52,7 +53,7 @@ def members(kafka: KafkaCluster, group: str) -> tuple[str, dict[str, set[TopicPa
 
 def assignor(kafka: KafkaCluster, group: str) -> str:
     """The assignor that the group has agreed on."""
-    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers, **QUIET})
     (future,) = admin.describe_consumer_groups([group]).values()
     return future.result(timeout=SECONDS).partition_assignor
 
@@ -62,4 +63,4 @@ def wait_until_committed(kafka: KafkaCluster, group: str, offsets: dict[TopicPar
     deadline = time.monotonic() + SECONDS
     while (seen := committed(kafka, group)) != offsets:
         assert time.monotonic() < deadline, f"committed are {seen}, not {offsets}"
-        time.sleep(0.1)
+        time.sleep(0.3)

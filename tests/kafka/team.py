@@ -115,7 +115,8 @@ class Team:
             if member.process.poll() is None:
                 member.kill()
             if error is not None:
-                error.add_note(f"{member.name} wrote {member.errors or 'nothing'}; last {member.events[-5:]}")
+                told = [line for line in member.events if line["event"] != "records"]
+                error.add_note(f"{member.name} told {told}, wrote {member.errors or 'nothing'}")
 
     def start(self, name: str, kind: str, **settings: Any) -> Member:
         """Start a member whose client id is its name; `max_poll_records=5` stands for `max.poll.records`."""
@@ -133,6 +134,13 @@ class Team:
         wanted = set(numbers)
         self.wait(
             lambda: wanted <= set(self.seen()), lambda: f"not seen: {sorted(wanted - set(self.seen()))[:20]}"
+        )
+
+    def wait_until_some_seen(self, member: Member, numbers: Iterable[int]) -> None:
+        """Wait until one member is amid these records."""
+        wanted = set(numbers)
+        self.wait(
+            lambda: not wanted.isdisjoint(member.numbers), lambda: f"{member.name} has seen none of these"
         )
 
     def wait_until_shared(self, members: Iterable[Member], partitions: int) -> None:
@@ -153,4 +161,4 @@ class Team:
                 code = member.process.poll()
                 assert code in (None, 0, -9), f"{member.name} ended with {code}: {member.errors}"
             assert time.monotonic() < deadline, state()
-            time.sleep(0.05)
+            time.sleep(0.02)
