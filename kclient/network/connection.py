@@ -145,21 +145,21 @@ class Connection:
     def _on_frame(self, frame: memoryview) -> None:
         self._last_used = self._loop.time()
         correlation_id = int.from_bytes(frame[:4], "big", signed=True)
-        entry = self._in_flight.take(correlation_id)
+        entry = self._in_flight.due(correlation_id)
         if entry is None:
             self._end("an answer out of turn", self._out_of_turn(correlation_id))
             return
+        if not entry.answer.done():
+            try:  # until this is over the entry stays in the queue, so that whatever happens fails it
+                message = self._read(entry, frame)
+            except ProtocolDecodeError as problem:
+                entry.answer.set_exception(problem)
+                self._end("an answer that cannot be read", problem)
+                return
+            self._note_throttle(entry, message)
+            entry.answer.set_result(message)
+        self._in_flight.answered()
         self._turn_changed.notify()
-        if entry.answer.done():
-            return
-        try:
-            message = self._read(entry, frame)
-        except ProtocolDecodeError as problem:
-            entry.answer.set_exception(problem)
-            self._end("an answer that cannot be read", problem)
-            return
-        self._note_throttle(entry, message)
-        entry.answer.set_result(message)
 
     def _read(self, entry: Entry, frame: memoryview) -> Message:
         _, at = read_response_header(entry.api_key, entry.version, frame)

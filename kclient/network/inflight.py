@@ -66,13 +66,14 @@ class InFlight:
         self._entries.append(entry)
         return entry
 
-    def take(self, correlation_id: int) -> Entry | None:
+    def due(self, correlation_id: int) -> Entry | None:
         """The request that an answer belongs to; None if its turn is not now: then the stream cannot be trusted."""
-        if not self._entries or self._entries[0].correlation_id != correlation_id:
-            return None
-        entry = self._entries.popleft()
-        entry.timer.cancel()
-        return entry
+        first = self.first
+        return first if first is not None and first.correlation_id == correlation_id else None
+
+    def answered(self) -> None:
+        """The first request has its answer."""
+        self._entries.popleft().timer.cancel()
 
     def fail(self, error_for: Callable[[Entry], KclientError]) -> None:
         """No answer will come any more."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import struct
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -16,6 +17,7 @@ from kclient.errors import (
     PortClosedError,
     ProtocolDecodeError,
 )
+from kclient.generated.fetch_request import FetchRequest
 from kclient.generated.find_coordinator_request import FindCoordinatorRequest
 from kclient.generated.find_coordinator_response import FindCoordinatorResponse
 from kclient.generated.heartbeat_request import HeartbeatRequest
@@ -23,6 +25,7 @@ from kclient.generated.heartbeat_response import HeartbeatResponse
 from kclient.generated.offset_for_leader_epoch_request import OffsetForLeaderEpochRequest
 from kclient.generated.offset_for_leader_epoch_response import OffsetForLeaderEpochResponse
 from kclient.network.connection import Connection
+from kclient.network.inflight import FIRST_CORRELATION_ID
 from tests.network.helpers import connect
 from tests.peer import On, ScriptedPeer
 
@@ -98,7 +101,7 @@ def answer_bytes(correlation_id: int, body: bytes) -> bytes:
 
 
 @pytest.mark.spec("B.4.2", "H-07")
-@pytest.mark.parametrize("correlation_id", [0, -1, 7, int.from_bytes(b"\r\n\r\n", "big")])
+@pytest.mark.parametrize("correlation_id", [0, -1, 7, FIRST_CORRELATION_ID])
 def test_a_wrong_correlation_id_closes_the_connection(correlation_id: int) -> None:
     async def body(peer: ScriptedPeer, connection: Connection) -> None:
         with pytest.raises(PortClosedError, match="an answer out of turn"):
@@ -191,7 +194,7 @@ def test_bytes_behind_an_answer_are_tolerated_and_counted() -> None:
         assert answer.error_code == 27
         assert connection.trailing_bytes == 3
 
-    second = int.from_bytes(b"\r\n\r\n", "big") + 1
+    second = FIRST_CORRELATION_ID + 1
     whole = struct.pack(">iiih", 13, second, 0, 27) + b"abc"
     run(On("HeartbeatRequest", raw=whole), body=body)
 
@@ -203,7 +206,7 @@ def test_an_answer_that_cannot_be_read_is_a_typed_error_and_the_end_of_the_conne
         assert caught.value.message == "HeartbeatResponse"
         assert connection.closed
 
-    second = int.from_bytes(b"\r\n\r\n", "big") + 1
+    second = FIRST_CORRELATION_ID + 1
     run(On("HeartbeatRequest", raw=struct.pack(">iii", 8, second, 0)), body=body)
 
 
@@ -326,3 +329,24 @@ def test_closing_tells_the_owner_once_and_fails_what_waits() -> None:
             await waiting
 
     run(On("FindCoordinatorRequest", FindCoordinatorResponse(), delay=1), body=body)
+
+
+@pytest.mark.spec("H-03", "I-23")
+def test_whatever_bytes_answer_a_request_it_ends_with_a_typed_error_or_an_answer() -> None:
+    rng = random.Random(20131)
+    bodies = [rng.randbytes(rng.randrange(40)) for _ in range(60)]
+
+    async def main() -> None:
+        second = FIRST_CORRELATION_ID + 1
+        for body in bodies:
+            raw = struct.pack(">ii", 4 + len(body), second) + body
+            async with ScriptedPeer(On("FetchRequest", raw=raw)) as peer:
+                connection = await connect(peer)
+                deadline = asyncio.get_running_loop().time() + 2
+                try:
+                    await connection.request(FetchRequest(), 12, deadline)
+                except ProtocolDecodeError:
+                    assert connection.closed
+                connection.close()
+
+    asyncio.run(main())

@@ -73,7 +73,6 @@ def test_every_connect_error_says_what_where_why_and_what_to_do(error: ConnectEr
     assert error.stage
     assert "node 3 at broker:9092 [10.0.0.1]" in error.text
     assert error.text.count(". ") >= 2, "three sentences: what, why, what next"
-    assert error.text.endswith((".", "10.0.0.1", "getent hosts broker"))
     again = pickle.loads(pickle.dumps(error))
     assert (str(again), vars(again)) == (str(error), vars(error))
 
