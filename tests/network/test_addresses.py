@@ -1,0 +1,118 @@
+"""Names are resolved for every attempt, and every address of a name gets its turn."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from kclient.config import Config
+from kclient.errors import ConnectError, PortClosedError
+from kclient.generated.heartbeat_request import HeartbeatRequest
+from kclient.generated.heartbeat_response import HeartbeatResponse
+from kclient.network.cluster import Cluster
+from kclient.network.node import Node, Surroundings
+from kclient.network.unreachable import Peer
+from tests.network.helpers import SETTINGS
+from tests.network.test_start import Names, answering
+from tests.peer import On, ScriptedPeer
+
+FIRST, SECOND = "127.0.0.1", "127.0.0.2"
+
+
+def code(number: int) -> On:
+    return On("HeartbeatRequest", HeartbeatResponse(error_code=number))
+
+
+@asynccontextmanager
+async def twins(first: list[On], second: list[On]) -> AsyncIterator[tuple[ScriptedPeer, ScriptedPeer, Names]]:
+    """One broker, advertised as kafka, that can be reached at two addresses."""
+    async with ScriptedPeer(*first, topics={}) as one:
+        two = ScriptedPeer(*second, topics={})
+        two.host, two.port = SECOND, one.port
+        async with two:
+            advertised = ScriptedPeer()
+            advertised.host, advertised.port = "kafka", one.port
+            one.brokers = two.brokers = [advertised]
+            yield one, two, Names(names={"kafka": [FIRST, SECOND], FIRST: [FIRST], SECOND: [SECOND]})
+
+
+async def beat(cluster: Cluster) -> int:
+    answer = await cluster.request(0, HeartbeatRequest(), purpose="coordinator")
+    assert isinstance(answer, HeartbeatResponse)
+    return answer.error_code
+
+
+@pytest.mark.spec("B.4.11")
+def test_after_a_lost_connection_the_last_address_comes_last() -> None:
+    async def main() -> None:
+        drop = On("HeartbeatRequest", close=True)
+        async with twins([code(14), drop], [code(15)]) as (one, _, runtime):
+            cluster = Cluster(Config(bootstrap_servers=(f"kafka:{one.port}",)), runtime)
+            await cluster.start()
+            assert await beat(cluster) == 14
+            with pytest.raises(PortClosedError):
+                await beat(cluster)
+            assert await beat(cluster) == 15
+            await cluster.close(1)
+
+    asyncio.run(main())
+
+
+@pytest.mark.spec("B.4.11", "U-09")
+def test_a_name_is_resolved_anew_for_every_attempt() -> None:
+    async def main() -> None:
+        async with twins([code(14)], [code(15)]) as (one, _, runtime):
+            runtime.names["kafka"] = [FIRST]
+            cluster = Cluster(Config(bootstrap_servers=(f"{FIRST}:{one.port}",)), runtime)
+            await cluster.start()
+            assert await beat(cluster) == 14
+            runtime.names["kafka"] = [SECOND]
+            one.drop_connections()
+            await asyncio.sleep(0.02)
+            assert await beat(cluster) == 15
+            await cluster.close(1)
+
+    asyncio.run(main())
+
+
+@pytest.mark.spec("B.4.10")
+def test_the_set_up_timeout_doubles_up_to_its_maximum() -> None:
+    async def main() -> None:
+        async with answering(None) as silent:
+            host, _, port = silent.rpartition(":")
+            runtime = Names(names={host: [host]})
+            around = Surroundings(SETTINGS, runtime, (1, 1), (100, 200), lambda node, problem: None)
+            node = Node(Peer(host, int(port), 1), "", around)
+            loop = asyncio.get_running_loop()
+            spent = []
+            for _ in range(3):
+                began = loop.time()
+                with pytest.raises(ConnectError):
+                    await node.ready()
+                spent.append(loop.time() - began)
+            # the peer accepts, so the timeout begins anew each time: it doubles while no TCP connection is made
+            assert all(0.08 <= one < 0.2 for one in spent)
+            around.runtime = Unreachable(names={host: [host]})
+            spent.clear()
+            for _ in range(3):
+                began = loop.time()
+                with pytest.raises(ConnectError):
+                    await node.ready()
+                spent.append(loop.time() - began)
+            assert spent[0] < 0.15 < spent[1]
+            assert spent[1] < 0.3
+            assert spent[2] < 0.3
+            node.close()
+
+    asyncio.run(main())
+
+
+class Unreachable(Names):
+    """Every packet is dropped."""
+
+    async def connect(self, *_: object, **__: object) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
+        await asyncio.sleep(60)
+        raise OSError("unreachable")
