@@ -71,6 +71,12 @@ class FetchBuffer:
             self._ready[tp] = None
             self._ready.move_to_end(tp, last=not in_front)
 
+    def set_failing(self, fetch: CompletedFetch) -> None:
+        """The user was told that this head cannot be drained: it waits behind all others, and nobody waits for it."""
+        fetch.failing = True
+        self.put_back(fetch.tp, in_front=False)
+        self.room.notify()
+
     def park(self, tp: TopicPartition) -> None:
         """Keep a partition out of the line until `unpark`."""
         self._parked[tp] = None
@@ -94,7 +100,6 @@ class FetchBuffer:
         """Forget everything of these partitions. Spec: S2-24, S2-37."""
         for tp in partitions:
             self._parked.pop(tp, None)
-            self._ready.pop(tp, None)
             self._release(self._queues.pop(tp, ()))
 
     def retain(self, partitions: Iterable[TopicPartition]) -> None:
@@ -107,11 +112,6 @@ class FetchBuffer:
     def queue(self, tp: TopicPartition) -> Sequence[CompletedFetch]:
         """What is buffered of a partition, oldest first."""
         return self._queues.get(tp, ())
-
-    @property
-    def has_ready(self) -> bool:
-        """Whether a partition stands in line."""
-        return bool(self._ready)
 
     def _release(self, fetches: Iterable[CompletedFetch]) -> None:
         for fetch in fetches:

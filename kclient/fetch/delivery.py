@@ -140,8 +140,7 @@ class Delivery:
         delivered = [taken.chunk for taken in lease.taken if self._deliver(taken)]
         failed = self._line_up(lease)
         if lease.failure is not None and failed is not None and not any(map(len, delivered)):
-            failed.failing = True
-            self._buffer.put_back(failed.tp, in_front=False)
+            self._buffer.set_failing(failed)
             raise lease.failure
         return Records(delivered)
 

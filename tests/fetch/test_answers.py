@@ -200,14 +200,7 @@ def test_whatever_arrives_for_a_partition_that_moved_is_dropped(code: int) -> No
         logs = Logs(cluster)
         logs.append(P0, 0, 1, batch(0))
         logs.fields[P0] = {"error_code": code}
-        gate = asyncio.Event()
-
-        async def held(node: int, request: object) -> object:
-            reply = await logs(node, request)
-            await gate.wait()
-            return reply
-
-        cluster.answer(FETCH, held)
+        gate = held(cluster, logs)
         async with fetching(cluster, P0) as (shop, _):
             shop.positions.seek(P0, OffsetAndMetadata(50), ON_1)
             cluster.answer(FETCH, logs)
@@ -235,5 +228,57 @@ def test_a_top_level_error_leaves_the_node_alone_for_a_while() -> None:
             assert 2 <= len(cluster.of(FETCH)) <= 6
             logs.answer_fields = {}
             await until(shop.offsets)
+
+    run(scenario())
+
+
+def held(cluster: FakeCluster, logs: Logs) -> asyncio.Event:
+    """Fetches are answered when the event is set."""
+    gate = asyncio.Event()
+
+    async def handler(node: int, request: object) -> object:
+        reply = await logs(node, request)
+        await gate.wait()
+        return reply
+
+    cluster.answer(FETCH, handler)
+    return gate
+
+
+@pytest.mark.spec("D-43", "S2-25")
+def test_a_fetch_that_was_in_flight_during_a_validation_brings_nothing() -> None:
+    async def scenario() -> None:
+        cluster = one_leader()
+        logs = Logs(cluster)
+        logs.append(P0, 0, 1, batch(0))
+        gate = held(cluster, logs)
+        async with fetching(cluster, P0) as (shop, _):
+            shop.positions.advance(P0, 0, 4)
+            shop.positions.follow_leader(P0, LeaderAndEpoch(1, 6), can_validate=True)
+            shop.positions.complete_validation(P0)
+            logs.batches.clear()
+            gate.set()
+            await settle()
+            assert len(shop.buffer) == 0
+            assert offsets_asked(cluster) == [[(0, 0)], [(0, 0)]]
+
+    run(scenario())
+
+
+@pytest.mark.spec("S2-40", "D-60")
+def test_a_read_ahead_whose_predecessor_was_dropped_is_dropped_too() -> None:
+    async def scenario() -> None:
+        cluster = one_leader()
+        logs = Logs(cluster)
+        logs.append(P0, 0, 1, batch(0))
+        logs.append(P0, 1, 2, batch(1))
+        async with fetching(cluster, P0) as (shop, _):
+            gate = held(cluster, logs)
+            await until(lambda: len(cluster.of(FETCH)) == 2)
+            shop.buffer.drop([P0])
+            gate.set()
+            await settle()
+            assert offsets_asked(cluster)[:3] == [[(0, 0)], [(0, 1)], [(0, 0)]]
+            assert shop.offsets() == [(0, 0)]
 
     run(scenario())

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from kclient.errors import AuthenticationError, PortClosedError
+from kclient.errors import AuthenticationError, DecodeError, PortClosedError
 from kclient.records.writer import NewRecord, build_batch
 from kclient.types import LeaderAndEpoch, OffsetAndMetadata, TopicPartition
 from tests.fetch.fetch_support import P0, P1, P2, batch
@@ -94,6 +94,21 @@ def test_per_partition_one_chunk_is_drained_and_one_waits() -> None:
             assert len(shop.offsets(5)) == 5
             await asyncio.sleep(5)
             assert offsets_asked(cluster)[2:] == [[(0, 20)]]
+
+    run(scenario())
+
+
+@pytest.mark.spec("B.10.3", "S2-10")
+def test_a_node_is_left_alone_while_one_of_its_partitions_is_full_and_then_asked_for_all() -> None:
+    async def scenario() -> None:
+        cluster = on_node_1()
+        filled(cluster, P0, batches=3)
+        async with fetching(cluster, P0, P1) as (shop, _):
+            await asyncio.sleep(5)
+            assert offsets_asked(cluster) == [[(0, 0), (1, 0)], [(1, 0), (0, 10)]]
+            assert len(shop.offsets(10)) == 10
+            await settle()
+            assert offsets_asked(cluster)[2:] == [[(1, 0), (0, 20)]]
 
     run(scenario())
 
@@ -329,5 +344,24 @@ def test_formats_whose_end_only_decoding_tells_are_not_read_ahead() -> None:
             await asyncio.sleep(2)
             assert len(cluster.of(FETCH)) == 1
             assert len(shop.buffer.queue(P0)) == 1
+
+    run(scenario())
+
+
+@pytest.mark.spec("U-03", "D-59")
+def test_a_partition_that_waits_for_the_user_does_not_stop_its_node() -> None:
+    def fails(topic: str, headers: object, raw: bytes) -> bytes:
+        raise ValueError("cannot be read")
+
+    async def scenario() -> None:
+        cluster = on_node_1()
+        logs = filled(cluster, P0)
+        async with fetching(cluster, P0, P1, value_deserializer=fails) as (shop, _):
+            await until(lambda: len(shop.buffer.queue(P0)) == 2)
+            with pytest.raises(DecodeError):
+                shop.poll()
+            logs.append(P1, 0, 1, build_batch([NewRecord(None, None)]))
+            await until(lambda: shop.offsets() if shop.buffer.queue(P1) else None)
+            assert shop.offset(P1) == 1
 
     run(scenario())

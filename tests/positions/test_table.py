@@ -136,6 +136,18 @@ def test_a_new_leader_is_only_taken_over_where_it_cannot_be_asked_or_an_epoch_is
     assert too_old.position(P0) == FetchPosition(10, 3, NEW_LEADER)
 
 
+@pytest.mark.parametrize("can_validate", [True, False])
+@pytest.mark.spec("B.6.4", "B.10.15")
+def test_a_new_leader_ends_the_preference_for_a_replica(can_validate: bool) -> None:
+    table = positions(P0)
+    table.seek(P0, OffsetAndMetadata(10), LEADER)
+    table.state(P0).preferred_read_replica = 3
+    table.follow_leader(P0, LEADER, can_validate=can_validate)
+    assert table.state(P0).preferred_read_replica == 3
+    table.follow_leader(P0, NEW_LEADER, can_validate=can_validate)
+    assert table.state(P0).preferred_read_replica is None
+
+
 @pytest.mark.parametrize("state", [INITIALIZING, AWAIT_RESET])
 @pytest.mark.spec("B.6.4")
 def test_a_new_leader_means_nothing_without_a_position(state: FetchState) -> None:
