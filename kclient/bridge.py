@@ -152,9 +152,9 @@ class _Call:
         self._task.add_done_callback(self._report)
 
     def cancel(self) -> None:
-        """End the task, or say that there will be none."""
+        """End the task; say so again if it has ended, for the interrupt may have swallowed its outcome."""
         self._cancelled = True
-        if self._task is None:
+        if self._task is None or self._task.done():
             self._inbox.put(_Outcome())
         else:
             self._task.cancel()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -25,32 +25,9 @@ from kclient.errors import (
     UsageError,
     WakeupError,
 )
-from tests.consumer.broker import FAST, MiniBroker
+from tests.consumer.broker import MiniBroker
+from tests.consumer.support import A0, A1, consumer, reached, with_broker
 from tests.peer import On
-
-A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
-
-
-def consumer(broker: MiniBroker, *topics: str, **settings: Any) -> AsyncConsumer:
-    keys = {"bootstrap_servers": broker.address, "group_id": "g", "auto_offset_reset": "earliest"}
-    return AsyncConsumer(*topics, **{**FAST, **keys, **settings})
-
-
-def with_broker(
-    scenario: Callable[[MiniBroker], Awaitable[None]], topics: dict[str, int] | None = None
-) -> None:
-    """Run a scenario with a broker that holds five records in a-0; nothing of ours may be left running."""
-
-    async def run() -> None:
-        async with MiniBroker(topics=topics or {"a": 1}) as broker:
-            broker.fill("a", 0, *(b"%d" % number for number in range(5)))
-            before = asyncio.all_tasks()
-            await scenario(broker)
-            await asyncio.sleep(0)
-            ours = [task for task in asyncio.all_tasks() - before if "_serve" not in repr(task)]
-            assert ours == []
-
-    asyncio.run(asyncio.wait_for(run(), 30))
 
 
 @pytest.mark.spec("S0-03", "S0-09", "S3-49")
@@ -80,11 +57,14 @@ def test_a_handler_that_dies_on_a_record_gets_it_again(k: int, interval_ms: int)
     """U-02: whatever the interval of automatic commits."""
 
     async def scenario(broker: MiniBroker) -> None:
-        with pytest.raises(ZeroDivisionError):
+        async def dying() -> None:
             async with consumer(broker, "a", auto_commit_interval_ms=interval_ms) as c:
                 async for record in c:
                     if record.offset == k:
                         raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            await dying()
         assert broker.committed[A0].offset == k
         async with consumer(broker, "a") as c:
             assert (await anext(c)).offset == k
@@ -118,8 +98,7 @@ def test_an_automatic_commit_holds_what_earlier_polls_returned_and_nothing_more(
             assert all(offsets.get(A0, 0) == 0 for offsets in broker.commits)
             await asyncio.sleep(0.05)  # one automatic commit is in flight at a time
             await c.poll(5, max_records=1)
-            while {A0: 2} not in broker.commits:
-                await asyncio.sleep(0.01)
+            await reached(lambda: {A0: 2} in broker.commits)
             assert max(offsets[A0] for offsets in broker.commits) == 2
 
     with_broker(scenario)
@@ -246,8 +225,10 @@ def test_wakeup_ends_other_calls_that_wait() -> None:
 def test_polls_without_a_timeout_come_to_the_records_all_the_same() -> None:
     async def scenario(broker: MiniBroker) -> None:
         async with consumer(broker, "a") as c:
-            while not (records := await c.poll(0)):
-                await asyncio.sleep(0)
+            records = await c.poll(0)
+            async with asyncio.timeout(10):
+                while not records:
+                    records = await c.poll(0)
             assert len(records) == 5
 
     with_broker(scenario)
@@ -332,8 +313,7 @@ def test_a_missing_topic_is_told_with_the_nearest_name() -> None:
     async def scenario(broker: MiniBroker) -> None:
         async with consumer(broker, "order", topic_wait_ms=100) as c:
             with pytest.raises(UnknownTopicError, match="Did you mean 'orders'") as caught:
-                for _ in range(20):
-                    await c.poll(1)
+                await c.poll(10)
             assert (caught.value.topic, caught.value.nearest) == ("order", "orders")
 
     with_broker(scenario, {"orders": 1})
@@ -346,8 +326,7 @@ def test_a_missing_permission_is_told_by_every_poll_until_it_is_granted() -> Non
         async with consumer(broker, "a") as c:
             for _ in range(2):
                 with pytest.raises(TopicAuthorizationError) as caught:
-                    for _ in range(20):
-                        await c.poll(1)
+                    await c.poll(10)
                 assert caught.value.topics == ("a",)
             broker.fetch_errors.clear()
             async with asyncio.timeout(5):
@@ -510,8 +489,7 @@ def test_callbacks_of_commits_run_in_their_order_inside_a_later_call() -> None:
             called: list[tuple[int, Exception | None]] = []
             for offset in (1, 2, 3):
                 c.commit_async({A0: OffsetAndMetadata(offset)}, lambda o, e: called.append((o[A0].offset, e)))
-            while len(broker.commits) < 3:
-                await asyncio.sleep(0.01)
+            await reached(lambda: len(broker.commits) == 3)
             await asyncio.sleep(0.05)
             assert called == []
             await c.poll(0)
@@ -551,10 +529,8 @@ def test_a_poll_cancelled_at_any_point_loses_and_repeats_nothing(steps: int) -> 
             for _ in range(steps):
                 await asyncio.sleep(0)
             polling.cancel()
-            try:
+            with contextlib.suppress(asyncio.CancelledError):
                 offsets += [record.offset for record in await polling]
-            except asyncio.CancelledError:
-                pass
             while len(offsets) < 5:
                 offsets += [record.offset for record in await c.poll(5, max_records=2)]
             assert offsets == [0, 1, 2, 3, 4]

@@ -9,8 +9,8 @@ import pytest
 
 from kclient import RebalanceListener, TopicPartition
 from kclient.errors import ArgumentError, CommitFailedError, ListenerError
-from tests.consumer.test_async_consumer import A0, consumer, with_broker
 from tests.consumer.broker import MiniBroker
+from tests.consumer.support import A0, consumer, with_broker
 
 REBALANCE_IN_PROGRESS, UNKNOWN_MEMBER_ID = 27, 25
 

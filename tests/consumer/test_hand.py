@@ -1,0 +1,97 @@
+"""What is in hand: consumed and released offsets while records are iterated, polled, committed or taken back."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kclient.consumer.hand import Hand
+from kclient.records.reader import PartitionReader
+from kclient.records.records import Records
+from kclient.records.writer import NewRecord, build_batch
+from kclient.types import OffsetAndMetadata, TopicPartition
+
+A, B = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+def records(**counts: int) -> Records:
+    """`p0=3, p1=2`: so many records of each partition, from offset 10 on, in epoch 4."""
+    chunks = []
+    for name, count in counts.items():
+        new = [NewRecord(value=b"x") for _ in range(count)]
+        data = build_batch(new, base_offset=10, partition_leader_epoch=4)
+        chunks.append(PartitionReader("t", int(name[1:]), data, 10).take(1_000))
+    return Records(chunks)
+
+
+def table(**offsets: int) -> dict[TopicPartition, OffsetAndMetadata]:
+    return {
+        TopicPartition("t", int(name[1:])): OffsetAndMetadata(offset, 4) for name, offset in offsets.items()
+    }
+
+
+BEHIND = table(p0=13, p1=12, p2=7)
+
+
+def test_a_poll_hands_everything_out_and_releases_nothing() -> None:
+    hand = Hand(records(p0=3, p1=2), one_by_one=False)
+    assert hand.consumed(BEHIND) == BEHIND
+    assert hand.released(BEHIND) == table(p0=10, p1=10, p2=7)
+    assert list(hand) == []
+
+
+def test_iterating_consumes_one_by_one_and_releases_the_one_before() -> None:
+    hand = Hand(records(p0=3, p1=2), one_by_one=True)
+    assert hand.consumed(BEHIND) == hand.released(BEHIND) == table(p0=10, p1=10, p2=7)
+    places = [(hand.released(BEHIND), hand.consumed(BEHIND)) for _ in hand]
+    assert places == [
+        (table(p0=10, p1=10, p2=7), table(p0=11, p1=10, p2=7)),
+        (table(p0=11, p1=10, p2=7), table(p0=12, p1=10, p2=7)),
+        (table(p0=12, p1=10, p2=7), table(p0=13, p1=10, p2=7)),
+        (table(p0=13, p1=10, p2=7), table(p0=13, p1=11, p2=7)),
+        (table(p0=13, p1=11, p2=7), table(p0=13, p1=12, p2=7)),
+    ]
+    assert hand.consumed(BEHIND) == hand.released(BEHIND) == BEHIND
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.data())
+def test_iterating_in_pieces_gives_the_same_records_as_at_once(
+    counts: list[int], data: st.DataObject
+) -> None:
+    whole = {f"p{number}": count for number, count in enumerate(counts)}
+    expected = [(record.partition, record.offset) for record in records(**whole)]
+    hand, seen = Hand(records(**whole), one_by_one=True), []
+    while len(seen) < len(expected):
+        wanted = data.draw(st.integers(1, 5))
+        for record in hand:
+            seen.append((record.partition, record.offset))
+            wanted -= 1
+            if not wanted:
+                break
+    assert seen == expected
+    assert hand.next() is None
+
+
+def test_what_is_taken_back_comes_no_more_and_tells_where_it_goes_on() -> None:
+    hand = Hand(records(p0=3, p1=2), one_by_one=True)
+    assert hand.next() is not None
+    assert hand.take_back([A]) == {A: OffsetAndMetadata(11, 4)}
+    assert hand.consumed(table(p0=11, p1=12)) == table(p0=11, p1=10)
+    assert hand.released(table(p0=11, p1=12)) == table(p0=10, p1=10)
+    assert [record.partition for record in hand] == [1, 1]
+
+
+def test_everything_left_can_be_taken_back() -> None:
+    hand = Hand(records(p0=3, p1=2), one_by_one=True)
+    assert hand.take_back() == table(p0=10, p1=10)
+    assert list(hand) == []
+    assert Hand(records(p0=3), one_by_one=False).take_back() == {}
+    assert Hand(records(p0=3), one_by_one=False).take_all_back() == table(p0=10)
+
+
+def test_what_the_application_committed_itself_is_released() -> None:
+    hand = Hand(records(p0=3, p1=2), one_by_one=False)
+    hand.confirm(table(p0=12))
+    assert hand.released(BEHIND) == table(p0=12, p1=10, p2=7)
+    hand.confirm(BEHIND)
+    assert hand.released(BEHIND) == BEHIND
