@@ -87,6 +87,8 @@ class SourceOptions:
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> SourceOptions:
         """Check every option of a batch. Raises one ConfigError with all problems in `.problems`."""
+        if unsupported.is_table(options):
+            raise _error([unsupported.CREATE_TABLE])
         problems: list[str] = []
         kafka = {
             name[len(KAFKA) :]: value for name, value in _lowered(options).items() if name.startswith(KAFKA)
@@ -160,10 +162,7 @@ def _problems_of_kafka(kafka: Mapping[str, str]) -> list[str]:
         if name in kafka
     ]
     if not kafka.get("bootstrap.servers"):
-        problems.append(
-            f"{SERVERS} is missing: give host:port. In SQL, CREATE TABLE loses options in Spark 4.3; "
-            "use CREATE TEMPORARY VIEW … USING kclient OPTIONS (…)"
-        )
+        problems.append(f"{SERVERS} is missing: give host:port. In SQL, {unsupported.CREATE_TABLE}")
         kafka = {**kafka, "bootstrap.servers": "localhost:9092"}
     try:
         _config({name: value for name, value in kafka.items() if name not in unsupported.KAFKA_KEYS}, "check")

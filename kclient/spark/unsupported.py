@@ -22,6 +22,11 @@ KAFKA_KEYS: Final[Mapping[str, str]] = {
 """`kafka.*` keys that would change what the source itself decides."""
 
 
+CREATE_TABLE: Final = (
+    "CREATE TABLE loses options in Spark 4.3; use CREATE TEMPORARY VIEW … USING kclient OPTIONS (…)"
+)
+
+
 class Later(NamedTuple):
     """An option that is not built yet: what to do meanwhile, and the values that ask for nothing."""
 
@@ -53,6 +58,11 @@ LATER: Final[Mapping[str, Later]] = {
 
 STREAM_ONLY: Final = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
 SPARK_SETTINGS: Final = ("spark.kafka.", "spark.sql.")
+
+
+def is_table(options: Mapping[str, str]) -> bool:
+    """Whether these are the properties of a catalog's table, where options are called `option.…`. Spec: SP-35."""
+    return "provider" in options and any(name.startswith("option.") for name in options)
 
 
 def problems(written: str, raw: str, known: Iterable[str]) -> list[str]:

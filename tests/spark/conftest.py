@@ -45,6 +45,11 @@ class Message(NamedTuple):
     timestamp: int = 1_357_034_400_000
 
 
+def make_topic(kafka: KafkaCluster, topic: str, partitions: int = 1, **configs: str | int) -> None:
+    """A topic that keeps its records: those here are stamped 2013, and would be deleted within half a minute."""
+    kafka.create_topic(topic, partitions, retention_ms=-1, **configs)
+
+
 def write(kafka: KafkaCluster, topic: str, messages: Iterable[Message], **config: str | int) -> None:
     """Publish with the other client and wait until all is acknowledged."""
     settings = {name.replace("_", "."): value for name, value in config.items()}

@@ -186,6 +186,12 @@ def test_missing_servers_speak_of_create_table() -> None:
     assert "CREATE TEMPORARY VIEW" in problem
 
 
+@pytest.mark.spec("SP-35")
+def test_the_properties_of_a_table_are_answered_with_a_view() -> None:
+    (problem,) = problems({"provider": "kclient", "owner": "me", "option.subscribe": "t"})
+    assert "CREATE TEMPORARY VIEW" in problem
+
+
 @pytest.mark.spec("SP-41")
 @pytest.mark.parametrize(
     ("key", "instead"),

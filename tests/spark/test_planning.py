@@ -11,7 +11,7 @@ from kclient.errors import ConfigError, DataLossError, PortClosedError, UnknownT
 from kclient.spark.options import SourceOptions
 from kclient.spark.planning import plan_batch
 from localkafka import KafkaCluster
-from tests.spark.conftest import Message, write
+from tests.spark.conftest import Message, make_topic, write
 
 Options = Callable[..., SourceOptions]
 FAST = {"fetchOffset__retryIntervalMs": "50"}
@@ -24,7 +24,7 @@ def planned(options: SourceOptions) -> list[tuple[str, int, int, int]]:
 @pytest.fixture
 def topic(kafka1: KafkaCluster, fresh_name: str) -> str:
     """Two partitions with 100 records each, one a second from second 1000 on."""
-    kafka1.create_topic(fresh_name, partitions=2, retention_ms=-1)
+    make_topic(kafka1, fresh_name, partitions=2)
     write(
         kafka1,
         fresh_name,

@@ -18,7 +18,7 @@ from kclient.spark.plan import OffsetRange, split
 from kclient.spark.planning import plan_batch
 from kclient.spark.worker import clients, read_range
 from localkafka import KafkaCluster
-from tests.spark.conftest import Message, Row, read_with_other_client, write
+from tests.spark.conftest import Message, Row, make_topic, read_with_other_client, write
 
 Options = Callable[..., SourceOptions]
 ALL = default_columns(include_headers=True)
@@ -74,7 +74,7 @@ def varied_messages(count: int) -> Iterator[Message]:
 def test_all_columns_are_what_another_client_reads(
     kafka1: KafkaCluster, fresh_name: str, options: Options, codec: str
 ) -> None:
-    kafka1.create_topic(fresh_name, partitions=3)
+    make_topic(kafka1, fresh_name, partitions=3)
     write(kafka1, fresh_name, varied_messages(3_000), compression_type=codec)
     read = options(kafka1, fresh_name)
     ours = [as_row(row) for row in rows_of(plan(read), read)]
@@ -82,7 +82,7 @@ def test_all_columns_are_what_another_client_reads(
 
 
 def test_the_brokers_time_is_told_as_such(kafka1: KafkaCluster, fresh_name: str, options: Options) -> None:
-    kafka1.create_topic(fresh_name, message_timestamp_type="LogAppendTime")
+    make_topic(kafka1, fresh_name, message_timestamp_type="LogAppendTime")
     write(kafka1, fresh_name, [Message(b"1"), Message(b"2")])
     read = options(kafka1, fresh_name)
     ours = [as_row(row) for row in rows_of(plan(read), read)]
@@ -95,7 +95,7 @@ def test_the_brokers_time_is_told_as_such(kafka1: KafkaCluster, fresh_name: str,
 def test_the_pieces_of_a_split_are_the_whole(
     kafka1: KafkaCluster, fresh_name: str, options: Options, pieces: int
 ) -> None:
-    kafka1.create_topic(fresh_name)
+    make_topic(kafka1, fresh_name)
     write(kafka1, fresh_name, (Message(b"%d" % number) for number in range(2_000)), batch_num_messages=130)
     read = options(kafka1, fresh_name)
     (whole,) = plan(read)
@@ -131,7 +131,7 @@ def transactions(kafka: KafkaCluster, topic: str, outcomes: str, size: int = 10)
 def test_read_committed_gives_committed_records_and_never_waits_in_a_gap(
     kafka1: KafkaCluster, fresh_name: str, options: Options, outcomes: str
 ) -> None:
-    kafka1.create_topic(fresh_name)
+    make_topic(kafka1, fresh_name)
     transactions(kafka1, fresh_name, outcomes)
     read = options(kafka1, fresh_name, kafka__isolation__level="read_committed")
     ranges = plan(read)
@@ -149,7 +149,7 @@ def test_read_committed_gives_committed_records_and_never_waits_in_a_gap(
 def test_read_committed_ends_before_an_open_transaction(
     kafka1: KafkaCluster, fresh_name: str, options: Options
 ) -> None:
-    kafka1.create_topic(fresh_name)
+    make_topic(kafka1, fresh_name)
     transactions(kafka1, fresh_name, "c")
     producer = Producer(
         {"bootstrap.servers": kafka1.bootstrap_servers, "transactional.id": f"{fresh_name}-open"}
@@ -169,7 +169,7 @@ def test_a_range_that_ends_in_a_gap_is_done_without_waiting(
     kafka1: KafkaCluster, fresh_name: str, options: Options
 ) -> None:
     """The marker of a transaction is the offset before the end: there is no record to wait for."""
-    kafka1.create_topic(fresh_name)
+    make_topic(kafka1, fresh_name)
     transactions(kafka1, fresh_name, "ca")
     read = options(kafka1, fresh_name, kafka__isolation__level="read_committed", fetch__readAhead="0")
     began = time.monotonic()
@@ -189,7 +189,7 @@ def delete_records(kafka: KafkaCluster, topic: str, before: int) -> None:
 def test_records_deleted_after_planning_are_a_data_loss(
     kafka1: KafkaCluster, fresh_name: str, options: Options
 ) -> None:
-    kafka1.create_topic(fresh_name)
+    make_topic(kafka1, fresh_name)
     write(kafka1, fresh_name, (Message(b"%d" % number) for number in range(100)))
     strict = options(kafka1, fresh_name)
     lenient = options(kafka1, fresh_name, failOnDataLoss="false")
@@ -207,13 +207,13 @@ def test_records_deleted_after_planning_are_a_data_loss(
 def test_a_topic_made_anew_after_planning_is_a_data_loss(
     kafka1: KafkaCluster, fresh_name: str, options: Options
 ) -> None:
-    kafka1.create_topic(fresh_name)
+    make_topic(kafka1, fresh_name)
     write(kafka1, fresh_name, (Message(b"old") for _ in range(10)))
     ranges = plan(options(kafka1, fresh_name))
     admin = AdminClient({"bootstrap.servers": kafka1.bootstrap_servers})
     admin.delete_topics([fresh_name])[fresh_name].result(30)
     time.sleep(1)
-    kafka1.create_topic(fresh_name)
+    make_topic(kafka1, fresh_name)
     write(kafka1, fresh_name, (Message(b"new") for _ in range(10)))
     with pytest.raises(DataLossError) as caught:
         offsets_of(ranges, options(kafka1, fresh_name))
@@ -224,7 +224,7 @@ def test_a_topic_made_anew_after_planning_is_a_data_loss(
 def test_no_progress_ends_at_the_deadline_with_every_coordinate(
     kafka1: KafkaCluster, fresh_name: str, options: Options
 ) -> None:
-    kafka1.create_topic(fresh_name)
+    make_topic(kafka1, fresh_name)
     write(kafka1, fresh_name, [Message(b"1")])
     read = options(kafka1, fresh_name, kafkaConsumer__pollTimeoutMs="2000")
     began = time.monotonic()
@@ -239,7 +239,7 @@ def test_no_progress_ends_at_the_deadline_with_every_coordinate(
 def test_a_leader_that_dies_in_the_middle_of_a_range_is_replaced(
     kafka3: KafkaCluster, fresh_name: str, options: Options
 ) -> None:
-    kafka3.create_topic(fresh_name)
+    make_topic(kafka3, fresh_name)
     write(kafka3, fresh_name, (Message(b"x" * 1000) for _ in range(5_000)), acks="all", batch_size=16_384)
     read = options(kafka3, fresh_name, kafka__max__partition__fetch__bytes="200000")
     (whole,) = plan(read)
@@ -255,8 +255,8 @@ def test_a_leader_that_dies_in_the_middle_of_a_range_is_replaced(
 def test_ranges_of_one_cluster_share_a_client(
     kafka1: KafkaCluster, fresh_name: str, options: Options
 ) -> None:
-    kafka1.create_topic(fresh_name, partitions=3)
-    kafka1.create_topic(f"{fresh_name}-b")
+    make_topic(kafka1, fresh_name, partitions=3)
+    make_topic(kafka1, f"{fresh_name}-b")
     write(kafka1, fresh_name, varied_messages(30))
     write(kafka1, f"{fresh_name}-b", [Message(b"1")])
     read = options(kafka1, f"{fresh_name},{fresh_name}-b")
@@ -274,7 +274,7 @@ def test_ranges_of_one_cluster_share_a_client(
 def test_a_reader_that_stops_early_leaves_nothing_in_flight(
     kafka1: KafkaCluster, fresh_name: str, options: Options
 ) -> None:
-    kafka1.create_topic(fresh_name)
+    make_topic(kafka1, fresh_name)
     write(kafka1, fresh_name, (Message(b"x" * 1000) for _ in range(3_000)))
     read = options(kafka1, fresh_name, kafka__max__partition__fetch__bytes="300000")
     (whole,) = plan(read)
