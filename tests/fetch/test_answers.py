@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
-from kclient.errors import TopicAuthorizationError
+from kclient.errors import PortClosedError, TopicAuthorizationError
 from kclient.generated.fetch_response import LeaderIdAndEpoch, NodeEndpoint
 from kclient.types import LeaderAndEpoch, OffsetAndMetadata
 from tests.fetch.fetch_support import ON_1, P0, P1, batch
@@ -272,13 +273,38 @@ def test_a_read_ahead_whose_predecessor_was_dropped_is_dropped_too() -> None:
         logs = Logs(cluster)
         logs.append(P0, 0, 1, batch(0))
         logs.append(P0, 1, 2, batch(1))
+        gate = asyncio.Event()
+
+        async def second_held(node: int, request: Any) -> object:
+            reply = await logs(node, request)
+            if request.topics[0].partitions[0].fetch_offset == 1:
+                await gate.wait()
+            return reply
+
+        cluster.answer(FETCH, second_held)
         async with fetching(cluster, P0) as (shop, _):
-            gate = held(cluster, logs)
-            await until(lambda: len(cluster.of(FETCH)) == 2)
+            assert offsets_asked(cluster) == [[(0, 0)], [(0, 1)]]
             shop.buffer.drop([P0])
             gate.set()
             await settle()
-            assert offsets_asked(cluster)[:3] == [[(0, 0)], [(0, 1)], [(0, 0)]]
+            assert offsets_asked(cluster)[2] == [(0, 0)]
             assert shop.offsets() == [(0, 0)]
+
+    run(scenario())
+
+
+@pytest.mark.spec("S2-18", "B.10.15")
+def test_a_failed_request_ends_the_preference_for_a_replica() -> None:
+    async def scenario() -> None:
+        cluster = one_leader()
+        logs = Logs(cluster)
+        cluster.answer(
+            FETCH, lambda node, request: PortClosedError("gone") if node == 2 else logs(node, request)
+        )
+        async with fetching(cluster, P0) as (shop, _):
+            state = shop.positions.state(P0)
+            state.preferred_read_replica, state.preferred_until = 2, 10**9
+            await asyncio.sleep(0.6)
+            assert [asked.node_id for asked in cluster.of(FETCH)] == [1, 2, 1]
 
     run(scenario())

@@ -59,6 +59,18 @@ def test_a_bad_record_waits_while_another_partition_has_records() -> None:
         shop.poll()
 
 
+@pytest.mark.spec("B.10.7", "B.10.11")
+def test_decoding_stops_before_the_first_failure() -> None:
+    shop = Shop(P0, P1, P2, value_deserializer=fails_on(b"v0"))
+    shop.arrive(P0, batch(1), at=0)
+    shop.arrive(P1, batch(0))
+    shop.arrive(P2, batch(1), at=0)
+    assert shop.offsets() == [(0, 1)]
+    with pytest.raises(DecodeError):
+        shop.poll()
+    assert shop.offsets() == [(2, 1)]
+
+
 @pytest.mark.spec("U-03", "B.10.11")
 def test_a_bad_record_stops_no_other_partition() -> None:
     shop = Shop(P0, P1, P2, value_deserializer=fails_on(b"v0"))
