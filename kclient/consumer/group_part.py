@@ -43,6 +43,7 @@ class GroupPart:
         )
         self.rebalance = Rebalance(session)
         self._membership: ClassicMembership | None = None
+        self._leaving = False
 
     @property
     def joining(self) -> bool:
@@ -69,14 +70,16 @@ class GroupPart:
 
     async def leave(self, reason: str, timeout: float) -> None:
         """Give up the assignment, telling the listener, and leave; its error is raised last. Spec: B.13.8."""
-        membership, self._membership = self._membership, None
-        if membership is None:
+        membership = self._membership
+        if membership is None or self._leaving:
             return
+        self._leaving = True
         lost = membership.lost or membership.rebalancing
-        await self._session.flows.stop(MEMBERSHIP)
         try:
-            await self.rebalance.leave(lost=lost)
+            await self._session.flows.stop(MEMBERSHIP)
+            await self.rebalance.leave(lost=lost)  # the listener may commit: a member until it has returned
         finally:
+            self._membership, self._leaving = None, False
             await membership.leave(reason, timeout)
 
     def auto_commit(self) -> None:
