@@ -107,6 +107,8 @@ async def _ends(
 async def _ask(
     session: Session, times: Mapping[TopicPartition, int], timeout: float
 ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+    if timeout == 0:
+        return {}
     config = session.config
     backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, session.runtime.rng)
     async with session.waits.limit(timeout, "the offsets"):

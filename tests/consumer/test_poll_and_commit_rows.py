@@ -1,0 +1,281 @@
+"""Rows of the poll loop and of automatic commits that need a broker with a mind of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from kclient import TopicPartition
+from kclient.errors import ConnectError, WakeupError
+from kclient.group.assignors import Assignment, Assignor, Member, Topics
+from tests.consumer.broker import MiniBroker
+from tests.consumer.support import A0, consumer, reached, with_broker
+from tests.consumer.test_listeners import Journal, polled_until
+
+COORDINATOR_NOT_AVAILABLE, INVALID_COMMIT_OFFSET_SIZE, REBALANCE_IN_PROGRESS = 15, 28, 27
+
+
+@pytest.mark.spec("S0-01")
+def test_without_a_coordinator_nobody_asks_for_positions() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        right = broker.standing["FindCoordinatorRequest"]
+
+        def nobody(request: Any) -> Any:
+            answer = right(request)
+            answer.error_code = COORDINATOR_NOT_AVAILABLE
+            return answer
+
+        broker.standing["FindCoordinatorRequest"] = nobody
+        async with consumer(broker, "a") as c:
+            for _ in range(5):
+                assert len(await c.poll(0.05)) == 0
+            asked = {seen.name for seen in broker.requests}
+            assert asked == {"MetadataRequest", "FindCoordinatorRequest"}
+            broker.standing["FindCoordinatorRequest"] = right
+            assert len(await c.poll(5)) == 5
+
+    with_broker(scenario)
+
+
+@pytest.mark.spec("S1-13", "S3-16")
+def test_a_poll_returns_in_time_and_empty_while_metadata_is_not_answered() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        right, broker.standing["MetadataRequest"] = broker.standing["MetadataRequest"], None
+        async with consumer(broker, "a", request_timeout_ms=500) as c:
+            started = asyncio.get_running_loop().time()
+            assert len(await c.poll(0.2)) == 0
+            assert asyncio.get_running_loop().time() - started < 0.4
+            broker.standing["MetadataRequest"] = right
+            with pytest.raises(ConnectError, match="no answer to Metadata"):
+                await c.poll(10)
+            assert len(await c.poll(10)) == 5
+
+    with_broker(scenario)
+
+
+@pytest.mark.spec("S1-21")
+def test_a_poll_sleeps_while_every_broker_is_down() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        async with consumer(broker, group_id=None, reconnect_backoff_max_ms=100) as c:
+            await c.assign([A0])
+            assert len(await c.poll(5)) == 5
+            broker._server.close()
+            broker.drop_connections()
+            await c.poll(0.1)
+            seen = c._session.news.count
+            await c.poll(1.0)
+            assert c._session.news.count - seen < 100
+
+    with_broker(scenario)
+
+
+@pytest.mark.spec("S3-07")
+def test_polls_and_the_time_between_them_are_counted() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        async with consumer(broker, "a") as c:
+            await c.poll(5)
+            await asyncio.sleep(0.1)
+            await c.poll(0)
+            numbers = c.metrics()
+            assert (numbers["poll_total"], numbers["poll_records_total"]) == (2, 5)
+            assert 0.1 <= numbers["time_between_poll_max_seconds"] < 5
+            assert (numbers["rebalance_total"], numbers["assigned_partitions"]) == (1, 1)
+            await c.commit()
+            assert c.metrics()["commit_total"] == 1
+
+    with_broker(scenario)
+
+
+@pytest.mark.spec("S3-10")
+def test_a_poll_that_ends_does_not_end_the_join_in_flight() -> None:
+    """M-77."""
+
+    async def scenario(broker: MiniBroker) -> None:
+        take = broker._take
+
+        def slowly(seen: Any) -> Any:
+            step = take(seen)
+            return step._replace(delay=0.5) if seen.name == "JoinGroupRequest" else step
+
+        broker._take = slowly  # type: ignore[method-assign]
+        async with consumer(broker, "a") as c:
+            polls = 0
+            while not (records := await c.poll(0.05)):
+                polls += 1
+            assert len(records) == 5
+            assert polls > 10
+            assert len(broker.of("JoinGroupRequest")) == 2  # the first one was told its member id
+
+    with_broker(scenario)
+
+
+@pytest.mark.spec("S3-12", "S3-13")
+def test_the_next_fetch_is_under_way_while_the_application_works() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        async with consumer(broker, "a") as c:
+            assert len(await c.poll(5)) == 5
+            broker.fill("a", 0, b"5", b"6")
+            await reached(lambda: c.metrics()["buffered_bytes"] > 0)
+            started = asyncio.get_running_loop().time()
+            assert [record.offset for record in await c.poll(5)] == [5, 6]
+            assert asyncio.get_running_loop().time() - started < 0.1
+
+    with_broker(scenario)
+
+
+@pytest.mark.spec("S3-14")
+def test_a_wakeup_while_records_are_decoded_waits_for_the_next_poll() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        def decode(topic: str, headers: Any, data: bytes) -> bytes:
+            c._session.waits.wakeup()
+            return data
+
+        async with consumer(broker, "a", value_deserializer=decode) as c:
+            assert len(await c.poll(5)) == 5
+            with pytest.raises(WakeupError):
+                await c.poll(5)
+
+    with_broker(scenario)
+
+
+@pytest.mark.spec("S3-20", "S4-45")
+def test_an_automatic_commit_that_may_succeed_later_is_repeated_soon() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        async with consumer(broker, "a", auto_commit_interval_ms=600) as c:
+            await c.poll(5)
+            broker.commit_error = 14
+            await polled_until(c, lambda: len(broker.commits) == 1)
+            broker.commit_error = 0
+            started = asyncio.get_running_loop().time()
+            await polled_until(c, lambda: len(broker.commits) == 2)
+            assert asyncio.get_running_loop().time() - started < 0.4
+            assert broker.committed[A0].offset == 5
+
+    with_broker(scenario)
+
+
+@pytest.mark.spec("S3-21", "S3-22")
+def test_any_other_failure_of_an_automatic_commit_is_logged_and_the_interval_goes_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        async with consumer(broker, "a", auto_commit_interval_ms=300) as c:
+            await c.poll(5)
+            broker.commit_error = INVALID_COMMIT_OFFSET_SIZE
+            await polled_until(c, lambda: len(broker.commits) == 1)
+            broker.commit_error = 0
+            started = asyncio.get_running_loop().time()
+            await polled_until(c, lambda: len(broker.commits) == 2)
+            assert asyncio.get_running_loop().time() - started > 0.2
+            await polled_until(c, lambda: "committed by itself" in caplog.text)
+
+    with caplog.at_level(logging.DEBUG, "kclient.commit"):
+        with_broker(scenario)
+    warned = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert any("INVALID_COMMIT_OFFSET_SIZE" in record.getMessage() for record in warned)
+
+
+@pytest.mark.spec("S3-47")
+def test_a_new_assignment_puts_the_automatic_commit_off_for_a_whole_interval() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        async with consumer(broker, "a", auto_commit_interval_ms=60_000) as c:
+            await c.poll(5)
+            due = c._session.group_part.committing.auto_commit_at()
+            assert due is not None
+            await asyncio.sleep(0.05)
+            broker.heartbeat_errors = [REBALANCE_IN_PROGRESS]
+            await polled_until(c, lambda: broker.generation == 2 and c.assignment())
+            later = c._session.group_part.committing.auto_commit_at()
+            assert later is not None
+            assert later - due >= 0.05
+
+    with_broker(scenario)
+
+
+@pytest.mark.spec("S3-26", "S3-51")
+def test_joining_tells_the_settings_of_the_group() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        settings = {"session_timeout_ms": 7_000, "max_poll_interval_ms": 90_000, "group_instance_id": "i-1"}
+        join = broker.JoinGroup
+
+        def static(request: Any) -> Any:
+            request.member_id = request.member_id or "i-1-uuid"
+            return join(request)
+
+        broker.standing["JoinGroupRequest"] = static
+        async with consumer(broker, "a", **settings) as c:
+            await c.poll(5)
+            assert c.group_metadata().group_instance_id == "i-1"
+        sent = broker.of("JoinGroupRequest")[0]
+        assert (sent.group_id, sent.group_instance_id) == ("g", "i-1")
+        assert (sent.session_timeout_ms, sent.rebalance_timeout_ms) == (7_000, 90_000)
+        assert broker.of("LeaveGroupRequest") == []
+
+    with_broker(scenario)
+
+
+@pytest.mark.spec("S3-46", "S3-48")
+def test_an_assignor_of_ones_own_shares_out_and_learns_of_the_assignment_before_the_listener() -> None:
+    told: list[Any] = []
+
+    class Everything(Assignor):
+        name = "everything"
+
+        def assign(self, topics: Topics, members: Sequence[Member]) -> Mapping[str, Assignment]:
+            everything = [
+                TopicPartition(topic, number) for topic in topics for number in range(len(topics[topic]))
+            ]
+            return {members[0].member_id: Assignment(tuple(everything))}
+
+        def on_assignment(self, assignment: Assignment, generation_id: int) -> None:
+            told.append(("assignor", assignment.partitions, generation_id))
+
+    class Listener(Journal):
+        async def on_partitions_assigned(self, partitions: tuple[TopicPartition, ...]) -> None:
+            told.append(("listener", partitions, c.assignment()))
+
+    async def scenario(broker: MiniBroker) -> None:
+        nonlocal c
+        settings = {"partition_assignment_strategy": [Everything()], "listener": Listener()}
+        async with consumer(broker, "a", **settings) as c:
+            await c.poll(5)
+        assert told == [("assignor", (A0,), 1), ("listener", (A0,), (A0,))]
+
+    c: Any = None
+    with_broker(scenario)
+
+
+@pytest.mark.spec("S3-54")
+def test_a_rebalance_is_logged_with_its_partitions(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        async with consumer(broker, "a") as c:
+            await c.poll(5)
+            broker.heartbeat_errors = [25]
+            await polled_until(c, lambda: broker.generation == 2 and c.assignment())
+
+    with caplog.at_level(logging.INFO, "kclient.group"):
+        with_broker(scenario)
+    lines = [record.getMessage() for record in caplog.records if record.levelno == logging.INFO]
+    for start in ("partitions assigned by range: a-0", "partitions lost, ", "partitions revoked: a-0"):
+        assert any(line.startswith(start) for line in lines), start
+
+
+def test_an_application_that_is_too_slow_loses_its_partitions_and_comes_back_with_its_next_poll() -> None:
+    """I-28, D-01."""
+
+    async def scenario(broker: MiniBroker) -> None:
+        journal = Journal()
+        settings = {"max_poll_interval_ms": 200, "listener": journal, "enable_auto_commit": False}
+        async with consumer(broker, "a", **settings) as c:
+            await c.poll(5, max_records=2)
+            await asyncio.sleep(0.5)
+            assert len(broker.of("LeaveGroupRequest")) == 1
+            assert c.assignment() == (A0,)
+            await polled_until(c, lambda: broker.generation == 2 and c.assignment())
+            assert journal.told == [("assigned", (A0,)), ("lost", (A0,)), ("assigned", (A0,))]
+
+    with_broker(scenario)
