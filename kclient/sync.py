@@ -19,6 +19,7 @@ from kclient.bridge import LoopThread, call_user
 from kclient.consumer.async_consumer import AsyncConsumer
 from kclient.consumer.committing import CommitCallback
 from kclient.consumer.hand import Hand
+from kclient.consumer.life import CLOSE_SECONDS
 from kclient.consumer.listener import RebalanceListener, coroutine_methods
 from kclient.consumer.waiting import closed_error
 from kclient.errors import ConcurrentUseError, ConfigError
@@ -56,7 +57,7 @@ class _OnLoop(AsyncConsumer):
 
     async def leave_block(self, *, clean: bool) -> None:
         """Close at the end of a with-block."""
-        await self._close(30.0, clean=clean)
+        await self._close(CLOSE_SECONDS, clean=clean)
 
     async def take_all_back(self) -> None:
         """The thread that should have got the records of a poll was interrupted."""

@@ -16,20 +16,26 @@ import logging
 from collections.abc import Awaitable
 
 from kclient.config import deserializers
+from kclient.consumer.polling import Poll
 from kclient.consumer.session import Session
 
 log = logging.getLogger("kclient.consumer")
 
 
-async def close(session: Session, timeout: float, *, clean: bool) -> None:
-    """End the session. After a clean close what is in hand counts as released; after an error it does not (U-02)."""
+async def close(session: Session, polls: Poll, timeout: float, *, clean: bool) -> None:
+    """End the session. After a clean close what is in hand counts as released; after an error it does not (U-02).
+
+    A close that is cancelled goes on behind the scenes with its last step.
+    """
     deadline = session.runtime.now() + timeout
     first_error: BaseException | None = None
+    session.waits.close()
     try:
+        await polls.wait_until_left(timeout)
         if session.running:
             first_error = await _part_from_group(session, deadline, clean=clean)
     finally:
-        await _end(session, deadline)
+        await asyncio.shield(_end(session, deadline))
     if first_error is not None:
         raise first_error
 

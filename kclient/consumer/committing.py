@@ -26,6 +26,7 @@ from kclient.types import OffsetAndMetadata, TopicPartition
 log = logging.getLogger("kclient.commit")
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
+Ready = Callable[[], Awaitable[None]]
 CommitCallback = Callable[[Offsets, KclientError | None], Awaitable[None] | None]
 
 MAX_PENDING: Final = 10_000
@@ -73,7 +74,7 @@ class Committing:
         await self.settle()
         await self._store(offsets, retry=True)
 
-    def commit_async(self, offsets: Offsets, callback: CommitCallback | None, ready: Awaitable[None]) -> None:
+    def commit_async(self, offsets: Offsets, callback: CommitCallback | None, ready: Ready) -> None:
         """Store offsets when `ready`, and hand the outcome to the callback. Raises CommitFailedError on a backlog."""
         self.raise_if_fenced()
         if self._pending >= MAX_PENDING:
@@ -97,13 +98,13 @@ class Committing:
         self,
         offsets: Offsets,
         callback: CommitCallback | None,
-        ready: Awaitable[None],
+        ready: Ready,
         before: asyncio.Future[None] | None,
         answered: asyncio.Future[None],
     ) -> None:
         error: KclientError | None = None
         try:
-            await ready
+            await ready()
             await self._store(offsets, retry=False)
         except KclientError as failure:
             error = failure
@@ -148,10 +149,17 @@ class Committing:
 
     def auto_commit(self, offsets: Offsets) -> None:
         """Store released offsets beside the poll; failures are logged and tried again later."""
+        if not offsets:
+            self.put_off()
+            return
         self.restart_timer()
-        if offsets:
-            self._auto_in_flight = True
-            self._flows.errand("automatic commit", self._auto_commit(offsets))
+        self._auto_in_flight = True
+        self._flows.errand("automatic commit", self._auto_commit(offsets))
+
+    def put_off(self) -> None:
+        """Nothing can be committed at this moment: look again soon, but not at once. Spec: S4-43."""
+        pause_ms = max(self._config.auto_commit_interval_ms, self._config.retry_backoff_ms)
+        self._next_auto_commit = self._runtime.now() + pause_ms / 1000
 
     async def _auto_commit(self, offsets: Offsets) -> None:
         try:

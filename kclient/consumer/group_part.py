@@ -87,7 +87,7 @@ class GroupPart:
         if self.stable or not self._session.subscription.automatic:
             self.committing.auto_commit(self._session.released())
         else:
-            self.committing.restart_timer()
+            self.committing.put_off()
 
     async def last_commit(self, offsets: dict[TopicPartition, OffsetAndMetadata], timeout: float) -> None:
         """The automatic commit of close()."""

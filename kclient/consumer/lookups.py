@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from kclient.consumer.session import Session
 from kclient.consumer.subscription import checked_partitions, checked_topics
-from kclient.errors import ArgumentError
+from kclient.errors import ArgumentError, KclientError
 from kclient.network.backoff import Backoff
 from kclient.network.failures import broker_error
 from kclient.positions.list_offsets import list_offsets
+from kclient.positions.state import PartitionState
 from kclient.positions.strategy import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from kclient.protocol.errors import INVALID_TOPIC_EXCEPTION, TOPIC_AUTHORIZATION_FAILED
 from kclient.types import IsolationLevel, OffsetAndTimestamp, PartitionInfo, TopicPartition
 
 if TYPE_CHECKING:
     from kclient.generated.metadata_response import MetadataResponse, MetadataResponseTopic
+
+log = logging.getLogger("kclient.consumer")
 
 FATAL_FOR_A_TOPIC = (TOPIC_AUTHORIZATION_FAILED, INVALID_TOPIC_EXCEPTION)
 
@@ -76,7 +80,7 @@ def current_lag(session: Session, partition: TopicPartition) -> int | None:
     end = state.last_stable_offset if committed_only else state.high_watermark
     if end is None and not state.end_offset_requested and session.running:
         state.end_offset_requested = True
-        session.flows.errand("look at the end of a partition", _learn_end(session, partition))
+        session.flows.errand("look at the end of a partition", _learn_end(session, partition, state))
     position = session.positions.position(partition)
     if end is None or position is None:
         return None
@@ -84,16 +88,18 @@ def current_lag(session: Session, partition: TopicPartition) -> int | None:
     return max(0, end - (consumed.offset if consumed is not None else position.offset))
 
 
-async def _learn_end(session: Session, partition: TopicPartition) -> None:
-    state = session.positions.state(partition)
+async def _learn_end(session: Session, partition: TopicPartition, state: PartitionState) -> None:
+    ends: dict[TopicPartition, int] = {}
     try:
         ends = await end_offsets(session, [partition], session.config.default_api_timeout_ms / 1000)
+    except KclientError as error:
+        log.debug("the end of %s is not known yet: %s", partition, error)
     finally:
         state.end_offset_requested = False
     if _isolation(session) is IsolationLevel.READ_COMMITTED:
-        state.last_stable_offset = ends.get(partition)
+        state.last_stable_offset = ends.get(partition, state.last_stable_offset)
     else:
-        state.high_watermark = ends.get(partition)
+        state.high_watermark = ends.get(partition, state.high_watermark)
 
 
 async def _ends(

@@ -64,6 +64,15 @@ class Session:
         committed = self.group.commits.fetch if self.group is not None else None
         self.upkeep = PositionUpkeep(self.cluster, self.positions, config, runtime, committed)
         self.topic_watch = TopicWatch(self)
+        self._errors: list[Callable[[], KclientError | None]] = [
+            self.cluster.metadata.take_error,
+            self.upkeep.take_error,
+            self.fetcher.take_error,
+            self.topic_watch.take_error,
+            self.flows.take_error,
+        ]
+        if self.group is not None:
+            self._errors.insert(0, self.group.take_error)
         self._metadata_seen = 0
         self._start: asyncio.Task[None] | None = None
         for notice in (self.positions.changed, self.buffer.changed, self.cluster.metadata.changed):
@@ -182,16 +191,7 @@ class Session:
 
     def raise_stored(self) -> None:
         """Raise the first error that a flow has left. Spec: S0-04, S0-42, B.5.4, U-07."""
-        sources: list[Callable[[], KclientError | None]] = [
-            self.cluster.metadata.take_error,
-            self.upkeep.take_error,
-            self.fetcher.take_error,
-            self.topic_watch.take_error,
-            self.flows.take_error,
-        ]
-        if self.group is not None:
-            sources.insert(0, self.group.take_error)
-        for take_error in sources:
+        for take_error in self._errors:
             if (error := take_error()) is not None:
                 raise error
 

@@ -47,7 +47,9 @@ class TopicWatch:
 
     def next_look(self) -> float | None:
         """When a waiting poll must look again, None if nothing is missing."""
-        return min(self._missing_since.values()) + self._patience if self._missing_since else None
+        if self._asking or not self._missing_since:
+            return None
+        return min(self._missing_since.values()) + self._patience
 
     def take_error(self) -> KclientError | None:
         """The error for the next poll, once."""
@@ -56,7 +58,8 @@ class TopicWatch:
 
     @property
     def _patience(self) -> float:
-        return self._session.config.topic_wait_ms / 1000
+        config = self._session.config
+        return max(config.topic_wait_ms, config.retry_backoff_ms) / 1000
 
     def _wanted(self) -> tuple[str, ...]:
         subscription = self._session.subscription
@@ -67,6 +70,7 @@ class TopicWatch:
             known = await self._known_topics()
         finally:
             self._asking = False
+            self._session.news.notify()
         if topic in known:
             return
         near = difflib.get_close_matches(topic, known, n=1)
@@ -77,7 +81,6 @@ class TopicWatch:
             topic=topic,
             nearest=near[0] if near else None,
         )
-        self._session.news.notify()
 
     async def _known_topics(self) -> list[str]:
         session = self._session

@@ -1,0 +1,131 @@
+"""How a consumer begins, whether it may be used here and now, how the user's code is run, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+from collections.abc import Callable, Mapping
+from os import PathLike
+from types import TracebackType
+from typing import Any, Final, Self
+
+from kclient.config import load
+from kclient.consumer import closing
+from kclient.consumer.listener import RebalanceListener, checked_listener
+from kclient.consumer.polling import Poll
+from kclient.consumer.session import Session
+from kclient.consumer.waiting import checked_timeout, closed_error
+from kclient.errors import ConfigError, UsageError, UsedAfterForkError
+from kclient.fetch.lease import Lease
+from kclient.runtime import Runtime
+
+DECODE_SLICE_SECONDS: Final = 0.004
+CLOSE_SECONDS: Final = 30.0
+
+
+class Life:
+    """What AsyncConsumer's calls stand on."""
+
+    def __init__(
+        self,
+        *topics: str,
+        config: Mapping[str, Any] | None = None,
+        properties: str | PathLike[str] | None = None,
+        listener: RebalanceListener | None = None,
+        runtime: Runtime | None = None,
+        **settings: Any,
+    ) -> None:
+        loaded = load(settings, config, properties)
+        self._session = Session(loaded, runtime or Runtime(), self._call_user, self._decode)
+        self._polls = Poll(self._session)
+        self._pid = os.getpid()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.closed = False
+        if topics and loaded.group_id is None:
+            raise ConfigError(
+                f"Following {', '.join(map(repr, topics))} needs group_id: a group shares out the partitions. "
+                "Set group_id, or name no topics and call assign() with partitions.",
+                problems=("topics are given without group_id",),
+            )
+        if topics:
+            self._session.subscription.subscribe(topics, checked_listener(listener))
+
+    async def __aenter__(self) -> Self:
+        self._open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._close(CLOSE_SECONDS, clean=error is None)
+
+    # --- what the sync facade does in another way
+
+    async def _call_user(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Run a function of the user's."""
+        result = function(*args)
+        return await result if inspect.isawaitable(result) else result
+
+    async def _decode(self, lease: Lease) -> None:
+        """Decode in this task, and let others run at least every few milliseconds."""
+        done = False
+        while not done:
+            await asyncio.sleep(0)  # before each slice, so that polls which never wait let others run too
+            done = lease.decode(DECODE_SLICE_SECONDS)
+
+    # --- inside
+
+    async def _close(self, timeout: float, *, clean: bool) -> None:
+        self.check_process()
+        if self._session.waits.closing:
+            return
+        try:
+            await closing.close(self._session, self._polls, timeout, clean=clean)
+        finally:
+            self.closed = True
+
+    def _open(self) -> Session:
+        """The session, if this consumer may be used here and now."""
+        self._check_usable()
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return self._session
+        if self._loop is None:
+            self._loop = loop
+        elif self._loop is not loop:
+            raise UsageError(
+                "This consumer belongs to another event loop: its connections live there. "
+                "Make a consumer for each loop, or call it from the loop that called it first."
+            )
+        return self._session
+
+    def _check_usable(self) -> None:
+        self.check_process()
+        if self.closed:
+            raise closed_error()
+
+    @property
+    def in_its_process(self) -> bool:
+        """Whether this is the process that made the consumer, and no fork of it."""
+        return os.getpid() == self._pid
+
+    def check_process(self) -> None:
+        """Raise UsedAfterForkError in a forked process. Spec: U-11, D-76."""
+        if not self.in_its_process:
+            pid = os.getpid()
+            raise UsedAfterForkError(
+                f"This consumer was created in process {self._pid} and is used in process {pid}. A fork copies neither "
+                "its connections nor its place in the group. Create it in the child: gunicorn's post_fork, celery's "
+                "worker_process_init, or inside the function that multiprocessing runs.",
+                created_pid=self._pid,
+                pid=pid,
+            )
+
+    def _seconds(self, timeout: float | None) -> float:
+        return (
+            self._session.config.default_api_timeout_ms / 1000
+            if timeout is None
+            else checked_timeout(timeout)
+        )
