@@ -47,6 +47,7 @@ async def unsubscribe(session: Session) -> None:
         if session.group is not None:
             await session.callbacks.run()
             await session.group.leave("the consumer unsubscribed from all topics", timeout)
+            await session.callbacks.run()
     finally:
         session.subscription.clear()
         session.set_assignment(())
@@ -63,6 +64,7 @@ async def _part_from_group(session: Session, deadline: float, *, clean: bool) ->
         await _step(group.committing.settle(), deadline),
         await _step(session.callbacks.run(), deadline),
         await _step(group.leave("the consumer is being closed", _left(session, deadline)), deadline),
+        await _step(session.callbacks.run(), deadline),
     ]
     return next(filter(None, errors), None)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from typing import TYPE_CHECKING, Final
 
 from kclient.consumer.committing import Committing
@@ -18,6 +20,8 @@ from kclient.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
 if TYPE_CHECKING:
     from kclient.consumer.session import Session
+
+log = logging.getLogger("kclient.commit")
 
 MEMBERSHIP: Final = "membership in the group"
 
@@ -79,8 +83,17 @@ class GroupPart:
             await self._session.flows.stop(MEMBERSHIP)
             await self.rebalance.leave(lost=lost)  # the listener may commit: a member until it has returned
         finally:
+            await self._settle(timeout)
             self._membership, self._leaving = None, False
             await membership.leave(reason, timeout)
+
+    async def _settle(self, timeout: float) -> None:
+        """Wait for the answers to commits that the listener has begun."""
+        try:
+            async with asyncio.timeout(timeout):
+                await self.committing.settle()
+        except TimeoutError:
+            log.warning("asynchronous commits have no answer after %g s; leaving the group", timeout)
 
     def auto_commit(self) -> None:
         """Store what is released, if this consumer may commit now: a member in a rebalance may not."""

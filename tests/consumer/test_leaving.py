@@ -51,3 +51,22 @@ def test_a_listener_that_unsubscribes_while_leaving_is_told_once() -> None:
         assert len(broker.of("LeaveGroupRequest")) == 1
 
     with_broker(scenario)
+
+
+@pytest.mark.spec("S3-34", "B.18")
+@pytest.mark.parametrize("way", ["close", "unsubscribe"])
+def test_an_asynchronous_commit_while_leaving_is_answered_before_the_member_goes(way: str) -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        answered: list[Exception | None] = []
+
+        class Committing(RebalanceListener):
+            def on_partitions_revoked(self, partitions: tuple[TopicPartition, ...]) -> None:
+                c.commit_async(callback=lambda offsets, error: answered.append(error))
+
+        async with consumer(broker, "a", listener=Committing(), enable_auto_commit=False) as c:
+            assert len(await c.poll(5)) == 5
+            await getattr(c, way)()
+            assert answered == [None]
+            assert broker.committed[A0].offset == 5
+
+    with_broker(scenario)
