@@ -17,7 +17,7 @@ from codegen.spec import MessageSpec
 
 # what a module may need of kclient.protocol.primitives
 _PRIMITIVES = frozenset(
-    {"ZERO_UUID", "Add", "Buffer", "Codec", "Malformed", "Unwritable", "Uuid", "compact_length"}
+    {"BYTES", "ZERO_UUID", "Add", "Buffer", "Codec", "Malformed", "Unwritable", "Uuid", "compact_length"}
     | {
         "compact_string_length",
         "left_over",
@@ -149,7 +149,7 @@ def _bound_structs(found: Layouts, words: frozenset[str]) -> list[tuple[str, str
     """(name, format, method) of every bound pack and unpack that the functions use."""
     blocks = [block for layout in found.distinct for block in _blocks(layout)]
     formats = {plan.struct_name(block.codes): ">" + "".join(block.codes) for block in blocks if block.values}
-    formats |= {"i2": ">h", "i4": ">i"}  # lengths that are written by themselves
+    formats |= {"i2": ">h", "i4": ">i", "uuid": ">16s"}  # lengths and array elements, written by themselves
     return [
         (f"{verb}_{name}", formats[name], method)
         for verb, method in (("pack", "pack"), ("unpack", "unpack_from"))

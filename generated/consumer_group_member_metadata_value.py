@@ -12,10 +12,12 @@ from attrs import Factory, define
 
 from kclient.protocol.message import Field, Message, Struct
 from kclient.protocol.primitives import (
+    BYTES,
     Add,
     Buffer,
     Codec,
     Malformed,
+    Unwritable,
     compact_length,
     compact_string_length,
     left_over,
@@ -137,6 +139,8 @@ def write_classic_protocol_v0(message: ClassicProtocol, add: Add) -> None:
     add(name)
     metadata = message.metadata
     add(compact_length[len(metadata)])
+    if not isinstance(metadata, BYTES):
+        raise Unwritable("metadata")
     add(metadata)
     if message.unknown_tags:
         write_tags((), {}, message.unknown_tags, add)

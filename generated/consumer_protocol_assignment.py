@@ -12,6 +12,7 @@ from attrs import Factory, define
 
 from kclient.protocol.message import Field, Message, Struct
 from kclient.protocol.primitives import (
+    BYTES,
     Add,
     Buffer,
     Codec,
@@ -130,6 +131,8 @@ def write_v0(message: ConsumerProtocolAssignment, add: Add) -> None:
         add(b"\xff\xff\xff\xff")
     else:
         add(pack_i4(len(user_data)))
+        if not isinstance(user_data, BYTES):
+            raise Unwritable("user_data")
         add(user_data)
 
 

@@ -12,6 +12,7 @@ from attrs import Factory, define
 
 from kclient.protocol.message import Field, Message, Struct
 from kclient.protocol.primitives import (
+    BYTES,
     Add,
     Buffer,
     Codec,
@@ -112,6 +113,8 @@ def write_v0(message: ConsumerProtocolSubscription, add: Add) -> None:
         add(b"\xff\xff\xff\xff")
     else:
         add(pack_i4(len(user_data)))
+        if not isinstance(user_data, BYTES):
+            raise Unwritable("user_data")
         add(user_data)
 
 
@@ -193,6 +196,8 @@ def write_v1(message: ConsumerProtocolSubscription, add: Add) -> None:
         add(b"\xff\xff\xff\xff")
     else:
         add(pack_i4(len(user_data)))
+        if not isinstance(user_data, BYTES):
+            raise Unwritable("user_data")
         add(user_data)
     owned_partitions = message.owned_partitions
     add(pack_i4(len(owned_partitions)))
@@ -248,6 +253,8 @@ def write_v2(message: ConsumerProtocolSubscription, add: Add) -> None:
         add(b"\xff\xff\xff\xff")
     else:
         add(pack_i4(len(user_data)))
+        if not isinstance(user_data, BYTES):
+            raise Unwritable("user_data")
         add(user_data)
     owned_partitions = message.owned_partitions
     add(pack_i4(len(owned_partitions)))
@@ -311,6 +318,8 @@ def write_v3(message: ConsumerProtocolSubscription, add: Add) -> None:
         add(b"\xff\xff\xff\xff")
     else:
         add(pack_i4(len(user_data)))
+        if not isinstance(user_data, BYTES):
+            raise Unwritable("user_data")
         add(user_data)
     owned_partitions = message.owned_partitions
     add(pack_i4(len(owned_partitions)))

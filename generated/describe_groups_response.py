@@ -12,6 +12,7 @@ from attrs import Factory, define
 
 from kclient.protocol.message import Field, Message, Struct
 from kclient.protocol.primitives import (
+    BYTES,
     Add,
     Buffer,
     Codec,
@@ -166,9 +167,13 @@ def write_described_group_member_v0(message: DescribedGroupMember, add: Add) -> 
     add(client_host)
     member_metadata = message.member_metadata
     add(pack_i4(len(member_metadata)))
+    if not isinstance(member_metadata, BYTES):
+        raise Unwritable("member_metadata")
     add(member_metadata)
     member_assignment = message.member_assignment
     add(pack_i4(len(member_assignment)))
+    if not isinstance(member_assignment, BYTES):
+        raise Unwritable("member_assignment")
     add(member_assignment)
 
 
@@ -463,9 +468,13 @@ def write_described_group_member_v4(message: DescribedGroupMember, add: Add) -> 
     add(client_host)
     member_metadata = message.member_metadata
     add(pack_i4(len(member_metadata)))
+    if not isinstance(member_metadata, BYTES):
+        raise Unwritable("member_metadata")
     add(member_metadata)
     member_assignment = message.member_assignment
     add(pack_i4(len(member_assignment)))
+    if not isinstance(member_assignment, BYTES):
+        raise Unwritable("member_assignment")
     add(member_assignment)
 
 
@@ -653,9 +662,13 @@ def write_described_group_member_v5(message: DescribedGroupMember, add: Add) -> 
     add(client_host)
     member_metadata = message.member_metadata
     add(compact_length[len(member_metadata)])
+    if not isinstance(member_metadata, BYTES):
+        raise Unwritable("member_metadata")
     add(member_metadata)
     member_assignment = message.member_assignment
     add(compact_length[len(member_assignment)])
+    if not isinstance(member_assignment, BYTES):
+        raise Unwritable("member_assignment")
     add(member_assignment)
     if message.unknown_tags:
         write_tags((), {}, message.unknown_tags, add)

@@ -12,6 +12,7 @@ from attrs import Factory, define
 
 from kclient.protocol.message import Field, Message, Struct
 from kclient.protocol.primitives import (
+    BYTES,
     ZERO_UUID,
     Add,
     Buffer,
@@ -258,6 +259,8 @@ def write_partition_data_v0(message: PartitionData, add: Add) -> None:
         add(b"\xff\xff\xff\xff")
     else:
         add(pack_i4(len(records)))
+        if not isinstance(records, BYTES):
+            raise Unwritable("records")
         add(records)
 
 
@@ -454,6 +457,8 @@ def write_partition_data_v4(message: PartitionData, add: Add) -> None:
         add(b"\xff\xff\xff\xff")
     else:
         add(pack_i4(len(records)))
+        if not isinstance(records, BYTES):
+            raise Unwritable("records")
         add(records)
 
 
@@ -602,6 +607,8 @@ def write_partition_data_v5(message: PartitionData, add: Add) -> None:
         add(b"\xff\xff\xff\xff")
     else:
         add(pack_i4(len(records)))
+        if not isinstance(records, BYTES):
+            raise Unwritable("records")
         add(records)
 
 
@@ -777,6 +784,8 @@ def write_partition_data_v11(message: PartitionData, add: Add) -> None:
         add(b"\xff\xff\xff\xff")
     else:
         add(pack_i4(len(records)))
+        if not isinstance(records, BYTES):
+            raise Unwritable("records")
         add(records)
 
 
@@ -1007,6 +1016,8 @@ def write_partition_data_v12(message: PartitionData, add: Add) -> None:
         add(b"\x00")
     else:
         add(compact_length[len(records)])
+        if not isinstance(records, BYTES):
+            raise Unwritable("records")
         add(records)
     tags: dict[int, bytes] = {}
     if message.diverging_epoch is not None and message.diverging_epoch != EpochEndOffset():

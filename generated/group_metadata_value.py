@@ -12,6 +12,7 @@ from attrs import Factory, define
 
 from kclient.protocol.message import Field, Message, Struct
 from kclient.protocol.primitives import (
+    BYTES,
     Add,
     Buffer,
     Codec,
@@ -160,9 +161,13 @@ def write_member_metadata_v0(message: MemberMetadata, add: Add) -> None:
     add(client_host)
     subscription = message.subscription
     add(pack_i4x2(message.session_timeout, len(subscription)))
+    if not isinstance(subscription, BYTES):
+        raise Unwritable("subscription")
     add(subscription)
     assignment = message.assignment
     add(pack_i4(len(assignment)))
+    if not isinstance(assignment, BYTES):
+        raise Unwritable("assignment")
     add(assignment)
 
 
@@ -294,9 +299,13 @@ def write_member_metadata_v1(message: MemberMetadata, add: Add) -> None:
     add(client_host)
     subscription = message.subscription
     add(pack_i4x3(message.rebalance_timeout, message.session_timeout, len(subscription)))
+    if not isinstance(subscription, BYTES):
+        raise Unwritable("subscription")
     add(subscription)
     assignment = message.assignment
     add(pack_i4(len(assignment)))
+    if not isinstance(assignment, BYTES):
+        raise Unwritable("assignment")
     add(assignment)
 
 
@@ -514,9 +523,13 @@ def write_member_metadata_v3(message: MemberMetadata, add: Add) -> None:
     add(client_host)
     subscription = message.subscription
     add(pack_i4x3(message.rebalance_timeout, message.session_timeout, len(subscription)))
+    if not isinstance(subscription, BYTES):
+        raise Unwritable("subscription")
     add(subscription)
     assignment = message.assignment
     add(pack_i4(len(assignment)))
+    if not isinstance(assignment, BYTES):
+        raise Unwritable("assignment")
     add(assignment)
 
 
@@ -679,9 +692,13 @@ def write_member_metadata_v4(message: MemberMetadata, add: Add) -> None:
     add(pack_i4x2(message.rebalance_timeout, message.session_timeout))
     subscription = message.subscription
     add(compact_length[len(subscription)])
+    if not isinstance(subscription, BYTES):
+        raise Unwritable("subscription")
     add(subscription)
     assignment = message.assignment
     add(compact_length[len(assignment)])
+    if not isinstance(assignment, BYTES):
+        raise Unwritable("assignment")
     add(assignment)
     if message.unknown_tags:
         write_tags((), {}, message.unknown_tags, add)

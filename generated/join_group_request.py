@@ -12,6 +12,7 @@ from attrs import Factory, define
 
 from kclient.protocol.message import Field, Message, Struct
 from kclient.protocol.primitives import (
+    BYTES,
     Add,
     Buffer,
     Codec,
@@ -125,6 +126,8 @@ def write_join_group_request_protocol_v0(message: JoinGroupRequestProtocol, add:
     add(name)
     metadata = message.metadata
     add(pack_i4(len(metadata)))
+    if not isinstance(metadata, BYTES):
+        raise Unwritable("metadata")
     add(metadata)
 
 
@@ -360,6 +363,8 @@ def write_join_group_request_protocol_v6(message: JoinGroupRequestProtocol, add:
     add(name)
     metadata = message.metadata
     add(compact_length[len(metadata)])
+    if not isinstance(metadata, BYTES):
+        raise Unwritable("metadata")
     add(metadata)
     if message.unknown_tags:
         write_tags((), {}, message.unknown_tags, add)

@@ -12,6 +12,7 @@ from attrs import Factory, define
 
 from kclient.protocol.message import Field, Message, Struct
 from kclient.protocol.primitives import (
+    BYTES,
     Add,
     Buffer,
     Codec,
@@ -131,6 +132,8 @@ def write_join_group_response_member_v0(message: JoinGroupResponseMember, add: A
     add(member_id)
     metadata = message.metadata
     add(pack_i4(len(metadata)))
+    if not isinstance(metadata, BYTES):
+        raise Unwritable("metadata")
     add(metadata)
 
 
@@ -314,6 +317,8 @@ def write_join_group_response_member_v5(message: JoinGroupResponseMember, add: A
         add(group_instance_id_bytes)
     metadata = message.metadata
     add(pack_i4(len(metadata)))
+    if not isinstance(metadata, BYTES):
+        raise Unwritable("metadata")
     add(metadata)
 
 
@@ -444,6 +449,8 @@ def write_join_group_response_member_v6(message: JoinGroupResponseMember, add: A
         add(group_instance_id_bytes)
     metadata = message.metadata
     add(compact_length[len(metadata)])
+    if not isinstance(metadata, BYTES):
+        raise Unwritable("metadata")
     add(metadata)
     if message.unknown_tags:
         write_tags((), {}, message.unknown_tags, add)

@@ -12,6 +12,7 @@ from attrs import Factory, define
 
 from kclient.protocol.message import Field, Message, Struct
 from kclient.protocol.primitives import (
+    BYTES,
     ZERO_UUID,
     Add,
     Buffer,
@@ -122,6 +123,8 @@ def write_partition_produce_data_v0(message: PartitionProduceData, add: Add) -> 
         add(b"\xff\xff\xff\xff")
     else:
         add(pack_i4(len(records)))
+        if not isinstance(records, BYTES):
+            raise Unwritable("records")
         add(records)
 
 
@@ -264,6 +267,8 @@ def write_partition_produce_data_v9(message: PartitionProduceData, add: Add) -> 
         add(b"\x00")
     else:
         add(compact_length[len(records)])
+        if not isinstance(records, BYTES):
+            raise Unwritable("records")
         add(records)
     if message.unknown_tags:
         write_tags((), {}, message.unknown_tags, add)

@@ -12,6 +12,7 @@ from attrs import define
 
 from kclient.protocol.message import Field, Message
 from kclient.protocol.primitives import (
+    BYTES,
     ZERO_UUID,
     Add,
     Buffer,
@@ -96,6 +97,8 @@ def write_v0(message: PushTelemetryRequest, add: Add) -> None:
     )
     metrics = message.metrics
     add(compact_length[len(metrics)])
+    if not isinstance(metrics, BYTES):
+        raise Unwritable("metrics")
     add(metrics)
     if message.unknown_tags:
         write_tags((), {}, message.unknown_tags, add)

@@ -12,6 +12,7 @@ from attrs import define
 
 from kclient.protocol.message import Field, Message
 from kclient.protocol.primitives import (
+    BYTES,
     Add,
     Buffer,
     Codec,
@@ -65,6 +66,8 @@ def write_v0(message: SaslAuthenticateRequest, add: Add) -> None:
         raise Unwritable("unknown_tags")
     auth_bytes = message.auth_bytes
     add(pack_i4(len(auth_bytes)))
+    if not isinstance(auth_bytes, BYTES):
+        raise Unwritable("auth_bytes")
     add(auth_bytes)
 
 
@@ -92,6 +95,8 @@ def read_v2(data: Buffer, at: int, size: int) -> tuple[SaslAuthenticateRequest, 
 def write_v2(message: SaslAuthenticateRequest, add: Add) -> None:
     auth_bytes = message.auth_bytes
     add(compact_length[len(auth_bytes)])
+    if not isinstance(auth_bytes, BYTES):
+        raise Unwritable("auth_bytes")
     add(auth_bytes)
     if message.unknown_tags:
         write_tags((), {}, message.unknown_tags, add)

@@ -12,6 +12,7 @@ from attrs import define
 
 from kclient.protocol.message import Field, Message
 from kclient.protocol.primitives import (
+    BYTES,
     Add,
     Buffer,
     Codec,
@@ -100,6 +101,8 @@ def write_v0(message: SaslAuthenticateResponse, add: Add) -> None:
         add(error_message_bytes)
     auth_bytes = message.auth_bytes
     add(pack_i4(len(auth_bytes)))
+    if not isinstance(auth_bytes, BYTES):
+        raise Unwritable("auth_bytes")
     add(auth_bytes)
 
 
@@ -142,6 +145,8 @@ def write_v1(message: SaslAuthenticateResponse, add: Add) -> None:
         add(error_message_bytes)
     auth_bytes = message.auth_bytes
     add(pack_i4(len(auth_bytes)))
+    if not isinstance(auth_bytes, BYTES):
+        raise Unwritable("auth_bytes")
     add(auth_bytes)
     add(pack_i8(message.session_lifetime_ms))
 
@@ -190,6 +195,8 @@ def write_v2(message: SaslAuthenticateResponse, add: Add) -> None:
         add(error_message_bytes)
     auth_bytes = message.auth_bytes
     add(compact_length[len(auth_bytes)])
+    if not isinstance(auth_bytes, BYTES):
+        raise Unwritable("auth_bytes")
     add(auth_bytes)
     add(pack_i8(message.session_lifetime_ms))
     if message.unknown_tags:

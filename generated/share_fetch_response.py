@@ -12,6 +12,7 @@ from attrs import Factory, define
 
 from kclient.protocol.message import Field, Message, Struct
 from kclient.protocol.primitives import (
+    BYTES,
     ZERO_UUID,
     Add,
     Buffer,
@@ -283,6 +284,8 @@ def write_partition_data_v0(message: PartitionData, add: Add) -> None:
         add(b"\x00")
     else:
         add(compact_length[len(records)])
+        if not isinstance(records, BYTES):
+            raise Unwritable("records")
         add(records)
     acquired_records = message.acquired_records
     add(compact_length[len(acquired_records)])
@@ -543,6 +546,8 @@ def write_partition_data_v1(message: PartitionData, add: Add) -> None:
         raise Unwritable("records")
     records = message.records
     add(compact_length[len(records)])
+    if not isinstance(records, BYTES):
+        raise Unwritable("records")
     add(records)
     acquired_records = message.acquired_records
     add(compact_length[len(acquired_records)])

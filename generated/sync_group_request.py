@@ -12,6 +12,7 @@ from attrs import Factory, define
 
 from kclient.protocol.message import Field, Message, Struct
 from kclient.protocol.primitives import (
+    BYTES,
     Add,
     Buffer,
     Codec,
@@ -118,6 +119,8 @@ def write_sync_group_request_assignment_v0(message: SyncGroupRequestAssignment, 
     add(member_id)
     assignment = message.assignment
     add(pack_i4(len(assignment)))
+    if not isinstance(assignment, BYTES):
+        raise Unwritable("assignment")
     add(assignment)
 
 
@@ -275,6 +278,8 @@ def write_sync_group_request_assignment_v4(message: SyncGroupRequestAssignment, 
     add(member_id)
     assignment = message.assignment
     add(compact_length[len(assignment)])
+    if not isinstance(assignment, BYTES):
+        raise Unwritable("assignment")
     add(assignment)
     if message.unknown_tags:
         write_tags((), {}, message.unknown_tags, add)

@@ -12,6 +12,7 @@ from attrs import define
 
 from kclient.protocol.message import Field, Message
 from kclient.protocol.primitives import (
+    BYTES,
     Add,
     Buffer,
     Codec,
@@ -87,6 +88,8 @@ def write_v0(message: SyncGroupResponse, add: Add) -> None:
         raise Unwritable("unknown_tags")
     assignment = message.assignment
     add(pack_i2_i4(message.error_code, len(assignment)))
+    if not isinstance(assignment, BYTES):
+        raise Unwritable("assignment")
     add(assignment)
 
 
@@ -111,6 +114,8 @@ def write_v1(message: SyncGroupResponse, add: Add) -> None:
         raise Unwritable("unknown_tags")
     assignment = message.assignment
     add(pack_i4_i2_i4(message.throttle_time_ms, message.error_code, len(assignment)))
+    if not isinstance(assignment, BYTES):
+        raise Unwritable("assignment")
     add(assignment)
 
 
@@ -141,6 +146,8 @@ def write_v4(message: SyncGroupResponse, add: Add) -> None:
     add(pack_i4_i2(message.throttle_time_ms, message.error_code))
     assignment = message.assignment
     add(compact_length[len(assignment)])
+    if not isinstance(assignment, BYTES):
+        raise Unwritable("assignment")
     add(assignment)
     if message.unknown_tags:
         write_tags((), {}, message.unknown_tags, add)
@@ -211,6 +218,8 @@ def write_v5(message: SyncGroupResponse, add: Add) -> None:
         add(protocol_name_bytes)
     assignment = message.assignment
     add(compact_length[len(assignment)])
+    if not isinstance(assignment, BYTES):
+        raise Unwritable("assignment")
     add(assignment)
     if message.unknown_tags:
         write_tags((), {}, message.unknown_tags, add)

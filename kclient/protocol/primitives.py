@@ -10,7 +10,7 @@ Spec: C.1, D-70, D-72, D-84, H-02…H-05.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from struct import Struct
 from struct import error as struct_error
 from typing import Final, TypeAlias, TypeVar
@@ -26,6 +26,7 @@ Codec: TypeAlias = tuple[Reader[T], Writer[T]]
 Tags: TypeAlias = tuple[tuple[int, bytes], ...]
 
 ZERO_UUID: Final[Uuid] = bytes(16)
+BYTES: Final = (bytes, bytearray, memoryview)  # what a text or a list in the place of bytes is not
 MAX_STRING_BYTES: Final = 32767
 MAX_TAG: Final = 2**31 - 1
 MAX_TAGS: Final = 1024  # of one struct; Kafka's largest has four, and a dict of more would outgrow its input
@@ -178,13 +179,16 @@ def read_compact_strings(count: int, data: Buffer, at: int, size: int) -> tuple[
     return strings, at
 
 
-def read_tags(count: int, data: Buffer, at: int, size: int) -> tuple[dict[int, Buffer], int]:
-    """The tagged fields behind their count: tag → its bytes. `count` is the first byte of the count, already read."""
+def read_tags(count: int, data: Buffer, at: int, size: int) -> tuple[dict[int, bytes], int]:
+    """The tagged fields behind their count: tag → its bytes. `count` is the first byte of the count, already read.
+
+    The bytes are copied at once: a view for each tag of two bytes would cost a hundred times its input.
+    """
     if count > 127:
         count, at = read_uvarint(data, at - 1)
     if count > MAX_TAGS or count * 2 > size - at:
         raise Malformed("more tagged fields than can be")
-    tags: dict[int, Buffer] = {}
+    tags: dict[int, bytes] = {}
     last = -1
     for _ in range(count):
         tag, at = read_uvarint(data, at)
@@ -194,7 +198,7 @@ def read_tags(count: int, data: Buffer, at: int, size: int) -> tuple[dict[int, B
         end = at + length
         if end > size:
             raise Malformed(f"tag {tag}")
-        tags[tag] = data[at:end]
+        tags[tag] = bytes(data[at:end])
         last, at = tag, end
     return tags, at
 
@@ -207,9 +211,9 @@ def read_whole(read: Reader[T], data: Buffer) -> T:
     return value
 
 
-def left_over(tags: Mapping[int, Buffer]) -> Tags:
+def left_over(tags: dict[int, bytes]) -> Tags:
     """What is left of the tags when the known ones are taken out. Pairs, for a dict would outgrow its input."""
-    return tuple([(tag, bytes(data)) for tag, data in tags.items()])
+    return tuple(tags.items())
 
 
 def written(write: Writer[T], value: T) -> bytes:
@@ -227,6 +231,8 @@ def write_tags(known: tuple[int, ...], tags: dict[int, bytes], unknown: Tags, ad
     if unknown:
         extra = dict(unknown)
         if len(extra) < len(unknown) or not all(0 <= tag <= MAX_TAG and tag not in known for tag in extra):
+            raise Unwritable("unknown_tags")
+        if not all(isinstance(data, BYTES) for data in extra.values()):
             raise Unwritable("unknown_tags")
         tags = tags | extra
     add(uvarint(len(tags)))

@@ -12,7 +12,7 @@ from typing import Any
 from attrs import frozen
 
 from kclient.protocol.message import FIXED, Field, Message, Struct, within
-from kclient.protocol.primitives import MAX_STRING_BYTES, MAX_TAG
+from kclient.protocol.primitives import BYTES, MAX_STRING_BYTES, MAX_TAG
 
 
 def write_failure(message: Message, version: int) -> tuple[str, str]:
@@ -66,34 +66,42 @@ class _Check:
     def element(self, one: Any, field: Field, path: str) -> Found:
         if field.struct is not None:
             return self.struct(one, field.struct, path)
-        kind = field.element
-        try:
-            fits = _fits(one, kind)
-        except (struct_error, TypeError, ValueError, AttributeError, OverflowError):
-            fits = False
-        shown = one if isinstance(one, int | float) else f"this {type(one).__name__}"
-        return None if fits else (path, f"{shown} does not fit {kind}")
+        return None if fits(one, field.element) else (path, unfit(one, field.element))
 
     def tags(self, value: Struct, kind: type[Struct], path: str) -> Found:
-        tags = value.unknown_tags
+        tags: Any = value.unknown_tags  # nothing is certain of it here
         if tags and not self.flexible:
             return path, f"version {self.version} has no tagged fields"
         known = {field.tag for field in kind.FIELDS if within(self.version, field.tagged)}
-        for tag, _ in tags:
-            if tag in known or not 0 <= tag <= MAX_TAG:
+        for tag, data in tags:
+            if not isinstance(tag, int) or tag in known or not 0 <= tag <= MAX_TAG:
                 return path, f"tag {tag} is a field of the schema, there twice or no tag at all"
+            if not isinstance(data, BYTES):
+                return path, f"tag {tag} holds {type(data).__name__} instead of bytes"
             known.add(tag)
         return None
 
 
-def _fits(one: Any, kind: str) -> bool:
-    if kind == "string":
-        return len(one.encode()) <= MAX_STRING_BYTES
-    if kind == "uuid":
-        return len(bytes(one)) == 16
-    if kind in FIXED:
-        return bool(FIXED[kind].pack(one))
-    return memoryview(one).nbytes < 2**31
+def fits(one: Any, kind: str) -> bool:
+    """Whether a value can be written as this wire type, arrays and structs aside."""
+    try:
+        if kind == "string":
+            return len(one.encode()) <= MAX_STRING_BYTES
+        if kind == "uuid":
+            return len(memoryview(one)) == 16
+        if kind == "bool":
+            return isinstance(one, int)
+        if kind in FIXED:
+            return bool(FIXED[kind].pack(one))
+        return isinstance(one, BYTES) and len(one) < 2**31
+    except (struct_error, TypeError, ValueError, AttributeError):
+        return False
+
+
+def unfit(one: object, kind: str) -> str:
+    """The words for a value that does not fit; of a text or bytes they say the type alone."""
+    shown = one if isinstance(one, int | float) else f"this {type(one).__name__}"
+    return f"{shown} does not fit {kind}"
 
 
 def _join(path: str, name: str) -> str:

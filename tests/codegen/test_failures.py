@@ -10,6 +10,7 @@ from kclient.generated.fetch_response import FetchableTopicResponse, FetchRespon
 from kclient.generated.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
 from kclient.generated.metadata_request import MetadataRequest, MetadataRequestTopic
 from kclient.generated.offset_commit_request import OffsetCommitRequest
+from kclient.generated.push_telemetry_request import PushTelemetryRequest
 from kclient.protocol.message import Message
 
 FETCH = protocol.encode(
@@ -139,6 +140,22 @@ WRITTEN = [
     pytest.param(join(unknown_tags=((1, b""),)), 5, "unknown_tags", "no tagged fields", id="tags too early"),
     pytest.param(join(unknown_tags=((7, b""), (7, b"x"))), 9, "unknown_tags", "tag 7", id="tag twice"),
     pytest.param(join(unknown_tags=((-1, b""),)), 9, "unknown_tags", "tag -1", id="negative tag"),
+    pytest.param(join(unknown_tags=(("7", b""),)), 9, "unknown_tags", "tag 7", id="text as a tag"),
+    pytest.param(join(unknown_tags=((7, "x"),)), 9, "unknown_tags", "tag 7 holds str", id="text in a tag"),
+    pytest.param(
+        join(protocols=[JoinGroupRequestProtocol(metadata="x")]),  # type: ignore[arg-type]
+        5,
+        "protocols[0].metadata",
+        "this str does not fit bytes",
+        id="text as bytes",
+    ),
+    pytest.param(
+        PushTelemetryRequest(metrics=[1, 2]),  # type: ignore[arg-type]
+        0,
+        "metrics",
+        "this list does not fit bytes",
+        id="list as bytes",
+    ),
     pytest.param(
         FetchResponse(unknown_tags=((0, b""),)), 16, "unknown_tags", "tag 0", id="known tag as an unknown one"
     ),

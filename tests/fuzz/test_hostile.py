@@ -13,6 +13,7 @@ import pytest
 
 from kclient.errors import ProtocolDecodeError
 from kclient.protocol import decode, encode
+from kclient.protocol.primitives import MAX_TAGS
 from kclient.protocol.registry import MESSAGES, message_class
 from tests.fuzz.strategies import crowded, pairs, specs
 
@@ -31,7 +32,7 @@ HUGE_COUNTS = {
 }
 
 
-def peak_of(name: str, version: int, data: bytes) -> tuple[int, bool]:
+def peak_of(name: str, version: int, data: bytes | memoryview) -> tuple[int, bool]:
     """The most memory that decoding holds at once, and whether the bytes were a message."""
     message_class(name)
     tracemalloc.start()
@@ -72,6 +73,18 @@ def test_the_costliest_message_of_its_size(name: str, version: int) -> None:
         peak, whole = peak_of(name, version, data)
         assert whole
         assert peak <= 64 * len(data) + SLACK, peak / len(data)
+
+
+@pytest.mark.spec("H-02", "H-05")
+@pytest.mark.parametrize(("name", "version"), [("FetchResponse", 12), ("HeartbeatResponse", 4)])
+@pytest.mark.parametrize("size", [0, 1, 2])
+def test_as_many_unknown_tags_as_there_may_be(name: str, version: int, size: int) -> None:
+    tags = b"".join(varint(200 + number) + varint(size) + bytes(size) for number in range(MAX_TAGS))
+    data = encode(message_class(name)(), version)[:-1] + varint(MAX_TAGS) + tags
+    for buffer in (data, memoryview(data)):
+        peak, whole = peak_of(name, version, buffer)
+        assert whole
+        assert peak <= 64 * len(data), peak / len(data)
 
 
 @pytest.mark.spec("H-02")

@@ -12,6 +12,7 @@ from attrs import Factory, define
 
 from kclient.protocol.message import Field, Message, Struct
 from kclient.protocol.primitives import (
+    BYTES,
     ZERO_UUID,
     Add,
     Buffer,
@@ -208,6 +209,8 @@ def write_parcel_v0(message: Parcel, add: Add) -> None:
             len(letters),
         )
     )
+    if not isinstance(letters, BYTES):
+        raise Unwritable("letters")
     add(letters)
 
 
@@ -271,6 +274,8 @@ def write_v0(message: ParcelRequest, add: Add) -> None:
     write_place_v0(message.origin, add)
     data_ = message.data
     add(pack_i4x2(message.count, len(data_)))
+    if not isinstance(data_, BYTES):
+        raise Unwritable("data")
     add(data_)
     if message.from_ is None:
         raise Unwritable("from_")
@@ -367,6 +372,8 @@ def write_parcel_v1(message: Parcel, add: Add) -> None:
         add(b"\xff\xff\xff\xff")
     else:
         add(pack_i4(len(letters)))
+        if not isinstance(letters, BYTES):
+            raise Unwritable("letters")
         add(letters)
 
 
@@ -459,6 +466,8 @@ def write_v1(message: ParcelRequest, add: Add) -> None:
         write_place_v1(detour, add)
     data_ = message.data
     add(pack_i4x2(message.count, len(data_)))
+    if not isinstance(data_, BYTES):
+        raise Unwritable("data")
     add(data_)
     from_ = message.from_
     if from_ is None:
@@ -569,6 +578,8 @@ def write_parcel_v2(message: Parcel, add: Add) -> None:
         add(b"\x00")
     else:
         add(compact_length[len(letters)])
+        if not isinstance(letters, BYTES):
+            raise Unwritable("letters")
         add(letters)
     if message.unknown_tags:
         write_tags((), {}, message.unknown_tags, add)
@@ -711,11 +722,15 @@ def write_v2(message: ParcelRequest, add: Add) -> None:
     add(pack_i4(message.count))
     data_ = message.data
     add(compact_length[len(data_)])
+    if not isinstance(data_, BYTES):
+        raise Unwritable("data")
     add(data_)
     if message.seal is None:
         raise Unwritable("seal")
     seal = message.seal
     add(compact_length[len(seal)])
+    if not isinstance(seal, BYTES):
+        raise Unwritable("seal")
     add(seal)
     from_ = message.from_
     if from_ is None:
@@ -737,7 +752,7 @@ def write_v2(message: ParcelRequest, add: Add) -> None:
     for route_id in route_ids:
         if len(route_id) != 16:
             raise Unwritable("route_ids")
-        add(route_id)
+        add(pack_uuid(route_id))
     parcels = message.parcels
     add(compact_length[len(parcels)])
     for parcel in parcels:
@@ -888,6 +903,8 @@ def write_parcel_v3(message: Parcel, add: Add) -> None:
         add(b"\x00")
     else:
         add(compact_length[len(letters)])
+        if not isinstance(letters, BYTES):
+            raise Unwritable("letters")
         add(letters)
     tags: dict[int, bytes] = {}
     if message.insurance is not None and message.insurance != Insurance():
@@ -1064,12 +1081,16 @@ def write_v3(message: ParcelRequest, add: Add) -> None:
     add(pack_i4(message.count))
     data_ = message.data
     add(compact_length[len(data_)])
+    if not isinstance(data_, BYTES):
+        raise Unwritable("data")
     add(data_)
     seal = message.seal
     if seal is None:
         add(b"\x00")
     else:
         add(compact_length[len(seal)])
+        if not isinstance(seal, BYTES):
+            raise Unwritable("seal")
         add(seal)
     from_ = message.from_
     if from_ is None:
@@ -1094,7 +1115,7 @@ def write_v3(message: ParcelRequest, add: Add) -> None:
     for route_id in route_ids:
         if len(route_id) != 16:
             raise Unwritable("route_ids")
-        add(route_id)
+        add(pack_uuid(route_id))
     parcels = message.parcels
     add(compact_length[len(parcels)])
     for parcel in parcels:
@@ -1280,12 +1301,16 @@ def write_v4(message: ParcelRequest, add: Add) -> None:
     add(pack_i4(message.count))
     data_ = message.data
     add(compact_length[len(data_)])
+    if not isinstance(data_, BYTES):
+        raise Unwritable("data")
     add(data_)
     seal = message.seal
     if seal is None:
         add(b"\x00")
     else:
         add(compact_length[len(seal)])
+        if not isinstance(seal, BYTES):
+            raise Unwritable("seal")
         add(seal)
     if message.from_ is None:
         raise Unwritable("from_")
@@ -1309,7 +1334,7 @@ def write_v4(message: ParcelRequest, add: Add) -> None:
     for route_id in route_ids:
         if len(route_id) != 16:
             raise Unwritable("route_ids")
-        add(route_id)
+        add(pack_uuid(route_id))
     parcels = message.parcels
     add(compact_length[len(parcels)])
     for parcel in parcels:
