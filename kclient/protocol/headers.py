@@ -38,7 +38,9 @@ def request_frame(
 
     Raises ProtocolEncodeError.
     """
-    api_key = message.API_KEY or 0
+    api_key = message.API_KEY
+    if api_key is None:
+        raise InternalError(f"{message.NAME} is no request")
     header = RequestHeader(
         request_api_key=api_key,
         request_api_version=version,

@@ -15,7 +15,8 @@ from typing import Any
 
 from kclient.errors import ProtocolEncodeError
 from kclient.protocol.message import Field, Message, Struct, within
-from kclient.protocol.registry import message_class
+from kclient.protocol.registry import check_version, message_class
+from kclient.protocol.write_failure import fits, unfit
 
 Json = dict[str, Any]
 UnknownTags = Mapping[
@@ -24,7 +25,8 @@ UnknownTags = Mapping[
 
 
 def to_json(message: Message, version: int) -> Json:
-    """The fields of the message that `version` has."""
+    """The fields of the message that `version` has. Raises ProtocolEncodeError for a version that it has not."""
+    check_version(type(message), version)
     return _struct_to_json(message, version)
 
 
@@ -89,10 +91,12 @@ def from_json(
     """The message that `to_json` would show as `fields`; a field that is not there gets its default.
 
     `records` are the bytes of the records fields in wire order, `unknown_tags` maps paths to tags. Raises
-    ProtocolEncodeError for a key that the version does not have and for a value that does not fit its type.
+    ProtocolEncodeError for a version or a key that is not there and for a value that does not fit its type.
     """
+    kind = message_class(name)
+    check_version(kind, version)
     reader = _FromJson(name, version, iter(records or ()), dict(unknown_tags or {}))
-    message = reader.struct(message_class(name), fields, "")
+    message = reader.struct(kind, fields, "")
     reader.finish()
     if not isinstance(message, Message):
         raise reader.refuse("", "is no message")
@@ -110,7 +114,7 @@ class _FromJson:
 
     def struct(self, kind: type[Struct], fields: Any, path: str) -> Struct:
         if not isinstance(fields, Mapping):
-            raise self.refuse(path, f"{fields!r} is not an object")
+            raise self.refuse(path, f"{type(fields).__name__} instead of an object")
         left = dict(fields)
         value = kind()
         for field in kind.FIELDS:
@@ -132,11 +136,13 @@ class _FromJson:
 
     def value(self, given: Any, field: Field, path: str) -> Any:
         if given is None:
-            return None
+            if within(self.version, field.nullable) or field.none_is_default:
+                return None
+            raise self.refuse(path, f"version {self.version} has no null here")
         if not field.is_array:
             return self.element(given, field, path)
         if not isinstance(given, list):
-            raise self.refuse(path, f"{given!r} is not a list")
+            raise self.refuse(path, f"{type(given).__name__} instead of a list")
         return [self.element(one, field, f"{path}[{index}]") for index, one in enumerate(given)]
 
     def element(self, given: Any, field: Field, path: str) -> Any:
@@ -144,11 +150,13 @@ class _FromJson:
             return self.struct(field.struct, given, path)
         try:
             if field.element == "bytes":
-                return base64.b64decode(given, validate=True)
-            if field.element == "uuid":
-                return base64.b64decode(given + "==", altchars=b"-_", validate=True)
+                given = base64.b64decode(given, validate=True)
+            elif field.element == "uuid":
+                given = base64.b64decode(given + "==", altchars=b"-_", validate=True)
         except (ValueError, TypeError) as error:
-            raise self.refuse(path, f"{given!r} is not base64") from error
+            raise self.refuse(path, f"this {type(given).__name__} is not base64") from error
+        if not fits(given, field.element):
+            raise self.refuse(path, unfit(given, field.element))
         return given
 
     def finish(self) -> None:

@@ -38,6 +38,18 @@ def response_name(api_key: int) -> str:
     return _RESPONSES[api_key]
 
 
+def check_version(
+    message: type[Message],
+    version: int,
+    error: type[ProtocolDecodeError] | type[ProtocolEncodeError] = ProtocolEncodeError,
+) -> None:
+    """Raise `error` for a version that the message does not have."""
+    lowest, highest = message.VERSIONS
+    if not lowest <= version <= highest:
+        text = f"{message.NAME} has versions {lowest} to {highest}, not {version}"
+        raise error(text, message=message.NAME, version=version, field="")
+
+
 def message_class(name: str) -> type[Message]:
     """The generated class of a message. Raises ArgumentError for a name that no message has."""
     return _load(name)[0]
@@ -51,8 +63,7 @@ def read_message(name: str, version: int, data: Buffer, offset: int = 0) -> tupl
     Spec: C.1, H-02…H-05.
     """
     message, codecs = _load(name)
-    if version not in codecs:
-        raise _unknown_version(ProtocolDecodeError, message, version)
+    check_version(message, version, ProtocolDecodeError)
     try:
         return codecs[version][0](data, offset, len(data))
     except MALFORMED as error:
@@ -74,8 +85,7 @@ def write_message(message: Message, version: int) -> list[bytes | memoryview]:
     Spec: C.1.
     """
     _, codecs = _load(message.NAME)
-    if version not in codecs:
-        raise _unknown_version(ProtocolEncodeError, type(message), version)
+    check_version(type(message), version)
     parts: list[bytes | memoryview] = []
     try:
         codecs[version][1](message, parts.append)
@@ -100,11 +110,3 @@ def _load(name: str) -> tuple[type[Message], dict[int, Codec[Any]]]:
         raise ArgumentError(f"There is no message {name!r}." + (f" Did you mean {near[0]}?" if near else ""))
     module = import_module(f"kclient.generated.{MESSAGES[name].module}")
     return getattr(module, name), module.CODECS
-
-
-def _unknown_version(
-    kind: type[ProtocolDecodeError] | type[ProtocolEncodeError], message: type[Message], version: int
-) -> ProtocolDecodeError | ProtocolEncodeError:
-    lowest, highest = message.VERSIONS
-    text = f"{message.NAME} has versions {lowest} to {highest}, not {version}"
-    return kind(text, message=message.NAME, version=version, field="")

@@ -99,6 +99,10 @@ def test_a_tagged_struct_is_none_until_it_says_something() -> None:
         ({"nodeEndpoints": []}, {}, "nodeEndpoints"),  # only from version 16 on
         ({"responses": {}}, {}, "responses"),
         ({"responses": [3]}, {}, "responses[0]"),
+        ({"responses": None}, {}, "responses"),
+        ({"sessionId": "7"}, {}, "sessionId"),
+        ({"errorCode": 2**15}, {}, "errorCode"),
+        ({"responses": [{"topic": 7}]}, {}, "responses[0].topic"),
         ({"responses": [{"partitions": [{"oops": 1}]}]}, {}, "responses[0].partitions[0].oops"),
         ({}, {"records": [b"one too many"]}, ""),
         ({}, {"unknown_tags": {"responses[0]": {7: b""}}}, "responses[0]"),
@@ -112,12 +116,28 @@ def test_json_that_does_not_fit_is_refused(
     assert (refused.value.message, refused.value.version, refused.value.field) == ("FetchResponse", 12, path)
 
 
+def test_json_of_a_version_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(ProtocolEncodeError, match="FetchResponse has versions 0 to 18, not 19"):
+        protocol.to_json(FetchResponse(), 19)
+    with pytest.raises(ProtocolEncodeError, match="FetchResponse has versions 0 to 18, not 19"):
+        protocol.from_json("FetchResponse", 19, {})
+
+
+def test_refused_json_is_not_shown_for_it_may_be_secret() -> None:
+    for value in ("hunter2!", ["hunter2"], {"hunter2": "hunter2"}):
+        with pytest.raises(ProtocolEncodeError) as refused:
+            protocol.from_json("SaslAuthenticateRequest", 0, {"authBytes": value})
+        assert "hunter2" not in str(refused.value)
+
+
 @pytest.mark.parametrize("text", ["no base64!", 7])
 def test_bytes_and_uuids_must_be_base64(text: object) -> None:
     with pytest.raises(ProtocolEncodeError, match="base64"):
         protocol.from_json("SaslAuthenticateRequest", 0, {"authBytes": text})
     with pytest.raises(ProtocolEncodeError, match="base64"):
         protocol.from_json("FetchResponse", 13, {"responses": [{"topicId": text}]})
+    with pytest.raises(ProtocolEncodeError, match="does not fit uuid"):
+        protocol.from_json("FetchResponse", 13, {"responses": [{"topicId": "AAAA"}]})
 
 
 def test_error_codes_have_names_and_treatments() -> None:
