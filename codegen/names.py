@@ -5,7 +5,7 @@ from __future__ import annotations
 import keyword
 import re
 
-# what else a generated module knows by a capitalised name
+# what else a generated module knows by a capitalised name, and what every class already has
 RESERVED = frozenset(
     {
         "Add",
@@ -14,9 +14,12 @@ RESERVED = frozenset(
         "Codec",
         "Factory",
         "Field",
+        "IsFlexible",
         "Malformed",
         "Message",
+        "Self",
         "Struct",
+        "UnknownTags",
         "Unwritable",
         "Uuid",
     }

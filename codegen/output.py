@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from codegen.error_codes import parse_errors
+from codegen.errors import SchemaError
 from codegen.parse import parse_file
 from codegen.render import environment, render_error_codes, render_index, render_message
+from codegen.spec import MessageSpec
 
 _PACKAGE = '''"""Codecs of all messages, written by `python -m codegen` from `schemas/`; edits here are lost."""
 '''
@@ -17,11 +19,24 @@ def generate(schemas: Path) -> dict[str, str]:
     env = environment()
     paths = [path for path in sorted(schemas.glob("*.json")) if not path.name.endswith(".schema.json")]
     messages = [parse_file(path) for path in paths]
+    _refuse_twins(messages)
     files = {f"{message.module}.py": render_message(env, message) for message in messages}
     files["__init__.py"] = _PACKAGE
     files["index.py"] = render_index(env, messages)
     files["error_codes.py"] = render_error_codes(env, parse_errors(schemas / "errors.tsv"))
     return files
+
+
+def _refuse_twins(messages: list[MessageSpec]) -> None:
+    """An API has one request and one response, a record type one key and one value."""
+    known: dict[tuple[str, int], str] = {}
+    for message in messages:
+        if message.api_key is None:
+            continue
+        other = known.setdefault((message.type, message.api_key), message.name)
+        if other != message.name:
+            reason = f"apiKey {message.api_key} belongs to the {message.type} {other} too"
+            raise SchemaError(message.file, "", reason)
 
 
 def differences(files: dict[str, str], folder: Path) -> list[str]:

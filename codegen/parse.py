@@ -62,7 +62,10 @@ def _parse_message(facts: Facts) -> MessageSpec:
     versions = facts.versions("validVersions")
     if not versions or versions.open:
         raise facts.refuse(f"validVersions {facts.values['validVersions']!r} must name the last version")
-    flexible = facts.versions("flexibleVersions") & versions
+    flexible = facts.versions("flexibleVersions")
+    if flexible and not flexible.open:
+        raise facts.refuse(f"flexibleVersions {facts.values['flexibleVersions']!r} ends: write 3+ or none")
+    flexible &= versions
     common = {struct.name(): struct for struct in facts.children("commonStructs")}
     structs = _Structs(versions, flexible, common)
     body = structs.parse(facts, name, versions)

@@ -44,7 +44,8 @@ _LOCALS = frozenset(  # what the functions call otherwise
         "add",
         "new",
     }
-    | {"written", "compact_length", "compact_string_length"}
+    | {"written", "compact_length", "compact_string_length", "left_over", "read_tags", "write_tags"}
+    | {"bytes", "dict", "int", "isinstance", "len", "list", "memoryview", "range", "str"}
 )
 
 

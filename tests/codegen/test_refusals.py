@@ -12,6 +12,7 @@ import pytest
 from codegen.__main__ import main
 from codegen.error_codes import parse_errors
 from codegen.errors import SchemaError
+from codegen.output import generate
 from codegen.parse import parse_file
 from codegen.versions import Versions, parse_versions
 
@@ -64,6 +65,11 @@ REFUSED: dict[str, tuple[Schema, str, str]] = {
     "no message type": (schema(type="question"), "", "type 'question' is none of"),
     "API key as text": (schema(apiKey="1"), "", "apiKey '1' is not a number"),
     "open valid versions": (schema(validVersions="0+"), "", "must name the last version"),
+    "flexible versions that end": (
+        schema(flexibleVersions="1-2"),
+        "",
+        "flexibleVersions '1-2' ends: write 3+ or none",
+    ),
     "no versions": (schema(validVersions="none"), "", "must name the last version"),
     "valid versions missing": (
         {k: v for k, v in schema().items() if k != "validVersions"},
@@ -157,6 +163,11 @@ REFUSED: dict[str, tuple[Schema, str, str]] = {
         "Buffer",
         "means something else in generated modules",
     ),
+    "a name that every class has": (
+        with_field(name="UnknownTags"),
+        "UnknownTags",
+        "means something else in generated modules",
+    ),
     "flag as text": (with_field(ignorable="true"), "Odd", "ignorable is true or false, not 'true'"),
     "field-level flexible versions": (with_field(flexibleVersions="2+"), "Odd", "can only be none"),
     "description that is no text": (with_field(about=7), "Odd", "about is not text"),
@@ -238,6 +249,15 @@ def test_the_command_names_what_it_refuses(tmp_path: Path, capsys: pytest.Captur
     assert main(["--schemas", str(tmp_path), "--output", str(tmp_path / "out")]) == 1
     assert capsys.readouterr().err == "TestRequest.json: Odd: tag and taggedVersions belong together\n"
     assert not (tmp_path / "out").exists()
+
+
+def test_an_api_has_one_request(tmp_path: Path) -> None:
+    for name in ("FirstRequest", "SecondRequest"):
+        (tmp_path / f"{name}.json").write_text(json.dumps(schema(name=name)), "utf-8")
+    with pytest.raises(
+        SchemaError, match=r"SecondRequest\.json: apiKey 1 belongs to the request FirstRequest too"
+    ):
+        generate(tmp_path)
 
 
 @pytest.mark.parametrize(
