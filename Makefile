@@ -39,7 +39,7 @@ format: $(READY)  ## let ruff put the code into shape
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-test: check jars  ## check, then all tests, those on a real Kafka included
+test: check jars $(FLIGHTS)  ## check, then all tests, those on a real Kafka included
 	$(BIN)/python -m pytest --spec-results .cache/spec.json
 
 test-fast: $(READY)  ## the tests that need neither Kafka nor patience

@@ -14,23 +14,24 @@ import argparse
 import asyncio
 import signal
 import sys
-import time
 from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
+import attrs
+
 from demo.flights import FLIGHTS, data_file, flights
 from demo.group import Group, Outcome
-from demo.processes import Child
+from demo.landing import SparkJob
 from demo.publish import publish
 from demo.terminal import Terminal, bar
+from kclient.errors import KclientError
 from localkafka import KafkaCluster, LocalKafkaError
 
 TOPIC: Final = "flights"
 GROUP: Final = "delays"
 PARTITIONS: Final = 6
-SPARK_SECONDS: Final = 240.0
 
 
 def main() -> int:
@@ -42,42 +43,57 @@ def main() -> int:
     except KeyboardInterrupt:
         print("interrupted; everything that was started is ended", file=sys.stderr)
         return 130
-    except (FileNotFoundError, LocalKafkaError, RuntimeError) as failure:
+    except (FileNotFoundError, KclientError, LocalKafkaError, RuntimeError) as failure:
         print(f"the demo failed: {failure}", file=sys.stderr)
         return 1
 
 
+@attrs.frozen
+class Numbers:
+    """The four numbers, and how many records there should be."""
+
+    expected: int
+    published: int
+    consumed: int
+    parquet: int
+    committed: int
+
+    @property
+    def agree(self) -> bool:
+        """Whether every one of them is what it should be."""
+        return {self.published, self.consumed, self.parquet, self.committed} == {self.expected}
+
+    def __str__(self) -> str:
+        verdict = "all agree" if self.agree else f"THEY DIFFER, {self.expected:,} was right"
+        return (
+            f"published {self.published:,} · consumed {self.consumed:,} · in Parquet {self.parquet:,} · "
+            f"committed {self.committed:,}: {verdict}"
+        )
+
+
 def run(count: int, out: Path, terminal: Terminal) -> int:
-    """The whole job. What it starts ends with it."""
+    """The whole job. What it starts ends with it; Spark works on one core while the group has the other."""
     out.mkdir(parents=True, exist_ok=True)
-    airlines = data_file("airlines.csv")
-    began = time.monotonic()
+    parquet, airlines = out / "flights.parquet", data_file("airlines.csv")
     with ExitStack() as stack:
-        spark = stack.enter_context(Child("demo.spark_job", [], out / "spark.log"))
+        spark = stack.enter_context(SparkJob(terminal, out))
         terminal.say("starting Apache Kafka 4.3.1, and a Spark session beside it")
         kafka = stack.enter_context(KafkaCluster("4.3.1"))
-        kafka.create_topic(
-            TOPIC, PARTITIONS, retention_ms=-1
-        )  # what is stamped 2013 would be deleted at once
-        terminal.say(f"Kafka is ready at {kafka.bootstrap_servers}; publishing {count:,} flights of 2013")
-        published = _publish(kafka.bootstrap_servers, count, terminal)
+        servers = kafka.bootstrap_servers
+        kafka.create_topic(TOPIC, PARTITIONS, retention_ms=-1)  # or what is stamped 2013 is deleted at once
+        terminal.say(f"Kafka is ready at {servers}; publishing {count:,} flights of 2013")
+        published = _publish(servers, count, terminal)
         terminal.say(f"published {sum(published):,} records to {TOPIC} in {PARTITIONS} partitions, lz4")
-        outcome = Group(kafka.bootstrap_servers, TOPIC, GROUP, published, terminal, out).run()
+        spark.order(servers, TOPIC, parquet, airlines)
+        outcome = Group(servers, TOPIC, GROUP, published, terminal, out).run(beside=spark.listen)
         terminal.say(_told(outcome))
-        spark.send({"servers": kafka.bootstrap_servers, "topic": TOPIC, "out": str(out / "flights.parquet"),
-                    "airlines": str(airlines)})  # fmt: skip
         committed = sum(row.committed or 0 for row in kafka.describe_group(GROUP).values())
-        landed = _await_spark(spark, terminal)
-    terminal.table(_carriers(landed["worst"]))
-    numbers = {"published": sum(published), "consumed": outcome.distinct, "in Parquet": landed["rows"],
-               "committed": committed}  # fmt: skip
-    agree = len(set(numbers.values())) == 1 and numbers["published"] == count
-    told = " · ".join(f"{name} {number:,}" for name, number in numbers.items())
-    terminal.say(f"{told}: {'all agree' if agree else 'THEY DIFFER'}")
-    terminal.say(
-        f"Parquet in {out / 'flights.parquet'}, partitioned by month; done in {time.monotonic() - began:.0f} s"
-    )
-    return 0 if agree else 1
+        landed = spark.result()
+    terminal.table(_carriers(landed.worst))
+    numbers = Numbers(count, sum(published), outcome.distinct, landed.rows, committed)
+    terminal.say(str(numbers))
+    terminal.say(f"the Parquet is in {parquet}, partitioned by month")
+    return 0 if numbers.agree else 1
 
 
 def _publish(servers: str, count: int, terminal: Terminal) -> list[int]:
@@ -90,27 +106,11 @@ def _publish(servers: str, count: int, terminal: Terminal) -> list[int]:
     return [acknowledged[partition] for partition in range(PARTITIONS)]
 
 
-def _await_spark(spark: Child, terminal: Terminal) -> dict[str, Any]:
-    """What the job found. Raises RuntimeError when it ends without an answer."""
-    texts = {"session": "the Spark session is up", "asking": "landed as Parquet; asking it with SQL",
-             "landing": "Spark reads the topic with format('kclient') and writes Parquet"}  # fmt: skip
-    deadline = time.monotonic() + SPARK_SECONDS
-    while time.monotonic() < deadline:
-        events = spark.receive()
-        if events is None:
-            raise RuntimeError(f"the Spark job ended with {spark.process.wait()}:\n{spark.last_words()}")
-        for event in events:
-            if "rows" in event:
-                return event
-            terminal.say(texts[event["stage"]])
-    raise RuntimeError(f"the Spark job did not finish within {SPARK_SECONDS:g} s:\n{spark.last_words()}")
-
-
 def _told(outcome: Outcome) -> str:
     partitions = ", ".join(map(str, outcome.taken_over))
     return (
-        f"consumed and committed {outcome.distinct:,} different records; the other member took over partitions "
-        f"{partitions} of {outcome.killed} and {outcome.repeated:,} records came twice"
+        f"consumed and committed {outcome.distinct:,} different records; partitions {partitions} went to the other "
+        f"member, and {outcome.repeated:,} records came twice"
     )
 
 

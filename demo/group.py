@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import selectors
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
@@ -38,9 +38,7 @@ class Outcome:
 
     distinct: int
     repeated: int
-    killed: str
     taken_over: list[int]
-    committed: dict[int, int]
 
 
 class Group:
@@ -60,8 +58,11 @@ class Group:
         self._killed: Member | None = None
         self._orphans: list[int] = []
 
-    def run(self) -> Outcome:
-        """Start, kill one, finish. Raises RuntimeError when a member ends by itself or the deadline passes."""
+    def run(self, beside: Callable[[], None]) -> Outcome:
+        """Start, kill one, finish; `beside` is called now and then.
+
+        Raises RuntimeError when a member ends by itself or the deadline passes.
+        """
         with ExitStack() as stack, selectors.DefaultSelector() as selector:
             for name in ("A", "B"):
                 child = stack.enter_context(
@@ -70,16 +71,15 @@ class Group:
                 member = Member(name, child)
                 self._members.append(member)
                 selector.register(child.output, selectors.EVENT_READ, member)
-            self._follow(selector)
+            self._follow(selector, beside)
             for member in self._members:
                 if member.alive and (code := member.child.end()) != 0:
                     raise RuntimeError(
                         f"member {member.name} ended with {code}:\n{member.child.last_words()}"
                     )
-        killed = self._killed.name if self._killed else "nobody"
-        return Outcome(self._tally.total, self._tally.repeated, killed, self._orphans, self._committed)
+        return Outcome(self._tally.total, self._tally.repeated, self._orphans)
 
-    def _follow(self, selector: selectors.BaseSelector) -> None:
+    def _follow(self, selector: selectors.BaseSelector, beside: Callable[[], None]) -> None:
         deadline = time.monotonic() + DEADLINE_SECONDS
         while sum(self._committed.values()) < self._total:
             for key, _ in selector.select(timeout=0.1):
@@ -88,14 +88,17 @@ class Group:
             if self._killed is None and 2 * self._tally.total >= self._total:
                 self._kill_one()
             self._show()
+            beside()
             if time.monotonic() > deadline:
                 words = "\n".join(member.child.last_words() for member in self._members)
                 raise RuntimeError(f"the group did not finish within {DEADLINE_SECONDS:g} s:\n{words}")
         self._show(now=True)
+        if self._killed is None:
+            raise RuntimeError("the group was done before both members had partitions: give more --flights")
 
     def _listen(self, member: Member) -> bool:
         """Take in what a member told; False when it will tell no more."""
-        events = member.child.receive()
+        events = member.child.receive(timeout=0.0)
         if events is None:
             if member.alive:
                 raise RuntimeError(f"member {member.name} ended by itself:\n{member.child.last_words()}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -21,6 +22,7 @@ class Child:
     """`python -m MODULE ARGUMENTS` with pipes to its input and output; what it logs goes to a file."""
 
     def __init__(self, module: str, arguments: Sequence[str], log: Path) -> None:
+        self.module = module
         self.log = log
         self._unread = b""
         with log.open("wb") as errors:
@@ -53,13 +55,18 @@ class Child:
         return descriptor
 
     def send(self, message: dict[str, Any]) -> None:
-        """One JSON line to its input."""
+        """One JSON line to its input. Raises RuntimeError when it has ended."""
         stream = _opened(self.process.stdin)
-        stream.write(json.dumps(message).encode() + b"\n")
-        stream.flush()
+        try:
+            stream.write(json.dumps(message).encode() + b"\n")
+            stream.flush()
+        except BrokenPipeError:
+            raise RuntimeError(f"{self.module} ended by itself:\n{self.last_words()}") from None
 
-    def receive(self) -> list[dict[str, Any]] | None:
+    def receive(self, timeout: float) -> list[dict[str, Any]] | None:
         """The lines that came, waiting for some; None at the end. A line that was cut off counts as not written."""
+        if not select.select([self.output], [], [], timeout)[0]:
+            return []
         data = os.read(self.output, 1 << 20)
         if not data:
             return None
