@@ -225,10 +225,11 @@ class MetadataCache:
         """The epoch rule. Spec: B.5.5."""
         self._update_needed |= error(news.error_code).invalid_metadata
         seen, known = self._last_seen_epochs.get(tp), self._partition(tp)
+        leader = news.leader_id if news.leader_id >= 0 else None
         epoch = news.leader_epoch if reliable and news.leader_epoch >= 0 else None
         if epoch is None:
             self._last_seen_epochs.pop(tp, None)
-            self._progress |= known is None or known.leader != news.leader_id
+            self._progress |= known is None or known.leader != leader
         elif seen is None or created_anew or epoch >= seen:
             self._last_seen_epochs[tp] = epoch
             self._progress |= epoch != seen
@@ -236,7 +237,6 @@ class MetadataCache:
             self._update_needed = True
             if known is not None:
                 return known
-        leader = news.leader_id if news.leader_id >= 0 else None
         return PartitionMetadata(
             leader, epoch, tuple(news.replica_nodes), tuple(news.isr_nodes), tuple(news.offline_replicas)
         )

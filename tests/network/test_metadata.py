@@ -191,6 +191,14 @@ def test_only_news_of_a_leader_counts_as_progress() -> None:
     assert cache.apply(answer(partition(2, 6)), 12).progress
 
 
+@pytest.mark.spec("B.5.2", "I-26")
+@pytest.mark.parametrize("leader", [1, -1])
+def test_an_old_brokers_answer_that_repeats_itself_is_no_progress(leader: int) -> None:
+    cache = MetadataCache()
+    assert cache.apply(answer(partition(leader, 5)), 8).progress
+    assert not cache.apply(answer(partition(leader, 5)), 8).progress
+
+
 @pytest.mark.spec("B.5.3", "H-09")
 @pytest.mark.parametrize(
     "brokers",
