@@ -63,7 +63,7 @@ class MetadataTask:
         """What to keep fresh; None for all topics. A topic that was not wanted before is asked for at once."""
         wanted = None if topics is None else tuple(dict.fromkeys(topics))
         before, self._topics = self._topics, wanted
-        if before is not None and (wanted is None or not set(wanted) <= set(before)):
+        if not _covers(before, wanted):
             self._urgent = True
             self._need("new topics")
 
@@ -116,12 +116,13 @@ class MetadataTask:
         if self._needed_since is None:
             self._needed_since = self._runtime.now()
         self._last_attempt = self._runtime.now()
+        asked = self._topics
         version, answer = await self._question()
         if answer.error_code != NONE:
             if answer.error_code == REBOOTSTRAP_REQUIRED:
                 self._rebootstrap("the broker asks for it")
             raise broker_error(answer.error_code, "reading metadata")
-        applied = self._cache.apply(answer, version)
+        applied = self._cache.apply(answer, version, whole=_covers(asked, self._topics))
         self._succeeded(applied)
         return applied
 
@@ -181,3 +182,8 @@ class MetadataTask:
                     await self._wake.wait(seen)
             except TimeoutError:
                 continue
+
+
+def _covers(asked: tuple[str, ...] | None, wanted: tuple[str, ...] | None) -> bool:
+    """Whether an answer about `asked` tells all there is to know of `wanted`; None is all topics."""
+    return asked is None or (wanted is not None and set(wanted) <= set(asked))

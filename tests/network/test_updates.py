@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from kclient.network.questions import metadata_request
 from kclient.types import TopicPartition
 from tests.network.test_cluster import started, until
 from tests.peer import On, ScriptedPeer
+from tests.standing import metadata
 
 
 def questions(peer: ScriptedPeer) -> list[list[str] | None]:
@@ -52,6 +54,23 @@ def test_a_new_topic_is_asked_for_at_once_with_all_the_others() -> None:
                 cluster.set_topics(topics)
                 await until(lambda: cluster.metadata.partition_count(topics[-1]) == 1, 0.5)  # noqa: B023
             assert questions(peer) == [[], ["a"], ["a", "b"]]
+
+    asyncio.run(main())
+
+
+@pytest.mark.spec("B.5.2")
+def test_an_answer_to_an_older_question_does_not_forget_what_is_wanted_since() -> None:
+    async def main() -> None:
+        async with ScriptedPeer(topics={"a": 1, "b": 1}) as peer, started(peer.address) as cluster:
+            peer.script.append(On("MetadataRequest", partial(metadata, peer), delay=0.1))
+            cluster.set_topics(["a"])
+            await until(lambda: questions(peer) == [[], ["a"]])
+            cluster.set_topics(["a", "b"])
+            seen = cluster.metadata.version
+            cluster.metadata.apply(metadata(peer, metadata_request(["b"], False)[0]), 12, whole=False)
+            while cluster.metadata.partition_count("a") is None:
+                seen = await cluster.metadata.changed.wait(seen)
+            assert cluster.metadata.partition_count("b") == 1
 
     asyncio.run(main())
 
