@@ -24,7 +24,7 @@ from kclient.network.inflight import Entry, InFlight
 from kclient.network.transport import FrameProtocol
 from kclient.network.unreachable import Peer
 from kclient.network.versions import THROTTLES_SINCE, Range, choose_version, negotiate, read_api_versions
-from kclient.notice import Notice
+from kclient.notice import Notice, wait_any
 from kclient.protocol.headers import read_response_header, request_frame
 from kclient.protocol.message import Message
 from kclient.protocol.registry import read_message, response_name
@@ -69,6 +69,7 @@ class Connection:
         self._on_closed = on_closed
         self._loop = asyncio.get_running_loop()
         self._in_flight = InFlight(self._loop)
+        self._turns = asyncio.Lock()  # first come, first sent
         self._turn_changed = self.protocol.write_changed
         self._silent_until = 0.0
         self._last_used = self._loop.time()
@@ -89,10 +90,12 @@ class Connection:
     # --- setting up
 
     async def shake_hands(self) -> None:
-        """Learn the broker's versions, authenticate, and become ready."""
+        """Learn the broker's versions, authenticate, and become ready. Raises KclientError."""
         self.offered = await negotiate(self._ask_versions, self.peer)
         if self._settings.authenticate is not None:
             await self._settings.authenticate(self)
+        if self.closed:  # by something that came right behind the last answer
+            raise unreachable.lost(self.peer, "becoming ready", self._why)
         self.protocol.limit = self._settings.max_frame_bytes
         self.ready = True
         self._watch_idle()
@@ -120,21 +123,22 @@ class Connection:
         return await entry.answer
 
     async def _turn(self, name: str, deadline: float) -> None:
-        """Wait until the broker may be spoken to: not throttled, room in flight, the socket takes bytes."""
-        while True:
-            seen = self._turn_changed.count
-            if self.closed:
-                raise unreachable.lost(self.peer, f"{name} was to be sent", self._why)
-            if not self.throttled and not self._in_flight.full and self.protocol.writable:
-                return
-            if self._loop.time() >= deadline:
-                raise unreachable.no_turn(self.peer, name)
-            until = min(deadline, self._silent_until) if self.throttled else deadline
-            try:
-                async with asyncio.timeout_at(until):
-                    await self._turn_changed.wait(seen)
-            except TimeoutError:
-                continue
+        """Wait until the broker may be spoken to: not throttled, room in flight, the socket takes bytes.
+
+        Whoever waits longest is next: a commit that overtook an earlier one would take the committed offset back.
+        """
+        try:
+            async with asyncio.timeout_at(deadline), self._turns:
+                while not self._may_send(name):
+                    quiet = self._silent_until - self._loop.time() if self.throttled else None
+                    await wait_any((self._turn_changed, self._turn_changed.count), timeout=quiet)
+        except TimeoutError as late:
+            raise unreachable.no_turn(self.peer, name) from late
+
+    def _may_send(self, name: str) -> bool:
+        if self.closed:
+            raise unreachable.lost(self.peer, f"{name} was to be sent", self._why)
+        return not self.throttled and not self._in_flight.full and self.protocol.writable
 
     def _late(self, entry: Entry) -> None:
         why = f"no answer to {entry.name} in time"

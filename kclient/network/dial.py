@@ -7,7 +7,7 @@ import ssl
 from collections.abc import Callable
 from typing import Any, Final
 
-from kclient.errors import InvalidFrameError, KclientError, PortClosedError
+from kclient.errors import ConnectError, CorruptDataError, InvalidFrameError, KclientError, PortClosedError
 from kclient.network import unreachable
 from kclient.network.connection import Connection, Settings
 from kclient.network.unreachable import Peer
@@ -73,14 +73,14 @@ async def _connect(connection: Connection, settings: Settings, runtime: Runtime)
     runtime.set_buffers(transport, settings.send_buffer_bytes, settings.receive_buffer_bytes)
 
 
-def _handshake_failure(connection: Connection, problem: PortClosedError, seconds: float) -> KclientError:
+def _handshake_failure(connection: Connection, problem: PortClosedError, seconds: float) -> ConnectError:
     """What the end of a connection means that never became ready."""
-    if isinstance(connection.reason, InvalidFrameError):
-        start = connection.reason.size.to_bytes(4, "big", signed=True)
-        return unreachable.not_kafka(connection.peer, seconds, start)
-    if connection.protocol.bytes_received == 0:
-        return unreachable.closed_early(connection.peer, seconds)
-    return connection.reason or problem
+    peer, reason = connection.peer, connection.reason
+    if isinstance(reason, InvalidFrameError):
+        return unreachable.not_kafka(peer, seconds, reason.size.to_bytes(4, "big", signed=True))
+    if isinstance(reason, CorruptDataError):
+        return unreachable.bad_versions(peer, reason.text)
+    return problem if connection.protocol.bytes_received else unreachable.closed_early(peer, seconds)
 
 
 async def answers_tls(peer: Peer, runtime: Runtime) -> bool:

@@ -272,6 +272,23 @@ def test_a_deadline_that_passes_while_throttled_costs_the_request_and_not_the_co
     run(On("HeartbeatRequest", HeartbeatResponse(throttle_time_ms=2000)), body=body)
 
 
+@pytest.mark.spec("I-08", "B.4.6")
+def test_requests_that_wait_for_their_turn_go_out_in_the_order_in_which_they_came() -> None:
+    """A later commit that overtakes an earlier one would take the committed offset back."""
+
+    async def body(peer: ScriptedPeer, connection: Connection) -> None:
+        await beat(connection)
+        order = [str(number) for number in range(20)]
+        await asyncio.gather(*(beat(connection, member) for member in order))
+        assert [seen.message.member_id for seen in peer.requests[1:]] == order
+
+    run(
+        On("HeartbeatRequest", HeartbeatResponse(throttle_time_ms=50)),
+        *[On("HeartbeatRequest", HeartbeatResponse()) for _ in range(20)],
+        body=body,
+    )
+
+
 def test_an_unused_connection_is_closed_without_a_reason() -> None:
     async def body(peer: ScriptedPeer, connection: Connection) -> None:
         await beat(connection)

@@ -139,6 +139,13 @@ def test_the_peer_is_not_kafka(reply: bytes, says: str) -> None:
     assert says in str(error)
 
 
+@pytest.mark.spec("H-07", "H-08")
+def test_a_first_answer_with_a_wrong_correlation_id_is_a_connect_error() -> None:
+    error = asyncio.run(failure_with(b"\0\0\0\x08\0\0\0\x05\0\0\0\0"))
+    assert isinstance(error, VersionError)
+    assert "correlation id 5" in str(error)
+
+
 def test_a_server_that_waits_for_a_whole_line_is_found_out_too() -> None:
     """Our first request contains an empty line, so even an HTTP server of the patient kind answers it."""
 
