@@ -32,6 +32,7 @@ from kclient.runtime import Runtime
 
 logger = logging.getLogger("kclient.connection")
 
+SHORTEST_IDLE_SECONDS: Final = 1.0  # a connection that is closed sooner might never be used, only made anew
 CANONICAL: Final = "resolve_canonical_bootstrap_servers_only"
 
 
@@ -75,6 +76,7 @@ class Cluster:
             self._around.via = server.peer.address
             await self._first_metadata()
             await first_ready(self._pool.shuffled(self._pool.brokers()))
+            self._require_open()
         except BaseException:
             self._pool.disconnect()  # nothing is left of a start that failed; it may be tried again
             self.metadata.forget_brokers()
@@ -270,7 +272,7 @@ def _settings(config: Config) -> Settings:
         client_id=config.client_id,
         max_frame_bytes=config.max_frame_bytes,
         request_timeout=config.request_timeout_ms / 1000,
-        idle_timeout=None if idle_ms < 0 else idle_ms / 1000,
+        idle_timeout=None if idle_ms < 0 else max(idle_ms / 1000, SHORTEST_IDLE_SECONDS),
         send_buffer_bytes=config.send_buffer_bytes,
         receive_buffer_bytes=config.receive_buffer_bytes,
     )

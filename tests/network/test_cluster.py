@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -12,14 +13,24 @@ from typing import Any
 import pytest
 
 from kclient.config import Config
-from kclient.errors import ClosedError, ConnectError, DeadlineError, PortClosedError, VersionError
+from kclient.errors import (
+    ClosedError,
+    ConnectError,
+    DeadlineError,
+    KclientError,
+    PortClosedError,
+    VersionError,
+)
 from kclient.generated.fetch_request import FetchRequest
 from kclient.generated.heartbeat_request import HeartbeatRequest
 from kclient.generated.heartbeat_response import HeartbeatResponse
 from kclient.network.cluster import Cluster
+from kclient.network.inflight import FIRST_CORRELATION_ID
+from kclient.protocol.registry import write_message
 from kclient.runtime import Runtime
 from kclient.types import LeaderAndEpoch, TopicPartition
 from tests.peer import On, ScriptedPeer
+from tests.standing import api_versions
 
 OK = HeartbeatResponse()
 
@@ -385,5 +396,58 @@ def test_a_request_that_finds_no_connection_in_time_says_so() -> None:
                     await beat(cluster, timeout=0.1)
                 assert caught.value.retriable
                 assert "connection" in caught.value.waiting_for
+
+    asyncio.run(main())
+
+
+@pytest.mark.spec("H-07", "B.4.8")
+def test_a_connection_that_ends_in_the_moment_it_became_ready_is_not_kept() -> None:
+    """The broker answers ApiVersions twice at once: the second answer ends the connection before anybody used it."""
+
+    async def main() -> None:
+        config = {"reconnect_backoff_ms": 1, "reconnect_backoff_max_ms": 1}
+        async with (
+            ScriptedPeer(On("HeartbeatRequest", OK), topics={}) as peer,
+            started(peer.address, **config) as cluster,
+        ):
+            body = b"".join(write_message(api_versions({}), 4))
+            frame = struct.pack(">ii", 4 + len(body), FIRST_CORRELATION_ID) + body
+            peer.script.append(On("ApiVersionsRequest", raw=frame + frame))
+            with pytest.raises(ConnectError):
+                await beat(cluster, purpose="coordinator")
+            assert await beat(cluster, purpose="coordinator") == OK
+
+    asyncio.run(main())
+
+
+@pytest.mark.spec("I-24", "I-30")
+@pytest.mark.parametrize("steps", range(8))
+def test_a_start_that_is_overtaken_by_close_leaves_nothing_running(steps: int) -> None:
+    async def main() -> None:
+        async with ScriptedPeer(topics={}) as peer:
+            cluster = Cluster(Config(bootstrap_servers=(peer.address,)), Runtime())
+            starting = asyncio.create_task(cluster.start())
+            async with asyncio.timeout(5):
+                while cluster.usable_version(0, HeartbeatRequest) is None:  # noqa: ASYNC110 – the very moment counts
+                    await asyncio.sleep(0)
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            await cluster.close(1)
+            await asyncio.wait({starting})
+            assert isinstance(starting.exception(), KclientError | None)
+            await asyncio.sleep(0)
+            assert not [task for task in asyncio.all_tasks() if "kclient" in task.get_name()]
+
+    asyncio.run(main())
+
+
+def test_a_tiny_idle_limit_leaves_time_to_use_a_connection() -> None:
+    async def main() -> None:
+        async with (
+            asyncio.timeout(2),
+            ScriptedPeer(On("HeartbeatRequest", OK), topics={}) as peer,
+            started(peer.address, connections_max_idle_ms=0) as cluster,
+        ):
+            assert await beat(cluster) == OK
 
     asyncio.run(main())
