@@ -108,7 +108,7 @@ class Committing:
             await self._store(offsets, retry=False)
         except KclientError as failure:
             error = failure
-            log.warning("an asynchronous commit failed: %s", failure)
+            log.warning("an asynchronous commit failed: %s", failure, extra={"error": failure.kc_code})
         finally:
             self._pending -= 1
             if before is not None and not before.done():
@@ -165,7 +165,7 @@ class Committing:
         try:
             await self._store(offsets, retry=False)
         except KclientError as error:
-            log.warning("an automatic commit failed: %s", error)
+            log.warning("an automatic commit failed: %s", error, extra={"error": error.kc_code})
             if error.retriable and self._next_auto_commit is not None:
                 soon = self._runtime.now() + self._config.retry_backoff_ms / 1000
                 self._next_auto_commit = min(soon, self._next_auto_commit)

@@ -69,7 +69,7 @@ class Rebalance:
 
     async def _revoke(self) -> None:
         revoked = self._session.positions.assigned()
-        log.info("partitions revoked: %s", names(revoked))
+        log.info("partitions revoked: %s", names(revoked), extra={"partitions": revoked})
         self._session.counters.partitions_revoked_total += len(revoked)
         await self._give_up(REVOKED, revoked)
 
@@ -77,7 +77,11 @@ class Rebalance:
         lost = self._session.positions.assigned()
         if not lost:
             return
-        log.info("partitions lost, for this consumer is no member of the group any more: %s", names(lost))
+        log.info(
+            "partitions lost, for this consumer is no member any more: %s",
+            names(lost),
+            extra={"partitions": lost},
+        )
         self._session.take_back()
         self._session.positions.mark_pending_revocation(lost)
         self._session.counters.partitions_lost_total += len(lost)
@@ -108,6 +112,8 @@ class Rebalance:
         session.set_assignment(assignment)
         session.counters.rebalance_total += 1
         session.counters.partitions_assigned_total += len(added)
-        log.info("partitions assigned by %s: %s", protocol, names(assignment))
+        log.info(
+            "partitions assigned by %s: %s", protocol, names(assignment), extra={"partitions": assignment}
+        )
         log.debug("assigned %s, owned %s, added %s", names(assignment), names(owned), names(added))
         await tell(session.subscription.listener, ASSIGNED, added, session.call_user)

@@ -276,7 +276,7 @@ def test_close_is_bounded_when_the_broker_has_gone(timeout: float) -> None:
         broker.drop_connections()
         started = asyncio.get_running_loop().time()
         await c.close(timeout)
-        assert asyncio.get_running_loop().time() - started < timeout + 0.5
+        assert asyncio.get_running_loop().time() - started < timeout + 2
 
     with_broker(scenario)
 
