@@ -66,6 +66,7 @@ class RangeFetcher:
         self._position = wanted.start  # behind what was handed out
         self._end = wanted.end
         self._replica: int | None = None
+        self._failure: KclientError | None = None
         self._ahead: asyncio.Task[Piece | None] | None = None
 
     @property
@@ -76,11 +77,20 @@ class RangeFetcher:
     async def next(self) -> Piece | None:
         """The next piece, None when the end is reached.
 
-        Raises DeadlineError when nothing moved, DataLossError, and whatever no retry heals.
+        Raises DeadlineError when nothing moved, DataLossError, and whatever no retry heals. Only waiting here counts: a
+        slow consumer of what came before is not a slow broker.
+
+        Spec: SP-63.
         """
         task = self._ahead or asyncio.create_task(self._fetch(self._position))
         self._ahead = None
-        piece = await task
+        try:
+            async with asyncio.timeout(self._options.poll_timeout_ms / 1000):
+                piece = await task
+        except TimeoutError as late:
+            if isinstance(late, KclientError):
+                raise
+            raise self._no_progress() from self._failure
         if piece is None:
             return None
         if piece.next_offset is not None and self._options.read_ahead:
@@ -97,32 +107,23 @@ class RangeFetcher:
                 await self._ahead
 
     async def _fetch(self, position: int) -> Piece | None:
-        """Ask until the log gives a piece, or there is nothing before the end. Spec: SP-63."""
-        timeout = self._options.poll_timeout_ms / 1000
-        deadline = asyncio.get_running_loop().time() + timeout
+        """Ask until the log gives a piece, or there is nothing before the end. Bounded by `next` and `close`."""
         backoff = Backoff(self._config.retry_backoff_ms, self._config.retry_backoff_max_ms, self._runtime.rng)
-        failure: KclientError | None = None
-        try:
-            async with asyncio.timeout_at(deadline):
-                while position < self._end:
-                    try:
-                        piece = await self._ask(position)
-                    except KclientError as problem:
-                        if not problem.retriable:
-                            raise
-                        failure, self._replica = problem, None
-                        log.info("%s at %d: will fetch again: %s", self._wanted.tp, position, problem)
-                        self._cluster.request_update(
-                            f"a fetch of {self._wanted.tp} failed", reset_backoff=False
-                        )
-                        await asyncio.sleep(backoff.next())
-                        continue
-                    if isinstance(piece, Piece):
-                        return piece
-                    position = piece
-                return None
-        except TimeoutError:
-            raise self._no_progress(position, timeout, failure) from failure
+        while position < self._end:
+            try:
+                answer = await self._ask(position)
+            except KclientError as problem:
+                if not problem.retriable:
+                    raise
+                self._failure, self._replica, answer = problem, None, position
+                log.info("%s at %d: will fetch again: %s", self._wanted.tp, position, problem)
+                self._cluster.request_update(f"a fetch of {self._wanted.tp} failed", reset_backoff=False)
+            if isinstance(answer, Piece):
+                return answer
+            if answer == position:
+                await asyncio.sleep(backoff.next())
+            position = answer
+        return None
 
     async def _ask(self, position: int) -> Piece | int:
         """One request: what it brought, or the position to ask at next."""
@@ -168,7 +169,10 @@ class RangeFetcher:
     async def _read(self, position: int, answer: FetchResponse) -> Piece | int:
         partitions = [partition for topic in answer.responses for partition in topic.partitions]
         code = answer.error_code or (partitions[0].error_code if partitions else NONE)
-        if code == OFFSET_OUT_OF_RANGE and self._replica is None:
+        if code != NONE and self._replica is not None:
+            self._replica = None  # a follower may lag behind; the leader knows
+            return position
+        if code == OFFSET_OUT_OF_RANGE:
             return await self._look_again(position)
         if code != NONE:
             raise broker_error(code, f"Fetching {self._wanted.tp} at {position}", topic=self._wanted.topic)
@@ -208,9 +212,14 @@ class RangeFetcher:
         self._wanted = attrs.evolve(self._wanted, topic_id=bounds[self._wanted.tp].topic_id)
         return position if readable is None else readable.start
 
-    def _no_progress(self, position: int, timeout: float, failure: KclientError | None) -> DeadlineError:
-        tp, leader = self._wanted.tp, self._cluster.metadata.leader(self._wanted.tp).node_id
-        said = f"The last error was: {failure.text}" if failure else "The broker answers without records."
+    def _no_progress(self) -> DeadlineError:
+        tp, position, timeout = self._wanted.tp, self._position, self._options.poll_timeout_ms / 1000
+        leader = self._cluster.metadata.leader(tp).node_id
+        said = (
+            f"The last error was: {self._failure.text}"
+            if self._failure
+            else "The broker answers without records."
+        )
         return DeadlineError(
             f"{tp}: nothing came for {timeout:g} s at offset {position} of a range that ends at {self._end} "
             f"(leader {leader}). {said} Look at the broker, or raise the option kafkaConsumer.pollTimeoutMs.",

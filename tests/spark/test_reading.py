@@ -28,6 +28,15 @@ def plan(options: SourceOptions) -> list[OffsetRange]:
     return asyncio.run(plan_batch(options))
 
 
+def plan_all(options: SourceOptions, offsets: int) -> list[OffsetRange]:
+    """Plan when that many offsets are stable: the coordinator writes a marker after it told that all is well."""
+    deadline = time.monotonic() + 20
+    while sum(wanted.size for wanted in (ranges := plan(options))) != offsets:
+        assert time.monotonic() < deadline, ranges
+        time.sleep(0.05)
+    return ranges
+
+
 def rows_of(
     ranges: list[OffsetRange], options: SourceOptions, columns: tuple[str, ...] = ALL
 ) -> list[dict[str, Any]]:
@@ -134,8 +143,7 @@ def test_read_committed_gives_committed_records_and_never_waits_in_a_gap(
     make_topic(kafka1, fresh_name)
     transactions(kafka1, fresh_name, outcomes)
     read = options(kafka1, fresh_name, kafka__isolation__level="read_committed")
-    ranges = plan(read)
-    assert sum(wanted.size for wanted in ranges) == 11 * len(outcomes)  # the markers are offsets too
+    ranges = plan_all(read, 11 * len(outcomes))  # the markers are offsets too
     began = time.monotonic()
     ours = [as_row(row) for row in rows_of(ranges, read)]
     assert time.monotonic() - began < 5
@@ -159,7 +167,7 @@ def test_read_committed_ends_before_an_open_transaction(
     producer.produce(fresh_name, b"open", partition=0)
     producer.flush(30)
     read = options(kafka1, fresh_name, kafka__isolation__level="read_committed")
-    assert [(wanted.start, wanted.end) for wanted in plan(read)] == [(0, 11)]
+    assert [(wanted.start, wanted.end) for wanted in plan_all(read, 11)] == [(0, 11)]
     assert [(wanted.start, wanted.end) for wanted in plan(options(kafka1, fresh_name))] == [(0, 12)]
     producer.abort_transaction(30)
 
@@ -172,6 +180,7 @@ def test_a_range_that_ends_in_a_gap_is_done_without_waiting(
     make_topic(kafka1, fresh_name)
     transactions(kafka1, fresh_name, "ca")
     read = options(kafka1, fresh_name, kafka__isolation__level="read_committed", fetch__readAhead="0")
+    plan_all(read, 22)
     began = time.monotonic()
     assert offsets_of([OffsetRange(fresh_name, 0, 5, 11)], read) == [5, 6, 7, 8, 9]
     assert offsets_of([OffsetRange(fresh_name, 0, 11, 22)], read) == []
@@ -233,6 +242,30 @@ def test_no_progress_ends_at_the_deadline_with_every_coordinate(
     assert 1 <= time.monotonic() - began <= 4
     for word in (f"{fresh_name}-0", "offset 1", "ends at 5", "leader 1", "pollTimeoutMs"):
         assert word in str(caught.value)
+
+
+@pytest.mark.spec("SP-63", "SP-64")
+@pytest.mark.parametrize("ahead", ["0", "1"])
+def test_a_slow_consumer_of_the_batches_is_not_a_slow_broker(
+    kafka1: KafkaCluster, fresh_name: str, options: Options, ahead: str
+) -> None:
+    """Between two batches the loop stands still, however long Spark takes; no deadline runs meanwhile."""
+    make_topic(kafka1, fresh_name)
+    write(kafka1, fresh_name, (Message(b"x" * 1000) for _ in range(900)), batch_size=16_384)
+    read = options(
+        kafka1,
+        fresh_name,
+        kafkaConsumer__pollTimeoutMs="1000",
+        kafka__max__partition__fetch__bytes="300000",
+        kafka__request__timeout__ms="1000",
+        fetch__readAhead=ahead,
+    )
+    (whole,) = plan(read)
+    offsets = []
+    for batch in read_range(whole, read, ("offset",)):
+        offsets += batch.column("offset").to_pylist()
+        time.sleep(1.5)
+    assert offsets == list(range(900))
 
 
 @pytest.mark.spec("SP-66", "ST-06")
