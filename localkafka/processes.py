@@ -16,6 +16,7 @@ from localkafka.errors import LocalKafkaError
 
 WARDEN = Path(__file__).with_name("warden.py")
 STOP_SECONDS = 10
+CLEANUP_SECONDS = 60  # the logs of thousands of partitions are tens of thousands of files
 
 
 @attrs.define
@@ -67,7 +68,7 @@ class Processes:
     def __exit__(self, *_: object) -> None:
         for child in self._children:
             self.kill(child)
-        self._warden.communicate(timeout=STOP_SECONDS)
+        self._warden.communicate(timeout=CLEANUP_SECONDS)
 
     def start(self, name: str, command: Sequence[str]) -> Child:
         """Start a program; what it prints is appended to NAME.log in the folder."""

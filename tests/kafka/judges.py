@@ -64,3 +64,9 @@ def wait_until_committed(kafka: KafkaCluster, group: str, offsets: dict[TopicPar
     while (seen := committed(kafka, group)) != offsets:
         assert time.monotonic() < deadline, f"committed are {seen}, not {offsets}"
         time.sleep(0.3)
+
+
+def delete_topic(kafka: KafkaCluster, topic: str) -> None:
+    """Delete a topic that would slow down what comes after it."""
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers, **QUIET})
+    admin.delete_topics([topic])[topic].result(timeout=SECONDS)
