@@ -31,10 +31,12 @@ def plan(options: SourceOptions) -> list[OffsetRange]:
 def plan_all(options: SourceOptions, offsets: int) -> list[OffsetRange]:
     """Plan when that many offsets are stable: the coordinator writes a marker after it told that all is well."""
     deadline = time.monotonic() + 20
-    while sum(wanted.size for wanted in (ranges := plan(options))) != offsets:
+    while True:
+        ranges = plan(options)
+        if sum(wanted.size for wanted in ranges) == offsets:
+            return ranges
         assert time.monotonic() < deadline, ranges
         time.sleep(0.05)
-    return ranges
 
 
 def rows_of(
