@@ -58,7 +58,7 @@ class Heartbeats:
         self._session_timeout = config.session_timeout_ms / 1000
         self._request_timeout = config.request_timeout_ms / 1000
         self._max_poll_interval = config.max_poll_interval_ms / 1000
-        self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, runtime.rng)
+        self._backoff = Backoff.for_retries(config, runtime)
         self._on = False
         self._due = 0.0
         self._answered_at = 0.0

@@ -45,8 +45,7 @@ class ClassicMembership:
         self._config = config
         self._standing = Standing()
         self._wanted = Wanted()
-        backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, runtime.rng)
-        self._trouble = Trouble(coordinator.group_id, backoff)
+        self._trouble = Trouble(coordinator.group_id, Backoff.for_retries(config, runtime))
         self._heartbeats = Heartbeats(
             coordinator, self._standing, config, runtime, self._poll_expired, self._fail
         )

@@ -10,6 +10,9 @@ from __future__ import annotations
 import math
 from typing import Protocol
 
+from kclient.config import Config
+from kclient.runtime import Runtime
+
 JITTER = 0.2
 
 
@@ -30,6 +33,11 @@ class Backoff:
         self._last_step = math.log2(max_ms / max(base_ms, 1)) if max_ms > base_ms else 0.0
         self._rng = rng
         self.step = 0  # how many delays were given since the last reset
+
+    @classmethod
+    def for_retries(cls, config: Config, runtime: Runtime) -> Backoff:
+        """The delays of `retry_backoff_ms`, between attempts of one kind of question."""
+        return cls(config.retry_backoff_ms, config.retry_backoff_max_ms, runtime.rng)
 
     @property
     def steady(self) -> bool:

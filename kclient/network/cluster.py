@@ -96,7 +96,10 @@ class Cluster:
 
     async def _first_metadata(self) -> None:
         """Metadata from the bootstrap server, asked again as long as one request may take."""
-        backoff, deadline = self._backoff(), self._runtime.now() + self._request_timeout
+        backoff, deadline = (
+            Backoff.for_retries(self._config, self._runtime),
+            self._runtime.now() + self._request_timeout,
+        )
         while True:
             try:
                 await self._updates.update()
@@ -106,9 +109,6 @@ class Cluster:
                 if not problem.retriable or self._runtime.now() + delay >= deadline:
                     raise
             await asyncio.sleep(delay)
-
-    def _backoff(self) -> Backoff:
-        return Backoff(self._config.retry_backoff_ms, self._config.retry_backoff_max_ms, self._runtime.rng)
 
     def _task_over(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (bug := task.exception()) is not None:
@@ -149,7 +149,9 @@ class Cluster:
             self.metadata.apply(answer, version, whole=False)
             return answer
 
-        return await ask_until_answered(ask, self._backoff(), timeout, "describing topics")
+        return await ask_until_answered(
+            ask, Backoff.for_retries(self._config, self._runtime), timeout, "describing topics"
+        )
 
     async def _ask_metadata(self, request: MetadataRequest, lowest: int) -> tuple[int, MetadataResponse]:
         version, answer = await self.request_any(request, min_version=lowest)

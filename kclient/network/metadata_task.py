@@ -44,8 +44,8 @@ class MetadataTask:
         self._max_age = config.metadata_max_age_ms / 1000
         self._trigger = config.metadata_recovery_rebootstrap_trigger_ms / 1000
         self._retry_base = config.retry_backoff_ms / 1000
-        self._failures = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, runtime.rng)
-        self._no_news = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, runtime.rng)
+        self._failures = Backoff.for_retries(config, runtime)
+        self._no_news = Backoff.for_retries(config, runtime)
         self._topics: tuple[str, ...] | None = ()
         self._urgent = False  # a new topic: at once
         self._requested = False
