@@ -18,7 +18,7 @@ from typing import Final, TypeVar
 import attrs
 
 from kclient.config import Config
-from kclient.errors import ConnectError, InternalError, KclientError, VersionError
+from kclient.errors import ClosedError, ConnectError, InternalError, KclientError, VersionError
 from kclient.generated.find_coordinator_request import FindCoordinatorRequest
 from kclient.generated.find_coordinator_response import Coordinator as FoundCoordinator
 from kclient.generated.find_coordinator_response import FindCoordinatorResponse
@@ -75,14 +75,14 @@ class Coordinator:
         self.found_at = 0.0  # when the last lookup succeeded, in the loop's time
         self._confirmed = False  # whether it has answered since it was found
         self._runtime = runtime
-        self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, runtime.rng)
+        self._backoff = Backoff.for_retries(config, runtime)
         self._next_lookup_at = 0.0
         self._lookup: asyncio.Task[int | KclientError] | None = None
 
     async def ensure(self) -> int:
         """The coordinator's node id, looked up until it is found. The caller bounds it.
 
-        Raises what more lookups cannot cure: GroupAuthorizationError, AuthenticationError, BrokerError.
+        Raises what more lookups cannot cure: GroupAuthorizationError, AuthenticationError, BrokerError, ClosedError.
         """
         while True:
             try:
@@ -93,13 +93,21 @@ class Coordinator:
                 logger.debug("coordinator of group %s not found yet: %s", self.group_id, error.text)
 
     async def lookup(self) -> int:
-        """The coordinator's node id; if it is unknown, one lookup, shared by all who wait. Raises KclientError."""
+        """The coordinator's node id; if it is unknown, one lookup, shared by all who wait.
+
+        Raises what `ensure` raises, what another lookup may cure (ConnectError, BrokerError), and ClosedError.
+        """
         if self.node_id is not None:
             return self.node_id
         if self._lookup is None:
             self._lookup = asyncio.create_task(self._find(), name=f"kclient find coordinator {self.group_id}")
         lookup = self._lookup
         await asyncio.wait({lookup})
+        if lookup.cancelled():
+            raise ClosedError(
+                f"The coordinator of group {self.group_id} was not found before the client was closed. "
+                "Something still waited for it. End what uses the client before closing it."
+            )
         outcome = lookup.result()
         if isinstance(outcome, KclientError):
             raise copy.copy(outcome) from outcome
@@ -168,7 +176,7 @@ class Coordinator:
         except KclientError as error:
             self._next_lookup_at = self._runtime.now() + self._backoff.next()
             if error.retriable:
-                self.cluster.request_update("the coordinator of the group was not found")
+                self.cluster.request_update("the group's coordinator was not found", reset_backoff=False)
             return error
         finally:
             self._lookup = None

@@ -7,7 +7,7 @@ import itertools
 
 import pytest
 
-from kclient.errors import BrokerError, ConnectError, GroupAuthorizationError
+from kclient.errors import BrokerError, ClosedError, ConnectError, GroupAuthorizationError
 from kclient.generated.find_coordinator_response import FindCoordinatorResponse
 from kclient.generated.heartbeat_request import HeartbeatRequest
 from kclient.generated.heartbeat_response import HeartbeatResponse
@@ -118,6 +118,23 @@ def test_flows_that_wait_share_one_lookup_and_one_that_gives_up_does_not_end_it(
             impatient.cancel()
             assert await patient == peer.node_id
             assert len(peer.of("FindCoordinatorRequest")) == 1
+
+    asyncio.run(run())
+
+
+@pytest.mark.spec("I-24")
+def test_closing_tells_who_waits_for_a_lookup_that_the_client_is_closed() -> None:
+    async def run() -> None:
+        async with (
+            scripted(On("FindCoordinatorRequest")) as peer,
+            coordinating(peer) as (_, coordinator, *_r),
+        ):
+            waiting = asyncio.create_task(coordinator.ensure())
+            while not peer.of("FindCoordinatorRequest"):  # noqa: ASYNC110 – the peer has no event
+                await asyncio.sleep(0.001)
+            await coordinator.close()
+            with pytest.raises(ClosedError):
+                await waiting
 
     asyncio.run(run())
 
