@@ -69,7 +69,8 @@ def judge_refusal(standing: Standing, group_id: str, code: int, sent: Identity) 
     now = standing.generation
     unchanged = (now.generation_id, now.member_id) == (sent.generation_id, sent.member_id)
     if code == codes.REBALANCE_IN_PROGRESS:
-        standing.request_rejoin("offset commit answered REBALANCE_IN_PROGRESS")
+        if unchanged:
+            standing.request_rejoin("offset commit answered REBALANCE_IN_PROGRESS")
         return commit_failed("rebalancing", group_id, why)
     if not unchanged:
         rebalancing = standing.state not in (MemberState.STABLE, MemberState.UNJOINED)

@@ -63,10 +63,12 @@ class Commits:
         """
         left = dict(offsets)
         self._check(left)
-        backoff = self._backoff()
+        backoff = Backoff.for_retries(self._config, self._runtime)
+        identity: Identity | None = None
         while left:
             try:
-                left = await self._commit_once(left, find=retry)
+                identity = self._same_identity(identity)
+                left = await self._commit_once(left, identity, find=retry)
             except CommitFailedError as error:
                 error.uncommitted = left
                 raise
@@ -89,7 +91,7 @@ class Commits:
         """
         committed: Committed = {}
         left = list(dict.fromkeys(partitions))
-        backoff = self._backoff()
+        backoff = Backoff.for_retries(self._config, self._runtime)
         while left:
             try:
                 answer = await self._fetch_once(left)
@@ -108,11 +110,13 @@ class Commits:
 
     # --- one try
 
-    async def _commit_once(self, offsets: Offsets, *, find: bool) -> dict[TopicPartition, OffsetAndMetadata]:
+    async def _commit_once(
+        self, offsets: Offsets, identity: Identity, *, find: bool
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
         """One OffsetCommit; returns what was not stored and may be tried again."""
         coordinator = self._coordinator
         await (coordinator.ensure() if find else coordinator.lookup())
-        identity = self._identity()
+        self._same_identity(identity)
         question = CommitQuestion(coordinator.group_id, identity, offsets, self._topic_ids(offsets))
         answer = question.read(await coordinator.request(OffsetCommitResponse, question.form()))
         if answer.no_member is not None:
@@ -136,11 +140,24 @@ class Commits:
             code = error_code(answer.coordinator_moved)
             self._coordinator.mark_unknown(f"it answered {code.name} ({code.code})")
         if answer.stale_topics:
-            self._coordinator.cluster.request_update("the coordinator does not know a topic")
+            self._coordinator.cluster.request_update(
+                "the coordinator does not know a topic", reset_backoff=False
+            )
         if answer.error is not None:
             raise answer.error
 
     # --- small parts
+
+    def _same_identity(self, before: Identity | None) -> Identity:
+        """Who we are. Raises CommitFailedError if we may not commit, or are not who we were `before`.
+
+        In a newer generation the partitions may be another member's, who has committed more. Spec: B.13.9, I-08.
+        """
+        identity = self._identity()
+        if before not in (None, identity):
+            group_id = self._coordinator.group_id
+            raise commit_failed("rebalancing", group_id, "the group has rebalanced since it was asked for")
+        return identity
 
     def _check(self, offsets: Offsets) -> None:
         cluster = self._coordinator.cluster
@@ -172,7 +189,3 @@ class Commits:
         known = error_code(code)
         why = f"the coordinator answered {known.name} ({code})"
         return commit_failed("occupied", self._coordinator.group_id, why)
-
-    def _backoff(self) -> Backoff:
-        config = self._config
-        return Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, self._runtime.rng)
