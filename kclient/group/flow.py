@@ -18,8 +18,9 @@ import logging
 from collections.abc import Sequence
 
 from kclient.config import Config
-from kclient.errors import KclientError, UsageError
+from kclient.errors import KclientError
 from kclient.group.assignors import Assignment, Assignor
+from kclient.group.assignors.base import assignor_failed
 from kclient.group.coordinator import Coordinator
 from kclient.group.generation import Generation, Standing
 from kclient.group.heartbeat import Heartbeats
@@ -29,10 +30,10 @@ from kclient.group.subscription_protocol import decode_assignment
 from kclient.group.sync import Sync
 from kclient.group.trouble import Trouble, code_of
 from kclient.group.user import User
-from kclient.group.waiting import first_change
 from kclient.group.wanted import Wanted
 from kclient.network.cluster import Cluster
 from kclient.network.failures import broker_error
+from kclient.notice import wait_any
 from kclient.protocol import errors as codes
 from kclient.runtime import Runtime
 
@@ -105,13 +106,13 @@ class GroupFlow:
         plan: dict[str, bytes] = {}
         if joined.is_leader:
             plan, self._wanted.watched = await self._leader.plan(joined, self._wanted.joined_with)
-            self._wanted.keep_fresh(self._cluster)
+        self._wanted.keep_fresh(self._cluster)
         blob = await self._sync.sync(joined.generation, plan)
         return decode_assignment(blob)
 
     async def _complete(self, generation: Generation, assignment: Assignment) -> None:
         """Hand the assignment over, unless it is not for what we want now. Spec: B.13.7, S3-42, S3-46."""
-        if not self._wanted.fits(assignment):
+        if not self._wanted.accept(assignment):
             logger.warning(
                 "group %s: assigned %s does not match the subscription %s",
                 self._coordinator.group_id,
@@ -138,19 +139,13 @@ class GroupFlow:
                     "group %s: a join is needed: %s", self._coordinator.group_id, standing.rejoin_reason
                 )
                 return
-            await first_change((standing.changed, seen), (metadata.changed, seen_metadata))
+            await wait_any((standing.changed, seen), (metadata.changed, seen_metadata))
 
     def _tell_assignor(self, protocol: str, assignment: Assignment, generation: Generation) -> None:
         try:
             self._assignors[protocol].on_assignment(assignment, generation.generation_id)
         except Exception as error:  # noqa: BLE001 – it is kept and raised by the next poll
-            self._trouble.keep(_assignor_failed(protocol, error))
-
-
-def _assignor_failed(name: str, error: Exception) -> UsageError:
-    failure = UsageError(
-        f"The assignor {name!r} raised {type(error).__name__} in on_assignment. "
-        "The assignment is in place; what the assignor wanted to remember is not. Correct the assignor."
-    )
-    failure.__cause__ = error
-    return failure
+            in_place = "The assignment is in place; what the assignor wanted to remember is not."
+            failure = assignor_failed(protocol, error, "in on_assignment", in_place)
+            failure.__cause__ = error
+            self._trouble.keep(failure)

@@ -28,6 +28,7 @@ from kclient.errors import KclientError, VersionError
 from kclient.generated.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
 from kclient.generated.join_group_response import JoinGroupResponse, JoinGroupResponseMember
 from kclient.group.assignors import Assignor, Subscription
+from kclient.group.assignors.base import assignor_failed
 from kclient.group.coordinator import Coordinator, Form
 from kclient.group.generation import Event, Generation, MemberState, Standing, lowest_version
 from kclient.group.heartbeat import Heartbeats
@@ -104,7 +105,11 @@ class Join:
 
     def _metadata(self, assignor: Assignor, topics: Sequence[str]) -> bytes:
         """The subscription for one assignor. All partitions have been given up, so none is owned (EAGER)."""
-        user_data = assignor.subscription_user_data(topics)
+        try:
+            user_data = assignor.subscription_user_data(topics)
+        except Exception as error:
+            doing, lost = "in subscription_user_data", "This member cannot join without its subscription."
+            raise assignor_failed(assignor.name, error, doing, lost) from error
         rack_id = self._config.client_rack or None
         return encode_subscription(Subscription(tuple(topics), user_data, rack_id=rack_id))
 

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Mapping, Sequence
 import attrs
 
 from kclient.config import Config
-from kclient.errors import KclientError, ProtocolDecodeError, UsageError
+from kclient.errors import KclientError, ProtocolDecodeError
 from kclient.group.assignors import Assignment, Assignor, Member, Subscription, Topics
-from kclient.group.assignors.base import utf16_key
+from kclient.group.assignors.base import assignor_failed, utf16_key
 from kclient.group.join import Joined
 from kclient.group.subscription_protocol import decode_subscription, encode_assignment
 from kclient.network.cluster import Cluster
@@ -56,6 +56,8 @@ class Watched:
 
     def change(self, metadata: MetadataCache) -> str | None:
         """What is different now, None if nothing is. A topic whose metadata is just not available has not changed."""
+        if not metadata.brokers:
+            return None
         now = racks_of(metadata, self.topics, by_rack=self.by_rack)
         for topic in self.topics:
             known = metadata.topics.get(topic)
@@ -121,15 +123,21 @@ class Leader:
     async def _assign(
         self, assignor: Assignor, topics: Topics, members: Sequence[Member]
     ) -> Mapping[str, Assignment]:
-        """Run the assignor; its result names every member."""
+        """Run the assignor; its result names every member. Raises UsageError."""
         try:
             plan = await self._runtime.offload(assignor.assign, topics, members)
+            return {member.member_id: _part(plan, member.member_id) for member in members}
         except Exception as error:
-            raise UsageError(
-                f"The assignor {assignor.name!r} raised {type(error).__name__} while sharing out {len(topics)} topics "
-                f"among {len(members)} members. The group cannot go on without a plan. Correct the assignor."
-            ) from error
-        return {member.member_id: plan.get(member.member_id, Assignment()) for member in members}
+            doing = f"while sharing out {len(topics)} topics among {len(members)} members"
+            lost = "The group cannot go on without a plan."
+            raise assignor_failed(assignor.name, error, doing, lost) from error
+
+
+def _part(plan: Mapping[str, Assignment], member_id: str) -> Assignment:
+    part = plan.get(member_id, Assignment())
+    if not isinstance(part, Assignment):
+        raise TypeError(f"assign() gives a member {type(part).__name__}, not Assignment")
+    return part
 
 
 def read_members(joined: Joined) -> list[Member]:

@@ -46,9 +46,9 @@ class Wanted:
             return f"subscription has changed from {list(self.joined_with)} to {list(self.topics)} since the last join"
         return self.watched.change(metadata) if self.watched is not None else None
 
-    def fits(self, assignment: Assignment) -> bool:
-        """Whether every assigned topic is wanted. A topic that only the leader knew yet and that matches our pattern
-        is wanted from now on, as if we had joined with it.
+    def accept(self, assignment: Assignment) -> bool:
+        """Whether every assigned topic is wanted. If so, a topic that only the leader knew yet and that matches our
+        pattern is wanted from now on, as if we had joined with it.
         """
         known = dict.fromkeys(self.topics or ())
         new = dict.fromkeys(tp.topic for tp in assignment.partitions if tp.topic not in known)

@@ -137,6 +137,14 @@ def test_what_counts_as_a_change_of_the_leaders_topics(
     assert found is None if change is None else change in (found or "")
 
 
+@pytest.mark.spec("B.5.9", "B.13.2")
+def test_to_forget_all_brokers_and_begin_again_is_no_change() -> None:
+    metadata = cache({"flights": [[1], [2]]}, RACKS)
+    before = watched(metadata, "flights")
+    metadata.forget_brokers()
+    assert before.change(metadata) is None
+
+
 @pytest.mark.spec("D-14", "B.13.2")
 def test_a_topic_that_did_not_exist_and_comes_is_a_change() -> None:
     before = watched(cache({}, RACKS), "flights")
@@ -150,11 +158,11 @@ def test_what_is_wanted_against_what_was_joined_with() -> None:
     wanted.joined_with = wanted.topics or ()
     metadata = cache({}, RACKS)
     assert wanted.why_rejoin(metadata) is None
-    assert wanted.fits(Assignment((TopicPartition("a", 0),)))
-    assert not wanted.fits(Assignment((TopicPartition("c", 0),)))
+    assert wanted.accept(Assignment((TopicPartition("a", 0),)))
+    assert not wanted.accept(Assignment((TopicPartition("c", 0),)))
     wanted.subscribe(["a"], lambda topic: topic in ("a", "c"))
     assert "subscription has changed from ['a', 'b'] to ['a']" in (wanted.why_rejoin(metadata) or "")
     wanted.joined_with = wanted.topics or ()
-    assert wanted.fits(Assignment((TopicPartition("c", 0),)))
+    assert wanted.accept(Assignment((TopicPartition("c", 0),)))
     assert (wanted.topics, wanted.why_rejoin(metadata)) == (("a", "c"), None)
-    assert not wanted.fits(Assignment((TopicPartition("d", 0),)))
+    assert not wanted.accept(Assignment((TopicPartition("d", 0),)))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kclient.errors import BrokerError, CommitFailedError, GroupAuthorizationError, KclientError
+from kclient.errors import BrokerError, CommitFailedError, GroupAuthorizationError, UsageError
 from kclient.generated.heartbeat_response import HeartbeatResponse
 from kclient.generated.join_group_response import JoinGroupResponse
 from kclient.generated.sync_group_response import SyncGroupResponse
@@ -112,9 +112,10 @@ def test_a_refused_commit_of_an_earlier_generation_does_not_touch_the_present_on
         old = running.membership.commit_identity()
         running.membership.request_rejoin("test")
         await running.stable(2)
-        for code in (22, 25, 82):
+        for code in (22, 25, 27, 82):
             error = running.membership.commit_refused(code, old)
             assert isinstance(error, CommitFailedError)
+        await asyncio.sleep(0.05)
         assert running.membership.state is MemberState.STABLE
         assert running.membership.take_error() is None
 
@@ -159,22 +160,44 @@ def test_a_group_that_may_not_be_found_is_told_again_and_again_until_it_may() ->
     play(scripted(denied, denied, *join_then_sync(("flights", 1))), scene)
 
 
-@pytest.mark.spec("S4-24")
-def test_an_assignor_that_raises_is_told() -> None:
+class Picky(Assignor):
+    """An assignor of a user's own, with the mistakes that a test gives it."""
+
+    name = "picky"
+
+    def assign(self, topics: Any, members: Any) -> Any:
+        raise ValueError("no")
+
+
+class Careless(Picky):
+    def assign(self, topics: Any, members: Any) -> Any:
+        return {member.member_id: ["flights-0"] for member in members}
+
+
+class Speechless(Picky):
+    def subscription_user_data(self, topics: Any) -> bytes | None:
+        raise ValueError("no")
+
+
+@pytest.mark.spec("S4-24", "B.16.8")
+@pytest.mark.parametrize(
+    ("assignor", "raised"), [(Picky(), ValueError), (Careless(), TypeError), (Speechless(), ValueError)]
+)
+def test_an_assignor_that_fails_is_told_and_the_flow_goes_on(
+    assignor: Assignor, raised: type[Exception]
+) -> None:
     async def scene(running: Running) -> None:
-        error = await running.polled_error()
-        assert isinstance(error, KclientError)
-        assert "'picky' raised ValueError" in str(error)
-        assert isinstance(error.__cause__, ValueError)
-
-    class Picky(Assignor):
-        name = "picky"
-
-        def assign(self, topics: Any, members: Any) -> Any:
-            raise ValueError("no")
+        for _ in range(2):
+            error = await running.polled_error()
+            assert isinstance(error, UsageError)
+            assert f"'picky' raised {raised.__name__}" in str(error)
+            assert isinstance(error.__cause__, raised)
+            running.membership.poll_started()
 
     answer = joined(1, "m-0", leader="m-0", members=(wants("m-0", "flights"),), protocol_name="picky")
-    play(scripted(On("JoinGroupRequest", answer)), scene, partition_assignment_strategy=(Picky(),))
+    peer = scripted()
+    peer.standing["JoinGroupRequest"] = answer
+    play(peer, scene, partition_assignment_strategy=(assignor,))
 
 
 @pytest.mark.spec("B.14.1", "B.15.8", "D-06", "D-17", "A-12")
@@ -209,3 +232,32 @@ def test_a_commit_of_an_evicted_member_says_what_was_not_stored_and_the_member_j
         (commit.generation_id_or_member_epoch, commit.member_id) for commit in peer.of("OffsetCommitRequest")
     ]
     assert sent == [(1, "m-1"), (2, "m-1")]
+
+
+@pytest.mark.spec("B.13.9", "I-08", "D-17")
+def test_a_commit_is_not_carried_into_the_next_generation() -> None:
+    """Its partitions may be another member's by then, who has committed more."""
+
+    async def scene(running: Running) -> None:
+        await running.stable(1)
+        membership = running.membership
+        patient = config(peer, retry_backoff_ms=200, retry_backoff_max_ms=200)
+        commits = Commits(
+            running.coordinator, patient, Runtime(), membership.commit_identity, membership.commit_refused
+        )
+        commit = asyncio.create_task(commits.commit({F[1]: OffsetAndMetadata(5)}, retry=True))
+        await running.until(lambda: peer.of("OffsetCommitRequest"))
+        membership.request_rejoin("test")
+        await running.stable(2)
+        assert not commit.done()
+        with pytest.raises(CommitFailedError) as failed:
+            await commit
+        assert failed.value.reason == "rebalancing"
+        assert failed.value.uncommitted == {F[1]: OffsetAndMetadata(5)}
+
+    peer = scripted(
+        *join_then_sync(("flights", 1)),
+        On("OffsetCommitRequest", stored({F[1]: 14})),
+        *join_then_sync(("flights", 1), generation=2),
+    )
+    play(peer, scene)

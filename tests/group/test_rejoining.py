@@ -79,6 +79,29 @@ def test_a_follower_does_not_join_again_when_metadata_changes() -> None:
     assert len(peer.of("JoinGroupRequest")) == 1
 
 
+@pytest.mark.spec("S3-35")
+def test_a_leader_that_becomes_a_follower_keeps_its_own_topics_fresh_and_no_others() -> None:
+    def asked() -> list[list[str]]:
+        return [[topic.name for topic in request.topics] for request in peer.of("MetadataRequest")]
+
+    async def scene(running: Running) -> None:
+        await running.stable(1)
+        await running.cluster.update_now(2.0)
+        assert asked()[-1] == ["flights", "planes"]
+        running.membership.request_rejoin("test")
+        await running.stable(2)
+        await running.cluster.update_now(2.0)
+        assert asked()[-1] == ["flights"]
+
+    peer = scripted(
+        On("JoinGroupRequest", joined(1, "m-0", leader="m-0", members=(wants("m-0", "flights", "planes"),))),
+        On("SyncGroupRequest", synced(*F)),
+        *join_then_sync(("flights", 1), generation=2),
+        topics={"flights": 4, "planes": 1},
+    )
+    play(peer, scene)
+
+
 @pytest.mark.spec("S3-52", "B.13.9")
 def test_a_wish_to_rejoin_keeps_the_membership_until_the_join() -> None:
     async def scene(running: Running) -> None:

@@ -10,6 +10,7 @@ from typing import Final, Protocol, runtime_checkable
 
 import attrs
 
+from kclient.errors import UsageError
 from kclient.types import TopicPartition
 
 EAGER: Final = "EAGER"
@@ -57,7 +58,8 @@ class Assignor(Protocol):
     `name` is what goes over the wire: all members of a group must know it under the same name. `rebalance_protocol`
     is "EAGER": every member gives up all its partitions before it joins.
 
-    An assignor runs on the loop of the group's leader: it must not block, and it must not change what it is given.
+    `assign` runs in the group's leader, on a thread of its own; the other two run on the loop and must not block. None
+    may change what it is given. What one raises, the next poll raises as UsageError.
 
     Spec: B.16.8.
     """
@@ -79,6 +81,13 @@ class Assignor(Protocol):
     def on_assignment(self, assignment: Assignment, generation_id: int) -> None:
         """This member's own assignment, after each rebalance that chose this assignor."""
         return None
+
+
+def assignor_failed(name: str, error: Exception, doing: str, consequence: str) -> UsageError:
+    """What the user is told when an assignor of their own raises; raise it `from` that error."""
+    return UsageError(
+        f"The assignor {name!r} raised {type(error).__name__} {doing}. {consequence} Correct the assignor."
+    )
 
 
 def utf16_key(text: str) -> bytes:
