@@ -133,13 +133,13 @@ class Group:
 
     def _show(self, now: bool = False) -> None:
         done, lag = self._tally.total, self._total - sum(self._committed.values())
-        lines = [f"          consumed {bar(done, self._total)} {done:>9,}   committed lag {lag:>9,}"]
+        lines = [f"          consumed    {bar(done, self._total)} {done:>8,}  lag {lag:>8,}"]
         for partition, end in enumerate(self._published):
             owner = next((m.name for m in self._members if m.alive and partition in m.assigned), "–")
             consumed = self._tally.distinct(partition)
             behind = end - self._committed[partition]
             lines.append(
-                f"            flights-{partition} {owner} {bar(consumed, end)} {consumed:>9,}   lag {behind:>9,}"
+                f"          flights-{partition} {owner} {bar(consumed, end)} {consumed:>8,}  lag {behind:>8,}"
             )
         plain = f"consumed {done:,} of {self._total:,}, committed lag {lag:,}"
         self._terminal.draw(lines, plain, now=now)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from collections.abc import Sequence
 from typing import Final, TextIO
 
-BAR: Final = 24
+BAR: Final = 20
 PLAIN_SECONDS: Final = 2.0
 REDRAW_SECONDS: Final = 0.1
 
@@ -42,7 +43,8 @@ class Terminal:
             self.say(plain)
             return
         self._erase()
-        self._write("".join(f"{line}\n" for line in lines))
+        width = shutil.get_terminal_size().columns - 1  # a line that wraps would be two to erase
+        self._write("".join(f"{line[:width]}\n" for line in lines))
         self._drawn = len(lines)
 
     def _erase(self) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 
+import pytest
+
 from demo.terminal import Terminal, bar
 
 
@@ -24,6 +26,13 @@ def test_a_terminal_draws_over_what_it_drew() -> None:
     assert written.endswith("s  done\n")
 
 
+def test_a_line_never_wraps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    screen = Screen()
+    Terminal(screen).draw(["x" * 200], "plain", now=True)
+    assert screen.getvalue() == "x" * 29 + "\n"
+
+
 def test_without_a_terminal_there_are_plain_lines_and_not_too_many() -> None:
     stream = io.StringIO()
     terminal = Terminal(stream)
@@ -36,6 +45,6 @@ def test_without_a_terminal_there_are_plain_lines_and_not_too_many() -> None:
 
 
 def test_a_bar_fills() -> None:
-    assert bar(0, 4) == "░" * 24 + "   0.0%"
-    assert bar(4, 4) == "█" * 24 + " 100.0%"
+    assert bar(0, 4) == "░" * 20 + "   0.0%"
+    assert bar(4, 4) == "█" * 20 + " 100.0%"
     assert bar(0, 0).endswith("100.0%")
