@@ -72,7 +72,9 @@ def _element_to_json(one: Any, field: Field, version: int) -> Any:
 
 def records_of(message: Message) -> list[bytes | None]:
     """The bytes of the message's records fields, in wire order."""
-    return [None if held is None else bytes(held) for _, _, held in _walk_records(message)]
+    fields = ((struct, field) for _, struct in _walk(message, "") for field in type(struct).FIELDS)
+    held = [getattr(struct, field.name) for struct, field in fields if field.wire_type == "records"]
+    return [None if one is None else bytes(one) for one in held]
 
 
 def unknown_tags_of(message: Message) -> dict[str, dict[int, bytes]]:
@@ -182,10 +184,3 @@ def _walk(value: Struct, path: str) -> Iterable[tuple[str, Struct]]:
                 yield from _walk(one, f"{here}[{index}]")
         else:
             yield from _walk(held, here)
-
-
-def _walk_records(value: Struct) -> Iterable[tuple[str, Field, Any]]:
-    for path, struct in _walk(value, ""):
-        for field in type(struct).FIELDS:
-            if field.wire_type == "records":
-                yield path, field, getattr(struct, field.name)

@@ -69,26 +69,6 @@ def read_string_length(data: Buffer, at: int) -> tuple[int, int]:
     return length, at
 
 
-def read_varlong(data: Buffer, at: int) -> tuple[int, int]:
-    """A zig-zag varint of at most ten bytes and 64 bits, and the offset behind it."""
-    value = 0
-    for shift in range(0, 70, 7):
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            if value > 0xFFFFFFFFFFFFFFFF:
-                break
-            return (value >> 1) ^ -(value & 1), at
-    raise Malformed("a varlong longer than 64 bits")
-
-
-def read_varint(data: Buffer, at: int) -> tuple[int, int]:
-    """A zig-zag varint of at most five bytes and 32 bits, and the offset behind it."""
-    value, at = read_uvarint(data, at)
-    return (value >> 1) ^ -(value & 1), at
-
-
 def uvarint(value: int) -> bytes:
     """The bytes of an unsigned varint."""
     if value < 0x80:
@@ -99,16 +79,6 @@ def uvarint(value: int) -> bytes:
         value >>= 7
     out.append(value)
     return bytes(out)
-
-
-def varint(value: int) -> bytes:
-    """The bytes of a zig-zag varint of a signed 32-bit value."""
-    return uvarint(((value << 1) ^ (value >> 31)) & 0xFFFFFFFF)
-
-
-def varlong(value: int) -> bytes:
-    """The bytes of a zig-zag varint of a signed 64-bit value."""
-    return uvarint(((value << 1) ^ (value >> 63)) & 0xFFFFFFFFFFFFFFFF)
 
 
 class _CompactLengths(dict[int, bytes]):
