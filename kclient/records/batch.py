@@ -30,6 +30,12 @@ BATCH_HEADER_BYTES = 61
 MIN_MESSAGE_BYTES = 14
 INT64_MAX = 2**63 - 1
 
+CODEC_MASK = 0x07  # of the attributes, as the flags below
+LOG_APPEND_TIME_FLAG = 0x08
+TRANSACTIONAL_FLAG = 0x10
+CONTROL_FLAG = 0x20
+DELETE_HORIZON_FLAG = 0x40
+
 _PREFIX = struct.Struct(">qi")
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _MESSAGE_0 = struct.Struct(">qiIbb")
@@ -37,11 +43,6 @@ _MESSAGE_1 = struct.Struct(">qiIbbq")
 
 _CRC32C_FROM = 21
 _CRC32_FROM = 16
-_CODEC_MASK = 0x07
-_LOG_APPEND_TIME = 0x08
-_TRANSACTIONAL = 0x10
-_CONTROL = 0x20
-_DELETE_HORIZON = 0x40
 
 
 @attrs.define(eq=False)
@@ -84,31 +85,31 @@ class Batch:
     @property
     def compression(self) -> int:
         """The codec's number: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd; 5 to 7 mean nothing."""
-        return self.attributes & _CODEC_MASK
+        return self.attributes & CODEC_MASK
 
     @property
     def timestamp_type(self) -> TimestampType:
         """Who set the timestamps: nobody in format 0, else the producer or the broker."""
         if self.magic == 0:
             return TimestampType.NO_TIMESTAMP_TYPE
-        if self.attributes & _LOG_APPEND_TIME:
+        if self.attributes & LOG_APPEND_TIME_FLAG:
             return TimestampType.LOG_APPEND_TIME
         return TimestampType.CREATE_TIME
 
     @property
     def is_transactional(self) -> bool:
         """Whether the batch belongs to a transaction of `producer_id`."""
-        return self.magic == 2 and bool(self.attributes & _TRANSACTIONAL)
+        return self.magic == 2 and bool(self.attributes & TRANSACTIONAL_FLAG)
 
     @property
     def is_control(self) -> bool:
         """Whether the batch holds markers, which no user ever sees."""
-        return self.magic == 2 and bool(self.attributes & _CONTROL)
+        return self.magic == 2 and bool(self.attributes & CONTROL_FLAG)
 
     @property
     def delete_horizon_ms(self) -> int | None:
         """When compaction may drop the batch's tombstones (ms since 1970), None where no cleaner said so."""
-        return self.base_timestamp if self.magic == 2 and self.attributes & _DELETE_HORIZON else None
+        return self.base_timestamp if self.magic == 2 and self.attributes & DELETE_HORIZON_FLAG else None
 
     @property
     def leader_epoch(self) -> int | None:
@@ -139,8 +140,8 @@ class Batch:
 def read_batches(data: bytes | bytearray | memoryview) -> Iterator[Batch]:
     """The batches of a records field, in order; a cut-off last batch ends them without a word.
 
-    Raises CorruptBatchError (`base_offset` and, where the header still tells it, `next_offset` are set) and
-    UnsupportedFormatError. Both end the iteration: no later batch can be found.
+    Raises CorruptBatchError and UnsupportedFormatError, with `base_offset` set. Both end the iteration: no later
+    batch can be found.
 
     Spec: B.11.2, H-10, H-13.
     """

@@ -16,7 +16,14 @@ import zlib
 import attrs
 
 from kclient.errors import CorruptBatchError
-from kclient.records.batch import INT64_MAX, MIN_MESSAGE_BYTES, SIZE_PREFIX_BYTES, Batch
+from kclient.records.batch import (
+    CODEC_MASK,
+    INT64_MAX,
+    MAGIC_POSITION,
+    MIN_MESSAGE_BYTES,
+    SIZE_PREFIX_BYTES,
+    Batch,
+)
 from kclient.records.columns import Columns
 from kclient.records.compression import decompress
 from kclient.records.decoder import NO_HEADERS
@@ -26,8 +33,6 @@ _PREFIX = struct.Struct(">qi")
 _HEAD = struct.Struct(">Ibb")
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
-_CODEC_MASK = 0x07
-_MAGIC_POSITION = 16
 
 
 @attrs.define(eq=False)
@@ -65,7 +70,7 @@ class MessageSection:
             raise CorruptBatchError(f"a message of format {magic} within one of format {self.batch.magic}")
         if self.check_crcs and zlib.crc32(memoryview(data)[start + 4 : end]) != crc:
             raise CorruptBatchError("a message within it has a wrong CRC")
-        if attributes & _CODEC_MASK:
+        if attributes & CODEC_MASK:
             raise CorruptBatchError("a compressed message lies within a compressed message")
         offset = self.base_offset + inner_offset
         if not self.previous_offset < offset < INT64_MAX:
@@ -134,10 +139,10 @@ def _whole_messages(data: bytes) -> tuple[int, int]:
     """Where the last whole message of a set ends, and its offset as stored; a cut-off rest is ignored."""
     position = 0
     last_offset = -1
-    while len(data) - position > _MAGIC_POSITION:
+    while len(data) - position > MAGIC_POSITION:
         offset, size = _PREFIX.unpack_from(data, position)
         shortest = (
-            MIN_MESSAGE_BYTES if data[position + _MAGIC_POSITION] == 0 else MIN_MESSAGE_BYTES + _INT64.size
+            MIN_MESSAGE_BYTES if data[position + MAGIC_POSITION] == 0 else MIN_MESSAGE_BYTES + _INT64.size
         )
         if size < shortest:
             raise CorruptBatchError(f"a message of {size} bytes lies within it, none is that short")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
@@ -45,10 +44,6 @@ class Record(NamedTuple, Generic[K, V]):
             f"key_size={self.serialized_key_size} value_size={self.serialized_value_size} "
             f"headers={len(self.headers)}>"
         )
-
-
-# tuple.__new__ over zip: the whole object is made in C, three times as fast as calling the class
-_new_record = partial(tuple.__new__, Record)
 
 
 class Records(Generic[K, V]):
@@ -114,20 +109,23 @@ class Records(Generic[K, V]):
 
 def _records_of(partition: TopicPartition, run: Columns) -> Iterator[Record[Any, Any]]:
     topic, number = partition
-    return map(
-        _new_record,
-        zip(
-            repeat(topic),
-            repeat(number),
-            run.offsets,
-            run.timestamps,
-            repeat(run.timestamp_type),
-            run.raw_keys() if run.keys is None else run.keys,
-            run.raw_values() if run.values is None else run.values,
-            run.headers,
-            repeat(run.leader_epoch),
-            run.key_sizes,
-            run.value_sizes,
-            strict=False,
-        ),
+    return (
+        map(  # tuple.__new__ over zip: all of the object is made in C, nearly twice as fast as by the class
+            tuple.__new__,
+            repeat(Record),
+            zip(
+                repeat(topic),
+                repeat(number),
+                run.offsets,
+                run.timestamps,
+                repeat(run.timestamp_type),
+                run.raw_keys() if run.keys is None else run.keys,
+                run.raw_values() if run.values is None else run.values,
+                run.headers,
+                repeat(run.leader_epoch),
+                run.key_sizes,
+                run.value_sizes,
+                strict=False,
+            ),
+        )
     )

@@ -107,14 +107,14 @@ def open_batch(
     if batch.magic < 2:
         return open_message(batch, limit, check_crcs)
     data, start, end = batch.field, batch.start + BATCH_HEADER_BYTES, batch.end
-    if batch.count == 0 and start < end:
-        raise CorruptBatchError(f"it claims no records, {end - start} bytes follow its header")
     highest_count = batch.last_offset - batch.base_offset + 1
     if not 0 <= batch.count <= highest_count:
         raise CorruptBatchError(f"it claims {batch.count} records with {highest_count} offsets")
-    if batch.compression != Compression.NONE and batch.count > 0:
+    if batch.compression != Compression.NONE and start < end:
         data = decompress(batch.compression, batch.view(BATCH_HEADER_BYTES), limit)
         start, end = 0, len(data)
+    if batch.count == 0 and start < end:
+        raise CorruptBatchError(f"it claims no records and has {end - start} bytes of them")
     if batch.count > (end - start) // MIN_RECORD_BYTES:
         raise CorruptBatchError(f"it claims {batch.count} records in {end - start} bytes")
     return RecordSection(batch, data, start, end, batch.count)

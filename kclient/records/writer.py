@@ -8,7 +8,15 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from kclient.errors import ArgumentError
-from kclient.records.batch import BATCH_HEADER_BYTES, INT64_MAX, crc32c
+from kclient.records.batch import (
+    BATCH_HEADER_BYTES,
+    CONTROL_FLAG,
+    DELETE_HORIZON_FLAG,
+    INT64_MAX,
+    LOG_APPEND_TIME_FLAG,
+    TRANSACTIONAL_FLAG,
+    crc32c,
+)
 from kclient.records.compression import Compression, compress
 from kclient.records.varint import encode_signed
 from kclient.types import TimestampType
@@ -19,11 +27,6 @@ _AFTER_CRC = struct.Struct(">hiqqqhii")
 _MARKER_KEY = struct.Struct(">hh")
 _MARKER_VALUE = struct.Struct(">hi")
 _LENGTH_FROM = 12
-
-_LOG_APPEND_TIME = 0x08
-_TRANSACTIONAL = 0x10
-_CONTROL = 0x20
-_DELETE_HORIZON = 0x40
 
 
 class NewRecord(NamedTuple):
@@ -76,10 +79,10 @@ def build_batch(
     body = compress(compression, b"".join(encoded)) if encoded else b""
     attributes = (
         compression
-        | (_LOG_APPEND_TIME if timestamp_type is TimestampType.LOG_APPEND_TIME else 0)
-        | (_TRANSACTIONAL if is_transactional else 0)
-        | (_CONTROL if is_control else 0)
-        | (_DELETE_HORIZON if delete_horizon_ms is not None else 0)
+        | (LOG_APPEND_TIME_FLAG if timestamp_type is TimestampType.LOG_APPEND_TIME else 0)
+        | (TRANSACTIONAL_FLAG if is_transactional else 0)
+        | (CONTROL_FLAG if is_control else 0)
+        | (DELETE_HORIZON_FLAG if delete_horizon_ms is not None else 0)
     )
     checked = (
         _AFTER_CRC.pack(

@@ -106,6 +106,15 @@ def test_a_count_that_is_not_that_of_the_records(count: int) -> None:
     refuse(patched(GOOD, 57, ">i", count))
 
 
+@pytest.mark.spec("B.11.1", "H-12")
+@pytest.mark.parametrize("codec", range(1, 5))
+def test_an_empty_batch_may_hold_what_a_codec_makes_of_nothing(codec: int) -> None:
+    data = batch_of(compress(codec, b""), 0, last_delta=3, attributes=codec)
+    reader = PartitionReader("t", 0, data, 0)
+    assert (sum(map(len, take_all(reader))), reader.next_offset) == (0, 4)
+    refuse(batch_of(compress(codec, record()), 0, last_delta=3, attributes=codec), "claims no records")
+
+
 @pytest.mark.spec("H-12", "B.10.12")
 @pytest.mark.parametrize("codec", range(5))
 def test_a_huge_count_allocates_nothing(codec: int) -> None:
