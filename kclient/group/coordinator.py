@@ -12,16 +12,14 @@ from __future__ import annotations
 import asyncio
 import copy
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, TypeVar
-
-import attrs
+from typing import Final
 
 from kclient.config import Config
-from kclient.errors import ClosedError, ConnectError, InternalError, KclientError, VersionError
+from kclient.errors import ClosedError, ConnectError, KclientError
 from kclient.generated.find_coordinator_request import FindCoordinatorRequest
 from kclient.generated.find_coordinator_response import Coordinator as FoundCoordinator
 from kclient.generated.find_coordinator_response import FindCoordinatorResponse
+from kclient.group.form import Answer, Form, expect, first_understood
 from kclient.network.backoff import Backoff
 from kclient.network.cluster import Cluster
 from kclient.network.failures import broker_error
@@ -33,36 +31,6 @@ logger = logging.getLogger("kclient.coordinator")
 
 PURPOSE: Final = "coordinator"
 KEYS_SINCE: Final = 4  # FindCoordinator asks for several keys at once from this version on
-
-Answer = TypeVar("Answer", bound=Message)
-Result = TypeVar("Result")
-
-
-@attrs.frozen
-class Form:
-    """A request, and the versions that can say it."""
-
-    message: Message
-    lowest: int = 0
-    highest: int | None = None
-
-
-async def first_understood(forms: Sequence[Form], send: Callable[[Form], Awaitable[Result]]) -> Result:
-    """Send the first form that the broker has a version for; the choice of a version costs no round trip."""
-    for form in forms[:-1]:
-        try:
-            return await send(form)
-        except VersionError as error:
-            if error.api == "ApiVersions":  # it is no broker at all
-                raise
-    return await send(forms[-1])
-
-
-def expect(kind: type[Answer], answer: Message) -> Answer:
-    """The answer, as the class it must be."""
-    if not isinstance(answer, kind):
-        raise InternalError(f"The network answered {kind.__name__} with {type(answer).__name__}.")
-    return answer
 
 
 class Coordinator:

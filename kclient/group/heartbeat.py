@@ -22,7 +22,8 @@ from kclient.config import Config
 from kclient.errors import KclientError
 from kclient.generated.heartbeat_request import HeartbeatRequest
 from kclient.generated.heartbeat_response import HeartbeatResponse
-from kclient.group.coordinator import Coordinator, Form
+from kclient.group.coordinator import Coordinator
+from kclient.group.form import Form
 from kclient.group.generation import Generation, MemberState, Standing, lowest_version
 from kclient.network.backoff import Backoff
 from kclient.network.failures import broker_error

@@ -29,7 +29,8 @@ from kclient.generated.join_group_request import JoinGroupRequest, JoinGroupRequ
 from kclient.generated.join_group_response import JoinGroupResponse, JoinGroupResponseMember
 from kclient.group.assignors import Assignor, Subscription
 from kclient.group.assignors.base import assignor_failed
-from kclient.group.coordinator import Coordinator, Form
+from kclient.group.coordinator import Coordinator
+from kclient.group.form import Form
 from kclient.group.generation import Event, Generation, MemberState, Standing, lowest_version
 from kclient.group.heartbeat import Heartbeats
 from kclient.group.subscription_protocol import PROTOCOL_TYPE, encode_subscription

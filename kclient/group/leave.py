@@ -12,7 +12,8 @@ from typing import Final
 from kclient.errors import KclientError
 from kclient.generated.leave_group_request import LeaveGroupRequest, MemberIdentity
 from kclient.generated.leave_group_response import LeaveGroupResponse
-from kclient.group.coordinator import PURPOSE, Coordinator, Form
+from kclient.group.coordinator import PURPOSE, Coordinator
+from kclient.group.form import Form
 from kclient.protocol.errors import NONE, error
 
 logger = logging.getLogger("kclient.group")
@@ -29,7 +30,6 @@ async def send_leave(
     A broker answers the requests of a connection one after the other, and JoinGroup late: a member that leaves while
     `joining` says so on a connection of its own.
     """
-
     member = MemberIdentity(member_id=member_id, reason=reason[:REASON_CHARACTERS])
     forms = (
         Form(LeaveGroupRequest(group_id=coordinator.group_id, members=[member]), lowest=MEMBERS_SINCE),

@@ -27,7 +27,7 @@ from kclient.generated.offset_commit_request import (
     OffsetCommitRequestTopic,
 )
 from kclient.generated.offset_commit_response import OffsetCommitResponse
-from kclient.group.coordinator import Form
+from kclient.group.form import Form
 from kclient.group.generation import Identity, lowest_version
 from kclient.network.failures import broker_error
 from kclient.protocol import errors as codes

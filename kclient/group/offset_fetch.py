@@ -34,7 +34,7 @@ from kclient.generated.offset_fetch_response import (
     OffsetFetchResponsePartition,
     OffsetFetchResponsePartitions,
 )
-from kclient.group.coordinator import Form
+from kclient.group.form import Form
 from kclient.network.failures import broker_error
 from kclient.protocol import errors as codes
 from kclient.types import OffsetAndMetadata, TopicPartition

@@ -20,7 +20,8 @@ from kclient.config import Config
 from kclient.errors import KclientError
 from kclient.generated.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 from kclient.generated.sync_group_response import SyncGroupResponse
-from kclient.group.coordinator import Coordinator, Form
+from kclient.group.coordinator import Coordinator
+from kclient.group.form import Form
 from kclient.group.generation import Generation, MemberState, Standing, lowest_version
 from kclient.group.subscription_protocol import PROTOCOL_TYPE
 from kclient.network.failures import broker_error

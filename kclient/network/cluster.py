@@ -96,10 +96,8 @@ class Cluster:
 
     async def _first_metadata(self) -> None:
         """Metadata from the bootstrap server, asked again as long as one request may take."""
-        backoff, deadline = (
-            Backoff.for_retries(self._config, self._runtime),
-            self._runtime.now() + self._request_timeout,
-        )
+        backoff = Backoff.for_retries(self._config, self._runtime)
+        deadline = self._runtime.now() + self._request_timeout
         while True:
             try:
                 await self._updates.update()
@@ -149,9 +147,8 @@ class Cluster:
             self.metadata.apply(answer, version, whole=False)
             return answer
 
-        return await ask_until_answered(
-            ask, Backoff.for_retries(self._config, self._runtime), timeout, "describing topics"
-        )
+        backoff = Backoff.for_retries(self._config, self._runtime)
+        return await ask_until_answered(ask, backoff, timeout, "describing topics")
 
     async def _ask_metadata(self, request: MetadataRequest, lowest: int) -> tuple[int, MetadataResponse]:
         version, answer = await self.request_any(request, min_version=lowest)

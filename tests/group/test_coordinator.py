@@ -11,7 +11,7 @@ from kclient.errors import BrokerError, ClosedError, ConnectError, GroupAuthoriz
 from kclient.generated.find_coordinator_response import FindCoordinatorResponse
 from kclient.generated.heartbeat_request import HeartbeatRequest
 from kclient.generated.heartbeat_response import HeartbeatResponse
-from kclient.group.coordinator import Form
+from kclient.group.form import Form
 from tests.group.harness import GROUP, coordinating, found, refused, scripted
 from tests.peer import On, ScriptedPeer
 
