@@ -123,10 +123,13 @@ NEWEST = (
     b"\x01\x01\x00"  # 1: Receipt, null
     b"\x02\x01\x00"  # 2: Remarks, null
     b"\x08\x02hi"  # 8: nobody knows
-    b"\x03"  # three tagged fields of the message
+    b"\x06"  # six tagged fields of the message
     b"\x05\x01\x04"  # 5: Priority
     b"\x06\x00"  # 6: nobody knows
     b"\x07\x10fedcba9876543210"  # 7: ReturnId
+    b"\x08\x06\x02\x03Ka\x04\x00"  # 8: Route
+    b"\x09\x01\x00"  # 9: Label, null
+    b"\x0a\x05\x03\x00\x01\xff\xff"  # 10: Weights
 )
 
 
@@ -142,6 +145,8 @@ def test_the_newest_versions_on_the_wire(version: int) -> None:
     assert (parcel.insurance.cents, parcel.receipt, parcel.remarks) == (42, None, None)
     assert (parcel.unknown_tags, message.unknown_tags) == (((8, b"hi"),), ((6, b""),))
     assert (message.priority, message.shift_ms) == (4, 0x7FFFFFFF)
+    assert (message.label, message.weights) == (None, [1, -1])
+    assert [(place.street, place.floor) for place in message.route] == [("Ka", 4)]
     assert write(message, version) == NEWEST
 
 

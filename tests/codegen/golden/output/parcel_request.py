@@ -23,6 +23,7 @@ from kclient.protocol.primitives import (
     bool_array,
     compact_length,
     compact_string_length,
+    int16_array,
     int32_array,
     left_over,
     new,
@@ -140,6 +141,9 @@ class ParcelRequest(Message):
     parcels: list[Parcel] = Factory(list)
     priority: int = 3
     return_id: Uuid = ZERO_UUID
+    route: list[Place] = Factory(list)
+    label: str | None = "fragile"
+    weights: list[int] = Factory(list)
 
 
 # Place in version 0
@@ -227,6 +231,9 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[ParcelRequest, int]:
     message.route_ids = []
     message.priority = 3
     message.return_id = ZERO_UUID
+    message.route = []
+    message.label = "fragile"
+    message.weights = []
     message.unknown_tags = ()
     message.shift_ms, message.express, message.weight, message.lockers = unpack_i8_bool_f8_u2(data, at)
     at += 19
@@ -387,6 +394,9 @@ def read_v1(data: Buffer, at: int, size: int) -> tuple[ParcelRequest, int]:
     message.flags = []
     message.route_ids = []
     message.return_id = ZERO_UUID
+    message.route = []
+    message.label = "fragile"
+    message.weights = []
     message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
@@ -594,6 +604,9 @@ def read_v2(data: Buffer, at: int, size: int) -> tuple[ParcelRequest, int]:
     message.checksum = 0
     message.flags = []
     message.return_id = ZERO_UUID
+    message.route = []
+    message.label = "fragile"
+    message.weights = []
     message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
@@ -930,6 +943,77 @@ def write_priority_tag_v3(value: int, add: Add) -> None:
     add(pack_i1(value))
 
 
+def read_route_tag_v3(data: Buffer, at: int, size: int) -> tuple[list[Place], int]:
+    value: list[Place]
+    count = data[at]
+    at += 1
+    if count > 127:
+        count, at = read_uvarint(data, at - 1)
+    count -= 1
+    if not 0 <= count * 3 <= size - at:
+        raise Malformed("route")
+    route: list[Place] = []
+    for _ in range(count):
+        route_item, at = read_place_v2(data, at, size)
+        route.append(route_item)
+    value = route
+    return value, at
+
+
+def write_route_tag_v3(value: list[Place], add: Add) -> None:
+    route = value
+    add(compact_length[len(route)])
+    for route_item in route:
+        write_place_v2(route_item, add)
+
+
+def read_label_tag_v3(data: Buffer, at: int, size: int) -> tuple[str | None, int]:
+    value: str | None
+    length = data[at]
+    at += 1
+    if length > 127:
+        length, at = read_string_length(data, at - 1)
+    if length == 0:
+        value = None
+    else:
+        end = at + length - 1
+        if not at <= end <= size:
+            raise Malformed("label")
+        value = str(data[at:end], "utf-8")
+        at = end
+    return value, at
+
+
+def write_label_tag_v3(value: str | None, add: Add) -> None:
+    label = value
+    if label is None:
+        add(b"\x00")
+    else:
+        label_bytes = label.encode()
+        add(compact_string_length[len(label_bytes)])
+        add(label_bytes)
+
+
+def read_weights_tag_v3(data: Buffer, at: int, size: int) -> tuple[list[int], int]:
+    value: list[int]
+    count = data[at]
+    at += 1
+    if count > 127:
+        count, at = read_uvarint(data, at - 1)
+    count -= 1
+    if not 0 <= count * 2 <= size - at:
+        raise Malformed("weights")
+    value = list(int16_array[count].unpack_from(data, at))
+    at += 2 * count
+    return value, at
+
+
+def write_weights_tag_v3(value: list[int], add: Add) -> None:
+    weights = value
+    add(compact_length[len(weights)])
+    add(int16_array[len(weights)].pack(*weights))
+
+
 # ParcelRequest in version 3
 def read_v3(data: Buffer, at: int, size: int) -> tuple[ParcelRequest, int]:
     data = memoryview(data)
@@ -937,6 +1021,9 @@ def read_v3(data: Buffer, at: int, size: int) -> tuple[ParcelRequest, int]:
     message.shift_ms = 2147483647
     message.priority = 3
     message.return_id = ZERO_UUID
+    message.route = []
+    message.label = "fragile"
+    message.weights = []
     message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
@@ -1044,6 +1131,12 @@ def read_v3(data: Buffer, at: int, size: int) -> tuple[ParcelRequest, int]:
         found, at = read_tags(tags, data, at, size)
         if 5 in found:
             message.priority = read_whole(read_priority_tag_v3, found.pop(5))
+        if 8 in found:
+            message.route = read_whole(read_route_tag_v3, found.pop(8))
+        if 9 in found:
+            message.label = read_whole(read_label_tag_v3, found.pop(9))
+        if 10 in found:
+            message.weights = read_whole(read_weights_tag_v3, found.pop(10))
         message.unknown_tags = left_over(found)
     return message, at
 
@@ -1123,8 +1216,14 @@ def write_v3(message: ParcelRequest, add: Add) -> None:
     tags: dict[int, bytes] = {}
     if message.priority != 3:
         tags[5] = written(write_priority_tag_v3, message.priority)
+    if message.route != []:
+        tags[8] = written(write_route_tag_v3, message.route)
+    if message.label != "fragile":
+        tags[9] = written(write_label_tag_v3, message.label)
+    if message.weights != []:
+        tags[10] = written(write_weights_tag_v3, message.weights)
     if tags or message.unknown_tags:
-        write_tags((5,), tags, message.unknown_tags, add)
+        write_tags((5, 8, 9, 10), tags, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -1153,6 +1252,77 @@ def write_return_id_tag_v4(value: Uuid, add: Add) -> None:
     add(pack_uuid(value))
 
 
+def read_route_tag_v4(data: Buffer, at: int, size: int) -> tuple[list[Place], int]:
+    value: list[Place]
+    count = data[at]
+    at += 1
+    if count > 127:
+        count, at = read_uvarint(data, at - 1)
+    count -= 1
+    if not 0 <= count * 3 <= size - at:
+        raise Malformed("route")
+    route: list[Place] = []
+    for _ in range(count):
+        route_item, at = read_place_v2(data, at, size)
+        route.append(route_item)
+    value = route
+    return value, at
+
+
+def write_route_tag_v4(value: list[Place], add: Add) -> None:
+    route = value
+    add(compact_length[len(route)])
+    for route_item in route:
+        write_place_v2(route_item, add)
+
+
+def read_label_tag_v4(data: Buffer, at: int, size: int) -> tuple[str | None, int]:
+    value: str | None
+    length = data[at]
+    at += 1
+    if length > 127:
+        length, at = read_string_length(data, at - 1)
+    if length == 0:
+        value = None
+    else:
+        end = at + length - 1
+        if not at <= end <= size:
+            raise Malformed("label")
+        value = str(data[at:end], "utf-8")
+        at = end
+    return value, at
+
+
+def write_label_tag_v4(value: str | None, add: Add) -> None:
+    label = value
+    if label is None:
+        add(b"\x00")
+    else:
+        label_bytes = label.encode()
+        add(compact_string_length[len(label_bytes)])
+        add(label_bytes)
+
+
+def read_weights_tag_v4(data: Buffer, at: int, size: int) -> tuple[list[int], int]:
+    value: list[int]
+    count = data[at]
+    at += 1
+    if count > 127:
+        count, at = read_uvarint(data, at - 1)
+    count -= 1
+    if not 0 <= count * 2 <= size - at:
+        raise Malformed("weights")
+    value = list(int16_array[count].unpack_from(data, at))
+    at += 2 * count
+    return value, at
+
+
+def write_weights_tag_v4(value: list[int], add: Add) -> None:
+    weights = value
+    add(compact_length[len(weights)])
+    add(int16_array[len(weights)].pack(*weights))
+
+
 # ParcelRequest in versions 4–5
 def read_v4(data: Buffer, at: int, size: int) -> tuple[ParcelRequest, int]:
     data = memoryview(data)
@@ -1160,6 +1330,9 @@ def read_v4(data: Buffer, at: int, size: int) -> tuple[ParcelRequest, int]:
     message.shift_ms = 2147483647
     message.priority = 3
     message.return_id = ZERO_UUID
+    message.route = []
+    message.label = "fragile"
+    message.weights = []
     message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
@@ -1266,6 +1439,12 @@ def read_v4(data: Buffer, at: int, size: int) -> tuple[ParcelRequest, int]:
             message.priority = read_whole(read_priority_tag_v4, found.pop(5))
         if 7 in found:
             message.return_id = read_whole(read_return_id_tag_v4, found.pop(7))
+        if 8 in found:
+            message.route = read_whole(read_route_tag_v4, found.pop(8))
+        if 9 in found:
+            message.label = read_whole(read_label_tag_v4, found.pop(9))
+        if 10 in found:
+            message.weights = read_whole(read_weights_tag_v4, found.pop(10))
         message.unknown_tags = left_over(found)
     return message, at
 
@@ -1344,8 +1523,14 @@ def write_v4(message: ParcelRequest, add: Add) -> None:
         tags[5] = written(write_priority_tag_v4, message.priority)
     if message.return_id != ZERO_UUID:
         tags[7] = written(write_return_id_tag_v4, message.return_id)
+    if message.route != []:
+        tags[8] = written(write_route_tag_v4, message.route)
+    if message.label != "fragile":
+        tags[9] = written(write_label_tag_v4, message.label)
+    if message.weights != []:
+        tags[10] = written(write_weights_tag_v4, message.weights)
     if tags or message.unknown_tags:
-        write_tags((5, 7), tags, message.unknown_tags, add)
+        write_tags((5, 7, 8, 9, 10), tags, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -1415,4 +1600,7 @@ ParcelRequest.FIELDS = (
     Field("parcels", "parcels", "[]Parcel", (0, 5), struct=Parcel),
     Field("priority", "priority", "int8", (1, 5), tagged=(3, 5), tag=5, ignorable=True),
     Field("return_id", "returnId", "uuid", (4, 5), tagged=(4, 5), tag=7),
+    Field("route", "route", "[]Place", (3, 5), tagged=(3, 5), tag=8, struct=Place, ignorable=True),
+    Field("label", "label", "string", (3, 5), nullable=(3, 5), tagged=(3, 5), tag=9, ignorable=True),
+    Field("weights", "weights", "[]int16", (3, 5), tagged=(3, 5), tag=10, ignorable=True),
 )
