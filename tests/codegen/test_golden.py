@@ -129,7 +129,7 @@ NEWEST = (
     b"\x07\x10fedcba9876543210"  # 7: ReturnId
     b"\x08\x06\x02\x03Ka\x04\x00"  # 8: Route
     b"\x09\x01\x00"  # 9: Label, null
-    b"\x0a\x05\x03\x00\x01\xff\xff"  # 10: Weights
+    b"\x0a\x05\x03\x00\x01\xff\xff"  # 10: Len, a name that the write functions call
 )
 
 
@@ -145,7 +145,7 @@ def test_the_newest_versions_on_the_wire(version: int) -> None:
     assert (parcel.insurance.cents, parcel.receipt, parcel.remarks) == (42, None, None)
     assert (parcel.unknown_tags, message.unknown_tags) == (((8, b"hi"),), ((6, b""),))
     assert (message.priority, message.shift_ms) == (4, 0x7FFFFFFF)
-    assert (message.label, message.weights) == (None, [1, -1])
+    assert (message.label, message.len) == (None, [1, -1])
     assert [(place.street, place.floor) for place in message.route] == [("Ka", 4)]
     assert write(message, version) == NEWEST
 

@@ -143,7 +143,7 @@ class ParcelRequest(Message):
     return_id: Uuid = ZERO_UUID
     route: list[Place] = Factory(list)
     label: str | None = "fragile"
-    weights: list[int] = Factory(list)
+    len: list[int] = Factory(list)
 
 
 # Place in version 0
@@ -233,7 +233,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[ParcelRequest, int]:
     message.return_id = ZERO_UUID
     message.route = []
     message.label = "fragile"
-    message.weights = []
+    message.len = []
     message.unknown_tags = ()
     message.shift_ms, message.express, message.weight, message.lockers = unpack_i8_bool_f8_u2(data, at)
     at += 19
@@ -396,7 +396,7 @@ def read_v1(data: Buffer, at: int, size: int) -> tuple[ParcelRequest, int]:
     message.return_id = ZERO_UUID
     message.route = []
     message.label = "fragile"
-    message.weights = []
+    message.len = []
     message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
@@ -606,7 +606,7 @@ def read_v2(data: Buffer, at: int, size: int) -> tuple[ParcelRequest, int]:
     message.return_id = ZERO_UUID
     message.route = []
     message.label = "fragile"
-    message.weights = []
+    message.len = []
     message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
@@ -994,7 +994,7 @@ def write_label_tag_v3(value: str | None, add: Add) -> None:
         add(label_bytes)
 
 
-def read_weights_tag_v3(data: Buffer, at: int, size: int) -> tuple[list[int], int]:
+def read_len_tag_v3(data: Buffer, at: int, size: int) -> tuple[list[int], int]:
     value: list[int]
     count = data[at]
     at += 1
@@ -1002,16 +1002,16 @@ def read_weights_tag_v3(data: Buffer, at: int, size: int) -> tuple[list[int], in
         count, at = read_uvarint(data, at - 1)
     count -= 1
     if not 0 <= count * 2 <= size - at:
-        raise Malformed("weights")
+        raise Malformed("len")
     value = list(int16_array[count].unpack_from(data, at))
     at += 2 * count
     return value, at
 
 
-def write_weights_tag_v3(value: list[int], add: Add) -> None:
-    weights = value
-    add(compact_length[len(weights)])
-    add(int16_array[len(weights)].pack(*weights))
+def write_len_tag_v3(value: list[int], add: Add) -> None:
+    len_ = value
+    add(compact_length[len(len_)])
+    add(int16_array[len(len_)].pack(*len_))
 
 
 # ParcelRequest in version 3
@@ -1023,7 +1023,7 @@ def read_v3(data: Buffer, at: int, size: int) -> tuple[ParcelRequest, int]:
     message.return_id = ZERO_UUID
     message.route = []
     message.label = "fragile"
-    message.weights = []
+    message.len = []
     message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
@@ -1136,7 +1136,7 @@ def read_v3(data: Buffer, at: int, size: int) -> tuple[ParcelRequest, int]:
         if 9 in found:
             message.label = read_whole(read_label_tag_v3, found.pop(9))
         if 10 in found:
-            message.weights = read_whole(read_weights_tag_v3, found.pop(10))
+            message.len = read_whole(read_len_tag_v3, found.pop(10))
         message.unknown_tags = left_over(found)
     return message, at
 
@@ -1220,8 +1220,8 @@ def write_v3(message: ParcelRequest, add: Add) -> None:
         tags[8] = written(write_route_tag_v3, message.route)
     if message.label != "fragile":
         tags[9] = written(write_label_tag_v3, message.label)
-    if message.weights != []:
-        tags[10] = written(write_weights_tag_v3, message.weights)
+    if message.len != []:
+        tags[10] = written(write_len_tag_v3, message.len)
     if tags or message.unknown_tags:
         write_tags((5, 8, 9, 10), tags, message.unknown_tags, add)
     else:
@@ -1303,7 +1303,7 @@ def write_label_tag_v4(value: str | None, add: Add) -> None:
         add(label_bytes)
 
 
-def read_weights_tag_v4(data: Buffer, at: int, size: int) -> tuple[list[int], int]:
+def read_len_tag_v4(data: Buffer, at: int, size: int) -> tuple[list[int], int]:
     value: list[int]
     count = data[at]
     at += 1
@@ -1311,16 +1311,16 @@ def read_weights_tag_v4(data: Buffer, at: int, size: int) -> tuple[list[int], in
         count, at = read_uvarint(data, at - 1)
     count -= 1
     if not 0 <= count * 2 <= size - at:
-        raise Malformed("weights")
+        raise Malformed("len")
     value = list(int16_array[count].unpack_from(data, at))
     at += 2 * count
     return value, at
 
 
-def write_weights_tag_v4(value: list[int], add: Add) -> None:
-    weights = value
-    add(compact_length[len(weights)])
-    add(int16_array[len(weights)].pack(*weights))
+def write_len_tag_v4(value: list[int], add: Add) -> None:
+    len_ = value
+    add(compact_length[len(len_)])
+    add(int16_array[len(len_)].pack(*len_))
 
 
 # ParcelRequest in versions 4–5
@@ -1332,7 +1332,7 @@ def read_v4(data: Buffer, at: int, size: int) -> tuple[ParcelRequest, int]:
     message.return_id = ZERO_UUID
     message.route = []
     message.label = "fragile"
-    message.weights = []
+    message.len = []
     message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
@@ -1444,7 +1444,7 @@ def read_v4(data: Buffer, at: int, size: int) -> tuple[ParcelRequest, int]:
         if 9 in found:
             message.label = read_whole(read_label_tag_v4, found.pop(9))
         if 10 in found:
-            message.weights = read_whole(read_weights_tag_v4, found.pop(10))
+            message.len = read_whole(read_len_tag_v4, found.pop(10))
         message.unknown_tags = left_over(found)
     return message, at
 
@@ -1527,8 +1527,8 @@ def write_v4(message: ParcelRequest, add: Add) -> None:
         tags[8] = written(write_route_tag_v4, message.route)
     if message.label != "fragile":
         tags[9] = written(write_label_tag_v4, message.label)
-    if message.weights != []:
-        tags[10] = written(write_weights_tag_v4, message.weights)
+    if message.len != []:
+        tags[10] = written(write_len_tag_v4, message.len)
     if tags or message.unknown_tags:
         write_tags((5, 7, 8, 9, 10), tags, message.unknown_tags, add)
     else:
@@ -1602,5 +1602,5 @@ ParcelRequest.FIELDS = (
     Field("return_id", "returnId", "uuid", (4, 5), tagged=(4, 5), tag=7),
     Field("route", "route", "[]Place", (3, 5), tagged=(3, 5), tag=8, struct=Place, ignorable=True),
     Field("label", "label", "string", (3, 5), nullable=(3, 5), tagged=(3, 5), tag=9, ignorable=True),
-    Field("weights", "weights", "[]int16", (3, 5), tagged=(3, 5), tag=10, ignorable=True),
+    Field("len", "len", "[]int16", (3, 5), tagged=(3, 5), tag=10, ignorable=True),
 )
