@@ -41,6 +41,11 @@ def test_defaults_are_kafkas_own() -> None:
     assert (config.key_deserializer, config.value_deserializer) == (None, None)
 
 
+def test_the_system_sizes_the_receive_buffer_unless_told_otherwise() -> None:
+    assert load(HERE).receive_buffer_bytes == -1
+    assert load({**HERE, "receive_buffer_bytes": 65_536}).receive_buffer_bytes == 65_536
+
+
 @pytest.mark.spec("U-23")
 def test_dotted_and_underscored_names_in_every_source(tmp_path: Path) -> None:
     file = tmp_path / "client.properties"
