@@ -106,6 +106,8 @@ class Answers:
             logger.info("Fetch from node %d was refused: %s", node_id, error(answer.error_code).name)
             self._cluster.request_update("a Fetch was refused", reset_backoff=False)
             return False
+        if not answer.responses and answer.throttle_time_ms > 0:
+            return True  # over its quota: nothing was read, and the connection keeps silent as long as it was told
         partitions = list(partitions_of(answer, wanted))
         if not session.accepts(wanted, [tp for tp, _ in partitions]):
             logger.warning("Node %d answered a Fetch with other partitions than were asked for", node_id)

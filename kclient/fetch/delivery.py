@@ -67,7 +67,7 @@ class Delivery:
         failing: list[CompletedFetch] = []
         expected = 0
         while expected < max_records and (fetch := self._buffer.take_ready()) is not None:
-            if fetch.error_code and picked:
+            if fetch.error_code and (picked or failing):
                 self._buffer.put_back(fetch.tp, in_front=True)
                 break
             if not self._may_deliver(fetch):

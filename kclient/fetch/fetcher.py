@@ -27,6 +27,7 @@ from kclient.generated.fetch_response import FetchResponse
 from kclient.network.backoff import Backoff
 from kclient.notice import wait_any
 from kclient.runtime import Runtime
+from kclient.types import TopicPartition
 
 if TYPE_CHECKING:
     from kclient.network.cluster import Cluster
@@ -104,9 +105,10 @@ class Fetcher:
             lambda node_id: self._is_free(node_id, now),
             lambda tp, node_id: self._answers.is_delayed(tp, node_id, now),
         )
-        if plan.leader_unknown:
+        if plan.is_outdated:
             self._cluster.request_update(
-                "the leader of an assigned partition is not known", reset_backoff=False
+                "the leader of an assigned partition is not known, or its replica is offline",
+                reset_backoff=False,
             )
         self._start_all(plan)
         return self._time_to_retry(now)
@@ -150,12 +152,16 @@ class Fetcher:
         node.request.add_done_callback(lambda task: self._ended(node, task, max_bytes))
 
     def _make_room(self) -> None:
-        """Data of paused partitions must not keep others from being fetched: if nothing else is there, drop some."""
-        held = [tp for tp in self._buffer.partitions() if not self._positions.is_fetchable(tp)]
-        if not held or len(held) < len(self._buffer):
+        """What waits for the user, paused or broken, must not starve others: if nothing else is there, drop some."""
+        buffered = self._buffer.partitions()
+        if not buffered or not all(map(self._waits_for_user, buffered)):
             return
-        logger.debug("The buffer is full of data that nobody may have now; %s will be fetched again", held[0])
-        self._buffer.drop(held[:1])
+        first = min(buffered, key=self._positions.is_fetchable)  # the paused before the broken
+        logger.debug("The buffer is full of data that nobody may have now; %s will be fetched again", first)
+        self._buffer.drop([first])
+
+    def _waits_for_user(self, tp: TopicPartition) -> bool:
+        return not self._positions.is_fetchable(tp) or self._buffer.queue(tp)[0].failing
 
     def _time_to_retry(self, now: float) -> float | None:
         times = [

@@ -1,8 +1,9 @@
 """Who is asked for what next: one Fetch per node that has none in flight, with every partition that has room for more.
 
 Per partition at most one entry is being drained and one waits; the next fetch begins at the end of what is buffered. A
-node is left alone while one of its partitions is full and being drained: a request without that partition could be held
-back by the broker for the whole of fetch.max.wait while data for it are there.
+node is left alone while one of its partitions is full and being drained, or while it is asked where one begins: a
+request without that partition could be held back by the broker for the whole of fetch.max.wait while data for it are
+there.
 
 Spec: S2-08…S2-15, B.10.1…B.10.3, B.10.5 (with design decision 5).
 """
@@ -28,12 +29,16 @@ MAX_BUFFERED_PER_PARTITION = 2
 
 @attrs.define
 class Plan:
-    """`nodes`: who has partitions. `wanted`: what to ask whom. `waiting`: nodes left alone, because of whom."""
+    """`nodes`: who has partitions. `wanted`: what to ask whom. `waiting`: nodes left alone, because of whom.
+
+    `asked`: nodes that have to say where a partition begins first. `is_outdated`: metadata lacks somebody.
+    """
 
     nodes: dict[int, None] = attrs.field(factory=dict)
     wanted: dict[int, list[PartitionFetch]] = attrs.field(factory=dict)
     waiting: dict[int, TopicPartition] = attrs.field(factory=dict)
-    leader_unknown: bool = False
+    asked: dict[int | None, None] = attrs.field(factory=dict)
+    is_outdated: bool = False
 
 
 def make_plan(
@@ -50,10 +55,14 @@ def make_plan(
     for tp in order:
         state = positions.find(tp)
         if state is None or not state.is_fetchable or state.position is None:
+            if state is not None and state.asked:
+                plan.asked[metadata.leader(tp).node_id] = None
             continue
-        node = target_node(tp, state, metadata, now)
+        if _loses_replica(tp, state, metadata, now):
+            plan.is_outdated = True
+        node = _target(state, metadata)
         if node is None:
-            plan.leader_unknown = True
+            plan.is_outdated = True
             continue
         plan.nodes[node] = None
         if not is_free(node):
@@ -65,8 +74,11 @@ def make_plan(
             leader_epoch = state.position.leader.epoch
             one = PartitionFetch(tp, offset, leader_epoch, metadata.topic_id(tp.topic), state.era)
             plan.wanted.setdefault(node, []).append(one)
-    for node in plan.waiting:
-        plan.wanted.pop(node, None)
+    plan.wanted = {
+        node: ones
+        for node, ones in plan.wanted.items()
+        if node not in plan.waiting and node not in plan.asked
+    }
     return plan
 
 
@@ -86,15 +98,21 @@ def will_drain(buffer: FetchBuffer, tp: TopicPartition) -> bool:
     return bool(queue) and not queue[0].failing and not queue[0].error_code
 
 
-def target_node(tp: TopicPartition, state: PartitionState, metadata: MetadataCache, now: float) -> int | None:
-    """The preferred replica while it is online and not expired, else the leader. Spec: S2-12, B.10.2, B.10.15."""
-    preferred = state.preferred_read_replica
-    if preferred is not None:
-        if now < state.preferred_until and _is_online(tp, preferred, metadata):
-            return preferred
-        state.preferred_read_replica = None
+def _target(state: PartitionState, metadata: MetadataCache) -> int | None:
+    """The preferred replica, else the leader. Spec: S2-12, B.10.2, B.10.15."""
+    if state.preferred_read_replica is not None:
+        return state.preferred_read_replica
     leader = state.position.leader.node_id if state.position else None
     return leader if leader in metadata.brokers else None
+
+
+def _loses_replica(tp: TopicPartition, state: PartitionState, metadata: MetadataCache, now: float) -> bool:
+    """Forget a preferred replica that expired or is offline; whether it is offline. Spec: B.10.2, B.10.15."""
+    preferred = state.preferred_read_replica
+    if preferred is None or (now < state.preferred_until and _is_online(tp, preferred, metadata)):
+        return False
+    state.preferred_read_replica = None
+    return now < state.preferred_until
 
 
 def _is_online(tp: TopicPartition, node_id: int, metadata: MetadataCache) -> bool:

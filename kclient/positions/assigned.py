@@ -101,14 +101,9 @@ class AssignedPartitions:
 
     def mark_pending_revocation(self, partitions: Iterable[TopicPartition]) -> None:
         """These will be revoked: nothing more of them is fetched, delivered or looked up."""
-        for state in self._assigned_of(partitions):
-            state.pending_revocation = True
-        self.changed.notify()
-
-    def mark_pending_callback(self, partitions: Iterable[TopicPartition], *, pending: bool) -> None:
-        """Whether on_partitions_assigned still has to see these; until then they are not fetched."""
-        for state in self._assigned_of(partitions):
-            state.pending_assigned_callback = pending
+        for tp in partitions:
+            if (state := self._states.get(tp)) is not None:
+                state.pending_revocation = True
         self.changed.notify()
 
     def mark_out_of_range(self, tp: TopicPartition) -> None:
@@ -122,6 +117,3 @@ class AssignedPartitions:
         """The partitions (with their era) marked since the last call, as far as they are what they were."""
         marked, self._out_of_range = self._out_of_range, {}
         return {tp: era for tp, era in marked.items() if self.find(tp, era) is not None}
-
-    def _assigned_of(self, partitions: Iterable[TopicPartition]) -> Iterator[PartitionState]:
-        return (self._states[tp] for tp in partitions if tp in self._states)

@@ -60,6 +60,8 @@ class ResetLookup:
             shared.failed(KIND, eras, error, self._backoff.next())
         else:
             self._apply(listed, eras)
+        finally:
+            shared.positions.set_answered(eras)
 
     def _apply(self, listed: ListedOffsets, eras: Mapping[TopicPartition, int]) -> None:
         """Spec: S0-47, S0-48."""
@@ -77,7 +79,6 @@ class ResetLookup:
                 {tp: eras[tp] for tp in listed.retry}, shared.runtime.now() + self._backoff.next()
             )
             shared.cluster.request_update("ListOffsets was refused for some partitions")
-            shared.positions.changed.notify()
         else:
             self._backoff.reset()
 

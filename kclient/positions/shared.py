@@ -54,7 +54,7 @@ class Shared:
 
     def sent(self, eras: Mapping[TopicPartition, int]) -> None:
         """These are in flight and are not asked for again before the request must have failed. Spec: S0-46."""
-        self.positions.ask_again_at(eras, self.runtime.now() + self.request_timeout)
+        self.positions.set_asked(eras, self.runtime.now() + self.request_timeout)
 
     def failed(
         self, kind: str, eras: Mapping[TopicPartition, int], error: KclientError, delay: float
@@ -67,4 +67,3 @@ class Shared:
         self.cluster.request_update(f"{kind} failed")
         if not error.retriable:
             self.errors.store(kind, error, eras)
-        self.positions.changed.notify()

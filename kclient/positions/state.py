@@ -61,7 +61,12 @@ class FetchPosition:
 
 @attrs.define(eq=False)
 class PartitionState:
-    """Everything known about one assigned partition. Times are seconds of the loop. Spec: S0-10."""
+    """Everything known about one assigned partition. Times are seconds of the loop.
+
+    `asked`: a question about the position is in flight. `retry_at`: none is sent before.
+
+    Spec: S0-10.
+    """
 
     era: int
     fetch_state: FetchState = INITIALIZING
@@ -72,10 +77,10 @@ class PartitionState:
     end_offset_requested: bool = False
     paused: bool = False
     pending_revocation: bool = False
-    pending_assigned_callback: bool = False
     out_of_range: bool = False
     reset_strategy: ResetStrategy | None = None
     lost_offset: int | None = None
+    asked: bool = False
     retry_at: float | None = None
     preferred_read_replica: int | None = None
     preferred_until: float = 0.0
@@ -90,7 +95,6 @@ class PartitionState:
             self.fetch_state is FETCHING
             and not self.paused
             and not self.pending_revocation
-            and not self.pending_assigned_callback
             and not self.out_of_range
         )
 

@@ -7,7 +7,7 @@ over thousands of idle partitions costs nothing) and tells the flows that wait.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from kclient.errors import InternalError
 from kclient.positions.assigned import AssignedPartitions
@@ -136,14 +136,27 @@ class Positions(AssignedPartitions):
         times = (state.retry_at for state in waiting if state.retry_at is not None and state.retry_at > now)
         return min(times, default=None)
 
-    def ask_again_at(self, eras: Mapping[TopicPartition, int], when: float | None) -> None:
-        """Ask for these again not before `when` (None: at once), unless they are not what they were.
+    def set_asked(self, eras: Mapping[TopicPartition, int], deadline: float) -> None:
+        """A question about these is in flight: no other is sent before its deadline. Spec: S0-46."""
+        for state in self._unchanged(eras):
+            state.asked, state.retry_at = True, deadline
+
+    def set_answered(self, eras: Mapping[TopicPartition, int]) -> None:
+        """The question is not in flight any more, whatever became of it."""
+        for state in self._unchanged(eras):
+            state.asked = False
+        self.changed.notify()
+
+    def ask_again_at(self, eras: Mapping[TopicPartition, int], when: float) -> None:
+        """Ask for these again not before `when`, unless they are not what they were.
 
         Spec: S0-46, S0-47.
         """
-        for tp, era in eras.items():
-            if (state := self.find(tp, era)) is not None:
-                state.retry_at = when
+        for state in self._unchanged(eras):
+            state.retry_at = when
+
+    def _unchanged(self, eras: Mapping[TopicPartition, int]) -> Iterator[PartitionState]:
+        return (state for tp, era in eras.items() if (state := self.find(tp, era)) is not None)
 
     def _move(
         self, tp: TopicPartition, state: PartitionState, target: FetchState, position: FetchPosition | None
@@ -157,7 +170,7 @@ class Positions(AssignedPartitions):
         state.fetch_state = target
         state.position = position
         state.reset_strategy = state.lost_offset = state.retry_at = None
-        state.out_of_range = False
+        state.out_of_range = state.asked = False
         state.era = next(self._eras)
         self.changed.notify()
 

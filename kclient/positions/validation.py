@@ -93,6 +93,8 @@ class Validation:
         except KclientError as failure:
             logger.debug("OffsetForLeaderEpoch to node %d failed: %s", node_id, failure)
             shared.failed(KIND, eras, failure, self._backoff.next())
+        finally:
+            shared.positions.set_answered(eras)
 
     def _complete(self, eras: Mapping[TopicPartition, int]) -> None:
         for tp, era in eras.items():
@@ -150,10 +152,8 @@ class Validation:
         if not eras:
             self._backoff.reset()
             return
-        positions = self._shared.positions
-        positions.ask_again_at(eras, self._shared.runtime.now() + self._backoff.next())
+        self._shared.positions.ask_again_at(eras, self._shared.runtime.now() + self._backoff.next())
         self._shared.cluster.request_update("OffsetForLeaderEpoch was refused for some partitions")
-        positions.changed.notify()
 
     def _tell(
         self,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kclient.errors import PortClosedError, TopicAuthorizationError
-from kclient.generated.fetch_response import LeaderIdAndEpoch, NodeEndpoint
+from kclient.generated.fetch_response import FetchResponse, LeaderIdAndEpoch, NodeEndpoint
 from kclient.types import LeaderAndEpoch, OffsetAndMetadata
 from tests.fetch.fetch_support import ON_1, P0, P1, batch
 from tests.fetch.fetcher_support import FETCH, Logs, fetching, offsets_asked
@@ -149,10 +149,12 @@ def test_a_preferred_replica_expires_and_is_not_used_while_offline() -> None:
             await asyncio.sleep(3.1)
             nodes = [asked.node_id for asked in cluster.of(FETCH)]
             assert nodes == [1, 2, 2, 2, 1, 1, 1]
+            assert cluster.updates == []
             state.preferred_read_replica, state.preferred_until = 9, asyncio.get_running_loop().time() + 99
             await asyncio.sleep(1.1)
             assert {asked.node_id for asked in cluster.of(FETCH)[len(nodes) :]} == {1}
             assert state.preferred_read_replica is None
+            assert len(cluster.updates) == 1
 
     run(scenario())
 
@@ -308,3 +310,27 @@ def test_a_failed_request_ends_the_preference_for_a_replica() -> None:
             assert [asked.node_id for asked in cluster.of(FETCH)] == [1, 2, 1]
 
     run(scenario())
+
+
+@pytest.mark.spec("B.10.14")
+def test_an_answer_without_partitions_by_a_throttling_broker_is_no_fault(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario() -> None:
+        cluster = one_leader()
+        logs = Logs(cluster)
+        logs.append(P0, 0, 1, batch(0))
+
+        async def first_throttled(node: int, request: object) -> object:
+            if len(cluster.of(FETCH)) == 1:
+                return FetchResponse(throttle_time_ms=100)
+            return await logs(node, request)
+
+        cluster.answer(FETCH, first_throttled)
+        async with fetching(cluster, P0) as (shop, _):
+            assert shop.offsets() == [(0, 0)]
+            assert cluster.updates == []
+
+    caplog.set_level(logging.INFO)
+    run(scenario())
+    assert caplog.records == []

@@ -225,3 +225,25 @@ def test_headers_keys_and_timestamps_arrive_with_the_record() -> None:
     shop.arrive(P0, build_batch(rows))
     (record,) = shop.poll() or ()
     assert (record.key, record.value, record.timestamp, record.headers) == ("k", b"v", 123, (("h", None),))
+
+
+@pytest.mark.spec("B.10.7", "B.10.11", "D-58")
+def test_a_broken_record_and_a_refused_topic_are_told_in_turn_and_neither_is_forgotten() -> None:
+    bad = [b"v0"]
+
+    def deserialize(topic: str, headers: Any, raw: bytes) -> str:
+        return str(fails_on(*bad)(topic, headers, raw))
+
+    shop = Shop(P0, P1, value_deserializer=deserialize)
+    shop.arrive(P0, batch(0))
+    with pytest.raises(DecodeError):
+        shop.poll()
+    shop.arrive(P1, error_code=29)
+    told = []
+    for _ in range(3):
+        with pytest.raises((DecodeError, TopicAuthorizationError)) as caught:
+            shop.poll()
+        told.append(caught.type)
+    assert set(told) == {DecodeError, TopicAuthorizationError}
+    bad.clear()
+    assert shop.offsets() == [(0, 0)]

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from kclient.errors import AuthenticationError, DecodeError, PortClosedError
+from kclient.positions.strategy import EARLIEST
 from kclient.records.writer import NewRecord, build_batch
 from kclient.types import LeaderAndEpoch, OffsetAndMetadata, TopicPartition
 from tests.fetch.fetch_support import P0, P1, P2, batch
@@ -363,5 +364,49 @@ def test_a_partition_that_waits_for_the_user_does_not_stop_its_node() -> None:
             logs.append(P1, 0, 1, build_batch([NewRecord(None, None)]))
             await until(lambda: shop.offsets() if shop.buffer.queue(P1) else None)
             assert shop.offset(P1) == 1
+
+    run(scenario())
+
+
+@pytest.mark.spec("D-22", "D-59", "U-03")
+def test_data_of_paused_and_of_broken_partitions_does_not_starve_the_others() -> None:
+    def fails(topic: str, headers: object, raw: bytes) -> bytes:
+        raise ValueError("cannot be read")
+
+    async def scenario() -> None:
+        cluster = on_node_1()
+        logs = filled(cluster, P0, batches=1)
+        logs.append(P1, 0, 1, batch(0))
+        logs.append(P2, 0, 1, build_batch([NewRecord(None, None)]))
+        memory = len(logs.batches[P0][0][2]) + len(logs.batches[P1][0][2])
+        keys = {"buffer_memory_bytes": memory, "max_partition_fetch_bytes": memory}
+        async with fetching(cluster, P0, P1, value_deserializer=fails, **keys) as (shop, _):
+            await until(lambda: shop.buffer.queue(P0) and shop.buffer.queue(P1))
+            shop.positions.pause(P1)
+            with pytest.raises(DecodeError):
+                shop.poll()
+            shop.positions.assign([P0, P1, P2])
+            shop.positions.seek(P2, OffsetAndMetadata(0), LeaderAndEpoch(1, 5))
+            await until(lambda: shop.buffer.queue(P2))
+
+    run(scenario())
+
+
+@pytest.mark.spec("S2-15", "S0-46")
+def test_a_node_is_asked_for_records_when_it_has_said_where_all_its_partitions_begin() -> None:
+    async def scenario() -> None:
+        cluster = FakeCluster({("orders", 0): (1, 5), ("orders", 1): (1, 5), ("orders", 2): (2, 5)})
+        Logs(cluster)
+        async with fetching(cluster, P0, P1, P2) as (shop, _):
+            shop.positions.request_reset(P1, EARLIEST)
+            eras = {P1: shop.positions.state(P1).era}
+            shop.positions.set_asked(eras, 10**9)
+            await asyncio.sleep(1.1)  # the fetches in flight have ended
+            assert len([asked for asked in cluster.of(FETCH) if asked.node_id == 1]) == 1
+            assert len([asked for asked in cluster.of(FETCH) if asked.node_id == 2]) == 3
+            shop.positions.set_answered(eras)
+            shop.positions.seek(P1, OffsetAndMetadata(7), LeaderAndEpoch(1, 5))
+            await settle()
+            assert offsets_asked(cluster)[-1] == [(0, 0), (1, 7)]
 
     run(scenario())

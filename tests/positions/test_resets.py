@@ -61,6 +61,31 @@ def test_a_reset_in_flight_is_not_asked_for_again_before_the_request_timeout() -
     run(scenario())
 
 
+@pytest.mark.parametrize(
+    "reply",
+    [
+        answer((P0, 0, 1)),
+        answer((P0, 6, -1)),
+        answer((P0, 0, -1)),
+        answer((P0, 29, -1)),
+        PortClosedError("gone"),
+    ],
+)
+@pytest.mark.spec("S0-46", "S0-47", "S0-49")
+def test_whatever_becomes_of_a_question_it_is_noted_as_in_flight_only_until_then(reply: Any) -> None:
+    async def scenario() -> None:
+        cluster = led_by_1()
+        cluster.answer(LIST, lambda node, request: asyncio.sleep(0.05, reply))
+        async with upkeep(cluster, P0) as (positions, _):
+            assert positions.state(P0).asked
+            seen = positions.changed.count
+            await asyncio.sleep(0.06)
+            assert not positions.state(P0).asked
+            assert positions.changed.count > seen
+
+    run(scenario())
+
+
 @pytest.mark.spec("S0-47", "S0-60", "D-42")
 def test_found_offsets_are_applied_and_the_refused_partition_is_asked_again_with_the_new_leader() -> None:
     async def scenario() -> None:
