@@ -23,6 +23,7 @@ from kclient.group.form import Answer, Form, expect, first_understood
 from kclient.network.backoff import Backoff
 from kclient.network.cluster import Cluster
 from kclient.network.failures import broker_error
+from kclient.network.topology import Broker, is_usable
 from kclient.protocol import errors as codes
 from kclient.protocol.message import Message
 from kclient.runtime import Runtime
@@ -168,8 +169,9 @@ class Coordinator:
             found = response.coordinators[0]
         if found.error_code != codes.NONE:
             raise self._refused(found.error_code, found.error_message)
-        if found.node_id < 0:
-            raise self._refused(codes.COORDINATOR_NOT_AVAILABLE)
+        if not is_usable(Broker(found.node_id, found.host, found.port)):
+            nowhere = f"the answer names broker {found.node_id} at {found.host}:{found.port}"
+            raise self._refused(codes.COORDINATOR_NOT_AVAILABLE, nowhere)
         self.cluster.learn_broker(found.node_id, found.host, found.port)
         return found.node_id
 

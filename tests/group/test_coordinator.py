@@ -8,6 +8,7 @@ import itertools
 import pytest
 
 from kclient.errors import BrokerError, ClosedError, ConnectError, GroupAuthorizationError
+from kclient.generated.find_coordinator_response import Coordinator as Found
 from kclient.generated.find_coordinator_response import FindCoordinatorResponse
 from kclient.generated.heartbeat_request import HeartbeatRequest
 from kclient.generated.heartbeat_response import HeartbeatResponse
@@ -91,6 +92,24 @@ def test_an_answer_without_our_group_is_an_error() -> None:
     asyncio.run(run())
 
 
+@pytest.mark.spec("H-09", "B.15.2")
+@pytest.mark.parametrize(("node_id", "host", "port"), [(-1, "", -1), (0, "", 9092), (0, "127.0.0.1", 70_000)])
+def test_an_address_that_cannot_be_counts_as_no_coordinator(node_id: int, host: str, port: int) -> None:
+    nowhere = FindCoordinatorResponse(coordinators=[Found(key=GROUP, node_id=node_id, host=host, port=port)])
+
+    async def run() -> None:
+        async with (
+            scripted(On("FindCoordinatorRequest", nowhere)) as peer,
+            coordinating(peer) as (_, coordinator, *_rest),
+        ):
+            with pytest.raises(BrokerError) as caught:
+                await coordinator.lookup()
+            assert (caught.value.code, caught.value.retriable) == (15, True)
+            assert await coordinator.ensure() == peer.node_id
+
+    asyncio.run(run())
+
+
 @pytest.mark.spec("S4-11", "B.15.2", "B.4.5")
 @pytest.mark.parametrize("version", range(7))
 def test_every_version_of_the_question(version: int) -> None:
@@ -164,6 +183,29 @@ def test_a_lost_connection_makes_the_coordinator_unknown() -> None:
                 await coordinator.request(HeartbeatResponse, ASK)
             assert caught.value.retriable
             assert coordinator.node_id is None
+
+    asyncio.run(run())
+
+
+@pytest.mark.spec("D-04", "B.13.9")
+def test_a_connection_to_an_earlier_coordinator_that_is_lost_says_nothing_of_the_present_one() -> None:
+    async def run() -> None:
+        async with (
+            scripted(On("HeartbeatRequest")) as old,
+            scripted(node_id=7) as new,
+            coordinating(old) as (_, coordinator, *_r),
+        ):
+            await coordinator.ensure()
+            asking = asyncio.create_task(coordinator.request(HeartbeatResponse, ASK))
+            while not old.of("HeartbeatRequest"):  # noqa: ASYNC110 – the peer has no event
+                await asyncio.sleep(0.001)
+            coordinator.mark_unknown("test")
+            old.script.append(On("FindCoordinatorRequest", found(new)))
+            await coordinator.ensure()
+            old.drop_connections()
+            with pytest.raises(ConnectError):
+                await asking
+            assert coordinator.node_id == 7
 
     asyncio.run(run())
 

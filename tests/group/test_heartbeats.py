@@ -208,6 +208,17 @@ def test_an_application_that_does_not_poll_in_time_leaves_and_joins_again_with_i
     assert peer.of("JoinGroupRequest")[1].member_id == ""
 
 
+@pytest.mark.spec("B.13.5", "D-01", "I-28")
+def test_a_heartbeat_that_waits_for_its_answer_does_not_put_the_end_of_the_poll_interval_off() -> None:
+    async def scene(running: Running) -> None:
+        await running.stable()
+        await running.until(lambda: running.membership.lost, 0.6)
+
+    peer = scripted(*join_then_sync(("flights", 1)), On("HeartbeatRequest", HeartbeatResponse(), delay=1.0))
+    peer.standing["LeaveGroupRequest"] = LeaveGroupResponse()
+    play(peer, scene, max_poll_interval_ms=200, heartbeat_interval_ms=40, session_timeout_ms=5_000)
+
+
 @pytest.mark.spec("B.13.5", "B.13.10", "A-04")
 def test_a_static_member_that_does_not_poll_in_time_loses_its_place_without_a_word() -> None:
     async def scene(running: Running) -> None:

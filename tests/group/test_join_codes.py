@@ -9,6 +9,7 @@ import pytest
 from kclient.errors import BrokerError, GroupAuthorizationError, VersionError
 from kclient.generated.join_group_response import JoinGroupResponse
 from kclient.generated.sync_group_response import SyncGroupResponse
+from kclient.group.generation import Identity
 from kclient.types import TopicPartition
 from tests.group.harness import (
     GROUP,
@@ -114,6 +115,18 @@ def test_a_group_of_another_kind_is_told(fields: dict[str, str]) -> None:
     play(scripted(On("JoinGroupRequest", answer)), scene)
 
 
+@pytest.mark.spec("D-07", "B.13.4")
+def test_a_join_may_take_longer_than_other_requests() -> None:
+    async def scene(running: Running) -> None:
+        await running.stable()
+
+    peer = scripted(
+        On("JoinGroupRequest", joined(1), delay=0.4), On("SyncGroupRequest", synced(("flights", 1)))
+    )
+    play(peer, scene, request_timeout_ms=150)
+    assert len(peer.of("JoinGroupRequest")) == 1
+
+
 @pytest.mark.spec("D-13", "B.13.3")
 def test_a_coordinator_that_always_asks_to_join_at_once_is_not_hammered() -> None:
     async def scene(running: Running) -> None:
@@ -160,6 +173,23 @@ def test_a_sync_that_leads_to_another_join(
     )
     assert [join.member_id for join in peer.of("JoinGroupRequest")] == ["", member_id]
     assert len(peer.of("FindCoordinatorRequest")) == (2 if sought_again else 1)
+
+
+@pytest.mark.spec("B.15.4", "B.13.9")
+def test_a_sync_that_succeeds_after_the_membership_ended_is_worth_nothing() -> None:
+    async def scene(running: Running) -> None:
+        await running.until(lambda: peer.of("SyncGroupRequest"))
+        running.membership.commit_refused(25, Identity(1, "m-1"))
+        await running.stable(2)
+        assert running.user.assignments == [(F[2],)]
+        assert running.membership.take_error() is None
+
+    peer = scripted(
+        On("JoinGroupRequest", joined(1)),
+        On("SyncGroupRequest", synced(("flights", 1)), delay=0.05),
+        *join_then_sync(("flights", 2), generation=2),
+    )
+    play(peer, scene)
 
 
 @pytest.mark.spec("B.15.4", "A-05")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 import pytest
 
@@ -102,12 +103,13 @@ def test_a_leader_that_becomes_a_follower_keeps_its_own_topics_fresh_and_no_othe
     play(peer, scene)
 
 
-@pytest.mark.spec("S3-52", "B.13.9")
-def test_a_wish_to_rejoin_keeps_the_membership_until_the_join() -> None:
+@pytest.mark.spec("S3-52", "B.13.9", "B.13.4")
+@pytest.mark.parametrize("reason", ["the application asked for it", "because " * 40])
+def test_a_wish_to_rejoin_keeps_the_membership_until_the_join(reason: str) -> None:
     async def scene(running: Running) -> None:
         await running.stable(1)
         running.user.gate = asyncio.Event()
-        running.membership.request_rejoin("the application asked for it")
+        running.membership.request_rejoin(reason)
         await asyncio.sleep(0.05)
         assert running.membership.state is MemberState.STABLE
         assert running.membership.generation.generation_id == 1
@@ -119,7 +121,7 @@ def test_a_wish_to_rejoin_keeps_the_membership_until_the_join() -> None:
     peer = scripted(*join_then_sync(("flights", 1)), *join_then_sync(("flights", 2), generation=2))
     play(peer, scene)
     again = peer.of("JoinGroupRequest")[1]
-    assert (again.member_id, again.reason) == ("m-1", "the application asked for it")
+    assert (again.member_id, again.reason) == ("m-1", reason[:255])
 
 
 # --- leaving
@@ -148,16 +150,24 @@ def test_leaving_in_every_version(version: int) -> None:
 
 @pytest.mark.spec("B.15.6")
 @pytest.mark.parametrize(
-    "step",
+    ("step", "told"),
     [
-        On("LeaveGroupRequest", LeaveGroupResponse(error_code=16)),
-        On("LeaveGroupRequest", LeaveGroupResponse(members=[MemberResponse(member_id="m-1", error_code=25)])),
-        On("LeaveGroupRequest", close=True),
-        On("LeaveGroupRequest"),
+        (On("LeaveGroupRequest", LeaveGroupResponse(error_code=16)), "NOT_COORDINATOR (16)"),
+        (
+            On(
+                "LeaveGroupRequest",
+                LeaveGroupResponse(members=[MemberResponse(member_id="m-1", error_code=25)]),
+            ),
+            "UNKNOWN_MEMBER_ID (25)",
+        ),
+        (On("LeaveGroupRequest", close=True), "was not confirmed"),
+        (On("LeaveGroupRequest"), "was not confirmed"),
     ],
     ids=["refused", "member-refused", "lost", "unanswered"],
 )
-def test_leaving_is_done_whatever_the_answer(step: On) -> None:
+def test_leaving_is_done_whatever_the_answer(step: On, told: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "kclient.group")
+
     async def scene(running: Running) -> None:
         await running.stable()
         await running.membership.leave("closing", 0.2)
@@ -165,6 +175,7 @@ def test_leaving_is_done_whatever_the_answer(step: On) -> None:
         assert running.membership.take_error() is None
 
     play(scripted(*join_then_sync(("flights", 1)), step), scene)
+    assert told in caplog.text
 
 
 @pytest.mark.spec("B.15.6", "B.13.10", "A-04")

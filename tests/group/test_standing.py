@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import random
 
 import pytest
 
-from kclient.errors import InternalError
+from kclient.errors import BrokerError, InternalError
 from kclient.group.generation import Event, Generation, MemberState, Standing
+from kclient.group.trouble import Trouble
+from kclient.network.backoff import Backoff
 
 UNJOINED, PREPARING, COMPLETING, STABLE = MemberState
 TABLE = {
@@ -74,3 +77,12 @@ def test_a_wish_to_rejoin_changes_nothing_else() -> None:
     standing.request_rejoin("why")
     assert (standing.state, standing.generation) == (MemberState.STABLE, Generation(4, "m-1", "range"))
     assert not standing.prepare_due
+
+
+@pytest.mark.spec("B.13.5")
+def test_of_several_errors_the_first_is_told_and_each_once() -> None:
+    trouble = Trouble("delays", Backoff(5, 40, random.Random(1)))
+    first, second = BrokerError("one", code=24), BrokerError("two", code=26)
+    trouble.keep(first)
+    trouble.keep(second)
+    assert (trouble.take(), trouble.take()) == (first, None)
