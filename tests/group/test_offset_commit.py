@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from kclient.errors import (
@@ -15,7 +17,7 @@ from kclient.errors import (
 from kclient.group.commits import Commits
 from kclient.group.generation import Identity
 from kclient.types import OffsetAndMetadata
-from tests.group.committing import F0, F1, P0, lookups, play, stored
+from tests.group.committing import F0, F1, P0, committing, lookups, play, stored
 from tests.group.harness import GROUP, refused, scripted
 from tests.peer import On
 from tests.standing import topic_id
@@ -224,3 +226,17 @@ def test_without_retry_the_coordinator_is_looked_up_once() -> None:
         assert failed.value.retriable
 
     assert lookups(play(scripted(On("FindCoordinatorRequest", refused(15))), scene)) == 1
+
+
+@pytest.mark.spec("B.13.9", "I-08")
+def test_a_commit_whose_generation_ends_while_the_coordinator_is_sought_is_not_sent() -> None:
+    async def run() -> None:
+        identities = iter([Identity(1, "m-1"), Identity(2, "m-1")])
+        async with scripted() as peer, committing(peer, lambda: next(identities)) as commits:
+            with pytest.raises(CommitFailedError) as failed:
+                await commits.commit({F0: OffsetAndMetadata(5)}, retry=True)
+            assert failed.value.reason == "rebalancing"
+            assert lookups(peer) == 1
+            assert not peer.of("OffsetCommitRequest")
+
+    asyncio.run(run())
