@@ -12,11 +12,12 @@ from kclient.config import Config
 from kclient.errors import ConnectError, PortClosedError
 from kclient.generated.heartbeat_request import HeartbeatRequest
 from kclient.generated.heartbeat_response import HeartbeatResponse
+from kclient.network import unreachable
 from kclient.network.cluster import Cluster
 from kclient.network.node import Node, Surroundings
 from kclient.network.unreachable import Peer
 from tests.network.helpers import SETTINGS
-from tests.network.test_start import Names, answering
+from tests.network.test_start import Names
 from tests.peer import On, ScriptedPeer
 
 FIRST, SECOND = "127.0.0.1", "127.0.0.2"
@@ -79,40 +80,29 @@ def test_a_name_is_resolved_anew_for_every_attempt() -> None:
 
 
 @pytest.mark.spec("B.4.10")
-def test_the_set_up_timeout_doubles_up_to_its_maximum() -> None:
+def test_the_set_up_timeout_doubles_up_to_its_maximum_while_tcp_is_not_connected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given: list[float] = []
+    stage = "versions"
+
+    async def fail(peer: Peer, settings: object, runtime: object, timeout: float, on_closed: object) -> None:
+        given.append(timeout)
+        raise unreachable.no_answer(peer, timeout, stage)
+
     async def main() -> None:
-        async with answering(None) as silent:
-            host, _, port = silent.rpartition(":")
-            runtime = Names(names={host: [host]})
-            around = Surroundings(SETTINGS, runtime, (1, 1), (100, 200), lambda node, problem: None)
-            node = Node(Peer(host, int(port), 1), "", around)
-            loop = asyncio.get_running_loop()
-            spent = []
+        nonlocal stage
+        runtime = Names(names={FIRST: [FIRST]})
+        around = Surroundings(SETTINGS, runtime, (0, 0), (100, 200), lambda node, problem: None)
+        node = Node(Peer(FIRST, 9092, 1), "", around)
+        for stage in ("versions", "tcp"):
             for _ in range(3):
-                began = loop.time()
                 with pytest.raises(ConnectError):
                     await node.ready()
-                spent.append(loop.time() - began)
-            # the peer accepts, so the timeout begins anew each time: it doubles while no TCP connection is made
-            assert all(0.08 <= one < 0.2 for one in spent)
-            around.runtime = Unreachable(names={host: [host]})
-            spent.clear()
-            for _ in range(3):
-                began = loop.time()
-                with pytest.raises(ConnectError):
-                    await node.ready()
-                spent.append(loop.time() - began)
-            assert spent[0] < 0.15 < spent[1]
-            assert spent[1] < 0.3
-            assert spent[2] < 0.3
-            node.close()
 
+    monkeypatch.setattr("kclient.network.node.open_connection", fail)
     asyncio.run(main())
-
-
-class Unreachable(Names):
-    """Every packet is dropped."""
-
-    async def connect(self, *_: object, **__: object) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
-        await asyncio.sleep(60)
-        raise OSError("unreachable")
+    connected, unconnected = given[:3], given[3:]
+    assert all(0.08 <= timeout <= 0.12 for timeout in connected)
+    assert 0.08 <= unconnected[0] <= 0.12
+    assert all(0.16 <= timeout <= 0.2 for timeout in unconnected[1:])
