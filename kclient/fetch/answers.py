@@ -18,17 +18,15 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-import attrs
-
 from kclient.config import Config
 from kclient.fetch.buffer import FetchBuffer
 from kclient.fetch.completed import CompletedFetch, Frame, end_of
+from kclient.fetch.delays import Delays
 from kclient.fetch.failures import NAMES_NEW_LEADER, Action, action_for
 from kclient.fetch.plan import next_offset
 from kclient.fetch.request import PartitionFetch, partitions_of
 from kclient.fetch.session import Sessionless
 from kclient.generated.fetch_response import FetchResponse, PartitionData
-from kclient.network.backoff import Backoff
 from kclient.network.topology import Broker
 from kclient.protocol.errors import error
 from kclient.runtime import Runtime
@@ -42,29 +40,23 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kclient.fetch")
 
 
-@attrs.define(eq=False)
-class Delay:
-    """A partition that got an error is not asked for again at this node before `until`."""
-
-    backoff: Backoff
-    node_id: int = -1
-    until: float = 0.0
-
-
 class Answers:
-    """Takes answers apart. `order` is the order of service: who got something goes to its end (KIP-74)."""
+    """Takes answers apart. `order` is the order of service: who got something goes to its end (KIP-74).
+
+    `delays` says which partitions got an error a moment ago.
+    """
 
     def __init__(
         self, cluster: Cluster, positions: Positions, buffer: FetchBuffer, config: Config, runtime: Runtime
     ) -> None:
         self.order: OrderedDict[TopicPartition, None] = OrderedDict()
+        self.delays = Delays(config, runtime)
         self._cluster = cluster
         self._positions = positions
         self._buffer = buffer
         self._config = config
         self._runtime = runtime
         self._assignment_id = -1
-        self._delays: dict[TopicPartition, Delay] = {}
 
     # --- between answers -------------------------------------------------------------------------
 
@@ -75,20 +67,11 @@ class Answers:
             self._assignment_id = positions.assignment_id
             kept = [tp for tp in self.order if tp in positions]
             self.order = OrderedDict.fromkeys([*kept, *positions.assigned()])
-            self._delays = {tp: delay for tp, delay in self._delays.items() if tp in positions}
+            self.delays.retain(positions)
         stale = [tp for tp in buffer.partitions() if positions.find(tp, buffer.queue(tp)[-1].era) is None]
         if stale:
             logger.debug("Dropping what was fetched of %d partitions that were moved or revoked", len(stale))
             buffer.drop(stale)
-
-    def is_delayed(self, tp: TopicPartition, node_id: int, now: float) -> bool:
-        """Whether the partition's last error at this node was too short a time ago."""
-        delay = self._delays.get(tp)
-        return delay is not None and delay.node_id == node_id and delay.until > now
-
-    def retry_times(self, now: float) -> list[float]:
-        """The moments at which delays end."""
-        return [delay.until for delay in self._delays.values() if delay.until > now]
 
     def clear_preferred(self, wanted: Iterable[PartitionFetch]) -> None:
         """Ask the leaders again. Spec: S2-18, B.10.15."""
@@ -147,8 +130,7 @@ class Answers:
             return None
         if partition.error_code:
             return self._take_error(node_id, asked, partition.error_code, state, frame)
-        if (delay := self._delays.get(asked.tp)) is not None and delay.node_id == node_id:
-            del self._delays[asked.tp]
+        self.delays.succeeded(asked.tp, node_id)
         self._note(state, partition)
         if not partition.records:
             return None
@@ -174,7 +156,7 @@ class Answers:
         """Spec: B.15.12."""
         action = action_for(code)
         state.preferred_read_replica = None
-        self._delay(asked.tp, node_id)
+        self.delays.failed(asked.tp, node_id)
         if action is Action.RESET and state.position is not None and state.position.leader.node_id != node_id:
             return None
         if action in (Action.RESET, Action.TELL):
@@ -184,15 +166,6 @@ class Answers:
         if action is Action.UPDATE_METADATA:
             self._cluster.request_update(f"a Fetch was answered {error(code).name}", reset_backoff=False)
         return None
-
-    def _delay(self, tp: TopicPartition, node_id: int) -> None:
-        delay = self._delays.get(tp)
-        if delay is None:
-            config = self._config
-            backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, self._runtime.rng)
-            delay = self._delays[tp] = Delay(backoff)
-        delay.node_id = node_id
-        delay.until = self._runtime.now() + delay.backoff.next()
 
     def _follow_hints(
         self, partitions: Iterable[tuple[TopicPartition | None, PartitionData]], answer: FetchResponse

@@ -8,8 +8,16 @@ Spec: S2-11, B.10.4, design decision 5.
 
 from __future__ import annotations
 
+import logging
+from typing import TYPE_CHECKING
+
 from kclient.config import Config
 from kclient.fetch.buffer import FetchBuffer
+
+if TYPE_CHECKING:
+    from kclient.positions.table import Positions
+
+logger = logging.getLogger("kclient.fetch")
 
 SMALLEST_FETCH_BYTES = 65_536
 
@@ -42,3 +50,16 @@ class Budget:
     def release(self, count: int) -> None:
         """It came, or will not come."""
         self.reserved_bytes -= count
+
+    def make_room(self, positions: Positions) -> None:
+        """What waits for the user, paused or broken, must not starve others: if nothing else is there, drop some."""
+        buffer = self._buffer
+        fetchable = {tp: positions.is_fetchable(tp) for tp in buffer.partitions()}
+        if any(may and not buffer.queue(tp)[0].failing for tp, may in fetchable.items()):
+            return
+        if fetchable:
+            first = min(fetchable, key=fetchable.__getitem__)  # the paused before the broken
+            logger.debug(
+                "The buffer is full of data that nobody may have now; %s will be fetched again", first
+            )
+            buffer.drop([first])

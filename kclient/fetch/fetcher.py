@@ -27,7 +27,6 @@ from kclient.generated.fetch_response import FetchResponse
 from kclient.network.backoff import Backoff
 from kclient.notice import wait_any
 from kclient.runtime import Runtime
-from kclient.types import TopicPartition
 
 if TYPE_CHECKING:
     from kclient.network.cluster import Cluster
@@ -103,7 +102,7 @@ class Fetcher:
             self._cluster.metadata,
             now,
             lambda node_id: self._is_free(node_id, now),
-            lambda tp, node_id: self._answers.is_delayed(tp, node_id, now),
+            lambda tp, node_id: self._answers.delays.holds(tp, node_id, now),
         )
         if plan.is_outdated:
             self._cluster.request_update(
@@ -138,7 +137,7 @@ class Fetcher:
         for node_id, wanted in plan.wanted.items():
             max_bytes = self._budget.grant(len(wanted), busy + len(plan.wanted))
             if max_bytes is None:
-                self._make_room()
+                self._budget.make_room(self._positions)
                 return
             self._start(node_id, wanted, max_bytes)
 
@@ -151,23 +150,11 @@ class Fetcher:
         node.request = asyncio.create_task(work, name=f"fetch from node {node_id}")
         node.request.add_done_callback(lambda task: self._ended(node, task, max_bytes))
 
-    def _make_room(self) -> None:
-        """What waits for the user, paused or broken, must not starve others: if nothing else is there, drop some."""
-        buffered = self._buffer.partitions()
-        if not buffered or not all(map(self._waits_for_user, buffered)):
-            return
-        first = min(buffered, key=self._positions.is_fetchable)  # the paused before the broken
-        logger.debug("The buffer is full of data that nobody may have now; %s will be fetched again", first)
-        self._buffer.drop([first])
-
-    def _waits_for_user(self, tp: TopicPartition) -> bool:
-        return not self._positions.is_fetchable(tp) or self._buffer.queue(tp)[0].failing
-
     def _time_to_retry(self, now: float) -> float | None:
         times = [
             node.retry_at for node in self._nodes.values() if node.request is None and node.retry_at > now
         ]
-        times += self._answers.retry_times(now)
+        times += self._answers.delays.ends(now)
         return min(times) - now if times else None
 
     def _backoff(self) -> Backoff:

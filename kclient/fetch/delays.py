@@ -1,0 +1,59 @@
+"""Partitions that got an error: each is left alone for a while at the node that it came from, not at others.
+
+Spec: S2-04, B.15.12.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+import attrs
+
+from kclient.config import Config
+from kclient.network.backoff import Backoff
+from kclient.runtime import Runtime
+from kclient.types import TopicPartition
+
+
+@attrs.define(eq=False)
+class _Delay:
+    backoff: Backoff
+    node_id: int = -1
+    until: float = 0.0
+
+
+class Delays:
+    """Partition → until when it is not asked for, and where; growing with every error in a row."""
+
+    def __init__(self, config: Config, runtime: Runtime) -> None:
+        self._config = config
+        self._runtime = runtime
+        self._delays: dict[TopicPartition, _Delay] = {}
+
+    def failed(self, tp: TopicPartition, node_id: int) -> None:
+        """The node answered with an error for the partition."""
+        delay = self._delays.get(tp)
+        if delay is None:
+            config = self._config
+            backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, self._runtime.rng)
+            delay = self._delays[tp] = _Delay(backoff)
+        delay.node_id = node_id
+        delay.until = self._runtime.now() + delay.backoff.next()
+
+    def succeeded(self, tp: TopicPartition, node_id: int) -> None:
+        """The node answered without one."""
+        if (delay := self._delays.get(tp)) is not None and delay.node_id == node_id:
+            del self._delays[tp]
+
+    def holds(self, tp: TopicPartition, node_id: int, now: float) -> bool:
+        """Whether the partition's last error at this node was too short a time ago."""
+        delay = self._delays.get(tp)
+        return delay is not None and delay.node_id == node_id and delay.until > now
+
+    def ends(self, now: float) -> list[float]:
+        """The moments at which delays end."""
+        return [delay.until for delay in self._delays.values() if delay.until > now]
+
+    def retain(self, partitions: Container[TopicPartition]) -> None:
+        """Forget all other partitions."""
+        self._delays = {tp: delay for tp, delay in self._delays.items() if tp in partitions}
