@@ -102,8 +102,7 @@ def _publish(servers: str, count: int, terminal: Terminal) -> list[int]:
             [f"          published {bar(done, count)} {done:>9,}"], f"published {done:,} of {count:,}"
         )
 
-    acknowledged = asyncio.run(publish(servers, TOPIC, PARTITIONS, flights(count), show))
-    return [acknowledged[partition] for partition in range(PARTITIONS)]
+    return asyncio.run(publish(servers, TOPIC, PARTITIONS, flights(count), show))
 
 
 def _told(outcome: Outcome) -> str:

@@ -19,7 +19,7 @@ from demo.processes import Child
 from demo.tally import Tally
 from demo.terminal import Terminal, bar
 
-DEADLINE_SECONDS: Final = 120.0
+DEADLINE_SECONDS: Final = 180.0
 
 
 @attrs.define(eq=False)

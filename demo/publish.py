@@ -1,114 +1,146 @@
 """Publishing on our own codecs and batch writer: what a producer would do, as little of it as the demo needs.
 
-Records of one key go to one partition (CRC-32 of the key, as librdkafka spreads them). Batches of one partition are
-sent one behind the other, those of different partitions side by side; every one must be acknowledged by all replicas in
-sync. There is no retry: a broker that fails while publishing fails the demo.
+Records of one key go to one partition (CRC-32 of the key, as librdkafka spreads them). Every partition has a lane of
+its own: its batches go out one behind the other, those of different lanes side by side, and each must be acknowledged by
+all replicas in sync. Batches carry a producer id and sequence numbers, so that a batch which is sent again after a lost
+answer is stored once.
 """
 
 from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Callable, Iterable
-from typing import Final, cast
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final, TypeAlias, TypeVar, cast
+
+import attrs
 
 from demo.flights import Flight
 from kclient.config import load
+from kclient.errors import KclientError
+from kclient.generated.init_producer_id_request import InitProducerIdRequest
+from kclient.generated.init_producer_id_response import InitProducerIdResponse
 from kclient.generated.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kclient.generated.produce_response import ProduceResponse
 from kclient.network.cluster import Cluster
 from kclient.network.failures import broker_error
-from kclient.protocol.errors import NONE
+from kclient.protocol.errors import DUPLICATE_SEQUENCE_NUMBER, LEADER_NOT_AVAILABLE, NONE
 from kclient.records.compression import Compression
 from kclient.records.writer import NewRecord, build_batch
 from kclient.runtime import Runtime
 from kclient.types import TopicPartition
 
 BATCH_RECORDS: Final = 1_000
-IN_FLIGHT: Final = 8
+BATCHES_WAITING: Final = 2
 ALL_REPLICAS: Final = -1
-REQUEST_SECONDS: Final = 30.0
+ATTEMPTS: Final = 20
+PAUSE_SECONDS: Final = 0.5
+
+T = TypeVar("T")
+Queue: TypeAlias = asyncio.Queue[list[NewRecord]]
 
 
 async def publish(
     servers: str, topic: str, partitions: int, flights: Iterable[Flight], on_progress: Callable[[int], None]
-) -> dict[int, int]:
-    """Send every flight and return how many records each partition acknowledged."""
+) -> list[int]:
+    """Send every flight and return how many records each partition acknowledged. Raises the first failure."""
     cluster = Cluster(load({"bootstrap_servers": servers, "client_id": "demo-publisher"}), Runtime())
     cluster.set_topics([topic])
     await cluster.start()
     try:
-        publisher = Publisher(cluster, topic, partitions, on_progress)
-        for flight in flights:
-            await publisher.add(flight)
-        await publisher.flush()
-        return publisher.acknowledged
+        producer = await _patiently(cluster, lambda: _producer(cluster))
+        lanes = [Lane(cluster, TopicPartition(topic, number), producer) for number in range(partitions)]
+        async with asyncio.TaskGroup() as group:
+            for lane in lanes:
+                group.create_task(lane.run())
+            await _distribute(flights, lanes, lambda: on_progress(sum(lane.acknowledged for lane in lanes)))
+        return [lane.acknowledged for lane in lanes]
+    except ExceptionGroup as failures:
+        raise failures.exceptions[0] from None
     finally:
         await cluster.close(1.0)
 
 
-class Publisher:
-    """Fills one batch a partition and keeps a bounded number of them on their way."""
+async def _distribute(flights: Iterable[Flight], lanes: list[Lane], on_batch: Callable[[], None]) -> None:
+    """Fill one batch a lane; the bounded queues hold this back where the broker is slower. An empty batch ends."""
+    filling: list[list[NewRecord]] = [[] for _ in lanes]
+    for flight in flights:
+        number = zlib.crc32(flight.key) % len(lanes)
+        filling[number].append(NewRecord(flight.key, flight.value, flight.timestamp))
+        if len(filling[number]) == BATCH_RECORDS:
+            await lanes[number].queue.put(filling[number])
+            filling[number] = []
+            on_batch()
+    for lane, rest in zip(lanes, filling, strict=True):
+        if rest:
+            await lane.queue.put(rest)
+        await lane.queue.put([])
 
-    def __init__(
-        self, cluster: Cluster, topic: str, partitions: int, on_progress: Callable[[int], None]
-    ) -> None:
-        self.acknowledged = dict.fromkeys(range(partitions), 0)
-        self._cluster = cluster
-        self._topic = topic
-        self._on_progress = on_progress
-        self._filling: dict[int, list[NewRecord]] = {partition: [] for partition in range(partitions)}
-        self._turns = {partition: asyncio.Lock() for partition in range(partitions)}
-        self._room = asyncio.Semaphore(IN_FLIGHT)
-        self._sending: list[asyncio.Task[None]] = []
 
-    async def add(self, flight: Flight) -> None:
-        """Put a record into its partition's batch; a full batch goes out."""
-        partition = zlib.crc32(flight.key) % len(self._filling)
-        batch = self._filling[partition]
-        batch.append(NewRecord(flight.key, flight.value, flight.timestamp))
-        if len(batch) >= BATCH_RECORDS:
-            await self._send(partition)
+@attrs.frozen
+class Producer:
+    """What the broker knows this publisher by."""
 
-    async def flush(self) -> None:
-        """Send what is left and wait for every answer. Raises the first failure."""
-        for partition, batch in self._filling.items():
-            if batch:
-                await self._send(partition)
-        await asyncio.gather(*self._sending)
+    id: int
+    epoch: int
 
-    async def _send(self, partition: int) -> None:
-        records, self._filling[partition] = self._filling[partition], []
-        await self._room.acquire()
-        for task in self._sending:
-            if task.done():
-                task.result()
-        self._sending = [task for task in self._sending if not task.done()]
-        self._sending.append(asyncio.create_task(self._produce(partition, records)))
 
-    async def _produce(self, partition: int, records: list[NewRecord]) -> None:
-        try:
-            async with self._turns[partition]:
-                await self._request(partition, build_batch(records, compression=Compression.LZ4))
-            self.acknowledged[partition] += len(records)
-            self._on_progress(sum(self.acknowledged.values()))
-        finally:
-            self._room.release()
+@attrs.define(eq=False)
+class Lane:
+    """The way to one partition. What was acknowledged is also the next sequence number."""
 
-    async def _request(self, partition: int, batch: bytes) -> None:
-        metadata = self._cluster.metadata
-        leader = metadata.leader(TopicPartition(self._topic, partition)).node_id
+    cluster: Cluster
+    tp: TopicPartition
+    producer: Producer
+    acknowledged: int = 0
+    queue: Queue = attrs.field(factory=lambda: asyncio.Queue(BATCHES_WAITING))
+
+    async def run(self) -> None:
+        """Send batch after batch until an empty one."""
+        while records := await self.queue.get():
+            batch = build_batch(
+                records,
+                compression=Compression.LZ4,
+                producer_id=self.producer.id,
+                producer_epoch=self.producer.epoch,
+                base_sequence=self.acknowledged,
+            )
+            await _patiently(self.cluster, lambda: self._produce(batch))  # noqa: B023 (awaited in this turn)
+            self.acknowledged += len(records)
+
+    async def _produce(self, batch: bytes) -> None:
+        metadata, doing = self.cluster.metadata, f"Publishing to {self.tp}"
+        leader = metadata.leader(self.tp).node_id
         if leader is None:
-            raise RuntimeError(f"{self._topic}-{partition} has no leader")
-        topic = TopicProduceData(
-            name=self._topic, partition_data=[PartitionProduceData(index=partition, records=batch)]
-        )
-        topic.topic_id = metadata.topic_id(self._topic) or topic.topic_id
-        request = ProduceRequest(
-            acks=ALL_REPLICAS, timeout_ms=int(REQUEST_SECONDS * 1000), topic_data=[topic]
-        )
-        answer = cast(ProduceResponse, await self._cluster.request(leader, request, timeout=REQUEST_SECONDS))
+            raise broker_error(LEADER_NOT_AVAILABLE, doing, topic=self.tp.topic)
+        data = PartitionProduceData(index=self.tp.partition, records=batch)
+        topic = TopicProduceData(name=self.tp.topic, partition_data=[data])
+        topic.topic_id = metadata.topic_id(self.tp.topic) or topic.topic_id
+        request = ProduceRequest(acks=ALL_REPLICAS, timeout_ms=10_000, topic_data=[topic])
+        answer = cast(ProduceResponse, await self.cluster.request(leader, request))
         result = answer.responses[0].partition_responses[0]
-        if result.error_code != NONE:
-            doing = f"Publishing to {self._topic}-{partition}"
-            raise broker_error(result.error_code, doing, topic=self._topic, message=result.error_message)
+        if result.error_code not in (NONE, DUPLICATE_SEQUENCE_NUMBER):
+            raise broker_error(result.error_code, doing, topic=self.tp.topic, message=result.error_message)
+
+
+async def _producer(cluster: Cluster) -> Producer:
+    """A producer id of our own, without transactions."""
+    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
+    _, message = await cluster.request_any(request)
+    answer = cast(InitProducerIdResponse, message)
+    if answer.error_code != NONE:
+        raise broker_error(answer.error_code, "Asking for a producer id")
+    return Producer(answer.producer_id, answer.producer_epoch)
+
+
+async def _patiently(cluster: Cluster, ask: Callable[[], Awaitable[T]]) -> T:
+    """Try again what may pass by itself. Raises the last failure."""
+    for _ in range(ATTEMPTS):
+        try:
+            return await ask()
+        except KclientError as failure:
+            if not failure.retriable:
+                raise
+        cluster.request_update("publishing failed", reset_backoff=False)
+        await asyncio.sleep(PAUSE_SECONDS)
+    return await ask()
