@@ -212,7 +212,7 @@ class KafkaCluster:
 
     def _wait(self, what: str, reached: Callable[[], bool], seconds: float = 30) -> None:
         deadline = time.monotonic() + seconds
-        while not _quietly(reached):
+        while not _quietly(lambda: bool(self._up()) and reached()):
             for node, broker in self._brokers.items():
                 if node not in self._paused and broker.process.returncode not in (None, -9):
                     broker.check()

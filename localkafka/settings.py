@@ -10,6 +10,9 @@ import attrs
 HOST = "127.0.0.1"
 OFFSETS_PARTITIONS = 5
 ZOOKEEPER_SESSION_MS = 3000
+ZOOKEEPER_CONNECTION_MS = (
+    60_000  # of the first connection; by default that of the session, too short on a busy machine
+)
 
 # How soon a dead broker's partitions move, and how soon a test may expect its group to be ready.
 QUICK = {
@@ -58,6 +61,7 @@ def broker(node: int, cluster: Mapping[int, Ports], data: Path, zookeeper: int |
             "broker.id": str(node),
             "zookeeper.connect": f"{HOST}:{zookeeper}",
             "zookeeper.session.timeout.ms": str(ZOOKEEPER_SESSION_MS),
+            "zookeeper.connection.timeout.ms": str(ZOOKEEPER_CONNECTION_MS),
         }
     voters = ",".join(f"{n}@{HOST}:{ports.controller}" for n, ports in cluster.items())
     return (
