@@ -84,21 +84,19 @@ def test_the_set_up_timeout_doubles_up_to_its_maximum_while_tcp_is_not_connected
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     given: list[float] = []
-    stage = "versions"
+    stages = iter(["versions"] * 3 + ["tcp"] * 3)
 
     async def fail(peer: Peer, settings: object, runtime: object, timeout: float, on_closed: object) -> None:
         given.append(timeout)
-        raise unreachable.no_answer(peer, timeout, stage)
+        raise unreachable.no_answer(peer, timeout, next(stages))
 
     async def main() -> None:
-        nonlocal stage
         runtime = Names(names={FIRST: [FIRST]})
         around = Surroundings(SETTINGS, runtime, (0, 0), (100, 200), lambda node, problem: None)
         node = Node(Peer(FIRST, 9092, 1), "", around)
-        for stage in ("versions", "tcp"):
-            for _ in range(3):
-                with pytest.raises(ConnectError):
-                    await node.ready()
+        for _ in range(6):
+            with pytest.raises(ConnectError):
+                await node.ready()
 
     monkeypatch.setattr("kclient.network.node.open_connection", fail)
     asyncio.run(main())

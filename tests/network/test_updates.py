@@ -129,6 +129,37 @@ def test_asking_anew_begins_the_backoff_anew_but_asking_on_does_not() -> None:
     asyncio.run(main())
 
 
+@pytest.mark.spec("B.5.2")
+def test_news_of_a_leader_begins_the_backoff_anew() -> None:
+    async def main() -> None:
+        config = {"retry_backoff_ms": 40, "retry_backoff_max_ms": 60_000}
+        async with ScriptedPeer(topics={"a": 1}) as peer, started(peer.address, **config) as cluster:
+            cluster.set_topics(["a"])
+            await until(lambda: len(questions(peer)) == 2)
+            for answers in (3, 4, 5, 6, 7):
+                peer.leader_epoch = answers // 6  # the sixth brings news
+                cluster.request_update("again", reset_backoff=False)
+                await until(lambda: len(questions(peer)) == answers)  # noqa: B023
+            *_, longest, after_news = pauses(peer)
+            assert after_news < longest
+
+    asyncio.run(main())
+
+
+@pytest.mark.spec("B.5.2", "B.5.3", "I-26")
+def test_asking_anew_does_not_cut_the_pause_after_a_failure() -> None:
+    async def main() -> None:
+        config = {"retry_backoff_ms": 20, "retry_backoff_max_ms": 60_000}
+        async with ScriptedPeer(topics={}) as peer, started(peer.address, **config) as cluster:
+            peer.standing["MetadataRequest"] = MetadataResponse()
+            for _ in range(50):
+                cluster.request_update("again")
+                await asyncio.sleep(0.01)
+            assert len(questions(peer)) <= 8
+
+    asyncio.run(main())
+
+
 def test_many_requests_for_an_update_are_one() -> None:
     async def main() -> None:
         async with ScriptedPeer(topics={}) as peer, started(peer.address) as cluster:
