@@ -1,9 +1,9 @@
 """Publishing on our own codecs and batch writer: what a producer would do, as little of it as the demo needs.
 
 Records of one key go to one partition (CRC-32 of the key, as librdkafka spreads them). Every partition has a lane of
-its own: its batches go out one behind the other, those of different lanes side by side, and each must be acknowledged by
-all replicas in sync. Batches carry a producer id and sequence numbers, so that a batch which is sent again after a lost
-answer is stored once.
+its own: its batches go out one behind the other, those of different lanes side by side, and each must be acknowledged
+by all replicas in sync. Batches carry a producer id and sequence numbers, so that a batch which is sent again after a
+lost answer is stored once.
 """
 
 from __future__ import annotations
