@@ -3,7 +3,11 @@
 It plans when something changed (positions, metadata, room in the buffer, an answer), sends to every idle node, and
 sleeps. An answer is sorted partition by partition (answers.py); a request that fails leaves nothing behind.
 
-Spec: S2-12…S2-18, B.10.1…B.10.6, B.15.12.
+A Fetch shares the broker's connection with every other question to it, as in Java: a second connection to each broker
+would double what a cluster has to carry. The broker answers in order, so a question may wait behind a Fetch that waits
+for records, fetch_max_wait_ms at most.
+
+Spec: I-34, S2-12…S2-18, B.10.1…B.10.6, B.15.12.
 """
 
 from __future__ import annotations

@@ -39,7 +39,9 @@ class ResetLookup:
         leaders, unknown = group_by_leader(shared.cluster.metadata, due)
         if unknown:
             logger.debug("ListOffsets waits for a leader of %s", names_of(unknown))
-            shared.cluster.request_update("the leader of a partition to be reset is not known")
+            shared.cluster.request_update(
+                "the leader of a partition to be reset is not known", reset_backoff=False
+            )
         wall_ms = shared.runtime.wall_ms()
         for node_id, partitions in leaders.items():
             eras = {tp: due[tp].era for tp in partitions}

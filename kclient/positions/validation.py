@@ -69,7 +69,9 @@ class Validation:
     ) -> None:
         shared = self._shared
         if node_id is None:
-            shared.cluster.request_update("the leader of a position to be checked is not known")
+            shared.cluster.request_update(
+                "the leader of a position to be checked is not known", reset_backoff=False
+            )
         elif not can_validate(shared, node_id):
             self._complete(eras)
         else:

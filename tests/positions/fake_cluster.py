@@ -43,6 +43,7 @@ class FakeCluster:
         self.topic_ids = dict(topic_ids or {})
         self.asked: list[Asked] = []
         self.updates: list[str] = []
+        self.impatient_updates: list[str] = []
         self.versions: dict[str, int] = {}
         self.handlers: dict[str, Callable[[int, Any], Any]] = {}
         self.set_leaders(leaders)
@@ -89,8 +90,10 @@ class FakeCluster:
         self._check_version(message, min_version)
         return self.versions.get(message.NAME)
 
-    def request_update(self, reason: str, **_: Any) -> None:
+    def request_update(self, reason: str, *, reset_backoff: bool = True) -> None:
         self.updates.append(reason)
+        if reset_backoff:
+            self.impatient_updates.append(reason)
 
     async def describe_topics(self, topics: Any, **_: Any) -> MetadataResponse:
         answer: MetadataResponse = self.handlers["MetadataRequest"](0, topics)

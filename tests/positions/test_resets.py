@@ -37,7 +37,11 @@ def test_a_partition_without_leader_waits_for_metadata() -> None:
         cluster = FakeCluster({})
         cluster.answer(LIST, lists(1))
         async with upkeep(cluster, P0) as (positions, _):
+            for _ in range(3):
+                cluster.set_leaders({})  # an answer without news must not be followed by ever more questions
+                await settle()
             assert cluster.updates
+            assert cluster.impatient_updates == []
             assert cluster.asked == []
             cluster.set_leaders({("orders", 0): (2, 5)})
             await settle()
