@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 FLIGHTS := $(VENV)/.flights
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars codegen check format test test-fast fuzz bench-codecs bench-records spec demo clean
+.PHONY: help setup jars codegen check format test test-fast fuzz bench-codecs bench-records bench-consume bench-idle spec demo clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +53,14 @@ bench-codecs: $(READY)  ## codecs against kafka-python, in one run
 
 bench-records: $(READY)  ## decoding of record batches
 	$(BIN)/python -m benchmarks.bench_records
+
+bench-consume: $(READY)  ## reading a topic of a real Kafka from end to end, against other clients
+	$(BIN)/python -m localkafka.fetch 4.3.1
+	$(BIN)/python -m benchmarks.bench_consume
+
+bench-idle: $(READY)  ## what a consumer costs while nothing happens, and how soon it is back at work
+	$(BIN)/python -m localkafka.fetch 4.3.1
+	$(BIN)/python -m benchmarks.bench_idle
 
 spec: $(READY)  ## which rows of the behaviour pages have a passing test, and which have none
 	@test -f .cache/spec.json || \

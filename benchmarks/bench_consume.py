@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import importlib.util
 import time
 from collections.abc import Callable
 from statistics import median
 from typing import Any
 
+import aiokafka
 import confluent_kafka
 import kafka
 
@@ -126,8 +126,6 @@ def read_confluent_tuned(servers: str, topic: str, wanted: int) -> int:
 
 
 def read_aiokafka(servers: str, topic: str, wanted: int) -> int:
-    import aiokafka
-
     async def work() -> int:
         count = 0
         consumer = aiokafka.AIOKafkaConsumer(bootstrap_servers=servers, auto_offset_reset="earliest")
@@ -159,7 +157,8 @@ PEERS: dict[str, Read] = {
     BASE: read_kafka_python,
     "confluent defaults": read_confluent,
     "confluent tuned": read_confluent_tuned,
-} | ({"aiokafka": read_aiokafka} if importlib.util.find_spec("aiokafka") else {})
+    "aiokafka": read_aiokafka,
+}
 SLOW = (BASE, "confluent defaults")
 
 
