@@ -3,13 +3,13 @@
     user's thread                         loop thread
     run(function) ──────────────────────▶ a task awaits function()
     waits on its inbox ◀── user call ──── await call_user(f): f must run on the user's thread
-    runs f, sends its result ───────────▶ the task goes on
+    runs f, sends what came of it ──────▶ the task goes on
     waits on its inbox ◀── outcome ────── the task has ended
     returns or raises
 
 One loop thread per process serves all consumers: `join` takes part in it, `leave` gives it up, the last one ends it. A
-thread that runs `f` may call `run` again: that is another task with another inbox. Whatever interrupts the waiting
-thread (KeyboardInterrupt) cancels the task, and goes on when the task has ended.
+thread that runs `f` may call `run` again: that is another task with another inbox, in the context of the first.
+Whatever interrupts the waiting thread (KeyboardInterrupt) cancels the task, and goes on when the task has ended.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import os
 import queue
 import threading
 from collections.abc import Callable
-from contextvars import ContextVar
+from contextvars import Context, ContextVar, copy_context
 from typing import Any, ClassVar, Final
 
 import attrs
@@ -39,26 +39,36 @@ class _UserCall:
 
     function: Callable[..., Any]
     args: tuple[Any, ...]
-    result: asyncio.Future[Any]
+    came_of_it: asyncio.Future[_Outcome]
+    context: Context
 
 
 @attrs.define(eq=False)
 class _Outcome:
-    """How the task ended."""
+    """How a task ended, or a function of the user's."""
 
     result: Any = None
     error: BaseException | None = None
 
+    def unwrap(self) -> Any:
+        """Give back the result, or raise the error."""
+        if self.error is not None:
+            raise self.error
+        return self.result
+
 
 _Inbox = queue.SimpleQueue[_UserCall | _Outcome]
 _inbox: ContextVar[_Inbox] = ContextVar("inbox")
+"""On the loop: where the thread waits that made the call."""
+_outer: ContextVar[Context | None] = ContextVar("outer", default=None)
+"""On the thread: the context of the task whose function runs here."""
 
 
 async def call_user(function: Callable[..., Any], *args: Any) -> Any:
     """On the loop, inside of `run`: have the waiting thread run a function, and give back its result."""
-    result = asyncio.get_running_loop().create_future()
-    _inbox.get().put(_UserCall(function, args, result))
-    return await result
+    came_of_it: asyncio.Future[_Outcome] = asyncio.get_running_loop().create_future()
+    _inbox.get().put(_UserCall(function, args, came_of_it, copy_context()))
+    return (await came_of_it).unwrap()
 
 
 class LoopThread:
@@ -100,6 +110,7 @@ class LoopThread:
         asyncio.set_event_loop(self.loop)
         try:
             self.loop.run_forever()
+            self.loop.run_until_complete(_finish(ENDING_SECONDS / 2))
         finally:
             self.loop.close()
 
@@ -114,14 +125,12 @@ class LoopThread:
             )
         call = _Call(function)
         try:
-            self.loop.call_soon_threadsafe(call.start)
+            self.loop.call_soon_threadsafe(call.start, context=_outer.get())
             outcome = call.serve(self.loop)
         except BaseException:
             self._end(call)
             raise
-        if outcome.error is not None:
-            raise outcome.error
-        return outcome.result
+        return outcome.unwrap()
 
     def _end(self, call: _Call) -> None:
         """The waiting thread was interrupted: cancel the call and see it end, whatever interrupts that."""
@@ -177,29 +186,42 @@ class _Call:
             item = self._inbox.get()
             if isinstance(item, _Outcome):
                 return item
-            try:
-                result = item.function(*item.args)
-            except Exception as error:  # noqa: BLE001 – goes back to who asked
-                loop.call_soon_threadsafe(_settle, item.result, None, error)
-            else:
-                loop.call_soon_threadsafe(_settle, item.result, result, None)
+            came_of_it = _run_here(item)
+            loop.call_soon_threadsafe(_settle, item.came_of_it, came_of_it)
 
     def drain(self, loop: asyncio.AbstractEventLoop) -> None:
         """Wait, within limits, until the cancelled task has ended; what it still asks for is not run."""
         try:
             while not isinstance(item := self._inbox.get(timeout=ENDING_SECONDS), _Outcome):
-                loop.call_soon_threadsafe(item.result.cancel)
+                loop.call_soon_threadsafe(item.came_of_it.cancel)
         except queue.Empty:
             log.warning("a call that was interrupted has not ended within %g s", ENDING_SECONDS)
 
 
-def _settle(future: asyncio.Future[Any], result: Any, error: Exception | None) -> None:
-    if future.done():
-        return
-    if error is not None:
-        future.set_exception(error)
-    else:
-        future.set_result(result)
+def _run_here(call: _UserCall) -> _Outcome:
+    before = _outer.set(call.context)
+    try:
+        return _Outcome(call.function(*call.args))
+    except Exception as error:  # noqa: BLE001 – goes back to who asked
+        return _Outcome(error=error)
+    finally:
+        _outer.reset(before)
+
+
+def _settle(came_of_it: asyncio.Future[_Outcome], outcome: _Outcome) -> None:
+    if not came_of_it.done():
+        came_of_it.set_result(outcome)
+
+
+async def _finish(seconds: float) -> None:
+    """The loop is about to end: what an interrupted close has left gets time to end by itself, then it is cancelled."""
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    if left:
+        _, late = await asyncio.wait(left, timeout=seconds)
+        for task in late:
+            task.cancel()
+        if late:
+            await asyncio.wait(late, timeout=seconds)
 
 
 def _forget_parent() -> None:

@@ -52,6 +52,6 @@ def as_callable(raw: Any, settings: Mapping[str, Any], *, is_key: bool) -> Calla
 
 def close(function: Callable[[str, Any, bytes], Any] | None) -> None:
     """Close a deserializer that has something to close."""
-    owner = getattr(function, "__self__", function)
-    if callable(getattr(owner, "close", None)):
+    owner = getattr(function, "__self__", None)
+    if function == getattr(owner, "deserialize", None) and callable(getattr(owner, "close", None)):
         owner.close()  # type: ignore[union-attr]

@@ -12,7 +12,7 @@ from typing import Any, Final, Self
 
 from kclient.consumer import choosing, closing, lookups, moving
 from kclient.consumer.committing import CommitCallback, checked_offsets
-from kclient.consumer.life import Life
+from kclient.consumer.life import Life, running_loop
 from kclient.consumer.listener import RebalanceListener, checked_listener
 from kclient.consumer.session import Session
 from kclient.consumer.subscription import checked_partitions
@@ -248,7 +248,7 @@ class AsyncConsumer(Life):
     def wakeup(self) -> None:
         """End the call that waits now, or the next one, with WakeupError. From any thread. Spec: B.3.7."""
         self._check_usable()
-        if self._loop is None or self._loop.is_closed():
+        if self._loop is None or self._loop.is_closed() or self._loop is running_loop():
             self._session.waits.wakeup()
         else:
             self._loop.call_soon_threadsafe(self._session.waits.wakeup)

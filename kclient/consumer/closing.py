@@ -35,7 +35,9 @@ async def close(session: Session, polls: Poll, timeout: float, *, clean: bool) -
         if session.running:
             first_error = await _part_from_group(session, deadline, clean=clean)
     finally:
-        await asyncio.shield(_end(session, deadline))
+        session.ending = asyncio.create_task(_end(session, deadline), name="kclient end")
+        await asyncio.shield(session.ending)
+    await _close_deserializers(session)
     if first_error is not None:
         raise first_error
 
@@ -89,12 +91,15 @@ async def _end(session: Session, deadline: float) -> None:
     if session.group is not None:
         await session.group.coordinator.close()
     await session.cluster.close(_left(session, deadline))
+    session.set_assignment(())
+
+
+async def _close_deserializers(session: Session) -> None:
     for function in (session.config.key_deserializer, session.config.value_deserializer):
         try:
-            deserializers.close(function)
+            await session.call_user(deserializers.close, function)
         except Exception:
             log.exception("closing a deserializer failed")
-    session.set_assignment(())
 
 
 def _left(session: Session, deadline: float) -> float:

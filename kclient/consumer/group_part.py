@@ -78,22 +78,27 @@ class GroupPart:
         if membership is None or self._leaving:
             return
         self._leaving = True
+        now = self._session.runtime.now
+        deadline = now() + timeout
         lost = membership.lost or membership.rebalancing
         try:
             await self._session.flows.stop(MEMBERSHIP)
             await self.rebalance.leave(lost=lost)  # the listener may commit: a member until it has returned
+        except asyncio.CancelledError:
+            deadline = now()  # LeaveGroup is sent all the same, and nobody waits for its answer
+            raise
         finally:
-            await self._settle(timeout)
+            await self._settle(deadline)
             self._membership, self._leaving = None, False
-            await membership.leave(reason, timeout)
+            await membership.leave(reason, max(0.0, deadline - now()))
 
-    async def _settle(self, timeout: float) -> None:
+    async def _settle(self, deadline: float) -> None:
         """Wait for the answers to commits that the listener has begun."""
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout_at(deadline):
                 await self.committing.settle()
         except TimeoutError:
-            log.warning("asynchronous commits have no answer after %g s; leaving the group", timeout)
+            log.warning("asynchronous commits have no answer yet; leaving the group all the same")
 
     def auto_commit(self) -> None:
         """Store what is released, if this consumer may commit now: a member in a rebalance may not."""

@@ -87,7 +87,7 @@ class Hand:
     def take_back(self, partitions: Iterable[TopicPartition] | None = None) -> Offsets:
         """Give up what iteration has not handed out yet, of these partitions or of all; where each goes on from."""
         rest = self._waiting() if self._one_by_one else {}
-        if self._current is not None:
+        if self._current is not None and _partition(self._current) not in self._taken_back:
             rest[_partition(self._current)] = _behind(self._current)
         chosen = rest if partitions is None else {tp: rest[tp] for tp in partitions if tp in rest}
         self._taken_back.update(chosen)

@@ -42,6 +42,12 @@ class Life:
         self._pid = os.getpid()
         self._loop: asyncio.AbstractEventLoop | None = None
         self.closed = False
+        if listener is not None and not topics:
+            raise ConfigError(
+                "The listener is given without topics, so nobody would call it. Name the topics here as well, or give "
+                "the listener to subscribe().",
+                problems=("a listener is given without topics",),
+            )
         if topics and loaded.group_id is None:
             raise ConfigError(
                 f"Following {', '.join(map(repr, topics))} needs group_id: a group shares out the partitions. "
@@ -88,13 +94,10 @@ class Life:
     def _open(self) -> Session:
         """The session, if this consumer may be used here and now."""
         self._check_usable()
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:
-            return self._session
+        loop = running_loop()
         if self._loop is None:
             self._loop = loop
-        elif self._loop is not loop:
+        elif loop is not None and self._loop is not loop:
             raise UsageError(
                 "This consumer belongs to another event loop: its connections live there. "
                 "Make a consumer for each loop, or call it from the loop that called it first."
@@ -129,3 +132,11 @@ class Life:
             if timeout is None
             else checked_timeout(timeout)
         )
+
+
+def running_loop() -> asyncio.AbstractEventLoop | None:
+    """The loop that runs on this thread, if there is one."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None

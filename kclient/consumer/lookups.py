@@ -114,6 +114,7 @@ async def _ask(
     session: Session, times: Mapping[TopicPartition, int], timeout: float
 ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
     if timeout == 0:
+        session.flows.errand("lookup that nobody waits for", _ask_unheard(session, times))
         return {}
     config = session.config
     backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, session.runtime.rng)
@@ -122,6 +123,13 @@ async def _ask(
         return await list_offsets(
             session.cluster, times, _isolation(session), backoff=backoff, timeout=timeout
         )
+
+
+async def _ask_unheard(session: Session, times: Mapping[TopicPartition, int]) -> None:
+    try:
+        await _ask(session, times, session.config.request_timeout_ms / 1000)
+    except KclientError as error:
+        log.debug("a lookup that nobody waited for failed: %s", error)
 
 
 def _isolation(session: Session) -> IsolationLevel:

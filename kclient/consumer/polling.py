@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from kclient.consumer.hand import Hand, empty_hand
+from kclient.consumer.nesting import inside, is_inside
 from kclient.consumer.session import Session
 from kclient.consumer.subscription import SubscriptionKind
 from kclient.consumer.waiting import closed_error
@@ -34,13 +35,12 @@ class Poll:
 
     async def poll(self, timeout: float, max_records: int, *, one_by_one: bool = False) -> Records[Any, Any]:
         """Records, or none when `timeout` (seconds) passed or only positions moved."""
-        with self._alone():
+        with self._alone(), inside(self):
             return await self._poll(timeout, max_records, one_by_one=one_by_one)
 
     async def wait_until_left(self, timeout: float) -> None:
         """Wait for the task that is inside to come out, unless it waits for us: a listener or callback closes."""
-        session = self._session
-        if self._inside is not None and not (session.rebalances.running or session.callbacks.running):
+        if self._inside is not None and not is_inside(self):
             await wait_any((self._left, self._left.count), timeout=timeout)
 
     async def _poll(self, timeout: float, max_records: int, *, one_by_one: bool) -> Records[Any, Any]:
@@ -50,10 +50,10 @@ class Poll:
         while True:
             seen = session.news.count
             session.waits.check()
-            if session.waits.closing:
-                raise closed_error()
+            self._check_open()
             if session.running or await self._started(deadline):
                 await self._attend()
+                self._check_open()  # a listener may have closed, or taken its time while another task did
                 records = await self._deliver(max_records)
                 if records is not None:
                     session.hand = Hand(records, one_by_one=one_by_one)
@@ -72,6 +72,10 @@ class Poll:
         session.counters.poll_started(session.runtime.now())
         session.take_back()
         session.hand = empty_hand()
+
+    def _check_open(self) -> None:
+        if self._session.waits.closing:
+            raise closed_error()
 
     async def _started(self, deadline: float) -> bool:
         session = self._session

@@ -10,7 +10,9 @@ import logging
 from typing import TYPE_CHECKING
 
 from kclient.consumer.listener import ASSIGNED, LOST, REVOKED, names, tell
+from kclient.consumer.nesting import inside, is_inside
 from kclient.group.generation import Generation
+from kclient.notice import Notice
 from kclient.types import OffsetAndMetadata, TopicPartition
 
 if TYPE_CHECKING:
@@ -26,6 +28,8 @@ class Rebalance:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._telling: str | None = None  # the listener's method that runs now
+        self._told = Notice()
 
     async def prepare(self, lost: bool) -> None:
         """Give up the assignment before a join. Returns when the user's calls have done it."""
@@ -50,8 +54,14 @@ class Rebalance:
         await self._session.rebalances.post(install)
 
     async def leave(self, *, lost: bool) -> None:
-        """Give up the assignment because the consumer leaves. In the user's own call. Spec: B.13.8."""
-        if self._session.positions.assigned():
+        """Give up the assignment because the consumer leaves. In the user's own call. Spec: B.13.8.
+
+        A listener that another call of the user's runs comes to its end first. One that leaves while it gives
+        partitions up is not told again.
+        """
+        while self._telling is not None and not is_inside(self):
+            await self._told.wait(self._told.count)
+        if self._session.positions.assigned() and self._telling not in (REVOKED, LOST):
             await (self._lose() if lost else self._revoke())
 
     async def _give_back(self) -> None:
@@ -90,7 +100,7 @@ class Rebalance:
     async def _give_up(self, method: str, partitions: Partitions) -> None:
         session = self._session
         try:
-            await tell(session.subscription.listener, method, partitions, session.call_user)
+            await self._tell(method, partitions)
         finally:
             session.set_assignment(())
 
@@ -116,4 +126,14 @@ class Rebalance:
             "partitions assigned by %s: %s", protocol, names(assignment), extra={"partitions": assignment}
         )
         log.debug("assigned %s, owned %s, added %s", names(assignment), names(owned), names(added))
-        await tell(session.subscription.listener, ASSIGNED, added, session.call_user)
+        await self._tell(ASSIGNED, added)
+
+    async def _tell(self, method: str, partitions: Partitions) -> None:
+        session, before = self._session, self._telling
+        self._telling = method
+        try:
+            with inside(self):
+                await tell(session.subscription.listener, method, partitions, session.call_user)
+        finally:
+            self._telling = before
+            self._told.notify()

@@ -75,6 +75,7 @@ class Session:
             self._errors.insert(0, self.group.take_error)
         self._metadata_seen = 0
         self._start: asyncio.Task[None] | None = None
+        self.ending: asyncio.Task[None] | None = None
         for notice in (self.positions.changed, self.buffer.changed, self.cluster.metadata.changed):
             notice.relay(self.news)
 
@@ -95,7 +96,8 @@ class Session:
     @property
     def running(self) -> bool:
         """Whether the cluster was reached once and the flows are at work."""
-        return self._start is not None and self._start.done() and self._start.exception() is None
+        start = self._start
+        return start is not None and start.done() and not start.cancelled() and start.exception() is None
 
     async def start(self) -> None:
         """Reach the cluster and start the flows, once. Raises what `Cluster.start` raises; another call tries again."""
@@ -158,7 +160,7 @@ class Session:
 
     def set_assignment(self, partitions: Iterable[TopicPartition]) -> None:
         """Make these the assigned partitions; what is buffered or in hand of others is gone."""
-        wanted = tuple(partitions)
+        wanted = dict.fromkeys(partitions)
         self.take_back(tp for tp in self.positions.assigned() if tp not in wanted)
         self.positions.assign(wanted)
         self.buffer.retain(wanted)

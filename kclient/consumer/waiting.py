@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from kclient.errors import ArgumentError, ClosedError, DeadlineError, WakeupError
+from kclient.errors import ArgumentError, ClosedError, DeadlineError, KclientError, WakeupError
 from kclient.notice import Notice
+
+Reason = Callable[[], KclientError]
 
 
 class Waits:
@@ -20,26 +22,23 @@ class Waits:
     def __init__(self, ended: Notice) -> None:
         self.closing = False
         self._ended = ended
-        self._scopes: dict[asyncio.Timeout, None] = {}
-        self._ended_by_close: list[asyncio.Timeout] = []
+        self._scopes: dict[asyncio.Timeout, Reason | None] = {}
         self._woken = False
 
     def wakeup(self) -> None:
         """End the wait of a call, or of the next one if none waits. On the loop's thread, or before there is a loop."""
         self._woken = True
-        self._end_all()
+        self._end_all(self._wakeup_error)
 
     def close(self) -> None:
         """End the waits of this moment for good. Listeners that close() runs may still make calls that wait."""
         self.closing = True
-        self._ended_by_close = list(self._scopes)
-        self._end_all()
+        self._end_all(closed_error)
 
     def check(self) -> None:
         """Raise WakeupError, once for each `wakeup`."""
         if self._woken:
-            self._woken = False
-            raise WakeupError("wakeup() ended this call. Nothing is lost. Call again to go on.")
+            raise self._wakeup_error()
 
     @asynccontextmanager
     async def limit(self, timeout: float, waiting_for: str) -> AsyncIterator[None]:
@@ -47,17 +46,16 @@ class Waits:
         self.check()
         try:
             async with asyncio.timeout(timeout) as scope:
-                self._scopes[scope] = None
+                self._scopes[scope] = ended_early = None
                 try:
                     yield
                 finally:
-                    del self._scopes[scope]
+                    ended_early = self._scopes.pop(scope)
         except TimeoutError:
             if not scope.expired():
                 raise
-            if scope in self._ended_by_close:
-                raise closed_error() from None
-            self.check()
+            if ended_early is not None:
+                raise ended_early() from None
             raise DeadlineError(
                 f"Waiting for {waiting_for} took longer than {timeout:g} s. The brokers are slow or out of reach. "
                 "Call again, with a longer timeout if this is expected.",
@@ -65,9 +63,14 @@ class Waits:
                 timeout=timeout,
             ) from None
 
-    def _end_all(self) -> None:
+    def _wakeup_error(self) -> WakeupError:
+        self._woken = False
+        return WakeupError("wakeup() ended this call. Nothing is lost. Call again to go on.")
+
+    def _end_all(self, reason: Reason) -> None:
         for scope in self._scopes:
             if not scope.expired():
+                self._scopes[scope] = reason
                 scope.reschedule(asyncio.get_running_loop().time())
         self._ended.notify()
 

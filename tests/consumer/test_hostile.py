@@ -1,0 +1,203 @@
+"""What a careless or hostile application may do to an AsyncConsumer: nothing is lost, told twice, or left behind."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from kclient import RebalanceListener, TopicPartition
+from kclient.errors import ClosedError, ConfigError, DeadlineError, WakeupError
+from tests.consumer.broker import MiniBroker
+from tests.consumer.support import A0, consumer, reached, with_broker
+from tests.peer import On
+
+Partitions = tuple[TopicPartition, ...]
+
+
+# --- moving about while iterating
+
+
+@pytest.mark.spec("B.2", "D-31")
+def test_a_seek_in_the_loop_holds_for_the_poll_behind_it() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        async with consumer(broker, "a") as c:
+            async for _ in c:
+                c.seek(A0, 3)
+                break
+            assert [record.offset for record in await c.poll(5)] == [3, 4]
+
+    with_broker(scenario)
+
+
+@pytest.mark.spec("B.2", "D-22")
+def test_pausing_twice_does_not_undo_a_seek() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        async with consumer(broker, "a") as c:
+            async for _ in c:
+                c.pause([A0])
+                c.seek(A0, 4)
+                c.pause([A0])
+                c.resume([A0])
+                break
+            assert await c.position(A0) == 4
+
+    with_broker(scenario)
+
+
+# --- wakeup
+
+
+@pytest.mark.spec("S1-12", "S3-09")
+def test_a_wakeup_just_before_a_poll_ends_that_poll() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        async with consumer(broker, "a") as c:
+            assert len(await c.poll(5)) == 5
+            c.wakeup()
+            with pytest.raises(WakeupError):
+                await c.poll(0)
+            await c.poll(0)
+
+    with_broker(scenario)
+
+
+@pytest.mark.spec("B.3.7")
+def test_a_wakeup_of_two_waiting_calls_is_no_deadline_for_either() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        async with consumer(broker) as c:
+            await c.committed([A0])  # the coordinator is known from here on
+            broker.script += [On("OffsetFetchRequest"), On("MetadataRequest")]
+            calls = [asyncio.create_task(c.committed([A0], 10)), asyncio.create_task(c.list_topics(10))]
+            await reached(lambda: not broker.script)
+            c.wakeup()
+            ended = await asyncio.gather(*calls, return_exceptions=True)
+            assert not any(isinstance(end, DeadlineError) for end in ended)
+            assert any(isinstance(end, WakeupError) for end in ended)
+
+    with_broker(scenario)
+
+
+# --- leaving beside a listener
+
+
+class Slow(RebalanceListener):
+    """Its revocation waits for `go`; `told` holds what it was told, `ended` how often it came to its end."""
+
+    def __init__(self) -> None:
+        self.told: list[Partitions] = []
+        self.entered, self.go = asyncio.Event(), asyncio.Event()
+        self.ended = 0
+
+    async def on_partitions_revoked(self, partitions: Partitions) -> None:
+        self.told.append(partitions)
+        self.entered.set()
+        await self.go.wait()
+        self.ended += 1
+
+
+@pytest.mark.spec("B.18", "D-12", "D-15")
+@pytest.mark.parametrize("way", ["close", "unsubscribe"])
+def test_leaving_waits_for_the_listener_that_runs_inside_a_poll(way: str) -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        slow = Slow()
+        c = consumer(broker, "a", listener=slow)
+        assert len(await c.poll(5)) == 5
+        c.enforce_rebalance()
+        poll = asyncio.create_task(c.poll(5))
+        await slow.entered.wait()
+        leaving = asyncio.create_task(getattr(c, way)())
+        await asyncio.sleep(0.05)
+        assert not leaving.done()
+        assert broker.of("LeaveGroupRequest") == []
+        slow.go.set()
+        await leaving
+        assert slow.told == [(A0,)]
+        assert slow.ended == 1
+        await c.close()
+        await asyncio.gather(poll, return_exceptions=True)
+
+    with_broker(scenario)
+
+
+@pytest.mark.spec("B.18", "I-24")
+def test_a_listener_that_closes_its_consumer_is_told_once() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        told = []
+
+        class Closing(RebalanceListener):
+            async def on_partitions_revoked(self, partitions: Partitions) -> None:
+                told.append(partitions)
+                await asyncio.create_task(c.close(5))  # another task, and still the same call
+
+        c = consumer(broker, "a", listener=Closing())
+        assert len(await c.poll(5)) == 5
+        c.enforce_rebalance()
+        began = asyncio.get_running_loop().time()
+        with pytest.raises(ClosedError):
+            await c.poll(5)
+        assert asyncio.get_running_loop().time() - began < 2
+        assert told == [(A0,)]
+
+    with_broker(scenario)
+
+
+@pytest.mark.spec("B.18", "I-24", "M-89")
+def test_a_listener_that_never_returns_and_a_coordinator_that_never_answers_do_not_stretch_close() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        slow = Slow()
+        c = consumer(broker, "a", listener=slow, enable_auto_commit=False, heartbeat_interval_ms=10_000)
+        assert len(await c.poll(5)) == 5
+        broker.script.append(On("LeaveGroupRequest"))
+        began = asyncio.get_running_loop().time()
+        await c.close(0.5)
+        assert asyncio.get_running_loop().time() - began < 0.9
+        await reached(lambda: broker.of("LeaveGroupRequest"))
+
+    with_broker(scenario)
+
+
+# --- what is accepted is used
+
+
+@pytest.mark.spec("B.1")
+def test_a_listener_without_topics_is_refused() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        with pytest.raises(ConfigError, match="subscribe"):
+            consumer(broker, listener=Slow())
+
+    with_broker(scenario)
+
+
+@pytest.mark.spec("B.2", "B.8")
+def test_a_lookup_with_timeout_zero_is_sent_and_not_waited_for() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        async with consumer(broker) as c:
+            assert await c.offsets_for_times({A0: 3}, timeout=0) == {A0: None}
+            await reached(lambda: broker.of("ListOffsetsRequest"))
+            assert await c.end_offsets([A0], timeout=0) == {}
+            await reached(lambda: len(broker.of("ListOffsetsRequest")) == 2)
+
+    with_broker(scenario)
+
+
+@pytest.mark.spec("B.1.1", "B.18")
+def test_close_closes_deserializers_of_javas_shape_and_nothing_else() -> None:
+    class Registry:
+        closed = False
+
+        def decode(self, topic: str, headers: object, data: bytes) -> bytes:
+            return data
+
+        def close(self) -> None:
+            self.closed = True
+
+    class Shaped(Registry):
+        deserialize = Registry.decode
+
+    async def scenario(broker: MiniBroker) -> None:
+        mine, shaped = Registry(), Shaped()
+        async with consumer(broker, "a", key_deserializer=shaped, value_deserializer=mine.decode) as c:
+            assert len(await c.poll(5)) == 5
+        assert (mine.closed, shaped.closed) == (False, True)
+
+    with_broker(scenario)
