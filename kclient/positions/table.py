@@ -114,10 +114,6 @@ class Positions(AssignedPartitions):
             if state.position is not None
         }
 
-    def has_all_positions(self) -> bool:
-        """Whether every assigned partition has a valid position. Spec: S0-05."""
-        return len(self._index[FETCHING]) == len(self._states)
-
     def needing_committed(self) -> list[TopicPartition]:
         """Partitions whose committed offset is wanted. Spec: S0-19, B.6.3."""
         return [tp for tp, state in self._index[INITIALIZING].items() if not state.pending_revocation]

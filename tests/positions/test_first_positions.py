@@ -30,6 +30,7 @@ from tests.positions.upkeep_support import (
     P1,
     P2,
     Committed,
+    all_found,
     epoch_ends,
     led_by_1,
     lists,
@@ -49,7 +50,7 @@ def test_a_committed_offset_becomes_the_position_and_nothing_else_is_asked() -> 
         async with upkeep(cluster, P0, P1, committed=committed) as (positions, _):
             assert positions.position(P0) == FetchPosition(0, None, ON_1)
             assert positions.position(P1) == FetchPosition(42, None, ON_1)
-            assert positions.has_all_positions()
+            assert all_found(positions)
             assert cluster.asked == []
 
     asked: list[list[TopicPartition]] = []
@@ -171,7 +172,7 @@ def test_a_retriable_failure_of_offset_fetch_is_retried_with_backoff_and_not_tol
 
         cluster = led_by_1()
         async with upkeep(cluster, P0, committed=committed) as (positions, one):
-            await until(positions.has_all_positions)
+            await until(lambda: all_found(positions))
             assert one.take_error() is None
             assert cluster.asked == []
             gaps = [b - a for a, b in itertools.pairwise(times)]
@@ -192,10 +193,10 @@ def test_a_fatal_failure_of_offset_fetch_is_told_once_and_then_asked_again() -> 
 
         async with upkeep(led_by_1(), P0, committed=committed) as (positions, one):
             await asyncio.sleep(5)
-            assert not positions.has_all_positions()
+            assert not all_found(positions)
             assert isinstance(one.take_error(), TopicAuthorizationError)
             assert one.take_error() is None
-            await until(positions.has_all_positions)
+            await until(lambda: all_found(positions))
 
     run(scenario())
 
@@ -291,7 +292,7 @@ def test_an_answer_leaves_one_line_in_the_log(caplog: pytest.LogCaptureFixture) 
             for tp in many:
                 positions.request_reset(tp, EARLIEST)
             await settle()
-            assert positions.has_all_positions()
+            assert all_found(positions)
 
     caplog.set_level(logging.INFO)
     run(scenario())

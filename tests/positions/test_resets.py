@@ -16,7 +16,18 @@ from kclient.positions.strategy import EARLIEST
 from kclient.types import LeaderAndEpoch, OffsetAndMetadata, TopicPartition
 from tests.positions.fake_cluster import FakeCluster, run, settle, until
 from tests.positions.test_list_offsets import answer
-from tests.positions.upkeep_support import AWAIT_RESET, FETCHING, LIST, ON_1, P0, P1, led_by_1, lists, upkeep
+from tests.positions.upkeep_support import (
+    AWAIT_RESET,
+    FETCHING,
+    LIST,
+    ON_1,
+    P0,
+    P1,
+    all_found,
+    led_by_1,
+    lists,
+    upkeep,
+)
 
 
 @pytest.mark.spec("S0-08", "S0-45", "D-24")
@@ -25,7 +36,7 @@ def test_resets_of_six_partitions_go_to_three_leaders_in_parallel() -> None:
         cluster = FakeCluster({("orders", n): (1 + n % 3, 5) for n in range(6)})
         cluster.answer(LIST, lists(1))
         async with upkeep(cluster, *(TopicPartition("orders", n) for n in range(6))) as (positions, _):
-            assert positions.has_all_positions()
+            assert all_found(positions)
             assert sorted(asked.node_id for asked in cluster.of(LIST)) == [1, 2, 3]
 
     run(scenario())
@@ -60,7 +71,7 @@ def test_a_reset_in_flight_is_not_asked_for_again_before_the_request_timeout() -
                 await asyncio.sleep(1)
                 positions.changed.notify()
             assert len(cluster.of(LIST)) == 1
-            await until(positions.has_all_positions)
+            await until(lambda: all_found(positions))
 
     run(scenario())
 
@@ -101,7 +112,7 @@ def test_found_offsets_are_applied_and_the_refused_partition_is_asked_again_with
             assert cluster.updates
             cluster.set_leaders({("orders", 0): (1, 5), ("orders", 1): (2, 6)})
             cluster.answer(LIST, lists(20))
-            await until(positions.has_all_positions)
+            await until(lambda: all_found(positions))
             again = cluster.of(LIST)[-1]
             assert again.node_id == 2
             assert [
@@ -121,7 +132,7 @@ def test_a_lost_connection_is_retried_with_fresh_metadata_and_not_told() -> None
         async with upkeep(cluster, P0) as (positions, one):
             assert cluster.updates
             assert len(cluster.of(LIST)) == 1
-            await until(positions.has_all_positions)
+            await until(lambda: all_found(positions))
             assert one.take_error() is None
 
     run(scenario())
@@ -143,7 +154,7 @@ def test_a_fatal_error_of_a_reset_is_told_once_by_each_poll_until_it_is_gone() -
             await asyncio.sleep(1)
             assert isinstance(one.take_error(), TopicAuthorizationError)
             cluster.answer(LIST, lists(9))
-            await until(positions.has_all_positions)
+            await until(lambda: all_found(positions))
             assert one.take_error() is None
 
     run(scenario())

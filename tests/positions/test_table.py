@@ -63,7 +63,6 @@ def test_only_fetching_fetches_delivers_and_commits(state: FetchState) -> None:
     assert table.is_fetchable(P0) == (state is FETCHING)
     assert (table.position(P0) is not None) == (state is FETCHING)
     assert (P0 in table.all_consumed()) == (state is FETCHING)
-    assert table.has_all_positions() == (state is FETCHING)
 
 
 @pytest.mark.parametrize("state", FetchState)

@@ -48,6 +48,11 @@ async def upkeep(
         assert task.cancelled()
 
 
+def all_found(positions: Positions) -> bool:
+    """Whether every assigned partition has a valid position."""
+    return all(positions.position(tp) is not None for tp in positions.assigned())
+
+
 def led_by_1(count: int = 3) -> FakeCluster:
     return FakeCluster({("orders", n): (1, 5) for n in range(count)})
 
