@@ -102,15 +102,6 @@ def check(kafka: KafkaCluster, group: str, reader: Reader, written: int) -> None
     wait_until_committed(kafka, group, reader.next_offsets)
 
 
-def group_coordinated_elsewhere(kafka: KafkaCluster, name: str, nodes: set[int]) -> str:
-    """A group name whose coordinator is none of these nodes."""
-    return next(
-        group
-        for group in (f"{name}-{number}" for number in range(100))
-        if kafka.coordinator_of(group) not in nodes
-    )
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("consumer_class", ["Consumer"], indirect=True)
 @pytest.mark.spec("S1-19", "S1-23", "S4-09", "S4-17", "B.15.2", "B.15.5", "B.15.8", "D-10", "I-22")
@@ -145,12 +136,12 @@ def test_the_leader_of_a_partition_is_killed(
 ) -> None:
     """Nothing is lost, skipped or repeated, and the partitions of the other leaders never stop."""
     kafka3.create_topic(fresh_name, PARTITIONS, min_insync_replicas=1)
-    killed = kafka3.leader_of(fresh_name, 0)
-    group = group_coordinated_elsewhere(kafka3, fresh_name, {killed})
+    leaders = [kafka3.leader_of(fresh_name, partition) for partition in range(PARTITIONS)]
+    killed = next(leader for leader in leaders if leader != kafka3.coordinator_of(fresh_name))
     with (
         source(kafka3, fresh_name) as writer,
         consumer_class(
-            fresh_name, bootstrap_servers=kafka3.bootstrap_servers, group_id=group, **SETTINGS
+            fresh_name, bootstrap_servers=kafka3.bootstrap_servers, group_id=fresh_name, **SETTINGS
         ) as consumer,
     ):
         reader = Reader(consumer)
@@ -161,4 +152,4 @@ def test_the_leader_of_a_partition_is_killed(
         at_first = dict(reader.next_offsets)
         assert reader.read_for(2.0) > 0
         assert all(reader.next_offsets[tp] > offset for tp, offset in at_first.items())
-        check(kafka3, group, reader, writer.stop())
+        check(kafka3, fresh_name, reader, writer.stop())

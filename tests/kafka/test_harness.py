@@ -62,13 +62,14 @@ def test_another_client_and_kafkas_own_tool_agree(
 
 
 def test_a_killed_brokers_work_moves_and_it_comes_back(kafka3: KafkaCluster, fresh_name: str) -> None:
-    kafka3.create_topic(fresh_name)
-    killed = kafka3.leader_of(fresh_name, 0)
-    group = next(name for name in map(str, range(1000)) if kafka3.coordinator_of(name) == killed)
+    kafka3.create_topic(fresh_name, PARTITIONS)
+    killed = kafka3.coordinator_of(fresh_name)
+    leaders = [kafka3.leader_of(fresh_name, partition) for partition in range(PARTITIONS)]
+    led = leaders.index(killed)  # each of the three nodes leads one
     kafka3.kill(killed)
     kafka3.wait_until_ready()
-    assert kafka3.leader_of(fresh_name, 0) != killed
-    assert kafka3.coordinator_of(group) != killed
+    assert kafka3.leader_of(fresh_name, led) != killed
+    assert kafka3.coordinator_of(fresh_name) != killed
     produce_one(kafka3, fresh_name)
     kafka3.restart(killed)
     assert probe.metadata(kafka3.address(killed), timeout=10).brokers == {1, 2, 3}
