@@ -55,6 +55,7 @@ class Group:
         self._tally = Tally(len(published))
         self._committed = dict.fromkeys(range(len(published)), 0)
         self._members: list[Member] = []
+        self._reading = False
         self._killed: Member | None = None
         self._orphans: list[int] = []
 
@@ -85,6 +86,7 @@ class Group:
             for key, _ in selector.select(timeout=0.1):
                 if not self._listen(key.data):
                     selector.unregister(key.fileobj)
+            self._start_when_all_own()
             if self._killed is None and 2 * self._tally.total >= self._total:
                 self._kill_one()
             self._show()
@@ -93,8 +95,13 @@ class Group:
                 words = "\n".join(member.child.last_words() for member in self._members)
                 raise RuntimeError(f"the group did not finish within {DEADLINE_SECONDS:g} s:\n{words}")
         self._show(now=True)
-        if self._killed is None:
-            raise RuntimeError("the group was done before both members had partitions: give more --flights")
+
+    def _start_when_all_own(self) -> None:
+        """Let them read once both have partitions, or a quick one could be done before the other has joined."""
+        if not self._reading and all(member.assigned for member in self._members):
+            self._reading = True
+            for member in self._members:
+                member.child.send({"read": True})
 
     def _listen(self, member: Member) -> bool:
         """Take in what a member told; False when it will tell no more."""
@@ -113,9 +120,7 @@ class Group:
         return True
 
     def _kill_one(self) -> None:
-        """SIGKILL to the member that has more left to read, once both have partitions."""
-        if not all(member.assigned for member in self._members):
-            return
+        """SIGKILL to the member that has more left to read."""
         victim = max(self._members, key=lambda member: sum(map(self._lag, member.assigned)))
         self._orphans = list(victim.assigned)
         victim.alive = False

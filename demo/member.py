@@ -5,13 +5,15 @@
     {"committed": {"0": 600, "1": 250}}
 
 Records are told as consumed before they are committed, so that a member which is killed in between has told more than
-it committed: its successor delivers these once more, and the demo counts them once. SIGTERM ends the member cleanly.
+it committed: its successor delivers these once more, and the demo counts them once. What it owns is paused until a line
+comes through standard input, so that no member is done before the other has begun. SIGTERM ends it cleanly.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import select
 import signal
 import sys
 from types import FrameType
@@ -29,7 +31,7 @@ class Reporter:
         self._member = member
 
     def on_partitions_assigned(self, partitions: tuple[TopicPartition, ...]) -> None:
-        self._member.tell_assignment()
+        self._member.own(partitions)
 
     def on_partitions_revoked(self, partitions: tuple[TopicPartition, ...]) -> None:
         tell(assigned=[])
@@ -43,18 +45,29 @@ class Member:
 
     def __init__(self, consumer: Consumer) -> None:
         self._consumer = consumer
+        self._started = False
         self._stopping = False
 
     def stop(self, signum: int, frame: FrameType | None) -> None:
         """The handler of SIGTERM."""
         self._stopping = True
 
-    def tell_assignment(self) -> None:
+    def own(self, partitions: tuple[TopicPartition, ...]) -> None:
+        """Partitions were assigned."""
+        if not self._started:
+            self._consumer.pause(partitions)
         tell(assigned=sorted(tp.partition for tp in self._consumer.assignment()))
+
+    def _start_when_told(self) -> None:
+        if not self._started and select.select([sys.stdin], [], [], 0)[0]:
+            sys.stdin.readline()
+            self._started = True
+            self._consumer.resume(self._consumer.assignment())
 
     def run(self) -> None:
         """Read until told to stop; an idle poll tells an empty line, so that a member without its parent ends."""
         while not self._stopping:
+            self._start_when_told()
             records = self._consumer.poll(timeout=0.2)
             consumed = [
                 [tp.partition, start, end]
