@@ -7,9 +7,10 @@
     waits on its inbox ◀── outcome ────── the task has ended
     returns or raises
 
-One loop thread per process serves all consumers: `join` takes part in it, `leave` gives it up, the last one ends it. A
-thread that runs `f` may call `run` again: that is another task with another inbox, in the context of the first.
-Whatever interrupts the waiting thread (KeyboardInterrupt) cancels the task, and goes on when the task has ended.
+One loop thread per process serves all consumers: `join` takes part in it, `leave` gives it up, `abandon` leaves for a
+consumer that nobody closed, and the last one ends the thread. A thread that runs `f` may call `run` again: that is
+another task with another inbox, in the context of the first. Whatever interrupts the waiting thread
+(KeyboardInterrupt) cancels the task, and goes on when the task has ended.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import logging
 import os
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar, copy_context
 from typing import Any, ClassVar, Final
 
@@ -79,32 +80,45 @@ class LoopThread:
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
-        self._users = 0
+        self._users: dict[object, asyncio.Task[None] | None] = {}
         self._thread = threading.Thread(target=self._work, name="kclient", daemon=True)
         self._thread.start()
 
     # --- one per process
 
     @classmethod
-    def join(cls) -> LoopThread:
-        """The process's loop thread, started if there is none; a forked child does not inherit its parent's."""
+    def join(cls, user: object) -> LoopThread:
+        """The process's loop thread, started if there is none; a forked child does not inherit its parent's.
+
+        Joining twice is joining once, for an interrupt may make it look as if the first time had failed.
+        """
         with cls._lock:
             found = cls._of_process
             if found is None or found[0] != os.getpid():
                 found = cls._of_process = (os.getpid(), cls())
-            found[1]._users += 1
+            found[1]._users[user] = None
             return found[1]
 
-    def leave(self) -> None:
+    def leave(self, user: object) -> None:
         """Take no part any more; the last one to leave ends the thread."""
         with self._lock:
-            self._users -= 1
-            if self._users:
+            self._users.pop(user, None)
+            if self._users or LoopThread._of_process != (os.getpid(), self):
                 return
             LoopThread._of_process = None
         self.loop.call_soon_threadsafe(self.loop.stop)
         if threading.current_thread() is not self._thread:
             self._thread.join(ENDING_SECONDS)
+
+    def abandon(self, user: object, end: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run `end` on the loop, then leave. Waits for nothing and takes no lock: garbage is collected anywhere."""
+
+        def begin() -> None:
+            task = self._users[user] = self.loop.create_task(end())
+            task.add_done_callback(lambda ended: self.leave(user))
+
+        if not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(begin)
 
     def _work(self) -> None:
         asyncio.set_event_loop(self.loop)

@@ -16,11 +16,13 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from kclient.bridge import LoopThread, call_user
+from kclient.consumer import closing
 from kclient.consumer.async_consumer import AsyncConsumer
 from kclient.consumer.committing import CommitCallback
 from kclient.consumer.hand import Hand
 from kclient.consumer.life import CLOSE_SECONDS
 from kclient.consumer.listener import RebalanceListener, coroutine_methods
+from kclient.consumer.session import Session
 from kclient.consumer.waiting import closed_error
 from kclient.errors import ConcurrentUseError, ConfigError
 from kclient.fetch.lease import Lease
@@ -38,13 +40,38 @@ T = TypeVar("T")
 
 
 class _OnLoop(AsyncConsumer):
-    """The consumer on the loop thread. Whatever is the user's runs on the thread that waits."""
+    """The consumer on the loop thread. Whatever is the user's runs on the thread that waits.
+
+    `received` says whether that thread has got what its last poll returned. A signal may raise in it just before: the
+    records are taken back by the next call then, whatever it is, and come again.
+    """
+
+    received = True
 
     async def _call_user(self, function: Callable[..., Any], *args: Any) -> Any:
         return await call_user(function, *args)
 
     async def _decode(self, lease: Lease) -> None:
         await call_user(lease.decode)
+
+    def _open(self) -> Session:
+        session = super()._open()
+        self._take_back_unreceived()
+        return session
+
+    async def _close(self, timeout: float, *, clean: bool) -> None:
+        self._take_back_unreceived()
+        await super()._close(timeout, clean=clean)
+
+    def _take_back_unreceived(self) -> None:
+        if not self.received:
+            self.received = True
+            self._session.take_all_back()
+
+    async def poll(self, timeout: float = 1.0, max_records: int | None = None) -> Records[Any, Any]:
+        records = await super().poll(timeout, max_records)
+        self.received = False
+        return records
 
     @property
     def hand(self) -> Hand:
@@ -59,9 +86,9 @@ class _OnLoop(AsyncConsumer):
         """Close at the end of a with-block."""
         await self._close(CLOSE_SECONDS, clean=clean)
 
-    async def take_all_back(self) -> None:
-        """The thread that should have got the records of a poll was interrupted."""
-        self._session.take_all_back()
+    async def abandon(self) -> None:
+        """End everything for a Consumer that the garbage collector found."""
+        await closing.abandon(self._session)
 
 
 class Consumer:
@@ -97,8 +124,7 @@ class Consumer:
         **settings: Any,
     ) -> None:
         self._thread: LoopThread | None = None
-        self._guard = threading.RLock()
-        self._inside = ""  # the thread that is inside
+        self._inside: dict[str, threading.Thread] = {}  # "thread": the one that is inside
         self._depth = 0  # its calls, one within the other
         self._inner = _OnLoop(
             *topics,
@@ -136,15 +162,9 @@ class Consumer:
     # --- records
 
     def poll(self, timeout: float = 1.0, max_records: int | None = None) -> Records[Any, Any]:
-        try:
-            return self._await(lambda: self._inner.poll(timeout, max_records))
-        except Exception:
-            raise
-        except (
-            BaseException
-        ):  # the records may have come when the wait was over already: they will come again
-            self._await(self._inner.take_all_back)
-            raise
+        records = self._await(lambda: self._inner.poll(timeout, max_records))
+        self._inner.received = True  # from here to the caller's next line no signal is looked at
+        return records
 
     def __iter__(self) -> Iterator[Record[Any, Any]]:
         """Records one by one, until the consumer is closed; see `AsyncConsumer.__aiter__`."""
@@ -261,7 +281,9 @@ class Consumer:
             self._await(lambda: self._inner.leave_block(clean=error is None))
 
     def __del__(self) -> None:
-        if getattr(self, "_thread", None) is not None and self._inner.in_its_process:
+        thread = getattr(self, "_thread", None)
+        if thread is not None and self._inner.in_its_process:
+            thread.abandon(self._inner, self._inner.abandon)
             warnings.warn(f"{type(self).__name__} was not closed", ResourceWarning, source=self, stacklevel=1)
 
     # --- to the loop and back
@@ -275,29 +297,33 @@ class Consumer:
     def _run(self, function: Callable[[], Any]) -> Any:
         """Do one call on the loop; the last one, close, lets the loop thread go."""
         self._inner.check_process()
-        caller = threading.current_thread().name
-        if not self._guard.acquire(blocking=False):
+        caller = threading.current_thread()
+        inside = self._inside.setdefault("thread", caller)  # one step: of two threads only one gets in
+        if inside is not caller:
             raise ConcurrentUseError(
-                f"Thread {caller} called a consumer that thread {self._inside} is inside. A consumer is not shared "
+                f"Thread {caller.name} called a consumer that thread {inside.name} is inside. A consumer is not shared "
                 "between threads. Give each thread its own, or hand the records over; wakeup() may come from any.",
-                inside=self._inside,
-                caller=caller,
+                inside=inside.name,
+                caller=caller.name,
             )
         depth = self._depth
         try:
             self._depth = depth + 1
-            self._inside = caller
             if self._inner.closed:
                 raise closed_error()
             if self._thread is None:
-                self._thread = LoopThread.join()
+                self._thread = LoopThread.join(self._inner)
             return self._thread.run(function)
         finally:
             self._depth = depth
-            if self._inner.closed and depth == 0 and self._thread is not None:
-                thread, self._thread = self._thread, None
-                thread.leave()
-            self._guard.release()
+            if depth == 0:
+                self._inside.clear()
+                self._leave_if_closed()
+
+    def _leave_if_closed(self) -> None:
+        if self._inner.closed and self._thread is not None:
+            self._thread.leave(self._inner)
+            self._thread = None
 
 
 def _plain(listener: RebalanceListener | None) -> RebalanceListener | None:

@@ -42,6 +42,12 @@ async def close(session: Session, polls: Poll, timeout: float, *, clean: bool) -
         raise first_error
 
 
+async def abandon(session: Session) -> None:
+    """End what runs for a consumer that was forgotten. Nobody is told: the group finds out by the session timeout."""
+    session.waits.close()
+    await _end(session, session.runtime.now())
+
+
 async def unsubscribe(session: Session) -> None:
     """Give up the assignment and the subscription; nothing is committed by itself. Spec: B.18, M-23."""
     timeout = session.config.request_timeout_ms / 1000
