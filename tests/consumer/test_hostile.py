@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import random
+from collections.abc import Awaitable
+from typing import Any
 
 import pytest
 
@@ -199,5 +202,122 @@ def test_close_closes_deserializers_of_javas_shape_and_nothing_else() -> None:
         async with consumer(broker, "a", key_deserializer=shaped, value_deserializer=mine.decode) as c:
             assert len(await c.poll(5)) == 5
         assert (mine.closed, shaped.closed) == (False, True)
+
+    with_broker(scenario)
+
+
+# --- cancelled at any await
+
+
+async def cancelled_after(steps: int, call: Awaitable[Any]) -> Any:
+    """What the call returned, None where it was cancelled after so many turns of the loop."""
+    task = asyncio.ensure_future(call)
+    for _ in range(steps):
+        if task.done():
+            break
+        await asyncio.sleep(0)
+    task.cancel()
+    try:
+        return await task
+    except asyncio.CancelledError:
+        return None
+
+
+@pytest.mark.spec("I-30", "D-77", "M-95")
+def test_polls_cancelled_at_any_await_of_a_rebalance_lose_and_double_nothing() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        class Committing(RebalanceListener):
+            async def on_partitions_revoked(self, partitions: Partitions) -> None:
+                await asyncio.sleep(0.001)
+
+            async def on_partitions_assigned(self, partitions: Partitions) -> None:
+                await asyncio.sleep(0.001)
+
+        records = 2_000
+        broker.fill("a", 0, *(b"%d" % number for number in range(5, records)))
+        chance, seen, cut = random.Random(3), [], 0
+        async with consumer(broker, "a", listener=Committing(), enable_auto_commit=False) as c:
+            async with asyncio.timeout(25):
+                while len(seen) < records:
+                    if chance.random() < 0.1:
+                        c.enforce_rebalance()
+                    batch = await cancelled_after(chance.randrange(60), c.poll(5, max_records=10))
+                    cut += batch is None
+                    seen += [record.offset for record in batch or ()]
+                    if batch:
+                        await c.commit()
+        assert cut > 50
+        assert broker.generation > 5
+        assert seen == list(range(records))
+
+    with_broker(scenario)
+
+
+@pytest.mark.spec("I-30", "I-24", "B.18")
+@pytest.mark.parametrize("steps", range(1, 40, 3))
+def test_a_close_cancelled_at_any_await_leaves_nothing(steps: int) -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        class Slow(RebalanceListener):
+            async def on_partitions_revoked(self, partitions: Partitions) -> None:
+                await c.commit()
+
+        before = asyncio.all_tasks()
+        c = consumer(broker, "a", listener=Slow())
+        assert len(await c.poll(5)) == 5
+        await cancelled_after(steps, c.close())
+        with pytest.raises(ClosedError):
+            await c.poll(0)
+        await reached(
+            lambda: not [task for task in asyncio.all_tasks() - before if "kclient" in task.get_name()]
+        )
+
+    with_broker(scenario)
+
+
+@pytest.mark.spec("I-30", "B.18")
+@pytest.mark.parametrize("steps", range(1, 30, 3))
+def test_an_unsubscribe_cancelled_at_any_await_can_be_followed_by_another_subscription(steps: int) -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        async with consumer(broker, "a", enable_auto_commit=False) as c:
+            assert len(await c.poll(5)) == 5
+            await cancelled_after(steps, c.unsubscribe())
+            await c.subscribe(["a"])
+            async with asyncio.timeout(10):
+                while not (batch := await c.poll(5)):
+                    pass
+            assert [record.offset for record in batch] == [0, 1, 2, 3, 4]
+
+    with_broker(scenario)
+
+
+@pytest.mark.spec("B.18", "I-24", "U-10")
+@pytest.mark.parametrize("state", ["new", "starting", "unreachable", "joining", "rebalancing", "broker gone"])
+def test_close_ends_in_time_in_every_state(state: str) -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        settings = {"bootstrap_servers": "127.0.0.1:1"} if state == "unreachable" else {}
+        c = consumer(broker, "a", **settings)
+        poll = None
+        if state in ("starting", "unreachable"):
+            poll = asyncio.create_task(c.poll(20))
+            await asyncio.sleep(0)
+        if state == "joining":
+            broker.script.append(On("JoinGroupRequest"))
+            poll = asyncio.create_task(c.poll(20))
+            await reached(lambda: broker.of("JoinGroupRequest"))
+        if state in ("rebalancing", "broker gone"):
+            assert len(await c.poll(5)) == 5
+        if state == "rebalancing":
+            broker.script.append(On("JoinGroupRequest"))
+            c.enforce_rebalance()
+            poll = asyncio.create_task(c.poll(20))
+            await reached(lambda: not broker.script)
+        if state == "broker gone":
+            broker._server.close()
+            broker.drop_connections()
+        began = asyncio.get_running_loop().time()
+        await c.close(1)
+        assert asyncio.get_running_loop().time() - began < 1.5
+        if poll is not None:
+            await asyncio.gather(poll, return_exceptions=True)
 
     with_broker(scenario)
