@@ -15,17 +15,13 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from kclient.bridge import LoopThread, call_user
-from kclient.consumer import closing
+from kclient.bridge import LoopThread
 from kclient.consumer.async_consumer import AsyncConsumer
 from kclient.consumer.committing import CommitCallback
-from kclient.consumer.hand import Hand
-from kclient.consumer.life import CLOSE_SECONDS
 from kclient.consumer.listener import RebalanceListener, coroutine_methods
-from kclient.consumer.session import Session
 from kclient.consumer.waiting import closed_error
 from kclient.errors import ConcurrentUseError, ConfigError
-from kclient.fetch.lease import Lease
+from kclient.on_loop import OnLoop
 from kclient.records.records import Record, Records
 from kclient.runtime import Runtime
 from kclient.types import (
@@ -37,58 +33,6 @@ from kclient.types import (
 )
 
 T = TypeVar("T")
-
-
-class _OnLoop(AsyncConsumer):
-    """The consumer on the loop thread. Whatever is the user's runs on the thread that waits.
-
-    `received` says whether that thread has got what its last poll returned. A signal may raise in it just before: the
-    records are taken back by the next call then, whatever it is, and come again.
-    """
-
-    received = True
-
-    async def _call_user(self, function: Callable[..., Any], *args: Any) -> Any:
-        return await call_user(function, *args)
-
-    async def _decode(self, lease: Lease) -> None:
-        await call_user(lease.decode)
-
-    def _open(self) -> Session:
-        session = super()._open()
-        self._take_back_unreceived()
-        return session
-
-    async def _close(self, timeout: float, *, clean: bool) -> None:
-        self._take_back_unreceived()
-        await super()._close(timeout, clean=clean)
-
-    def _take_back_unreceived(self) -> None:
-        if not self.received:
-            self.received = True
-            self._session.take_all_back()
-
-    async def poll(self, timeout: float = 1.0, max_records: int | None = None) -> Records[Any, Any]:
-        records = await super().poll(timeout, max_records)
-        self.received = False
-        return records
-
-    @property
-    def hand(self) -> Hand:
-        """What the application has in hand."""
-        return self._session.hand
-
-    async def refill(self) -> None:
-        """Poll for iteration."""
-        await self._poll_for_iteration()
-
-    async def leave_block(self, *, clean: bool) -> None:
-        """Close at the end of a with-block."""
-        await self._close(CLOSE_SECONDS, clean=clean)
-
-    async def abandon(self) -> None:
-        """End everything for a Consumer that the garbage collector found."""
-        await closing.abandon(self._session)
 
 
 class Consumer:
@@ -126,7 +70,7 @@ class Consumer:
         self._thread: LoopThread | None = None
         self._inside: dict[str, threading.Thread] = {}  # "thread": the one that is inside
         self._depth = 0  # its calls, one within the other
-        self._inner = _OnLoop(
+        self._inner = OnLoop(
             *topics,
             config=config,
             properties=properties,

@@ -83,7 +83,9 @@ class GroupPart:
         lost = membership.lost or membership.rebalancing
         try:
             await self._session.flows.stop(MEMBERSHIP)
-            await self.rebalance.leave(lost=lost)  # the listener may commit: a member until it has returned
+            await self.rebalance.leave(
+                lost=lost, deadline=deadline
+            )  # who commits in it is a member until it returns
         except asyncio.CancelledError:
             deadline = now()  # LeaveGroup is sent all the same, and nobody waits for its answer
             raise

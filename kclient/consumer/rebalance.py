@@ -6,7 +6,9 @@ for the user's next poll; between them the automatic commit goes on by itself, s
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kclient.consumer.listener import ASSIGNED, LOST, REVOKED, names, tell
@@ -53,14 +55,16 @@ class Rebalance:
 
         await self._session.rebalances.post(install)
 
-    async def leave(self, *, lost: bool) -> None:
+    async def leave(self, *, lost: bool, deadline: float) -> None:
         """Give up the assignment because the consumer leaves. In the user's own call. Spec: B.13.8.
 
-        A listener that another call of the user's runs comes to its end first. One that leaves while it gives
-        partitions up is not told again.
+        A listener that another call of the user's runs comes to its end first, or until the deadline. One that gives
+        partitions up at this moment is not told again.
         """
-        while self._telling is not None and not is_inside(self):
-            await self._told.wait(self._told.count)
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(deadline):
+                while self._telling is not None and not is_inside(self):
+                    await self._told.wait(self._told.count)
         if self._session.positions.assigned() and self._telling not in (REVOKED, LOST):
             await (self._lose() if lost else self._revoke())
 

@@ -159,6 +159,49 @@ def test_a_listener_that_never_returns_and_a_coordinator_that_never_answers_do_n
     with_broker(scenario)
 
 
+@pytest.mark.spec("I-23", "I-25")
+def test_a_listener_that_waits_for_who_unsubscribes_delays_it_no_longer_than_a_request() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        class Waiting(RebalanceListener):
+            async def on_partitions_revoked(self, partitions: Partitions) -> None:
+                entered.set()
+                await leaving
+
+        async def unsubscribe() -> None:
+            await entered.wait()
+            await c.unsubscribe()
+
+        entered = asyncio.Event()
+        async with consumer(broker, "a", listener=Waiting(), request_timeout_ms=600) as c:
+            leaving = asyncio.create_task(unsubscribe())
+            assert len(await c.poll(5)) == 5
+            c.enforce_rebalance()
+            await asyncio.wait_for(c.poll(1), 5)
+            assert leaving.done()
+
+    with_broker(scenario)
+
+
+@pytest.mark.spec("B.2", "S0-09", "S3-48")
+def test_a_seek_in_the_listener_comes_before_commit_and_reset_policy() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        class Seeking(RebalanceListener):
+            def on_partitions_assigned(self, partitions: Partitions) -> None:
+                for partition in partitions:
+                    c.seek(partition, 2)
+
+        async with consumer(broker, "a", listener=Seeking(), enable_auto_commit=False) as c:
+            for _ in range(5):
+                async with asyncio.timeout(5):
+                    while not (batch := await c.poll(5)):
+                        pass
+                assert [record.offset for record in batch] == [2, 3, 4]
+                await c.commit()
+                c.enforce_rebalance()
+
+    with_broker(scenario)
+
+
 # --- what is accepted is used
 
 

@@ -1,0 +1,66 @@
+"""The consumer behind a Consumer: it lives on the loop thread; what is the user's runs on the thread that waits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kclient.bridge import call_user
+from kclient.consumer import AsyncConsumer, closing
+from kclient.consumer.hand import Hand
+from kclient.consumer.life import CLOSE_SECONDS
+from kclient.consumer.session import Session
+from kclient.fetch.lease import Lease
+from kclient.records.records import Records
+
+
+class OnLoop(AsyncConsumer):
+    """AsyncConsumer, as a thread uses it through a bridge.
+
+    `received` says whether that thread has got what its last poll returned. A signal may raise in it just before: the
+    records are taken back by the next call then, whatever it is, and come again.
+    """
+
+    received = True
+
+    async def _call_user(self, function: Callable[..., Any], *args: Any) -> Any:
+        return await call_user(function, *args)
+
+    async def _decode(self, lease: Lease) -> None:
+        await call_user(lease.decode)
+
+    def _open(self) -> Session:
+        session = super()._open()
+        self._take_back_unreceived()
+        return session
+
+    async def _close(self, timeout: float, *, clean: bool) -> None:
+        self._take_back_unreceived()
+        await super()._close(timeout, clean=clean)
+
+    def _take_back_unreceived(self) -> None:
+        if not self.received:
+            self.received = True
+            self._session.take_all_back()
+
+    async def poll(self, timeout: float = 1.0, max_records: int | None = None) -> Records[Any, Any]:
+        records = await super().poll(timeout, max_records)
+        self.received = False
+        return records
+
+    @property
+    def hand(self) -> Hand:
+        """What the application has in hand."""
+        return self._session.hand
+
+    async def refill(self) -> None:
+        """Poll for iteration."""
+        await self._poll_for_iteration()
+
+    async def leave_block(self, *, clean: bool) -> None:
+        """Close at the end of a with-block."""
+        await self._close(CLOSE_SECONDS, clean=clean)
+
+    async def abandon(self) -> None:
+        """End everything for a Consumer that the garbage collector found."""
+        await closing.abandon(self._session)
