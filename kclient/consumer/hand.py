@@ -47,16 +47,20 @@ class Hand:
             return
         while self._at < len(self._chunks):
             chunk = self._chunks[self._at]
-            if chunk.partition not in self._taken_back:
-                for record in self._rest(chunk):
-                    self._current = record
-                    yield record
-                    if chunk.partition in self._taken_back:
-                        break
-            self._at += 1
-            self._current = None
+            overtaken = False
+            for record in self._rest(chunk):
+                self._current = record
+                yield record
+                overtaken = self._current is not record  # by another loop over the same consumer
+                if overtaken or chunk.partition in self._taken_back:
+                    break
+            if not overtaken:
+                self._at += 1
+                self._current = None
 
     def _rest(self, chunk: Chunk) -> Iterator[Record[Any, Any]]:
+        if chunk.partition in self._taken_back:
+            return iter(())
         records = iter(Records[Any, Any]((chunk,)))
         last = self._current
         if last is None or _partition(last) != chunk.partition:

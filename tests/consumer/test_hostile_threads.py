@@ -268,6 +268,23 @@ def test_two_threads_that_poll_one_consumer_share_its_records_or_are_refused(bro
     assert sum(refused) > 0
 
 
+@pytest.mark.spec("D-78")
+def test_loops_within_loops_hand_out_each_record_once(broker: MiniBroker) -> None:
+    broker.fill("a", 0, *(b"%d" % number for number in range(5, 40)))
+    seen: list[int] = []
+    with consumer(broker, "a", max_poll_records=7) as c:
+        for record in c:
+            seen.append(record.offset)
+            for more in c:
+                seen.append(more.offset)
+                if more.offset % 3 == 0:
+                    break
+            if seen[-1] == 39:
+                break
+    assert seen == list(range(40))
+    assert broker.committed[A0].offset == 40
+
+
 @pytest.mark.spec("B.6.1", "I-24")
 def test_flips_between_subscribe_and_assign_end_where_they_should(broker: MiniBroker) -> None:
     with consumer(broker, enable_auto_commit=False) as c:
