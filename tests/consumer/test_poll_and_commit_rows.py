@@ -261,6 +261,22 @@ def test_a_rebalance_is_logged_with_its_partitions(caplog: pytest.LogCaptureFixt
         assert any(line.startswith(start) for line in lines), start
 
 
+@pytest.mark.spec("S0-63")
+def test_a_healthy_start_is_told_in_few_lines(caplog: pytest.LogCaptureFixture) -> None:
+    """U-28: at most ten lines, however many partitions there are; where they begin is one line for an answer."""
+
+    async def scenario(broker: MiniBroker) -> None:
+        async with consumer(broker, "a") as c:
+            await polled_until(c, lambda: len(c.assignment()) == 200)
+            await asyncio.gather(*(c.position(tp) for tp in c.assignment()))
+
+    with caplog.at_level(logging.INFO, "kclient"):
+        with_broker(scenario, topics={"a": 200})
+    lines = [record.getMessage() for record in caplog.records if record.levelno >= logging.INFO]
+    assert len(lines) <= 10
+    assert len([line for line in lines if line.startswith("Beginning ")]) == 1
+
+
 def test_an_application_that_is_too_slow_loses_its_partitions_and_comes_back_with_its_next_poll() -> None:
     """I-28, D-01."""
 
