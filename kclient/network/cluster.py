@@ -241,11 +241,9 @@ class Cluster:
         return version, await connection.request(message, version, deadline)
 
     def _any_node(self) -> Node:
-        node = self._pool.least_loaded()
-        if node is None and self._pool.lost:
+        if self._pool.lost:  # whether a node's backoff is over just now must not decide
             self._rebootstrap("no broker can be reached")
-            node = self._pool.least_loaded()
-        return node or self._pool.soonest()
+        return self._pool.least_loaded() or self._pool.soonest()
 
     def _require_open(self) -> None:
         if self._closed:

@@ -9,6 +9,7 @@ from kclient.protocol.errors import GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZAT
 
 ADVICE = {
     -1: "The broker's own log tells more; if the code is new, a newer kclient may know it.",
+    17: "A topic's name has 1 to 249 letters, digits, '.', '_' or '-', and is not '.' or '..'. Correct the name.",
     24: "Set group_id to a name that is not empty.",
     26: "Choose session_timeout_ms between the broker's group.min.session.timeout.ms and group.max.session.timeout.ms.",
     81: "The group has as many members as the broker's group.max.size allows; raise that or start fewer members.",

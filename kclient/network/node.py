@@ -134,8 +134,9 @@ class Node:
         self._reconnect.reset()
         self.failed_attempts = 0
         self._around.worked.add(self.peer.address)
-        self._around.quiet_until.pop(self.peer.node_id, None)
-        logger.info("%s: connected", self.peer, extra=self._extra())
+        told = self._around.quiet_until.pop(self.peer.node_id, None) is not None or self.peer.node_id is None
+        level = logging.INFO if told else logging.DEBUG  # a line per broker would drown a healthy start (U-28)
+        logger.log(level, "%s: connected", self.peer, extra=self._extra())
         return None
 
     def _attempt_over(self, attempt: asyncio.Task[KclientError | None]) -> None:
