@@ -135,7 +135,8 @@ class Node:
         self.failed_attempts = 0
         self._around.worked.add(self.peer.address)
         told = self._around.quiet_until.pop(self.peer.node_id, None) is not None or self.peer.node_id is None
-        level = logging.INFO if told else logging.DEBUG  # a line per broker would drown a healthy start (U-28)
+        # Else a healthy start would log a line per broker (U-28).
+        level = logging.INFO if told else logging.DEBUG
         logger.log(level, "%s: connected", self.peer, extra=self._extra())
         return None
 
