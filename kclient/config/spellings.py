@@ -47,6 +47,7 @@ OTHER_SPELLINGS: dict[str, str] = {
 NOT_NEEDED: dict[str, str] = {
     "enable_auto_offset_store": "kclient commits a record only after the next one was asked for",
     "enable_partition_eof": "compare consumer.position(tp) with consumer.end_offsets([tp])",
+    "default_topic_config": "write its keys beside the others",
     "statistics_interval_ms": "read consumer.metrics() whenever you like",
     "api_version": "versions are negotiated with each broker",
     "api_version_request": "versions are negotiated with each broker",

@@ -118,7 +118,10 @@ def servers(raw: Any) -> tuple[str, ...]:
     for address in addresses:
         match = _ADDRESS.fullmatch(address) if isinstance(address, str) else None
         if match is None:
-            raise ValueError(f"must hold host:port, with IPv6 addresses in brackets; {address!r} is neither")
+            raise ValueError(
+                "must hold host:port as in localhost:9092, without a scheme, IPv6 addresses in brackets; "
+                f"{address!r} does not"
+            )
         if not 1 <= int(match["port"]) <= 65_535:
             raise ValueError(f"must hold ports from 1 to 65535; {address!r} does not")
     if twice := [address for address in dict.fromkeys(addresses) if addresses.count(address) > 1]:

@@ -15,6 +15,7 @@ from kclient.consumer import closing
 from kclient.consumer.listener import RebalanceListener, checked_listener
 from kclient.consumer.polling import Poll
 from kclient.consumer.session import Session
+from kclient.consumer.subscription import checked_topics
 from kclient.consumer.waiting import checked_timeout, closed_error
 from kclient.errors import ConfigError, UsageError, UsedAfterForkError
 from kclient.fetch.lease import Lease
@@ -36,6 +37,7 @@ class Life:
         runtime: Runtime | None = None,
         **settings: Any,
     ) -> None:
+        checked_topics(topics)  # a mapping of settings here explains why settings are missing
         loaded = load(settings, config, properties)
         self._session = Session(loaded, runtime or Runtime(), self._call_user, self._decode)
         self._polls = Poll(self._session)

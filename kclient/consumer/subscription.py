@@ -107,7 +107,13 @@ def checked_topics(topics: Iterable[str]) -> tuple[str, ...]:
     names = tuple(topics)
     for name in names:
         if not isinstance(name, str) or not name.strip():
-            raise ArgumentError(f"{name!r} is no topic's name. Give names that are not blank.")
+            shown = (
+                repr(name) if isinstance(name, str) else f"a {type(name).__name__}"
+            )  # a dict may hold secrets
+            raise ArgumentError(
+                f"A topic's name is text that is not blank, not {shown}. "
+                "Give a Consumer each name as an argument of its own, and a mapping of settings as config=."
+            )
     return tuple(sorted(dict.fromkeys(names)))
 
 

@@ -286,3 +286,10 @@ def test_deserializers_of_either_shape_become_one_callable() -> None:
 def test_deserializers_that_cannot_be(wrong: Any) -> None:
     (problem,) = problems_of({**HERE, "value_deserializer": wrong})
     assert "value_deserializer" in problem
+
+
+@pytest.mark.parametrize("address", ["localhost", "http://localhost:9092", "PLAINTEXT://localhost:9092"])
+def test_an_address_without_port_or_with_a_scheme_is_shown_how_to_write_it(address: str) -> None:
+    (problem,) = problems_of({"bootstrap_servers": address})
+    assert "host:port as in localhost:9092, without a scheme" in problem
+    assert repr(address) in problem

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from kclient import AsyncConsumer
 from kclient.consumer.flows import Flows
 from kclient.consumer.subscription import (
     Subscription,
@@ -240,3 +241,9 @@ def test_partitions_may_be_plain_pairs_or_a_single_one() -> None:
     single = TopicPartition("a", 0)
     assert checked_partitions([("a", 1), ("a", 0), ("a", 1)]) == (("a", 1), ("a", 0))  # type: ignore[list-item]
     assert checked_partitions(single) == (single,)  # type: ignore[arg-type]
+
+
+def test_settings_given_as_a_topic_are_told_their_place_and_not_shown() -> None:
+    with pytest.raises(ArgumentError, match="config=") as told:
+        AsyncConsumer({"bootstrap.servers": "a:1", "sasl.password": "hush"})  # type: ignore[arg-type]
+    assert "hush" not in str(told.value)

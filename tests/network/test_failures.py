@@ -80,3 +80,7 @@ def test_every_connect_error_says_what_where_why_and_what_to_do(error: ConnectEr
 def test_ipv6_addresses_are_told_with_brackets() -> None:
     assert Peer("::1", 9092).address == "[::1]:9092"
     assert str(Peer("localhost", 9092)) == "bootstrap server localhost:9092"
+
+
+def test_an_impossible_topic_name_is_told_what_names_may_be() -> None:
+    assert "letters, digits" in str(broker_error(17, "reading the metadata of a b"))
