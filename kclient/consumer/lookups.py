@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kclient.consumer.session import Session
 from kclient.consumer.subscription import checked_partitions, checked_topics
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("kclient.consumer")
 
+TELLING_SECONDS: Final = 0.5  # the look-up's own deadline knows which partitions are missing: it speaks first
 FATAL_FOR_A_TOPIC = (TOPIC_AUTHORIZATION_FAILED, INVALID_TOPIC_EXCEPTION)
 
 
@@ -116,13 +117,13 @@ async def _ask(
     if timeout == 0:
         session.flows.errand("lookup that nobody waits for", _ask_unheard(session, times))
         return {}
-    config = session.config
-    backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, session.runtime.rng)
-    async with session.waits.limit(timeout, "the offsets"):
+    deadline = session.runtime.now() + timeout
+    async with session.waits.limit(timeout, "the first connection"):
         await session.start()
-        return await list_offsets(
-            session.cluster, times, _isolation(session), backoff=backoff, timeout=timeout
-        )
+    left = deadline - session.runtime.now()
+    backoff = Backoff.for_retries(session.config, session.runtime)
+    async with session.waits.limit(left + TELLING_SECONDS, "the offsets"):
+        return await list_offsets(session.cluster, times, _isolation(session), backoff=backoff, timeout=left)
 
 
 async def _ask_unheard(session: Session, times: Mapping[TopicPartition, int]) -> None:

@@ -61,8 +61,9 @@ async def list_offsets(
                 await asyncio.sleep(backoff.next())
     except TimeoutError:
         raise DeadlineError(
-            f"Looking up the offsets of {names_of(remaining)} took longer than {timeout:g} s. The partitions may have "
-            "no leader, or the brokers do not answer. Call again with a longer timeout, or look at the brokers.",
+            f"Looking up the offsets of {names_of(remaining)} took longer than {timeout:.3g} s. The partitions may not "
+            "exist or have no leader, or the brokers do not answer. Check the names and numbers with partitions_for(), "
+            "look at the brokers, or call again with a longer timeout.",
             waiting_for="ListOffsets",
             timeout=timeout,
         ) from None

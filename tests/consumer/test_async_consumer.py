@@ -421,6 +421,15 @@ def test_calls_about_partitions_of_others_are_refused() -> None:
     with_broker(scenario)
 
 
+def test_the_end_of_a_partition_that_is_not_there_says_which_and_why() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        async with consumer(broker, group_id=None) as c:
+            with pytest.raises(DeadlineError, match=r"nowhere-7 .* may not exist"):
+                await c.end_offsets([TopicPartition("nowhere", 7), A0], timeout=0.3)
+
+    with_broker(scenario)
+
+
 def test_questions_to_the_cluster() -> None:
     async def scenario(broker: MiniBroker) -> None:
         async with consumer(broker, group_id=None) as c:
