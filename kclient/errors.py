@@ -247,7 +247,7 @@ class GroupAuthorizationError(AuthorizationError):
 
 
 class UnknownTopicError(KclientError):
-    """The topic does not exist. `nearest` is an existing name that looks like it."""
+    """The topic, or the assigned partition, does not exist. `nearest` is an existing name that looks like it."""
 
     kc_code = "KC-301"
     topic: str = ""

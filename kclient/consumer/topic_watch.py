@@ -1,4 +1,4 @@
-"""Notices topics that are asked for and do not exist; tells the user after `topic_wait_ms`, with the nearest name."""
+"""Notices topics and partitions that are asked for and do not exist; tells the user after `topic_wait_ms`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kclient.consumer.subscription import SubscriptionKind
 from kclient.errors import KclientError, UnknownTopicError
+from kclient.types import TopicPartition
 
 if TYPE_CHECKING:
     from kclient.consumer.session import Session
@@ -18,7 +19,7 @@ class TopicWatch:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._version_seen = 0
-        self._missing_since: dict[str, float] = {}
+        self._missing_since: dict[str | TopicPartition, float] = {}
         self._error: KclientError | None = None
         self._asking = False
 
@@ -34,11 +35,9 @@ class TopicWatch:
         if metadata.version != self._version_seen:
             self._version_seen = metadata.version
             since = self._missing_since
-            self._missing_since = {
-                topic: since.get(topic, now) for topic in self._wanted() if topic not in metadata.topics
-            }
+            self._missing_since = {missing: since.get(missing, now) for missing in self._missing()}
         late = next(
-            (topic for topic, since in self._missing_since.items() if now >= since + self._patience), None
+            (missing for missing, since in self._missing_since.items() if now >= since + self._patience), None
         )
         if late is not None and not self._asking and self._error is None:
             self._asking = True
@@ -61,11 +60,38 @@ class TopicWatch:
         config = self._session.config
         return max(config.topic_wait_ms, config.retry_backoff_ms) / 1000
 
-    def _wanted(self) -> tuple[str, ...]:
-        subscription = self._session.subscription
-        return () if subscription.kind is SubscriptionKind.PATTERN else subscription.topics
+    def _missing(self) -> list[str | TopicPartition]:
+        subscription, known = self._session.subscription, self._session.cluster.metadata.topics
+        if subscription.kind is SubscriptionKind.PATTERN:
+            return []
+        missing: list[str | TopicPartition] = [topic for topic in subscription.topics if topic not in known]
+        if subscription.kind is SubscriptionKind.MANUAL:
+            assigned = self._session.positions.assigned()
+            missing += [tp for tp in assigned if self._has_not(tp)]
+        return missing
 
-    async def _report(self, topic: str) -> None:
+    def _has_not(self, tp: TopicPartition) -> bool:
+        """Whether the topic is known, with partitions, and this is none of them."""
+        topic = self._session.cluster.metadata.topics.get(tp.topic)
+        return topic is not None and bool(topic.partitions) and tp.partition not in topic.partitions
+
+    async def _report(self, missing: str | TopicPartition) -> None:
+        if isinstance(missing, TopicPartition):
+            self._asking = False
+            self._error = self._no_such_partition(missing)
+            self._session.news.notify()
+        else:
+            await self._report_topic(missing)
+
+    def _no_such_partition(self, tp: TopicPartition) -> UnknownTopicError:
+        count = self._session.cluster.metadata.partition_count(tp.topic) or 1
+        return UnknownTopicError(
+            f"Partition {tp} does not exist (looked for {self._patience:g} s). The partitions of "
+            f"{tp.topic!r} are numbered from 0 to {count - 1}. Assign one of these, or add partitions to the topic.",
+            topic=tp.topic,
+        )
+
+    async def _report_topic(self, topic: str) -> None:
         try:
             known = await self._known_topics()
         finally:

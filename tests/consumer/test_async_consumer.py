@@ -319,6 +319,18 @@ def test_a_missing_topic_is_told_with_the_nearest_name() -> None:
     with_broker(scenario, {"orders": 1})
 
 
+@pytest.mark.spec("U-07")
+def test_a_missing_partition_is_told_and_the_others_are_read() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        async with consumer(broker, group_id=None, topic_wait_ms=100) as c:
+            await c.assign([A0, TopicPartition("a", 7)])
+            assert len(await c.poll(10)) == 5
+            with pytest.raises(UnknownTopicError, match=r"Partition a-7 does not exist .* from 0 to 0\."):
+                await c.poll(10)
+
+    with_broker(scenario)
+
+
 @pytest.mark.spec("S0-04")
 def test_a_missing_permission_is_told_by_every_poll_until_it_is_granted() -> None:
     async def scenario(broker: MiniBroker) -> None:
