@@ -35,7 +35,7 @@ class Delays:
         delay = self._delays.get(tp)
         if delay is None:
             config = self._config
-            backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, self._runtime.rng)
+            backoff = Backoff.for_retries(config, self._runtime)
             delay = self._delays[tp] = _Delay(backoff)
         delay.node_id = node_id
         delay.until = self._runtime.now() + delay.backoff.next()

@@ -162,7 +162,7 @@ class Fetcher:
         return min(times) - now if times else None
 
     def _backoff(self) -> Backoff:
-        return Backoff(self._config.retry_backoff_ms, self._config.retry_backoff_max_ms, self._runtime.rng)
+        return Backoff.for_retries(self._config, self._runtime)
 
     # --- receiving -------------------------------------------------------------------------------
 

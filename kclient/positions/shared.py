@@ -45,7 +45,7 @@ class Shared:
 
     def backoff(self) -> Backoff:
         """The delays between attempts of one kind of question."""
-        return Backoff(self.config.retry_backoff_ms, self.config.retry_backoff_max_ms, self.runtime.rng)
+        return Backoff.for_retries(self.config, self.runtime)
 
     def saw_epoch(self, tp: TopicPartition, epoch: int | None) -> None:
         """An answer named a leader epoch: older metadata does not count from now on. Spec: S0-23, B.5.6."""

@@ -108,7 +108,7 @@ class RangeFetcher:
 
     async def _fetch(self, position: int) -> Piece | None:
         """Ask until the log gives a piece, or there is nothing before the end. Bounded by `next` and `close`."""
-        backoff = Backoff(self._config.retry_backoff_ms, self._config.retry_backoff_max_ms, self._runtime.rng)
+        backoff = Backoff.for_retries(self._config, self._runtime)
         while position < self._end:
             try:
                 answer = await self._ask(position)

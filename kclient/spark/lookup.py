@@ -66,7 +66,7 @@ class Lookup:
     async def offsets_at(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
         """The first offset at or after each timestamp (−2 the beginning, −1 the end), None where there is none."""
         config = self._config
-        backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, self._runtime.rng)
+        backoff = Backoff.for_retries(config, self._runtime)
         isolation = ISOLATION_LEVELS[config.isolation_level]
         found = await list_offsets(self._cluster, wanted, isolation, backoff=backoff, timeout=self._timeout)
         return {tp: None if answer is None else answer.offset for tp, answer in found.items()}
