@@ -8,6 +8,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -79,10 +80,14 @@ class Child:
         return self.process.wait(END_SECONDS)
 
     def kill(self) -> None:
-        """SIGKILL to it and to whatever it started."""
+        """SIGKILL to it and to whatever it started, and wait until they are gone.
+
+        Raises TimeoutError when one of them outlives the signal.
+        """
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait(END_SECONDS)
+        end_session(self.process.pid)
         for stream in (self.process.stdin, self.process.stdout):
             if stream is not None:
                 stream.close()
@@ -90,6 +95,32 @@ class Child:
     def last_words(self, characters: int = 3000) -> str:
         """The end of its log."""
         return self.log.read_text(encoding="utf-8", errors="replace")[-characters:]
+
+
+def end_session(leader: int) -> None:
+    """SIGKILL to all of a session, again until none is left: Spark's Python workers leave their parent's process group.
+
+    Raises TimeoutError.
+    """
+    deadline = time.monotonic() + END_SECONDS
+    while left := members(leader):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"processes {left} outlived SIGKILL for {END_SECONDS:g} s")
+        for pid in left:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.01)
+
+
+def members(leader: int) -> list[int]:
+    """The running processes of a session; none where the system has no /proc."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it ended while we looked
+            state, _, _, session = stat.read_text().rpartition(")")[2].split()[:4]
+            if int(session) == leader and state not in "ZX":
+                found.append(int(stat.parent.name))
+    return found
 
 
 def _opened(stream: Any) -> Any:
