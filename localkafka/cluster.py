@@ -107,7 +107,7 @@ class KafkaCluster:
         """Make a topic (`retention_ms=-1` stands for `retention.ms`) and wait until every node knows its leaders."""
         replicas = min(3, len(self._nodes)) if replication is None else replication
         texts = {key.replace("_", "."): str(value) for key, value in configs.items()}
-        request = (topic, partitions, replicas, texts, ANSWER_SECONDS)
+        request = (topic, partitions, replicas, texts, ANSWER_SECONDS, self._release.create_topics_version)
         error, text = probe.create_topic(self.address(self._up()[0]), *request)
         if error != probe.NO_ERROR:
             raise LocalKafkaError(f"topic {topic!r} could not be made: error {error} {text}")

@@ -1,7 +1,7 @@
 """Four questions to a broker, in bytes written by hand: who is there, who coordinates, is it ready, make this topic.
 
-All in versions without tagged fields that every broker from 2.1 to 4.3 speaks. Deliberately not kclient's codecs:
-the harness must not fail or lie together with what it judges.
+All in versions without tagged fields that every broker from 0.10 to 4.3 speaks; CreateTopics has none, so its caller
+says which. Deliberately not kclient's codecs: the harness must not fail or lie together with what it judges.
 """
 
 from __future__ import annotations
@@ -76,9 +76,15 @@ def coordinates(broker: Address, group: str, timeout: float) -> bool:
 
 
 def create_topic(
-    broker: Address, topic: str, partitions: int, replication: int, configs: Mapping[str, str], timeout: float
+    broker: Address,
+    topic: str,
+    partitions: int,
+    replication: int,
+    configs: Mapping[str, str],
+    timeout: float,
+    version: int,
 ) -> tuple[int, str]:
-    """Ask for a topic: the error code and text of the answer. Raises OSError."""
+    """Ask for a topic in version 1 or 2: the error code and text of the answer. Raises OSError."""
     body = b"".join(
         (
             struct.pack(">i", 1) + _string(topic) + struct.pack(">ihi", partitions, replication, 0),
@@ -87,8 +93,9 @@ def create_topic(
             struct.pack(">i?", int(timeout * 1000), False),
         )
     )
-    answer = _ask(broker, CREATE_TOPICS, 2, body, timeout)
-    answer.number("i")  # throttle time
+    answer = _ask(broker, CREATE_TOPICS, version, body, timeout)
+    if version > 1:
+        answer.number("i")  # throttle time
     [result] = answer.array(lambda: (answer.string(), answer.number("h"), answer.string())[1:])
     return result
 

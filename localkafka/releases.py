@@ -16,6 +16,7 @@ class Release:
     scala: str
     kraft: bool = False
     extra: tuple[str, ...] = ()
+    create_topics_version: int = 2  # 0.10 has 1, and 4.x no longer
 
     @property
     def artifacts(self) -> tuple[str, ...]:
@@ -45,6 +46,6 @@ RELEASES = {
         Release("2.1.1", "2.12", extra=_NEWER_ZOOKEEPER + _JAXB_AND_LOGGING),
         Release("1.1.1", "2.12", extra=_JAXB_AND_LOGGING),
         Release("0.11.0.3", "2.12", extra=_JAXB_AND_LOGGING),
-        Release("0.10.2.2", "2.11", extra=_JAXB_AND_LOGGING),
+        Release("0.10.2.2", "2.11", extra=_JAXB_AND_LOGGING, create_topics_version=1),
     )
 }
