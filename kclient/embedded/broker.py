@@ -1,0 +1,209 @@
+"""One broker: listens, decodes what comes, lets the API's module answer it, and sends that.
+
+A broker can be killed (its connections are reset, what it had in memory is gone), paused (it does nothing and says
+nothing, its connections stay) and started again on the same port.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from kclient.embedded import apis
+from kclient.embedded.call import Call
+from kclient.embedded.clock import Timer
+from kclient.embedded.connection import ServerConnection
+from kclient.embedded.faults import Rule
+from kclient.embedded.listener import Listener
+from kclient.embedded.refusal import Refused
+from kclient.embedded.topics import Partition
+from kclient.errors import ProtocolDecodeError
+from kclient.generated.response_header import ResponseHeader
+from kclient.notice import Notice
+from kclient.protocol.headers import request_header_version, response_header_version
+from kclient.protocol.message import Message
+from kclient.protocol.registry import read_message, request_name, write_message
+
+if TYPE_CHECKING:
+    from kclient.embedded.groups.coordinator import GroupCoordinator
+    from kclient.embedded.state import ClusterState
+
+logger = logging.getLogger("kclient.embedded")
+
+
+class Broker:
+    """See the module. `up` says whether the rest of the cluster counts on it."""
+
+    def __init__(
+        self, state: ClusterState, node_id: int, listeners: list[Listener], rack: str | None
+    ) -> None:
+        self.state = state
+        self.node_id = node_id
+        self.listeners = listeners
+        self.rack = rack
+        self.up = False
+        self.paused = False
+        self.resumed = Notice()
+        self.connections: list[ServerConnection] = []
+        self.memory: dict[str, object] = {}  # what a room keeps of its own and loses with the process
+        self._timers: list[Timer] = []
+        self._missed: list[Callable[[], None]] = []
+
+    @property
+    def groups(self) -> GroupCoordinator:
+        """The groups that this broker coordinates."""
+        from kclient.embedded.groups.coordinator import GroupCoordinator
+
+        if "groups" not in self.memory:
+            self.memory["groups"] = GroupCoordinator(self)
+        coordinator = self.memory["groups"]
+        return coordinator  # type: ignore[return-value]
+
+    def listener(self, name: str) -> Listener | None:
+        """The listener of this name. Spec: S1-36."""
+        return next((listener for listener in self.listeners if listener.name == name), None)
+
+    # --- life
+
+    async def start(self) -> None:
+        """Listen, on the ports of the last time. Raises OSError."""
+        loop = asyncio.get_running_loop()
+        for listener in self.listeners:
+            factory = partial(ServerConnection, self, listener)
+            listener.server = await loop.create_server(
+                factory, listener.host, listener.port, ssl=listener.ssl
+            )
+            if listener.port == 0:
+                listener.port = listener.server.sockets[0].getsockname()[1]
+        self.up = True
+
+    def stop(self) -> None:
+        """Close the doors and reset every connection; forget what was in memory."""
+        self.up = self.paused = False
+        for listener in self.listeners:
+            if listener.server is not None:
+                listener.server.close()
+        for connection in list(self.connections):
+            connection.kill()
+        for timer in self._timers:
+            timer.cancel()
+        self.connections.clear()
+        self.memory.clear()
+        self._timers.clear()
+        self._missed.clear()
+
+    def pause(self) -> None:
+        """Do nothing any more, as a stopped process does."""
+        self.paused = True
+
+    def resume(self) -> None:
+        """Go on, first with the timers that were due meanwhile."""
+        self.paused = False
+        missed, self._missed = self._missed, []
+        for callback in missed:
+            callback()
+        self.resumed.notify()
+
+    def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
+        """A timer of this process: it never rings when the broker was killed, and late when it was paused."""
+        self._timers = [timer for timer in self._timers if timer.callback is not None]
+        timer = self.state.clock.call_later(seconds, lambda: self._ring(timer, callback))
+        self._timers.append(timer)
+        return timer
+
+    def _ring(self, timer: Timer, callback: Callable[[], None]) -> None:
+        timer.cancel()
+        if self.paused:
+            self._missed.append(callback)
+        else:
+            callback()
+
+    def leader_changed(self, partition: Partition) -> None:
+        """This broker begins or ceases to lead a partition; coordinators load or unload with it."""
+        if self.up and partition.topic.internal:
+            self.groups.leader_changed(partition)
+
+    # --- requests
+
+    async def serve(self, connection: ServerConnection, frame: memoryview) -> None:
+        """Answer one request. Raises ProtocolDecodeError for one that no broker could read: the connection ends."""
+        await self._while_paused()
+        call = self._decode(connection, frame)
+        if call is None:
+            return
+        for observer in self.state.observers:
+            observer.requested(call)
+        rules = self.state.faults.take(call)
+        answer = await self._answer(call, rules)
+        await self._while_paused()
+        for observer in self.state.observers:
+            observer.answered(call, answer)
+        if answer is not None:
+            self._send(call, answer, rules)
+
+    async def _while_paused(self) -> None:
+        while self.paused:
+            await self.resumed.wait(self.resumed.count)
+
+    def _decode(self, connection: ServerConnection, frame: memoryview) -> Call | None:
+        """The request; None if its version is not spoken here and that has been said. Raises ProtocolDecodeError."""
+        key, version = int.from_bytes(frame[:2], "big"), int.from_bytes(frame[2:4], "big")
+        correlation_id = int.from_bytes(frame[4:8], "big", signed=True)
+        lowest, highest = apis.offered(self.state.release).get(key, (0, -1))
+        if not lowest <= version <= highest:
+            if key == apis.API_VERSIONS:
+                connection.send(apis.versions_unsupported(correlation_id, self.state.release))
+                return None
+            raise ProtocolDecodeError(f"API {key} in version {version} is not spoken by {self.state.release}")
+        if not connection.authenticated and key not in apis.BEFORE_AUTHENTICATION:
+            raise ProtocolDecodeError(f"API {key} came before authentication")
+        header, at = read_message("RequestHeader", request_header_version(key, version), frame)
+        message, _ = read_message(request_name(key), version, frame, at)
+        return Call(
+            self,
+            connection,
+            request_name(key).removesuffix("Request"),
+            version,
+            message,
+            getattr(header, "client_id", None) or "",
+            correlation_id,
+            self.state.clock.now(),
+        )
+
+    async def _answer(self, call: Call, rules: list[Rule]) -> Message | None:
+        """What the API's module answers, or what the rules make of it. None where nothing is sent."""
+        module = apis.module(call.api)
+        answer: Message | None = None
+        for rule in rules:
+            if rule.delay:
+                await self.state.clock.sleep(rule.delay)
+            if rule.ignore:
+                return None
+        try:
+            refused = next((rule.error for rule in rules if rule.error is not None), None)
+            if refused is not None:
+                raise Refused(refused)
+            answer = await module.handle(call, call.message)
+        except Refused as no:
+            answer = module.refuse(call, call.message, no)
+        for rule in rules:
+            if rule.edit is not None and answer is not None:
+                answer = rule.edit(call.message, answer)
+            if rule.throttle_ms and hasattr(answer, "throttle_time_ms"):
+                setattr(answer, "throttle_time_ms", rule.throttle_ms)  # noqa: B010 – most answers have it, not all
+        return None if any(rule.silent for rule in rules) else answer
+
+    def _send(self, call: Call, answer: Message, rules: list[Rule]) -> None:
+        key = answer.API_KEY or 0
+        header = write_message(
+            ResponseHeader(correlation_id=call.correlation_id), response_header_version(key, call.version)
+        )
+        parts = [*header, *write_message(answer, call.version)]
+        cut = next((rule.cut for rule in rules if rule.cut is not None), None)
+        if cut is None:
+            call.connection.send(parts)
+        else:
+            call.connection.send_some(parts, cut)

@@ -1,0 +1,47 @@
+"""One request on its way through a broker: what was asked, by whom, on which connection."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from kclient.protocol.message import Message
+
+if TYPE_CHECKING:
+    from kclient.embedded.broker import Broker
+    from kclient.embedded.connection import ServerConnection
+    from kclient.embedded.state import ClusterState
+
+
+@attrs.define(eq=False)
+class Call:
+    """A decoded request. `api` is the request's name without "Request"."""
+
+    broker: Broker
+    connection: ServerConnection
+    api: str
+    version: int
+    message: Message
+    client_id: str
+    correlation_id: int
+    received_at: float  # in the cluster's time
+
+    @property
+    def state(self) -> ClusterState:
+        """The cluster's state."""
+        return self.broker.state
+
+    @property
+    def principal(self) -> str:
+        """Who asks: "User:name", or "User:ANONYMOUS" without authentication."""
+        return self.connection.principal
+
+    @property
+    def client_host(self) -> str:
+        """The address of the client as a broker writes it, with a leading slash. Spec: S4-52."""
+        return f"/{self.connection.client_address}"
+
+    def allowed(self, operation: str, resource: str) -> bool:
+        """Whether nothing denies the principal this, say ("READ", "Group:billing"). Spec: S1-06, S4-54."""
+        return self.state.acl.allows(self.principal, operation, resource)

@@ -1,0 +1,108 @@
+"""The cluster's time: the loop's, moved forward by whoever tests with it.
+
+Every timer of the cluster hangs here and nothing in it sleeps by itself, so `advance` makes a session time out or a
+record expire at once, in the order in which it would have happened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Callable
+
+import attrs
+
+from kclient.errors import ArgumentError
+from kclient.runtime import Runtime
+
+
+@attrs.define(order=True)
+class Timer:
+    """A callback that is due at a time of the cluster's clock; cancelling twice is cancelling once."""
+
+    when: float
+    number: int
+    callback: Callable[[], None] | None = attrs.field(order=False)
+
+    def cancel(self) -> None:
+        """Never call back."""
+        self.callback = None
+
+
+class Clock:
+    """Monotonic seconds and wall milliseconds of one cluster."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._ahead = 0.0
+        self._timers: list[Timer] = []
+        self._made = 0
+        self._alarm: asyncio.TimerHandle | None = None
+
+    def now(self) -> float:
+        """Seconds that never go back."""
+        return self._runtime.now() + self._ahead
+
+    def wall_ms(self) -> int:
+        """Milliseconds since 1970, UTC."""
+        return self._runtime.wall_ms() + int(self._ahead * 1000)
+
+    def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
+        """Call back in so many seconds of the cluster's time."""
+        self._made += 1
+        timer = Timer(self.now() + seconds, self._made, callback)
+        heapq.heappush(self._timers, timer)
+        self._set_alarm()
+        return timer
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait for so many seconds of the cluster's time."""
+        over = asyncio.get_running_loop().create_future()
+        timer = self.call_later(seconds, lambda: None if over.done() else over.set_result(None))
+        try:
+            await over
+        finally:
+            timer.cancel()
+
+    def advance(self, seconds: float) -> None:
+        """Let so much time pass: what is due on the way is called at the time it was due.
+
+        Raises ArgumentError for a time that goes back.
+        """
+        if seconds < 0:
+            raise ArgumentError(
+                f"The clock cannot go back by {-seconds:g} s; give a positive number of seconds."
+            )
+        until = self.now() + seconds
+        while self._timers and self._timers[0].when <= until:
+            self._ahead += max(0.0, self._timers[0].when - self.now())
+            self._ring_one()
+        self._ahead += max(0.0, until - self.now())
+        self._set_alarm()
+
+    def stop(self) -> None:
+        """Forget every timer."""
+        self._timers.clear()
+        self._set_alarm()
+
+    def _ring_one(self) -> None:
+        callback = heapq.heappop(self._timers).callback
+        if callback is not None:
+            callback()
+
+    def _ring(self) -> None:
+        self._alarm = None
+        while self._timers and self._timers[0].when <= self.now():
+            self._ring_one()
+        self._set_alarm()
+
+    def _set_alarm(self) -> None:
+        """One timer of the loop, for whatever comes first."""
+        while self._timers and self._timers[0].callback is None:
+            heapq.heappop(self._timers)
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        if self._timers:
+            loop = asyncio.get_running_loop()
+            self._alarm = loop.call_at(self._timers[0].when - self._ahead, self._ring)

@@ -1,0 +1,101 @@
+"""The broker's end of a connection: requests in, answers out, one at a time and in order.
+
+While one request is handled the next ones wait, as behind a real broker: a parked JoinGroup holds up what follows it.
+The handler goes on when the client goes away, for what it began (a member that joins) stays begun; its answer is
+dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from kclient.errors import ProtocolDecodeError
+from kclient.network.transport import FrameProtocol
+from kclient.notice import Notice
+
+if TYPE_CHECKING:
+    from kclient.embedded.broker import Broker
+    from kclient.embedded.listener import Listener
+
+logger = logging.getLogger("kclient.embedded")
+
+WAITING_FRAMES: Final = 100  # beyond that nothing more is read
+ANONYMOUS: Final = "User:ANONYMOUS"
+
+
+class ServerConnection(FrameProtocol):
+    """One client at one listener of one broker. `raw` takes frames that are no requests (SASL of old clients)."""
+
+    def __init__(self, broker: Broker, listener: Listener) -> None:
+        super().__init__(broker.state.settings.socket_request_max_bytes, self._on_request, self._on_gone)
+        self.broker = broker
+        self.listener = listener
+        self.principal = ANONYMOUS
+        self.authenticated = not listener.mechanisms
+        self.raw: Callable[[memoryview], Awaitable[bytes]] | None = None
+        self.client_address = ""
+        self.sasl: Any = None  # the conversation under way
+        self._frames: deque[memoryview] = deque()
+        self._more = Notice()
+        self._task: asyncio.Task[None] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        peer = transport.get_extra_info("peername")
+        self.client_address = str(peer[0]) if peer else ""
+        self.broker.connections.append(self)
+        self._task = asyncio.get_running_loop().create_task(self._serve(), name=f"serve {peer}")
+
+    def kill(self) -> None:
+        """End it as the death of the process would: nothing more is handled, the client sees a reset."""
+        if self._task is not None:
+            self._task.cancel()
+        self.abort()
+
+    def send(self, parts: list[bytes | memoryview]) -> None:
+        """Write a frame, its size included."""
+        size = sum(map(len, parts))
+        self.write([size.to_bytes(4, "big"), *parts])
+
+    def send_some(self, parts: list[bytes | memoryview], count: int) -> None:
+        """Write the first bytes of a frame, then reset the connection."""
+        whole = b"".join([sum(map(len, parts)).to_bytes(4, "big"), *parts])
+        self.write([whole[:count]])
+        asyncio.get_running_loop().call_soon(self.abort)
+
+    def _on_request(self, frame: memoryview) -> None:
+        self._frames.append(frame)
+        if len(self._frames) == WAITING_FRAMES and self._transport is not None:
+            self._transport.pause_reading()
+        self._more.notify()
+
+    def _on_gone(self, reason: Exception | None) -> None:
+        if self in self.broker.connections:
+            self.broker.connections.remove(self)
+        self.write_changed.notify()
+        self._more.notify()
+
+    async def _serve(self) -> None:
+        seen = 0
+        while self.connected:
+            while self._frames and self.connected:
+                await self._handle(self._frames.popleft())
+            seen = await self._more.wait(seen)
+
+    async def _handle(self, frame: memoryview) -> None:
+        if len(self._frames) == WAITING_FRAMES - 1 and self._transport is not None:
+            self._transport.resume_reading()
+        try:
+            if self.raw is not None:
+                self.send([await self.raw(frame)])
+            else:
+                await self.broker.serve(self, frame)
+        except ProtocolDecodeError as problem:
+            logger.info("broker %d: %s: closed: %s", self.broker.node_id, self.client_address, problem)
+            self.abort()
+        while self.connected and not self.writable:
+            await self.write_changed.wait(self.write_changed.count)

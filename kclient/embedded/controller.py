@@ -1,0 +1,141 @@
+"""Changes to the cluster: topics made and deleted, leaders elected when brokers go and come.
+
+Plain functions on the state. Coordinators learn of a new leader of their topics through `Broker.leader_changed`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kclient.embedded.state import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, ClusterState
+from kclient.embedded.topics import NO_LEADER, Partition, Topic
+
+INTERNAL = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
+
+
+def create_topic(
+    state: ClusterState,
+    name: str,
+    partitions: int,
+    replication: int,
+    config: Mapping[str, str] | None = None,
+    assignment: Mapping[int, list[int]] | None = None,
+) -> Topic:
+    """Make a topic on the brokers that are up, replicas round robin unless assigned. The caller has checked it all."""
+    topic = Topic(name, state.new_id(), config=dict(config or {}), internal=name in INTERNAL)
+    state.topics[name] = topic
+    add_partitions(state, topic, partitions, replication, assignment)
+    return topic
+
+
+def create_internal_topic(state: ClusterState, name: str) -> Topic | None:
+    """Make a coordinators' topic unless it is there; None while too few brokers are up. Spec: S1-03…S1-05, S1-33."""
+    settings = state.settings
+    if name in state.topics:
+        return state.topics[name]
+    if name == OFFSETS_TOPIC:
+        partitions, replication = (
+            settings.offsets_topic_num_partitions,
+            settings.offsets_topic_replication_factor,
+        )
+        config = {
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            "segment.bytes": str(settings.offsets_topic_segment_bytes),
+        }
+    else:
+        partitions = settings.transaction_state_log_num_partitions
+        replication = settings.transaction_state_log_replication_factor
+        config = {
+            "cleanup.policy": "compact",
+            "compression.type": "uncompressed",
+            "segment.bytes": str(settings.transaction_state_log_segment_bytes),
+            "min.insync.replicas": str(settings.transaction_state_log_min_isr),
+            "unclean.leader.election.enable": "false",
+        }
+    if len(state.alive()) < replication:
+        return None
+    return create_topic(state, name, partitions, replication, config)
+
+
+def add_partitions(
+    state: ClusterState,
+    topic: Topic,
+    count: int,
+    replication: int,
+    assignment: Mapping[int, list[int]] | None = None,
+) -> None:
+    """Grow a topic to `count` partitions."""
+    nodes = [broker.node_id for broker in state.alive()]
+    for number in range(len(topic.partitions), count):
+        spread = [nodes[(number + step) % len(nodes)] for step in range(replication)]
+        replicas = list(assignment[number]) if assignment else spread
+        partition = Partition(topic, number, replicas, isr=list(replicas))
+        topic.partitions.append(partition)
+        elect(state, partition)
+
+
+def delete_topic(state: ClusterState, topic: Topic) -> None:
+    """Remove a topic with its records; whoever waits on a partition of it is woken."""
+    del state.topics[topic.name]
+    for partition in topic.partitions:
+        partition.leader = NO_LEADER
+        partition.changed.notify()
+    for observer in state.observers:
+        observer.topic_deleted(topic.name, topic.topic_id)
+
+
+def elect(state: ClusterState, partition: Partition) -> None:
+    """Give a partition the first in-sync replica that is up as leader, or none."""
+    alive = [node for node in partition.replicas if state.brokers[node].up and node not in partition.offline]
+    in_sync = [node for node in alive if node in partition.isr]
+    if not in_sync and alive and unclean(state, partition.topic):
+        in_sync = alive[:1]
+    set_leader(state, partition, in_sync[0] if in_sync else NO_LEADER)
+
+
+def set_leader(state: ClusterState, partition: Partition, node: int) -> None:
+    """Move the leadership, in a new epoch, and tell the brokers. The in-sync replicas shrink to those that are up."""
+    before, end = partition.leader, partition.log.end
+    if node != NO_LEADER:
+        up = [replica for replica in partition.isr if state.brokers[replica].up and replica != node]
+        partition.isr = [node, *up]
+    partition.lead(node)
+    for observer in state.observers:
+        if partition.log.end < end:
+            observer.truncated(partition, partition.log.end)
+        observer.leader_changed(partition)
+    for broker in state.brokers.values():
+        if broker.node_id in (before, node):
+            broker.leader_changed(partition)
+
+
+def unclean(state: ClusterState, topic: Topic) -> bool:
+    """Whether a replica that is not in sync may become leader and lose records."""
+    given = topic.config.get("unclean.leader.election.enable")
+    return state.settings.unclean_leader_election_enable if given is None else given == "true"
+
+
+def broker_went(state: ClusterState, node: int) -> None:
+    """A broker is down: elect new leaders for what it led, and count it in sync no more."""
+    for partition in state.partitions():
+        if node in partition.replicas:
+            partition.ends.setdefault(node, partition.log.end)
+        if partition.leader == node:
+            elect(state, partition)
+        elif node in partition.isr and len(partition.isr) > 1:
+            partition.isr.remove(node)
+            partition.changed.notify()
+
+
+def broker_came(state: ClusterState, node: int) -> None:
+    """A broker is back: it catches up at once, and leads what had no leader."""
+    for partition in state.partitions():
+        if node not in partition.replicas:
+            continue
+        if partition.leader == NO_LEADER:
+            elect(state, partition)
+        if partition.leader != NO_LEADER and node not in partition.isr:
+            partition.ends.pop(node, None)
+            partition.isr.append(node)
+            partition.changed.notify()

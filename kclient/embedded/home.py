@@ -1,0 +1,91 @@
+"""Where a cluster lives: on the caller's event loop, or on a thread of its own for callers without one.
+
+A method that is marked with `control` may be called from the cluster's loop, where it runs at once, and from any other
+thread, where it runs on the loop and the caller waits. A coroutine method gives back a task on the loop, and its result
+elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, Protocol, TypeVar, cast
+
+from kclient.errors import UsageError
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+CALL_SECONDS: Final = 30.0
+
+
+class Home:
+    """A running loop and the thread that it runs on."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
+        self.loop = loop
+        self._thread = thread
+
+    @classmethod
+    def here(cls) -> Home:
+        """The caller's own running loop. Raises UsageError where none runs."""
+        try:
+            return cls(asyncio.get_running_loop(), threading.current_thread())
+        except RuntimeError:
+            raise UsageError(
+                "No event loop runs here. Use `with EmbeddedCluster() as cluster:`, which brings its own, "
+                "or `async with` inside a coroutine."
+            ) from None
+
+    @classmethod
+    def new(cls) -> Home:
+        """A loop on a new daemon thread."""
+        loop = asyncio.new_event_loop()
+        thread = threading.Thread(target=loop.run_forever, name="kclient.embedded", daemon=True)
+        thread.start()
+        return cls(loop, thread)
+
+    def call(self, function: Callable[[], Any]) -> Any:
+        """Run it on the loop; await what it gives back."""
+        if threading.current_thread() is self._thread:
+            given = function()
+            return self.loop.create_task(given) if asyncio.iscoroutine(given) else given
+        return asyncio.run_coroutine_threadsafe(_awaited(function), self.loop).result(CALL_SECONDS)
+
+    def end(self) -> None:
+        """Stop the loop of a thread of its own, when every task on it has been cancelled and has ended."""
+        asyncio.run_coroutine_threadsafe(_cancel_others(), self.loop).result(CALL_SECONDS)
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join(CALL_SECONDS)
+        self.loop.close()
+
+
+class HasHome(Protocol):
+    """What `control` needs of the object whose methods it marks."""
+
+    @property
+    def home(self) -> Home: ...
+
+
+def control(method: Function) -> Function:
+    """Mark a method that must run on the cluster's loop."""
+
+    @functools.wraps(method)
+    def called(self: HasHome, *args: Any, **options: Any) -> Any:
+        return self.home.call(functools.partial(method, self, *args, **options))
+
+    return cast(Function, called)
+
+
+async def _awaited(function: Callable[[], Any]) -> Any:
+    given = function()
+    return await given if isinstance(given, Coroutine) else given
+
+
+async def _cancel_others() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+    await asyncio.get_running_loop().shutdown_default_executor()

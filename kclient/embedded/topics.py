@@ -1,0 +1,70 @@
+"""Topics and partitions: who holds a partition, who leads it, and how far its replicas are.
+
+All replicas share one log; a follower that lags has an end of its own below the log's. That is enough to show all a
+client can see of replication: a high watermark behind the log's end, a follower that serves less, and the records
+that are lost when such a follower becomes leader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from kclient.embedded.log import Log
+from kclient.notice import Notice
+from kclient.types import TopicPartition
+
+NO_LEADER = -1
+
+
+@attrs.define(eq=False)
+class Partition:
+    """One partition. `ends` holds the log end of each replica that lags; all others are in step with the leader."""
+
+    topic: Topic
+    number: int
+    replicas: list[int]
+    leader: int = NO_LEADER
+    leader_epoch: int = -1
+    isr: list[int] = attrs.field(factory=list)
+    log: Log = attrs.field(factory=Log)
+    ends: dict[int, int] = attrs.field(factory=dict)
+    offline: list[int] = attrs.field(factory=list)  # replicas whose disk failed
+    changed: Notice = attrs.field(factory=Notice)  # appended, replicated, led by another, gone
+
+    @property
+    def tp(self) -> TopicPartition:
+        """Topic and number."""
+        return TopicPartition(self.topic.name, self.number)
+
+    @property
+    def high_watermark(self) -> int:
+        """Every record below it is on all in-sync replicas. Spec: S4-60."""
+        return min([self.end_of(node) for node in self.isr], default=self.log.end)
+
+    def end_of(self, node: int) -> int:
+        """The log end of a replica."""
+        return min(self.ends.get(node, self.log.end), self.log.end)
+
+    def lead(self, node: int) -> None:
+        """Make a replica (or NO_LEADER) the leader, in a new epoch; what only the old leader had is cut off."""
+        if node != NO_LEADER:
+            self.log.truncate(self.end_of(node))
+            self.ends.pop(node, None)
+        self.leader = node
+        self.leader_epoch += 1
+        if node != NO_LEADER:
+            self.log.begin_epoch(self.leader_epoch)
+        self.changed.notify()
+
+
+@attrs.define(eq=False)
+class Topic:
+    """A topic with its partitions by number, and the settings that differ from the defaults."""
+
+    name: str
+    topic_id: bytes
+    partitions: list[Partition] = attrs.field(factory=list)
+    config: Mapping[str, str] = attrs.field(factory=dict)
+    internal: bool = False
