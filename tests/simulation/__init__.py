@@ -1,0 +1,31 @@
+"""Programs under simulated time: a virtual clock, an in-memory network, hosts that crash; one seed, one history.
+
+    from tests.simulation.world import World, run
+
+    async def main(world: World) -> str:
+        broker, client = world.host("broker"), world.host("client")       # 10.0.0.1 and 10.0.0.2, names resolve
+        await broker.start(serve())                     # a task on that host: it calls loop.create_server(…)
+        world.loop.call_later(5.0, broker.block, 2.0)   # faults are plain calls, see below
+        consumer = AsyncConsumer("t", bootstrap_servers="broker:9092", runtime=world.runtime("client"), …)
+        return await client.start(use(consumer))        # only make and use a client on its own host
+
+    outcome = run(seed=7, main=main, limit=600.0)       # .result .digest .seconds .callbacks .findings .history
+
+`run(…, history=True)` keeps a readable history; `world.loop.trace(…)` adds to it and to the digest. `findings` must be
+empty. A task of a host that dies is never done: do not await it without a limit. Code that is on no host (the test)
+is always up, and is "world" to the network.
+
+    faults of a host    pause() resume() block(seconds) kill() power_off() restart(); world.clock(name).skew
+    of the way          network.cut(a, b) part(a, b) heal(a, b) heal_all(); refusing, swallowing (sets of names)
+    of names            network.names[name] = [ips]; network.lookup_errors[name] = socket.EAI_AGAIN
+    of one connection   for c in network.between(a, b): c.reset(); c.client.freeze() thaw();
+                        c.backward.trip = Trip(Act.FIN | RST | STALL | SILENCE, after_bytes, seconds);
+                        c.forward.stall(seconds) silence(); c.backward.mangle = function from segment to segment
+    of all connections  network.default and network.wires[a, b]: latency, jitter, bandwidth, split, coalesce, window
+
+    loop.py      time and order           handles.py   what is scheduled     stuck.py    deadlock, hang, hot loop
+    hosts.py     processes                tracing.py   the digest            patches.py  what is not real
+    network.py   who reaches whom         opening.py   connecting, listening, TLS       server.py   a listening port
+    pipe.py      one direction            transport.py one end               wire.py     settings and trips
+    world.py     one run
+"""

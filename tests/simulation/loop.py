@@ -1,0 +1,264 @@
+"""A loop whose time is a number: it jumps to the next timer, and one seed decides what runs first.
+
+Nothing here waits. Each callback costs 5 µs of virtual time, because code that waits for what is left of a timeout
+would otherwise spin for ever on a rest of 1e-16 s. Within one iteration the steps of tasks run in a seeded order;
+plain callbacks keep theirs, because asyncio itself relies on it. Equal deadlines fire in a seeded order too.
+
+A run that cannot go on says so: SimDeadlock when nothing can ever happen again (a lost wakeup), SimTimeout past the
+limit (a hang), SimLivelock when a virtual second holds too many callbacks (a hot loop).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from asyncio import base_events
+from collections.abc import Callable, Coroutine
+from heapq import heapify, heappop, heappush
+from random import Random
+from typing import TYPE_CHECKING, Any, Final
+
+from tests.simulation.handles import SimFuture, SimHandle, SimTask, SimTimer
+from tests.simulation.hosts import HOST, KERNEL, UP, Host
+from tests.simulation.stuck import SimDeadlock, SimLivelock, SimTimeout, waiting_tasks
+from tests.simulation.tracing import Trace
+
+if TYPE_CHECKING:
+    from tests.simulation.network import Network
+
+CALLBACK_SECONDS: Final = 5e-6
+CALLBACKS_A_SECOND: Final = 50_000  # of virtual time; 200,000 is what never jumping gives
+OFFLOAD_SECONDS: Final = 0.01
+FEW_TIMERS: Final = 100
+
+
+class SimLoop(base_events.BaseEventLoop):
+    """See the module. `limit` in virtual seconds; `findings` are exceptions that nobody handled."""
+
+    def __init__(
+        self,
+        seed: object = 0,
+        *,
+        limit: float = float("inf"),
+        callbacks_a_second: int = CALLBACKS_A_SECOND,
+        history: bool = False,
+    ) -> None:
+        super().__init__()
+        self.limit = limit
+        self.network: Network | None = None
+        self.rng = Random(f"{seed}:schedule")
+        self.trace_of = Trace(self, history=history)
+        self.findings: list[str] = []
+        self.callbacks = 0
+        self.ended = False  # the run is over: nothing is scheduled any more
+        self.hosts: list[Host] = []  # every incarnation
+        self.resumed: list[Host] = []
+        self._now = 0.0
+        self._numbers = 0
+        self._ready: list[SimHandle] = []
+        self._timers: list[tuple[float, float, int, SimTimer]] = []
+        self._cancelled_timers = 0
+        self._allowed = callbacks_a_second
+        self._second_began, self._callbacks_then = 0.0, 0
+
+    # --- what asyncio asks of a loop
+
+    def time(self) -> float:
+        return self._now
+
+    def next_number(self) -> int:
+        self._numbers += 1
+        return self._numbers
+
+    def create_future(self) -> SimFuture:
+        return SimFuture(self)
+
+    def create_task(
+        self,
+        coro: Coroutine[Any, Any, Any],
+        *,
+        name: str | None = None,
+        context: contextvars.Context | None = None,
+    ) -> SimTask:
+        return SimTask(self, coro, name, context)
+
+    def call_soon(
+        self, callback: Callable[..., object], *args: object, context: contextvars.Context | None = None
+    ) -> SimHandle:
+        handle = SimHandle(callback, args, self, context)
+        if not self.ended:
+            self._ready.append(handle)
+        return handle
+
+    call_soon_threadsafe = call_soon  # there is one thread
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[..., object],
+        *args: object,
+        context: contextvars.Context | None = None,
+    ) -> SimTimer:
+        timer = SimTimer(when, callback, args, self, context)
+        if not self.ended:
+            timer._scheduled = True
+            heappush(self._timers, (when, self.rng.random(), self.next_number(), timer))
+        return timer
+
+    def call_later(
+        self,
+        delay: float,
+        callback: Callable[..., object],
+        *args: object,
+        context: contextvars.Context | None = None,
+    ) -> SimTimer:
+        return self.call_at(self._now + delay, callback, *args, context=context)
+
+    def run_in_executor(self, executor: object, func: Callable[..., Any], *args: object) -> SimFuture:
+        """Run `func` here, in one piece, after a seeded delay."""
+        done = self.create_future()
+        self.call_later(self.rng.random() * OFFLOAD_SECONDS, _run_into, done, func, args)
+        return done
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """Note what nobody handled; a test looks at `findings`."""
+        if not self.ended:
+            problem = context.get("exception")
+            text = (
+                f"{context.get('message')}: {problem!r}"
+                if problem is not None
+                else str(context.get("message"))
+            )
+            self.findings.append(text)
+            self.trace("unhandled", text)
+
+    async def create_connection(self, factory: Callable[[], Any], *args: Any, **options: Any) -> Any:
+        return await self._the_network().create_connection(factory, *args, **options)
+
+    async def create_server(self, factory: Callable[[], Any], *args: Any, **options: Any) -> Any:
+        return await self._the_network().create_server(factory, *args, **options)
+
+    async def getaddrinfo(self, host: Any, port: Any, **hints: Any) -> list[Any]:
+        return await self._the_network().getaddrinfo(host, port)
+
+    async def getnameinfo(self, sockaddr: tuple[Any, ...], flags: int = 0) -> tuple[str, str]:
+        return await self._the_network().getnameinfo(sockaddr)
+
+    def _the_network(self) -> Network:
+        if self.network is None:
+            raise OSError("this loop has no network")
+        return self.network
+
+    # --- the trace
+
+    def trace(self, *words: object) -> None:
+        """Put an event into the digest and, if it is kept, into the history."""
+        self.trace_of.event(words)
+
+    # --- one iteration
+
+    def _run_once(self) -> None:
+        if self.resumed:
+            self._take_up_parked()
+        if not self._ready and not self._stopping:
+            self._jump()
+        batch = self._due()
+        if len(batch) > 1:
+            self._permute_steps(batch)
+        self._watch_speed(len(batch))
+        step = self.trace_of.step
+        for handle in batch:
+            if handle._cancelled:
+                continue
+            context = handle._context
+            host = context.get(HOST)
+            if host is not None and host.state is not UP:
+                host.put_aside(handle)
+                continue
+            self._now += CALLBACK_SECONDS
+            callback = handle._callback
+            owner = getattr(callback, "__self__", None)
+            step(self._now, owner.number if type(owner) is SimTask else 0)
+            try:
+                context.run(callback, *handle._args)
+            except (SystemExit, KeyboardInterrupt):
+                raise
+            except BaseException as problem:  # noqa: BLE001 – as asyncio does: told to the handler
+                self.call_exception_handler({"message": f"in {callback!r}", "exception": problem})
+
+    def _take_up_parked(self) -> None:
+        """What was parked of a resumed host comes first: its later callbacks must not overtake it."""
+        hosts, self.resumed = self.resumed, []
+        parked = [handle for host in hosts for handle in host.go_on()]
+        self._ready[:0] = parked
+
+    def _jump(self) -> None:
+        """Move the clock to the next timer."""
+        timers = self._timers
+        while timers and timers[0][3]._cancelled:
+            heappop(timers)
+            self._cancelled_timers -= 1
+        if not timers:
+            raise SimDeadlock(f"nothing can happen after {self._now:.6f} s", waiting_tasks(self))
+        self._now = max(self._now, timers[0][0])
+        if self._now > self.limit:
+            raise SimTimeout(f"not done within {self.limit} virtual s", waiting_tasks(self))
+
+    def _due(self) -> list[SimHandle]:
+        batch, self._ready = self._ready, []
+        timers, now = self._timers, self._now
+        while timers and timers[0][0] <= now:
+            timer = heappop(timers)[3]
+            timer._scheduled = False
+            if timer._cancelled:
+                self._cancelled_timers -= 1
+            else:
+                batch.append(timer)
+        return batch
+
+    def _permute_steps(self, batch: list[SimHandle]) -> None:
+        places = [
+            at
+            for at, handle in enumerate(batch)
+            if type(getattr(handle._callback, "__self__", None)) is SimTask
+        ]
+        if len(places) > 1:
+            steps = [batch[at] for at in places]
+            self.rng.shuffle(steps)
+            for at, handle in zip(places, steps, strict=True):
+                batch[at] = handle
+
+    def _watch_speed(self, count: int) -> None:
+        self.callbacks += count
+        if self._now - self._second_began >= 1.0:
+            self._second_began, self._callbacks_then = self._now, self.callbacks
+        elif self.callbacks - self._callbacks_then > self._allowed:
+            raise SimLivelock(
+                f"more than {self._allowed} callbacks in the second from {self._second_began:.6f} s",
+                waiting_tasks(self),
+            )
+        if self._now > self.limit:
+            raise SimTimeout(f"not done within {self.limit} virtual s", waiting_tasks(self))
+
+    def _timer_handle_cancelled(self, handle: SimTimer) -> None:
+        if not handle._scheduled:
+            return
+        self._cancelled_timers += 1
+        if self._cancelled_timers > FEW_TIMERS and self._cancelled_timers * 2 > len(self._timers):
+            self._timers = [entry for entry in self._timers if not entry[3]._cancelled]
+            heapify(self._timers)
+            self._cancelled_timers = 0
+
+    def _asyncgen_finalizer_hook(self, agen: Any) -> None:
+        self._asyncgens.discard(agen)
+        if not self.ended:
+            self.create_task(agen.aclose(), context=KERNEL.copy())
+
+
+def _run_into(done: asyncio.Future[Any], func: Callable[..., Any], args: tuple[object, ...]) -> None:
+    if done.cancelled():
+        return
+    try:
+        done.set_result(func(*args))
+    except Exception as problem:  # noqa: BLE001 – whoever awaits gets it
+        done.set_exception(problem)

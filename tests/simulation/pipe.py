@@ -1,0 +1,234 @@
+"""One direction of a connection: what was sent arrives in its order, or never.
+
+    waiting   written, beyond the window         flying   on the wire, each with a timer for its arrival
+    held      sent while the way is cut          unacked  bytes that the peer has not read yet
+
+A sender that hears no acknowledgement for `retransmit_seconds`, because either way is cut, gives up with ETIMEDOUT.
+One that sends to an end which is gone is reset. Arrival times strictly increase.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections import deque
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from tests.simulation.hosts import KERNEL
+from tests.simulation.wire import Act, Trip, Wire
+
+if TYPE_CHECKING:
+    from asyncio import TimerHandle
+
+    from tests.simulation.network import Network
+    from tests.simulation.transport import SimTransport
+
+Bytes: TypeAlias = bytes | bytearray | memoryview
+FIN: Final = b""  # no data: the end of the stream
+RST: Final = None
+Segment: TypeAlias = Bytes | None
+TICK: Final = 1e-9
+
+
+class Pipe:
+    """See the module. `back` is the other direction."""
+
+    __slots__ = (
+        "_doom",
+        "_free_at",
+        "_last_at",
+        "_loop",
+        "_lost_acks",
+        "_network",
+        "_pump_due",
+        "_rng",
+        "back",
+        "cut",
+        "ending",
+        "flying",
+        "held",
+        "mangle",
+        "silent",
+        "source",
+        "target",
+        "trip",
+        "unacked",
+        "waiting",
+        "waiting_bytes",
+        "wire",
+    )
+
+    def __init__(self, network: Network, wire: Wire, source: SimTransport, target: SimTransport) -> None:
+        self._network, self._loop, self._rng = network, network.loop, network.rng
+        self.wire, self.source, self.target = wire, source, target
+        self.back: Pipe = self
+        self.cut = False  # nothing passes now
+        self.silent = False  # nothing will ever pass: tripped
+        self.trip: Trip | None = None
+        self.mangle: object = None  # a function from segment to segment, for damage on the way
+        self.ending = False  # FIN follows what waits
+        self.waiting: deque[Bytes] = deque()
+        self.waiting_bytes = 0
+        self.flying: deque[Segment] = deque()
+        self.held: list[Segment] = []
+        self.unacked = 0
+        self._lost_acks = 0
+        self._free_at = self._last_at = 0.0
+        self._pump_due = False
+        self._doom: TimerHandle | None = None
+
+    # --- sending
+
+    def send(self, data: Bytes) -> None:
+        """Take what was written; whatever the window has no room for waits."""
+        self.waiting.append(data)
+        self.waiting_bytes += len(data)
+        self.pump()
+
+    def finish(self) -> None:
+        """Send FIN behind everything that was written."""
+        self.ending = True
+        self.pump()
+
+    def reset(self) -> None:
+        """Send RST. It is not sent again if it gets lost."""
+        self.waiting.clear()
+        self.waiting_bytes = 0
+        self.held.clear()
+        if not self.cut:
+            self._fly(RST, 0)
+
+    def pump(self) -> None:
+        """Put on the wire what the window has room for."""
+        self._pump_due = False
+        waiting, window = self.waiting, self.wire.window_bytes
+        while waiting and self.unacked < window:
+            data = waiting.popleft()
+            size = self.wire.segment_bytes(min(len(data), window - self.unacked), self._rng)
+            if self.trip is not None:
+                size = min(size, max(1, self.trip.after_bytes))
+            if size < len(data):
+                view = memoryview(data)
+                waiting.appendleft(view[size:])
+                data = view[:size]
+            self.waiting_bytes -= size
+            self.unacked += size
+            self._transmit(data, size)
+            if self.trip is not None:
+                self._count_down(size)
+        if self.ending and not waiting:
+            self.ending = False
+            self._transmit(FIN, 0)
+        self.source.wrote()
+
+    def _transmit(self, data: Segment, size: int) -> None:
+        if self.target.gone and not self.cut:
+            self._refuse()
+        elif self.cut:
+            self.held.append(data)
+            self._fear()
+        else:
+            self._fly(data, size)
+
+    def _fly(self, data: Segment, size: int) -> None:
+        if size and self.mangle is not None:
+            data = self.mangle(data)
+        self._free_at = max(self._free_at, self._loop._now) + size / self.wire.bandwidth
+        arrival = self._free_at + self.wire.delay(self._rng)
+        self._last_at = max(arrival, self._last_at + TICK)
+        self.flying.append(data)
+        self._loop.call_at(self._last_at, self.target.arrived, context=self.target.context)
+
+    def _refuse(self) -> None:
+        """The other end does not know this connection: its kernel answers RST."""
+        self._loop.call_later(2 * self.wire.latency, self.source.was_reset, context=self.source.context)
+
+    # --- acknowledging
+
+    def read(self, size: int) -> None:
+        """The peer has read that much: the window opens, as soon as the sender hears of it."""
+        if self.back.cut:
+            self._lost_acks += size
+            self._fear()
+            return
+        self.unacked -= size
+        if (self.waiting or self.ending) and not self._pump_due:
+            self._pump_due = True
+            self._loop.call_later(self.back.wire.latency, self.pump, context=KERNEL)
+
+    # --- faults
+
+    def set_cut(self, cut: bool) -> None:
+        """Let nothing pass, or let it pass again: then what was held is sent after a retransmission pause."""
+        cut = cut or self.silent
+        if cut == self.cut:
+            return
+        self.cut = cut
+        if cut:
+            if self.unacked:
+                self._fear()
+            if self.back.unacked:
+                self.back._fear()
+            return
+        self._retransmit()
+        self.back._hear_acks()
+
+    def stall(self, seconds: float) -> None:
+        """Let what is sent from now on arrive no earlier than after that long."""
+        self._last_at = max(self._last_at, self._loop._now + seconds)
+
+    def silence(self) -> None:
+        """Let nothing pass in this direction any more."""
+        self.silent = True
+        self.set_cut(True)
+
+    def _count_down(self, size: int) -> None:
+        trip = self.trip
+        if trip is None or trip.after_bytes > size:
+            if trip is not None:
+                trip.after_bytes -= size
+            return
+        self.trip = None
+        self._network.loop.trace("trip", self.source.number, trip.act.value)
+        if trip.act is Act.STALL:
+            self.stall(trip.seconds)
+        elif trip.act is Act.SILENCE:
+            self.silence()
+        else:
+            self._fly(FIN if trip.act is Act.FIN else RST, 0)
+            self._refuse()
+            self.silent = self.cut = True
+
+    def _fear(self) -> None:
+        """Start the clock after which the sender gives up."""
+        if self._doom is None:
+            limit = self.wire.retransmit_seconds
+            self._doom = self._loop.call_later(limit, self._give_up, context=self.source.context)
+
+    def _give_up(self) -> None:
+        self._doom = None
+        if (self.cut or self.back.cut) and (self.unacked or self.held or self._lost_acks):
+            self.source.fail(TimeoutError(errno.ETIMEDOUT, "Connection timed out"))
+
+    def _retransmit(self) -> None:
+        self._calm()
+        held, self.held = self.held, []
+        pause = self._rng.random() * min(1.0, self.wire.retransmit_seconds)
+        if self.target.gone:
+            if held or self.unacked:
+                self._refuse()
+            return
+        if held:
+            self.stall(pause)
+        for data in held:
+            self._fly(data, 0 if data is None else len(data))
+
+    def _hear_acks(self) -> None:
+        self._calm()
+        size, self._lost_acks = self._lost_acks, 0
+        if size:
+            self.read(size)
+
+    def _calm(self) -> None:
+        if self._doom is not None and not self.cut and not self.back.cut:
+            self._doom.cancel()
+            self._doom = None

@@ -1,0 +1,58 @@
+"""The errors of a run that cannot go on, with what every task waits for."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tests.simulation.loop import SimLoop
+
+
+class SimStuck(Exception):
+    """A run that cannot go on. `tasks`: one line for each task that is not done."""
+
+    def __init__(self, text: str, tasks: list[str]) -> None:
+        super().__init__("\n  ".join([text, *tasks]))
+        self.tasks = tasks
+
+
+class SimDeadlock(SimStuck):
+    """No callback is ready and no timer is set: a wakeup was lost."""
+
+
+class SimTimeout(SimStuck):
+    """The limit of virtual time has passed."""
+
+
+class SimLivelock(SimStuck):
+    """Too many callbacks in one virtual second: something spins."""
+
+
+def waiting_tasks(loop: SimLoop) -> list[str]:
+    """One line for each task that is not done: name, host, and its chain of awaits, the innermost last."""
+    tasks = sorted(asyncio.all_tasks(loop), key=lambda task: task.number)
+    return [f"{task.get_name()} on {_host(task)}: {' > '.join(_chain(task.get_coro()))}" for task in tasks]
+
+
+def _host(task: Any) -> str:
+    return "no host" if task.host is None else f"{task.host.name} ({task.host.state.value})"
+
+
+def _chain(awaited: Any) -> list[str]:
+    links = []
+    while awaited is not None:
+        frame = next((getattr(awaited, f, None) for f in ("cr_frame", "gi_frame", "ag_frame")), None)
+        if frame is None:
+            links.append(_short(awaited))
+        else:
+            code = frame.f_code
+            links.append(f"{code.co_qualname} ({Path(code.co_filename).name}:{frame.f_lineno})")
+        awaited = getattr(awaited, "cr_await", None) or getattr(awaited, "gi_yieldfrom", None)
+    return links
+
+
+def _short(awaited: Any) -> str:
+    text = repr(awaited)
+    return text if len(text) <= 120 else f"{text[:119]}…"
