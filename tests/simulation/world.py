@@ -107,10 +107,11 @@ def run(
         except BaseException as problem:
             problem.add_note(f"seed {seed}, {loop.time():.6f} virtual s")
             raise
+        digest = loop.trace_of.digest()
         gc.collect()  # what was dropped with an exception that nobody fetched says so now
         return Outcome(
             result,
-            loop.trace_of.digest(),
+            digest,
             loop.time(),
             loop.callbacks,
             tuple(loop.findings),
