@@ -326,6 +326,8 @@ MESSAGES: dict[str, tuple[str, str, int | None, int, int, int | None]] = {
     "StreamsGroupTopologyValue": ("streams_group_topology_value", "coordinator-value", 23, 0, 0, 0),
     "SyncGroupRequest": ("sync_group_request", "request", 14, 0, 5, 4),
     "SyncGroupResponse": ("sync_group_response", "response", 14, 0, 5, 4),
+    "TransactionLogKey": ("transaction_log_key", "data", None, 0, 0, None),
+    "TransactionLogValue": ("transaction_log_value", "data", None, 0, 1, 1),
     "TxnOffsetCommitRequest": ("txn_offset_commit_request", "request", 28, 0, 5, 3),
     "TxnOffsetCommitResponse": ("txn_offset_commit_response", "response", 28, 0, 5, 3),
 }
