@@ -141,7 +141,7 @@ def test_a_finally_of_one_run_does_not_reach_the_next() -> None:
 
     async def never(world: World) -> None:
         try:
-            await world.loop.create_future()
+            await asyncio.sleep(1000)
         finally:
             ended.append("finally")
             await asyncio.sleep(0)
