@@ -24,8 +24,11 @@ from tests.simulation.transport import SimTransport
 from tests.simulation.wire import Wire
 
 LOOPBACK: Final = "127.0.0.1"
-ANY: Final = (None, "", "0.0.0.0", "::", "localhost", LOOPBACK)
 FIRST_PORT: Final = 40_000
+LOOKUP_TEXTS: Final = {
+    socket.EAI_NONAME: "Name or service not known",
+    socket.EAI_AGAIN: "Temporary failure in name resolution",
+}
 
 
 @attrs.frozen
@@ -118,7 +121,7 @@ class Network:
             name, 0 if name in self.names or _is_address(name) else socket.EAI_NONAME
         )
         if code:
-            raise socket.gaierror(code, "Name or service not known")
+            raise socket.gaierror(code, LOOKUP_TEXTS.get(code, "Non-recoverable failure in name resolution"))
         found = self.names.get(name, [name])
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (ip, int(port or 0))) for ip in found]
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from tests.simulation.network import Connection, Network
 
 Tls: TypeAlias = SSLContext | bool | None
-EPHEMERAL = 0
 
 
 @attrs.frozen
