@@ -1,0 +1,98 @@
+"""What the APIs know of a group, whichever protocol its members speak.
+
+`ClassicGroup` (classic.py) and `ConsumerGroup` (consumer/) derive from it. Commits and fetches of offsets, listing and
+deletion are the same for both but for the checks below, which raise `Refused`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import attrs
+
+from kclient.embedded.groups.offsets import Commit, Offsets
+from kclient.records.writer import NewRecord
+from kclient.types import TopicPartition
+
+if TYPE_CHECKING:
+    from kclient.embedded.groups.coordinator import GroupCoordinator
+
+CLASSIC: Final = "classic"
+CONSUMER: Final = "consumer"
+
+
+@attrs.frozen
+class Committer:
+    """Who commits: member id, static name, and generation or member epoch; "" and −1 without membership."""
+
+    member_id: str
+    instance_id: str | None
+    generation: int
+    api_version: int
+    transactional: bool = False
+
+
+@attrs.define(eq=False)
+class Group(ABC):
+    """One group in the memory of its coordinator."""
+
+    kind: ClassVar[str]
+
+    coordinator: GroupCoordinator
+    group_id: str
+    offsets: Offsets = attrs.field(factory=Offsets)
+
+    # --- what listing and describing show
+
+    @property
+    @abstractmethod
+    def state_name(self) -> str:
+        """As ListGroups says it."""
+
+    @property
+    @abstractmethod
+    def protocol_type(self) -> str | None:
+        """ "consumer" and the like; None for a group that only stores offsets."""
+
+    @property
+    @abstractmethod
+    def empty(self) -> bool:
+        """Whether it has no members, so that it may be deleted."""
+
+    # --- checks
+
+    @abstractmethod
+    def check_commit(self, committer: Committer, partitions: Sequence[TopicPartition]) -> None:
+        """Whether this commit is taken; one that is counts as a heartbeat where the protocol says so."""
+
+    @abstractmethod
+    def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        """Whether this member may read committed offsets."""
+
+    @abstractmethod
+    def check_offset_delete(self) -> None:
+        """Whether single offsets may be deleted at all."""
+
+    @abstractmethod
+    def subscribes_to(self, topic: str) -> bool:
+        """Whether a live member reads this topic, so that its offsets may not be deleted."""
+
+    @abstractmethod
+    def retention_begins(self, tp: TopicPartition, commit: Commit) -> int | None:
+        """The wall time in ms from which the retention of an offset counts; None while it is protected."""
+
+    # --- life
+
+    @abstractmethod
+    def begin(self) -> None:
+        """It was read back from the log: its members' timers run from now on."""
+
+    @abstractmethod
+    def end(self, code: int) -> None:
+        """It is gone from this broker: no timer rings any more, and whoever is parked is answered with the code."""
+
+    @abstractmethod
+    def tombstones(self) -> list[NewRecord]:
+        """Records that remove what was written of it, offsets excepted."""

@@ -1,0 +1,98 @@
+"""The committed offsets of one group, and those that are not committed yet.
+
+An offset that came with a transaction waits under its producer until the transaction ends. A plain one is being
+written until its record is on all in-sync replicas; of two that overlap, the one with the later record counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import attrs
+
+from kclient.protocol.primitives import ZERO_UUID
+from kclient.types import OffsetAndMetadata, TopicPartition
+
+
+@attrs.frozen
+class Commit:
+    """One committed offset. `at` is the offset of its own record in `__consumer_offsets`, −1 before it is written."""
+
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+    commit_ms: int = 0  # wall clock
+    expire_ms: int | None = None  # only where the commit asked for a retention of its own
+    topic_id: bytes = ZERO_UUID
+    at: int = -1
+
+    def plain(self) -> OffsetAndMetadata:
+        """As users know it."""
+        epoch = None if self.leader_epoch < 0 else self.leader_epoch
+        return OffsetAndMetadata(self.offset, epoch, self.metadata)
+
+
+@attrs.define(eq=False)
+class Offsets:
+    """See the module. `pending` is by producer id, `writing` counts the plain commits under way."""
+
+    committed: dict[TopicPartition, Commit] = attrs.field(factory=dict)
+    pending: dict[int, dict[TopicPartition, Commit]] = attrs.field(factory=dict)
+    writing: dict[TopicPartition, int] = attrs.field(factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.committed or self.pending)
+
+    def put(self, tp: TopicPartition, commit: Commit) -> None:
+        """Commit an offset, unless a later record has done so."""
+        known = self.committed.get(tp)
+        if known is None or known.at <= commit.at:
+            self.committed[tp] = commit
+
+    def remove(self, tp: TopicPartition) -> bool:
+        """Forget a committed offset and what waits for it; False where there is none."""
+        for waiting in self.pending.values():
+            waiting.pop(tp, None)
+        return self.committed.pop(tp, None) is not None
+
+    def pend(self, producer_id: int, tp: TopicPartition, commit: Commit) -> None:
+        """Keep an offset until the producer's transaction ends."""
+        self.pending.setdefault(producer_id, {})[tp] = commit
+
+    def complete(self, producer_id: int, committed: bool) -> dict[TopicPartition, Commit]:
+        """End a transaction: what it committed is visible now, or gone. Gives back what became visible."""
+        waiting = self.pending.pop(producer_id, {})
+        if not committed:
+            return {}
+        for tp, commit in waiting.items():
+            self.put(tp, commit)
+        return waiting
+
+    def begin(self, partitions: Iterable[TopicPartition]) -> None:
+        """Plain commits of these partitions are under way, until `end`."""
+        for tp in partitions:
+            self.writing[tp] = self.writing.get(tp, 0) + 1
+
+    def end(self, partitions: Iterable[TopicPartition]) -> None:
+        """The commits that began are written, or have failed."""
+        for tp in partitions:
+            self.writing[tp] -= 1
+            if not self.writing[tp]:
+                del self.writing[tp]
+
+    def in_transaction(self, tp: TopicPartition) -> bool:
+        """Whether a transaction that has not ended has an offset for it. Spec: S0-37."""
+        return any(tp in waiting for waiting in self.pending.values())
+
+    def expired(
+        self, counts_from: Callable[[TopicPartition, Commit], int | None], now_ms: int, retention_ms: int
+    ) -> list[TopicPartition]:
+        """Whose retention is over; `counts_from` gives its beginning, None where it is protected. Spec: B.21."""
+        found = []
+        for tp, commit in self.committed.items():
+            begin = counts_from(tp, commit)
+            if begin is None or self.in_transaction(tp) or tp in self.writing:
+                continue
+            if now_ms >= (begin + retention_ms if commit.expire_ms is None else commit.expire_ms):
+                found.append(tp)
+        return found

@@ -1,0 +1,122 @@
+"""Groups and commits as records of `__consumer_offsets`, and back.
+
+Key and value begin with an int16: in the key it says what the record is, in the value which version of the layout
+follows. What counts is the last value under each key; a null value removes it. Spec: C.4, S1-01.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, Final
+
+from kclient.embedded.groups.offsets import Commit
+from kclient.embedded.releases import Release
+from kclient.errors import ProtocolDecodeError
+from kclient.generated.group_metadata_key import GroupMetadataKey
+from kclient.generated.offset_commit_key import OffsetCommitKey
+from kclient.generated.offset_commit_value import OffsetCommitValue
+from kclient.protocol.message import Message
+from kclient.protocol.registry import MESSAGES, read_message, write_message
+from kclient.records.writer import NewRecord
+from kclient.types import TopicPartition
+
+COMMIT: Final = 1
+COMMITS: Final = (0, COMMIT)  # one layout
+GROUP: Final = 2
+
+_INT16: Final = struct.Struct(">h")
+_KEYS: Final = {entry.api_key: name for name, entry in MESSAGES.items() if entry.type == "coordinator-key"}
+
+_V1_ONLY_BEFORE: Final = Release.parse("2.1")
+_TOPIC_IDS_SINCE: Final = Release.parse("4.1")
+
+
+# --- any record
+
+
+def record(key: Message, value: Message | None, version: int = 0, timestamp: int = 0) -> NewRecord:
+    """A record of the coordinator; without a value it removes what was written under the key."""
+    data = None if value is None else _prefixed(version, value, version)
+    return NewRecord(key=_prefixed(key.API_KEY or 0, key, 0), value=data, timestamp=timestamp)
+
+
+def read_key(data: bytes) -> tuple[int, Any] | None:
+    """What the record is and its key; None for a kind that is unknown here, which readers pass over."""
+    (kind,) = _INT16.unpack_from(data)
+    if kind not in _KEYS:
+        return None
+    return kind, read_message(_KEYS[kind], 0, data, _INT16.size)[0]
+
+
+def read_value(kind: int, data: bytes) -> Any:
+    """The value of a record of this kind. Raises ProtocolDecodeError."""
+    (version,) = _INT16.unpack_from(data)
+    if kind not in _KEYS:
+        raise ProtocolDecodeError(f"records of kind {kind} are not known", field="key")
+    return read_message(_KEYS[kind].removesuffix("Key") + "Value", version, data, _INT16.size)[0]
+
+
+def _prefixed(prefix: int, message: Message, version: int) -> bytes:
+    return b"".join([_INT16.pack(prefix), *write_message(message, version)])
+
+
+# --- commits
+
+
+def commit_record(release: Release, group_id: str, tp: TopicPartition, commit: Commit) -> NewRecord:
+    """A committed offset as brokers of this release write it. Spec: C.4."""
+    value = OffsetCommitValue(
+        offset=commit.offset,
+        leader_epoch=commit.leader_epoch,
+        metadata=commit.metadata,
+        commit_timestamp=commit.commit_ms,
+    )
+    if commit.expire_ms is not None or release < _V1_ONLY_BEFORE:
+        version = 1
+        value.expire_timestamp = -1 if commit.expire_ms is None else commit.expire_ms
+        value.leader_epoch = -1
+    elif release < _TOPIC_IDS_SINCE:
+        version = 3
+    else:
+        version = 4
+        value.topic_id = commit.topic_id
+    return record(_commit_key(group_id, tp), value, version, commit.commit_ms)
+
+
+def commit_tombstone(group_id: str, tp: TopicPartition, timestamp: int) -> NewRecord:
+    """The offset is deleted or expired."""
+    return record(_commit_key(group_id, tp), None, timestamp=timestamp)
+
+
+def commit_of(value: OffsetCommitValue, at: int) -> Commit:
+    """A committed offset as it was written."""
+    return Commit(
+        offset=value.offset,
+        leader_epoch=value.leader_epoch,
+        metadata=value.metadata,
+        commit_ms=value.commit_timestamp,
+        expire_ms=None if value.expire_timestamp < 0 else value.expire_timestamp,
+        topic_id=value.topic_id,
+        at=at,
+    )
+
+
+def _commit_key(group_id: str, tp: TopicPartition) -> OffsetCommitKey:
+    return OffsetCommitKey(group=group_id, topic=tp.topic, partition=tp.partition)
+
+
+# --- classic groups
+
+
+def group_version(release: Release) -> int:
+    """The layout in which brokers of this release write a classic group."""
+    if release >= Release.parse("2.3"):
+        return 3
+    if release >= _V1_ONLY_BEFORE:
+        return 2
+    return 1 if release >= Release.parse("0.10.1") else 0
+
+
+def group_tombstone(group_id: str, timestamp: int) -> NewRecord:
+    """The classic group is gone."""
+    return record(GroupMetadataKey(group=group_id), None, timestamp=timestamp)
