@@ -261,8 +261,16 @@ class SimTransport(asyncio.Transport):
         if self.gone:
             return
         self.gone = True
+        self.hush()
         self._network.closed(self)
         if tell and reset:
             self.out.reset()
         elif tell and not self._eof_sent:
             self.out.finish()
+
+    def hush(self) -> None:
+        """Let nothing that finds it later complain that nobody closed it."""
+        self._closing = True
+        over_tls = getattr(self._protocol, "_app_transport", None)
+        if over_tls is not None:
+            over_tls._closed = True

@@ -144,7 +144,9 @@ def _end(made: World) -> None:
         for task in sorted(tasks, key=lambda task: task.number):
             task._log_destroy_pending = False
             _close(task.get_coro())
-        kept.clear()
+        for connection in made.network.connections.values():
+            connection.client.hush()
+            connection.server.hush()
     finally:
         asyncio._set_running_loop(None)
     loop.close()
