@@ -170,9 +170,16 @@ class TlsError(ConnectError):
 
 
 class CertificateError(TlsError):
-    """The broker's certificate is not trusted, or it has expired."""
+    """The broker's certificate is not trusted, or it has expired.
+
+    `names`, `issuer` and `not_after` are what it says of itself, `authorities` is what it was checked against.
+    """
 
     kc_code = "KC-104"
+    names: tuple[str, ...] = ()
+    issuer: str = ""
+    not_after: str = ""
+    authorities: str = ""
 
 
 class HostnameMismatchError(TlsError):

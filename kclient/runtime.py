@@ -10,7 +10,6 @@ Spec: reliability 1.1.
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import socket
 import time
@@ -30,7 +29,7 @@ class Address(NamedTuple):
 
 
 def _system_rng() -> random.Random:
-    return random.Random(int.from_bytes(os.urandom(16), "big"))
+    return random.SystemRandom()  # nobody can foretell a nonce
 
 
 @attrs.define
@@ -49,7 +48,7 @@ class Runtime:
         return int(self.wall_clock() * 1000)
 
     def random_bytes(self, count: int) -> bytes:
-        """`count` random bytes, for ids."""
+        """`count` random bytes, for ids and nonces."""
         return self.rng.randbytes(count)
 
     async def resolve(self, host: str, port: int) -> list[Address]:

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 import attrs
 
 from kclient.config import deserializers, rules, spellings
-from kclient.config.model import Config
+from kclient.config.model import CALLABLES, SECRETS, Config
 from kclient.config.model import rules as rules_by_key
 from kclient.config.properties import read_properties
 from kclient.config.refused import REFUSED, refusal
+from kclient.config.values import Rule
 from kclient.errors import ConfigError
 
 
@@ -44,7 +45,7 @@ def load(
     if "bootstrap_servers" not in settings:
         problems.append("bootstrap_servers is missing: name at least one host:port")
     elif not problems:
-        problems += rules.disagreements(values, given)
+        problems += rules.disagreements(values, given, _defaults())
     if problems:
         raise _error(problems)
     rules.settle(values, given)
@@ -89,16 +90,22 @@ def _check(settings: Mapping[str, Setting], problems: list[str]) -> dict[str, An
         if rule := by_key.get(name):
             if value is None and _defaults().get(name, "") is None:
                 continue
+            shown = "" if rule in SECRETS else f"={value!r}"
             try:
-                given[name] = rule(value)
+                given[name] = rule(_provided(value, rule))
             except ValueError as error:
-                problems.append(f"{written}={value!r} ({place}) {error}")
+                problems.append(f"{written}{shown} ({place}) {error}")
         elif refused := refusal(name):
             if not refused.allows(value):
                 problems.append(f"{written} ({place}) is refused: {refused.reason}")
         else:
             problems.append(spellings.answer(name, f"{written} ({place})", [*by_key, *REFUSED]))
     return given
+
+
+def _provided(value: Any, rule: Rule) -> Any:
+    """What a provider provides. One of a secret stays, to be asked whenever the secret is needed."""
+    return value() if callable(value) and rule not in SECRETS | CALLABLES else value
 
 
 def _defaults() -> dict[str, Any]:

@@ -6,11 +6,13 @@ This class is the table. `key(default, rule)` declares one; the rules are in `va
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
+from kclient.config import security_values as secure
 from kclient.config.deserializers import deserializer
 from kclient.config.values import (
     INT64_MAX,
@@ -25,6 +27,8 @@ from kclient.config.values import (
     servers,
     text,
 )
+from kclient.security.scram import MAX_ITERATIONS, MIN_ITERATIONS
+from kclient.security.secret import Secret
 
 Deserializer = Callable[[str, Any, bytes], Any]
 
@@ -62,6 +66,28 @@ class Config:
     # Kafka's 65,536 would switch off the kernel's own sizing: three times as many reads for the same bytes.
     receive_buffer_bytes: int = key(-1, integer(-1))
 
+    # --- security
+    security_protocol: str = key("PLAINTEXT", secure.security_protocol)
+    ssl_context: ssl.SSLContext | None = attrs.field(default=None, metadata={"rule": secure.ready_context})
+    ssl_protocol: str = key("TLSv1.3", secure.tls_version)
+    ssl_enabled_protocols: tuple[str, ...] = key(("TLSv1.2", "TLSv1.3"), secure.tls_versions)
+    ssl_cipher_suites: tuple[str, ...] = key((), secure.ciphers)
+    ssl_endpoint_identification_algorithm: str = key("https", secure.identification)
+    ssl_truststore_type: str = key("JKS", secure.store_type)
+    ssl_truststore_location: str | None = key(None, filled_text)
+    ssl_truststore_password: Secret | None = attrs.field(default=None, metadata={"rule": secure.secret})
+    ssl_truststore_certificates: Secret | None = attrs.field(default=None, metadata={"rule": secure.secret})
+    ssl_keystore_type: str = key("JKS", secure.store_type)
+    ssl_keystore_location: str | None = key(None, filled_text)
+    ssl_keystore_password: Secret | None = attrs.field(default=None, metadata={"rule": secure.secret})
+    ssl_keystore_key: Secret | None = attrs.field(default=None, metadata={"rule": secure.secret})
+    ssl_keystore_certificate_chain: Secret | None = attrs.field(
+        default=None, metadata={"rule": secure.secret}
+    )
+    ssl_key_password: Secret | None = attrs.field(default=None, metadata={"rule": secure.secret})
+    sasl_mechanism: str = key("GSSAPI", secure.mechanism)
+    sasl_jaas_config: Secret | None = attrs.field(default=None, metadata={"rule": secure.jaas})
+
     # --- the group
     group_id: str | None = key(None, filled_text)
     group_instance_id: str | None = key(None, instance_id)
@@ -90,6 +116,18 @@ class Config:
     max_decompressed_batch_bytes: int = key(134_217_728, integer(1_024))
     buffer_memory_bytes: int = key(67_108_864, integer(1_024, INT64_MAX))
     topic_wait_ms: int = key(10_000, integer(0, INT64_MAX))
+    sasl_username: str | None = key(None, secure.username)
+    sasl_password: Secret | None = attrs.field(default=None, metadata={"rule": secure.secret})
+    scram_max_iterations: int = key(MAX_ITERATIONS, integer(MIN_ITERATIONS))
+    allow_plaintext_credentials: bool = key(False, boolean)
+    tls_insecure_skip_verify: bool = key(False, boolean)
+
+
+SECRETS: Final = frozenset({secure.secret, secure.jaas})
+"""The rules of keys whose values nobody may see."""
+
+CALLABLES: Final = frozenset({deserializer, assignors})
+"""The rules of keys whose values may be functions; a function given for any other key provides its value."""
 
 
 def rules() -> dict[str, Rule]:

@@ -7,6 +7,8 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+from kclient.config import security_rules
+
 log = logging.getLogger("kclient.config")
 
 _consumers = itertools.count(1)
@@ -18,7 +20,9 @@ _BASES_AND_MAXIMA = (
 )
 
 
-def disagreements(values: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:
+def disagreements(
+    values: Mapping[str, Any], given: Mapping[str, Any], defaults: Mapping[str, Any]
+) -> list[str]:
     """What contradicts what, one sentence each. `values` holds every key, `given` those that the user set."""
     problems = []
     if values["heartbeat_interval_ms"] >= values["session_timeout_ms"]:
@@ -28,6 +32,7 @@ def disagreements(values: Mapping[str, Any], given: Mapping[str, Any]) -> list[s
         )
     if given.get("enable_auto_commit") and values["group_id"] is None:
         problems.append("enable_auto_commit=True needs group_id: offsets are committed for a group")
+    problems += security_rules.disagreements(values, defaults)
     return problems
 
 

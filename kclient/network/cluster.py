@@ -25,6 +25,7 @@ from kclient.network.metadata_task import MetadataTask
 from kclient.network.node import Node, Surroundings
 from kclient.network.pool import Pool, first_ready
 from kclient.network.questions import ask_until_answered, metadata_request
+from kclient.network.security import authenticator_of, tls_of
 from kclient.network.topology import Broker
 from kclient.network.unreachable import no_connection
 from kclient.protocol.message import Message
@@ -45,7 +46,7 @@ class Cluster:
         self._runtime = runtime
         self._request_timeout = config.request_timeout_ms / 1000
         self._around = Surroundings(
-            _settings(config),
+            _settings(config, runtime),
             runtime,
             (config.reconnect_backoff_ms, config.reconnect_backoff_max_ms),
             (config.socket_connection_setup_timeout_ms, config.socket_connection_setup_timeout_max_ms),
@@ -263,7 +264,7 @@ class Cluster:
         self._pool.disconnect()
 
 
-def _settings(config: Config) -> Settings:
+def _settings(config: Config, runtime: Runtime) -> Settings:
     idle_ms = config.connections_max_idle_ms
     return Settings(
         client_id=config.client_id,
@@ -272,4 +273,6 @@ def _settings(config: Config) -> Settings:
         idle_timeout=None if idle_ms < 0 else max(idle_ms / 1000, SHORTEST_IDLE_SECONDS),
         send_buffer_bytes=config.send_buffer_bytes,
         receive_buffer_bytes=config.receive_buffer_bytes,
+        tls=tls_of(config),
+        authenticate=authenticator_of(config, runtime),
     )

@@ -1,33 +1,44 @@
 """One connection to one broker: requests go out pipelined, answers come back in their order or the connection ends.
 
-    connect → ApiVersions → (authenticate) → ready → closed
+    connect → ApiVersions → (authenticate → ApiVersions) → ready → closed
 
 Every request has a correlation id and a deadline. Answers must come in the order of the requests; a wrong id means
 that the stream cannot be trusted. A request whose caller was cancelled stays in the queue as a tombstone, so its
 answer is dropped and never taken for the next one's. When a deadline passes, the connection is closed and everything
 in flight on it fails: TCP keeps order, so nothing behind a lost answer would ever come.
+
+A session that the broker limits is renewed on the same connection: from a moment before its end on, no request is
+sent until the new authentication, which goes ahead of all who wait, is over. What is in flight is not disturbed.
 """
 
 from __future__ import annotations
 
 import asyncio
+import copy
 import logging
+import math
 from collections.abc import Awaitable, Callable, Mapping
-from ssl import SSLContext
 from typing import Final
 
 import attrs
 
-from kclient.errors import CorruptDataError, InvalidFrameError, KclientError, ProtocolDecodeError
+from kclient.errors import (
+    AuthenticationError,
+    CorruptDataError,
+    InvalidFrameError,
+    KclientError,
+    ProtocolDecodeError,
+)
 from kclient.network import unreachable
 from kclient.network.inflight import Entry, InFlight
-from kclient.network.transport import FrameProtocol
+from kclient.network.transport import SMALLEST_FRAME, FrameProtocol
 from kclient.network.unreachable import Peer
 from kclient.network.versions import THROTTLES_SINCE, Range, choose_version, negotiate, read_api_versions
 from kclient.notice import Notice, wait_any
 from kclient.protocol.headers import read_response_header, request_frame
 from kclient.protocol.message import Message
 from kclient.protocol.registry import read_message, response_name
+from kclient.security.tls import Tls
 
 logger = logging.getLogger("kclient.connection")
 
@@ -48,8 +59,9 @@ class Settings:
     idle_timeout: float | None = None
     send_buffer_bytes: int = -1
     receive_buffer_bytes: int = -1
-    ssl: SSLContext | None = None
-    authenticate: Callable[[Connection], Awaitable[None]] | None = None  # between versions and ready
+    tls: Tls | None = None
+    # Runs before ready, and again after the seconds that it returns (None: never).
+    authenticate: Callable[[Connection], Awaitable[float | None]] | None = None
 
 
 class Connection:
@@ -63,6 +75,8 @@ class Connection:
         self.ready = False
         self.closed = False
         self.reason: KclientError | None = None  # why it was closed, if not on purpose
+        self.cause: Exception | None = None  # what ended the transport
+        self.stage = "versions"  # how far setting it up has come
         self.trailing_bytes = 0
         self.protocol = FrameProtocol(HANDSHAKE_FRAME_BYTES, self._on_frame, self._on_lost)
         self._settings = settings
@@ -76,6 +90,9 @@ class Connection:
         self._idle_timer: asyncio.TimerHandle | None = None
         self._why = "closed by kclient"
         self._gone = Notice()
+        self._raw: asyncio.Future[bytes] | None = None  # waits for a token without a header
+        self._renew_at = math.inf
+        self._renewal: asyncio.Task[None] | None = None
 
     @property
     def in_flight(self) -> int:
@@ -93,7 +110,9 @@ class Connection:
         """Learn the broker's versions, authenticate, and become ready. Raises KclientError."""
         self.offered = await negotiate(self._ask_versions, self.peer)
         if self._settings.authenticate is not None:
-            await self._settings.authenticate(self)
+            self.stage = "sasl"
+            await self._authenticate(self._settings.authenticate)
+            self.offered = await negotiate(self._ask_versions, self.peer)
         if self.closed:  # by something that came right behind the last answer
             raise unreachable.lost(self.peer, "becoming ready", self._why)
         self.protocol.limit = self._settings.max_frame_bytes
@@ -102,6 +121,54 @@ class Connection:
 
     async def _ask_versions(self, message: Message, version: int) -> Message:
         return await self.request(message, version, self._loop.time() + self._settings.request_timeout)
+
+    # --- authentication
+
+    async def _authenticate(self, authenticate: Callable[[Connection], Awaitable[float | None]]) -> None:
+        began = self._loop.time()
+        seconds = await authenticate(self)
+        self._renew_at = math.inf if seconds is None else began + seconds
+
+    def _renew_session(self) -> None:
+        """Authenticate anew if it is time. Spec: B.4.12, KIP-368."""
+        if (
+            self._renewal is None
+            and self._settings.authenticate is not None
+            and self._loop.time() >= self._renew_at
+        ):
+            self._renew_at = math.inf
+            self._renewal = asyncio.create_task(self._renew(self._settings.authenticate))
+
+    async def _renew(self, authenticate: Callable[[Connection], Awaitable[float | None]]) -> None:
+        try:
+            await self._authenticate(authenticate)
+        except KclientError as problem:
+            self._end("the session could not be renewed", problem)
+        finally:
+            self._renewal = None
+            self._turn_changed.notify()
+
+    async def ask(self, message: Message, version: int, deadline: float) -> Message:
+        """Send a request ahead of all who wait, for authentication alone. Raises as `request` does."""
+        if self.closed:
+            raise unreachable.lost(self.peer, "authenticating", self._why)
+        return await self._send(message, version, deadline)
+
+    async def exchange_raw(self, token: bytes, deadline: float) -> bytes:
+        """Send a token without Kafka's header and return the one that comes back, before the connection is ready."""
+        if self.closed:
+            raise unreachable.lost(self.peer, "authenticating", self._why)
+        self._raw = self._loop.create_future()
+        self.protocol.smallest = 0
+        self.protocol.write([len(token).to_bytes(4, "big"), token])
+        try:
+            async with asyncio.timeout_at(deadline):
+                return await self._raw
+        except TimeoutError as late:
+            raise unreachable.no_turn(self.peer, "an authentication token") from late
+        finally:
+            self._raw = None
+            self.protocol.smallest = SMALLEST_FRAME
 
     # --- requests
 
@@ -116,6 +183,9 @@ class Connection:
         request could be sent, ProtocolDecodeError when the answer cannot be read. Cancelling is safe at any moment.
         """
         await self._turn(message.NAME.removesuffix("Request"), deadline)
+        return await self._send(message, version, deadline)
+
+    async def _send(self, message: Message, version: int, deadline: float) -> Message:
         frame = request_frame(message, version, self._in_flight.next_id, self._settings.client_id)
         entry = self._in_flight.add(message, version, deadline, self._late)
         self._last_used = self._loop.time()
@@ -137,8 +207,12 @@ class Connection:
 
     def _may_send(self, name: str) -> bool:
         if self.closed:
+            if isinstance(self.reason, AuthenticationError):
+                raise copy.copy(self.reason)
             raise unreachable.lost(self.peer, f"{name} was to be sent", self._why)
-        return not self.throttled and not self._in_flight.full and self.protocol.writable
+        self._renew_session()
+        free = self._renewal is None and not self.throttled
+        return free and not self._in_flight.full and self.protocol.writable
 
     def _late(self, entry: Entry) -> None:
         why = f"no answer to {entry.name} in time"
@@ -148,6 +222,10 @@ class Connection:
 
     def _on_frame(self, frame: memoryview) -> None:
         self._last_used = self._loop.time()
+        if self._raw is not None:
+            if not self._raw.done():
+                self._raw.set_result(bytes(frame))
+            return
         correlation_id = int.from_bytes(frame[:4], "big", signed=True)
         entry = self._in_flight.due(correlation_id)
         if entry is None:
@@ -217,6 +295,7 @@ class Connection:
     def _on_lost(self, cause: Exception | None) -> None:
         """The transport is gone: by us, by the peer (cause None), or by a failure."""
         self._gone.notify()
+        self.cause = cause
         why = "closed by the peer" if cause is None else str(cause)
         if isinstance(cause, InvalidFrameError):
             self._end(cause.text, cause)
@@ -235,6 +314,10 @@ class Connection:
         self._in_flight.fail(
             lambda entry: unreachable.lost(self.peer, f"waiting for the answer to {entry.name}", why)
         )
+        if self._raw is not None and not self._raw.done():
+            self._raw.set_exception(unreachable.lost(self.peer, "waiting for an authentication token", why))
+        if self._renewal is not None and self._renewal is not asyncio.current_task(self._loop):
+            self._renewal.cancel()
         self.protocol.abort()
         self._turn_changed.notify()
         self._on_closed(self, reason)

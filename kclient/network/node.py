@@ -2,6 +2,8 @@
 
 A request to a node that is backing off waits until the next attempt, which all who wait share. One attempt resolves
 the name anew and tries every address of it. If it fails, everybody who waited gets its error; nobody retries here.
+A certificate or a password that was refused is no matter of patience: until the next attempt, which comes late, all
+who ask get that error at once.
 """
 
 from __future__ import annotations
@@ -14,11 +16,18 @@ from typing import Final
 
 import attrs
 
-from kclient.errors import ConnectError, KclientError, NameResolutionError, PortClosedError
-from kclient.network import unreachable
+from kclient.errors import (
+    AuthenticationError,
+    ConnectError,
+    KclientError,
+    NameResolutionError,
+    PortClosedError,
+    TlsError,
+)
+from kclient.network import tls_failures, unreachable
 from kclient.network.backoff import Backoff
 from kclient.network.connection import Connection, Settings
-from kclient.network.dial import answers_tls, open_connection, resolve
+from kclient.network.dial import answers_plain, answers_tls, open_connection, resolve
 from kclient.network.topology import Broker
 from kclient.network.unreachable import Peer
 from kclient.runtime import Address, Runtime
@@ -26,6 +35,9 @@ from kclient.runtime import Address, Runtime
 logger = logging.getLogger("kclient.connection")
 
 STEADY_WARNING_SECONDS: Final = 30.0
+REFUSED_SECONDS: Final = (
+    5.0  # no attempt sooner after one that nothing but a change of files or passwords can cure
+)
 
 
 @attrs.define(eq=False)
@@ -58,6 +70,7 @@ class Node:
         self._reconnect = Backoff(*surroundings.reconnect_backoff_ms, rng)
         self._setup = Backoff(*surroundings.setup_timeout_ms, rng)
         self._last_ip = ""
+        self._refusal: ConnectError | None = None  # of certificate or password, until the next attempt
         self._attempt: asyncio.Task[KclientError | None] | None = None
 
     @property
@@ -90,6 +103,8 @@ class Node:
         while self.connection is None:
             if self.closed:
                 raise unreachable.lost(self.peer, "connecting", "closed by kclient")
+            if self._refusal is not None and self.backing_off:
+                raise copy.copy(self._refusal) from self._refusal
             if self._attempt is None:
                 self._attempt = asyncio.create_task(self._connect(), name=f"connect to {self.peer}")
                 self._attempt.add_done_callback(self._attempt_over)
@@ -153,6 +168,8 @@ class Node:
         for address in addresses:
             try:
                 return await self._try(address)
+            except (TlsError, AuthenticationError):
+                raise  # another way to the same broker would not help
             except ConnectError as failed:
                 problem = failed
         raise problem or unreachable.name_not_resolved(self.peer, 0.0, OSError("no address"))
@@ -169,6 +186,9 @@ class Node:
                 self._setup.reset()
             if await self._is_tls(peer, problem):
                 raise unreachable.speaks_tls(peer, around.runtime.now() - self.last_attempt) from problem
+            if await self._is_plain(peer, problem):
+                seconds = around.runtime.now() - self.last_attempt
+                raise tls_failures.does_not_speak_tls(peer, seconds) from problem
             raise
         self._setup.reset()
         self._last_ip = address.ip
@@ -176,10 +196,16 @@ class Node:
 
     async def _is_tls(self, peer: Peer, problem: ConnectError) -> bool:
         """A bootstrap server that closes without a word may be a TLS listener: look, as long as it never worked."""
-        if peer.node_id is not None or self._worked or self._around.settings.ssl is not None:
+        if peer.node_id is not None or self._worked or self._around.settings.tls is not None:
             return False
         silent = isinstance(problem, PortClosedError) and problem.stage == "versions"
         return silent and await answers_tls(peer, self._around.runtime)
+
+    async def _is_plain(self, peer: Peer, problem: ConnectError) -> bool:
+        """A server that closes during the handshake may be a plain-text listener: look, as long as it never worked."""
+        if self._worked or problem.stage != "tls" or not isinstance(problem, PortClosedError):
+            return False
+        return await answers_plain(peer, self._around.settings, self._around.runtime)
 
     @property
     def _worked(self) -> bool:
@@ -187,6 +213,7 @@ class Node:
 
     def _failed(self, problem: ConnectError) -> ConnectError:
         self.failed_attempts += 1
+        self._refusal = problem if isinstance(problem, TlsError | AuthenticationError) else None
         unheard = isinstance(problem, NameResolutionError | PortClosedError) and not self._worked
         if unheard and self.peer.node_id is not None and self._around.via:
             problem = unreachable.advertised_wrongly(self.peer, self._around.via, problem)
@@ -207,6 +234,8 @@ class Node:
         now = self._around.runtime.now()
         steady = self._reconnect.steady
         delay = self._reconnect.next()
+        if isinstance(problem, TlsError | AuthenticationError):
+            delay = max(delay, REFUSED_SECONDS)
         self.retry_at = now + delay
         quiet = now < self._around.quiet_until.get(self.peer.node_id, 0.0)
         if not quiet:

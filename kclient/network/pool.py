@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from kclient.errors import ConnectError
+from kclient.errors import AuthenticationError, ConnectError
 from kclient.network.connection import Connection
 from kclient.network.metadata import MetadataCache
 from kclient.network.node import Node, Surroundings
@@ -137,6 +137,8 @@ async def first_ready(nodes: Sequence[Node]) -> Node:
                     return node
                 if not isinstance(problem, ConnectError):
                     raise problem
+                if isinstance(problem, AuthenticationError):
+                    raise problem  # the others have the same users, and count attempts
                 problems.append(problem)
     finally:
         for attempt in attempts:

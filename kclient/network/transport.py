@@ -29,6 +29,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
         self, limit: int, on_frame: Callable[[memoryview], None], on_lost: Callable[[Exception | None], None]
     ) -> None:
         self.limit = limit
+        self.smallest = SMALLEST_FRAME
         self.writable = True
         self.write_changed = Notice()
         self.bytes_received = 0
@@ -63,7 +64,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
         at, end = 0, self._ahead_end
         while end - at >= SIZE.size:
             (size,) = SIZE.unpack_from(self._ahead, at)
-            if not SMALLEST_FRAME <= size <= self.limit:
+            if not self.smallest <= size <= self.limit:
                 self._refuse(size)
                 return
             at += SIZE.size
@@ -92,7 +93,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
 
     def _refuse(self, size: int) -> None:
         self._refused = InvalidFrameError(
-            f"the peer announced a frame of {size} bytes; between {SMALLEST_FRAME} and {self.limit} are possible. "
+            f"the peer announced a frame of {size} bytes; between {self.smallest} and {self.limit} are possible. "
             "Either it does not speak Kafka's protocol or the stream is damaged. "
             "Check the address; for answers that are really this large raise max_frame_bytes.",
             size=size,

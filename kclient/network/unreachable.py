@@ -45,7 +45,7 @@ def name_not_resolved(peer: Peer, seconds: float, cause: Exception) -> NameResol
         f"{peer}: the name {peer.host!r} does not resolve ({_reason(cause)}; {seconds:.2f} s). "
         "It is misspelt, or only known in another network. "
         f"Try it on this machine: getent hosts {peer.host}",
-        **_where(peer),
+        **where(peer),
     )
 
 
@@ -56,7 +56,7 @@ def not_connected(peer: Peer, seconds: float, cause: Exception) -> PortClosedErr
     return PortClosedError(
         f"{peer}: no connection after {seconds:.2f} s ({_reason(cause)}). {why} "
         f"Check that the broker runs and that {peer.address} is the listener for clients like this one.",
-        **_where(peer),
+        **where(peer),
     )
 
 
@@ -71,7 +71,7 @@ def no_answer(peer: Peer, seconds: float, stage: str) -> PortClosedError:
     return PortClosedError(
         f"{peer} {what} for {seconds:.2f} s. {why} "
         f"Check {peer.address}; slow networks need a larger socket_connection_setup_timeout_ms.",
-        **_where(peer, stage),
+        **where(peer, stage),
     )
 
 
@@ -81,7 +81,7 @@ def closed_early(peer: Peer, seconds: float) -> PortClosedError:
         f"{peer} closed the connection after {seconds:.2f} s without answering ApiVersions. "
         "The broker is starting or stopping, its connection limit is reached, or the port speaks another protocol. "
         "Check that the listener is a PLAINTEXT one, and the broker's log.",
-        **_where(peer, "versions"),
+        **where(peer, "versions"),
     )
 
 
@@ -91,7 +91,7 @@ def lost(peer: Peer, waiting_for: str, why: str) -> PortClosedError:
         f"{peer}: the connection ended while {waiting_for} ({why}). "
         "The broker stopped or restarted, or the network between broke. "
         "kclient connects again by itself; if this repeats, look at the broker's log.",
-        **_where(peer),
+        **where(peer),
     )
 
 
@@ -123,7 +123,7 @@ def not_kafka(peer: Peer, seconds: float, start: bytes) -> VersionError | PeerSp
         f"{peer} is not Kafka: its answer began with {start!r} ({seconds:.2f} s). The port belongs to {what}. "
         "Give the port of a Kafka listener, 9092 by default, in bootstrap_servers.",
         api="ApiVersions",
-        **_where(peer, "versions"),
+        **where(peer, "versions"),
     )
 
 
@@ -131,8 +131,8 @@ def speaks_tls(peer: Peer, seconds: float) -> PeerSpeaksTlsError:
     """We spoke plain text to a TLS listener."""
     return PeerSpeaksTlsError(
         f"{peer} speaks TLS, and this connection is plain text ({seconds:.2f} s). The port is a TLS listener. "
-        "Connect with TLS, or give the port of a PLAINTEXT listener.",
-        **_where(peer),
+        "Set security_protocol to SSL or SASL_SSL, or give the port of a listener without TLS.",
+        **where(peer),
     )
 
 
@@ -142,7 +142,7 @@ def bad_versions(peer: Peer, problem: str) -> VersionError:
         f"{peer}: ApiVersions failed: {problem}. It is not Kafka, or a broker that is too old or damaged. "
         "Check the address and the broker's release (0.10 or later).",
         api="ApiVersions",
-        **_where(peer, "versions"),
+        **where(peer, "versions"),
     )
 
 
@@ -156,7 +156,7 @@ def no_common_version(
         "The broker is too old or too new for what is asked. "
         "Use a broker release that has it, or leave the feature that needs it out.",
         api=api,
-        **_where(peer, "versions"),
+        **where(peer, "versions"),
     )
 
 
@@ -190,7 +190,7 @@ def advertised_wrongly(peer: Peer, via: str, cause: ConnectError) -> AdvertisedL
         f"Add one whose address works from this machine, or make {peer.host!r} lead to the broker.",
         advertised=peer.address,
         via=via,
-        **_where(peer, cause.stage),
+        **where(peer, cause.stage),
     )
 
 
@@ -200,6 +200,7 @@ def _reason(cause: Exception) -> str:
     return (cause.strerror if isinstance(cause, OSError) else None) or str(cause) or type(cause).__name__
 
 
-def _where(peer: Peer, stage: str | None = None) -> dict[str, str | int | None]:
+def where(peer: Peer, stage: str | None = None) -> dict[str, str | int | None]:
+    """The attributes that every ConnectError about this peer has."""
     where: dict[str, str | int | None] = {"host": peer.host, "port": peer.port, "node_id": peer.node_id}
     return where if stage is None else {**where, "stage": stage}

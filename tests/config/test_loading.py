@@ -92,7 +92,7 @@ def test_every_problem_is_told_at_once() -> None:
             "max_poll_records": 0,
             "check_crcs": "perhaps",
             "max_pol_interval_ms": 1,
-            "security_protocol": "SASL_SSL",
+            "enable_metrics_push": True,
         }
     )
     assert len(problems) == 5

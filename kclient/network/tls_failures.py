@@ -1,0 +1,167 @@
+"""Why a TLS handshake failed, as typed errors: what the certificate says, what we trust, what to do next.
+
+Spec: U-17, H-24, users 1.3.
+"""
+
+from __future__ import annotations
+
+import ssl
+from typing import Final
+
+from kclient.errors import (
+    CertificateError,
+    ConnectError,
+    HostnameMismatchError,
+    PeerDoesNotSpeakTlsError,
+    PortClosedError,
+    TlsError,
+)
+from kclient.network.unreachable import Peer, where
+from kclient.security.certificate import CertificateFacts
+from kclient.security.tls import TlsOptions
+
+HOSTNAME_MISMATCH: Final = 62  # OpenSSL's X509_V_ERR_…
+IP_ADDRESS_MISMATCH: Final = 64
+NOT_YET_VALID: Final = 9
+HAS_EXPIRED: Final = 10
+NOT_TLS: Final = (
+    "WRONG_VERSION_NUMBER",
+    "HTTP_REQUEST",
+    "HTTPS_PROXY_REQUEST",
+    "UNKNOWN_PROTOCOL",
+    "RECORD_LAYER_FAILURE",
+    "PACKET_LENGTH_TOO_LONG",
+    "BAD_RECORD_TYPE",
+)
+NO_VERSION: Final = ("PROTOCOL_VERSION", "UNSUPPORTED_PROTOCOL", "NO_PROTOCOLS_AVAILABLE", "VERSION_TOO_LOW")
+OUR_CERTIFICATE: Final = (
+    "CERTIFICATE_REQUIRED",
+    "BAD_CERTIFICATE",
+    "UNKNOWN_CA",
+    "CERTIFICATE_UNKNOWN",
+    "CERTIFICATE_EXPIRED",
+    "CERTIFICATE_REVOKED",
+    "UNSUPPORTED_CERTIFICATE",
+    "ACCESS_DENIED",
+)
+
+
+def not_trusted(
+    peer: Peer,
+    seconds: float,
+    problem: ssl.SSLCertVerificationError,
+    facts: CertificateFacts | None,
+    tls: TlsOptions,
+) -> TlsError:
+    """OpenSSL does not trust the broker's certificate, or it is for another name."""
+    if problem.verify_code in (HOSTNAME_MISMATCH, IP_ADDRESS_MISMATCH):
+        return _other_name(peer, seconds, facts)
+    described = (
+        ""
+        if facts is None
+        else (
+            f" It is for {', '.join(facts.names) or facts.subject}, issued by {facts.issuer}, "
+            f"valid from {facts.not_before} to {facts.not_after}."
+        )
+    )
+    why = f"It was checked against {tls.authorities}."
+    advice = (
+        "Give the certificate of the authority that issued it as ssl_truststore_location (a PEM or PKCS#12 file) "
+        "or ssl_truststore_certificates (PEM text)."
+    )
+    if problem.verify_code in (HAS_EXPIRED, NOT_YET_VALID):
+        advice = "Renew the broker's certificate, or set the clock of this machine."
+    return CertificateError(
+        f"{peer}: the broker's certificate is not trusted ({problem.verify_message}; {seconds:.2f} s).{described} "
+        f"{why} {advice}",
+        names=() if facts is None else facts.names,
+        issuer="" if facts is None else facts.issuer,
+        not_after="" if facts is None else facts.not_after,
+        authorities=tls.authorities,
+        **where(peer),
+    )
+
+
+def _other_name(peer: Peer, seconds: float, facts: CertificateFacts | None) -> HostnameMismatchError:
+    names = () if facts is None else facts.names
+    shown = ", ".join(names) or "no name at all, as the subject alone does not count"
+    return HostnameMismatchError(
+        f"{peer}: the broker's certificate is not for {peer.host!r} ({seconds:.2f} s); it is for {shown}. "
+        "The broker is addressed by a name that its certificate lacks, or this is another server. "
+        "Use one of its names, or have a certificate made that holds this one too.",
+        names=names,
+        **where(peer),
+    )
+
+
+def handshake_failed(peer: Peer, seconds: float, problem: ssl.SSLError, tls: TlsOptions) -> TlsError:
+    """OpenSSL or the broker ended the handshake."""
+    reason = problem.reason or ""
+    if any(word in reason for word in NOT_TLS):
+        return does_not_speak_tls(peer, seconds)
+    said = reason.replace("_", " ").lower() or type(problem).__name__
+    cause, advice = (
+        "Both sides share no cipher suite, or the broker wants something that we do not have.",
+        "Compare ssl_cipher_suites and ssl_enabled_protocols with the broker's, and read the broker's log.",
+    )
+    if any(word in reason for word in NO_VERSION):
+        cause = "Both sides share no version of TLS; kclient speaks 1.2 and 1.3 alone."
+        advice = "Enable one of these in the broker's ssl.enabled.protocols."
+    elif any(word in reason for word in OUR_CERTIFICATE):
+        cause, advice = _certificate_of_ours(tls.shows_certificate)
+    return TlsError(
+        f"{peer}: the TLS handshake failed ({said}; {seconds:.2f} s). {cause} {advice}", **where(peer)
+    )
+
+
+def _certificate_of_ours(shown: bool | None) -> tuple[str, str]:
+    if shown is False:
+        return (
+            "The broker wants a client certificate (ssl.client.auth=required), and none is configured.",
+            "Give one with ssl_keystore_location, or ssl_keystore_key and ssl_keystore_certificate_chain.",
+        )
+    return (
+        "The broker does not accept the client's certificate.",
+        "Have it issued by an authority that is in the broker's trust store, and look whether it has expired.",
+    )
+
+
+def does_not_speak_tls(peer: Peer, seconds: float) -> PeerDoesNotSpeakTlsError:
+    """We spoke TLS to something else."""
+    return PeerDoesNotSpeakTlsError(
+        f"{peer} does not speak TLS, and this client does ({seconds:.2f} s). "
+        "The port is a listener without TLS, or not Kafka's. "
+        "Give the port of the TLS listener, or set security_protocol to PLAINTEXT or SASL_PLAINTEXT.",
+        **where(peer),
+    )
+
+
+def closed_in_handshake(peer: Peer, seconds: float) -> PortClosedError:
+    """The connection ended before the handshake did, and nothing tells why."""
+    return PortClosedError(
+        f"{peer} closed the connection during the TLS handshake ({seconds:.2f} s). "
+        "The broker is starting or stopping, or the port does not speak TLS. "
+        "kclient connects again by itself; if this repeats, check that the port is a TLS listener.",
+        **where(peer, "tls"),
+    )
+
+
+def silent_in_handshake(peer: Peer, seconds: float) -> PortClosedError:
+    """Nothing came for the whole time that a handshake may take."""
+    return PortClosedError(
+        f"{peer} accepted the connection and sent no TLS for {seconds:.2f} s. "
+        "The port does not speak TLS, or the broker is overloaded. "
+        "Check that the port is a TLS listener; slow networks need a larger socket_connection_setup_timeout_ms.",
+        **where(peer, "tls"),
+    )
+
+
+def as_connect_error(peer: Peer, seconds: float, problem: OSError, tls: TlsOptions) -> ConnectError | None:
+    """The error behind a failed handshake; None when the TCP connection failed already."""
+    if isinstance(problem, ssl.SSLEOFError | ssl.SSLZeroReturnError | ConnectionResetError | BrokenPipeError):
+        return closed_in_handshake(peer, seconds)
+    if isinstance(problem, ConnectionAbortedError):
+        return silent_in_handshake(peer, seconds)
+    if isinstance(problem, ssl.SSLError):
+        return handshake_failed(peer, seconds, problem, tls)
+    return None

@@ -1,0 +1,47 @@
+"""Where a value comes from when it does not stand in the configuration: the environment, or a file.
+
+Any function without arguments that returns the value is a provider too. A provider of a password or a key is asked
+anew for every connection, so a secret that was rotated is used without a restart; that of any other key once.
+"""
+
+from __future__ import annotations
+
+import os
+from os import PathLike
+from pathlib import Path
+
+import attrs
+
+
+@attrs.frozen
+class _Env:
+    name: str
+
+    def __call__(self) -> str:
+        value = os.environ.get(self.name)
+        if value is None:
+            raise ValueError(f"comes from the environment variable {self.name}, which is not set")
+        return value
+
+
+@attrs.frozen
+class _File:
+    path: str
+
+    def __call__(self) -> str:
+        try:
+            content = Path(self.path).read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as problem:
+            why = problem.strerror if isinstance(problem, OSError) else "it is not UTF-8 text"
+            raise ValueError(f"comes from the file {self.path}, which cannot be read: {why}") from None
+        return content.removesuffix("\n").removesuffix("\r")
+
+
+def env(name: str) -> _Env:
+    """The value of an environment variable: `sasl_password=env("KAFKA_PASSWORD")`. Spec: users 3.2."""
+    return _Env(name)
+
+
+def file(path: str | PathLike[str]) -> _File:
+    """The text of a file without its last line end: `sasl_password=file("/run/secrets/kafka")`. Spec: users 3.2."""
+    return _File(os.fspath(path))

@@ -1,0 +1,215 @@
+"""SASL SCRAM (RFC 5802, RFC 7677), the client's side as a pure object, and the grammar that both sides share.
+
+    client                                       server
+    n,,n=user,r=nonce                 ────────▶
+                                      ◀────────  r=nonce+more,s=salt,i=iterations
+    c=biws,r=nonce+more,p=proof       ────────▶
+                                      ◀────────  v=signature                       or e=error
+
+The password never travels. The signature proves that the server knows the credential too, so authentication without
+one is a failure, whatever else the server says. Deriving the key (PBKDF2) takes milliseconds to a second: that is the
+caller's to do off the loop, with `salted_password`. As in Kafka, names and passwords are UTF-8 without SASLprep.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import re
+from collections.abc import Mapping
+from typing import Final
+
+import attrs
+
+from kclient.errors import InternalError
+
+SCRAM_DIGESTS: Final[Mapping[str, str]] = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+MIN_ITERATIONS: Final = 4_096
+MAX_ITERATIONS: Final = 131_072
+MAX_TEXT: Final = 1_024  # characters of a nonce, a salt or a signature; real ones have some dozens
+HEADER: Final = "n,,"  # no channel binding, no authorization id
+HEADER_BASE64: Final = "biws"
+
+_NONCE = re.compile(r"[\x21-\x2b\x2d-\x7e]+")  # printable, no comma
+_ATTRIBUTE = re.compile(r"([A-Za-z]+)=([^\x00,]*)")
+
+
+class ScramError(ValueError):
+    """The other side broke the protocol or proved nothing. The text never holds what it sent."""
+
+
+@attrs.frozen
+class Challenge:
+    """What the server asks the key to be derived with."""
+
+    salt: bytes
+    iterations: int
+
+
+def salted_password(mechanism: str, password: str, challenge: Challenge) -> bytes:
+    """The key that stands for the password: PBKDF2 with HMAC. Slow by design."""
+    return hashlib.pbkdf2_hmac(
+        SCRAM_DIGESTS[mechanism], password.encode(), challenge.salt, challenge.iterations
+    )
+
+
+class ScramClient:
+    """One authentication: `first`, `challenge`, `final`, `verify`, each once and in this order.
+
+    `nonce` is printable and at least 18 random bytes' worth. Every method that reads raises ScramError, after which
+    the object is of no use. Spec: B.4.12, H-22.
+    """
+
+    def __init__(
+        self,
+        mechanism: str,
+        username: str,
+        nonce: str,
+        *,
+        max_iterations: int = MAX_ITERATIONS,
+        token_auth: bool = False,
+    ) -> None:
+        self.mechanism = mechanism
+        self._nonce = nonce
+        self._max_iterations = max_iterations
+        extension = ",tokenauth=true" if token_auth else ""
+        self._first_bare = f"n={escaped(username)},r={nonce}{extension}"
+        self._server_first = ""
+        self._full_nonce = ""
+        self._signature = b""
+
+    def first(self) -> bytes:
+        """The first token: who we are."""
+        return f"{HEADER}{self._first_bare}".encode()
+
+    def challenge(self, token: bytes) -> Challenge:
+        """Read the server's first token."""
+        self._server_first = text_of(token)
+        fields = attributes(self._server_first, "r", "s", "i")
+        nonce, salt, iterations = fields["r"], decoded("salt", fields["s"]), fields["i"]
+        if not nonce.startswith(self._nonce) or len(nonce) == len(self._nonce):
+            raise ScramError("the server's nonce does not extend ours")
+        if not is_nonce(nonce):
+            raise ScramError("the server's nonce is too long or has characters that it may not have")
+        if not iterations.isascii() or not iterations.isdigit() or len(iterations) > 9:
+            raise ScramError("the iteration count is no number")
+        if not MIN_ITERATIONS <= int(iterations) <= self._max_iterations:
+            raise ScramError(
+                f"the server asks for {int(iterations)} iterations, and {MIN_ITERATIONS} to {self._max_iterations} "
+                "are allowed"
+            )
+        self._full_nonce = nonce
+        return Challenge(salt, int(iterations))
+
+    def final(self, salted: bytes) -> bytes:
+        """The second token: the proof that we know the password, given the key from `salted_password`."""
+        if not self._full_nonce:
+            raise InternalError("a SCRAM proof was asked for before the server's challenge")
+        without_proof = f"c={HEADER_BASE64},r={self._full_nonce}"
+        signed = f"{self._first_bare},{self._server_first},{without_proof}".encode()
+        keys = Keys.derive(self.mechanism, salted)
+        self._signature = keys.server_signature(signed)
+        return f"{without_proof},p={encoded(keys.proof(signed))}".encode()
+
+    def verify(self, token: bytes) -> None:
+        """Read the server's last token, which must prove that the server knows the credential."""
+        text = text_of(token)
+        if text.startswith("e="):
+            raise ScramError("the server refused the proof")
+        signature = decoded("signature", attributes(text, "v")["v"])
+        if not self._signature or not hmac.compare_digest(signature, self._signature):
+            raise ScramError("the server's signature is wrong: it does not know the credential")
+
+
+@attrs.frozen(repr=False)
+class Keys:
+    """The keys behind a salted password."""
+
+    digest: str
+    client_key: bytes
+    stored_key: bytes
+    server_key: bytes
+
+    @classmethod
+    def derive(cls, mechanism: str, salted: bytes) -> Keys:
+        digest = SCRAM_DIGESTS[mechanism]
+        client_key = hmac.digest(salted, b"Client Key", digest)
+        stored_key = hashlib.new(digest, client_key).digest()
+        return cls(digest, client_key, stored_key, hmac.digest(salted, b"Server Key", digest))
+
+    def proof(self, signed: bytes) -> bytes:
+        """The client's proof over the messages so far."""
+        return xor(self.client_key, hmac.digest(self.stored_key, signed, self.digest))
+
+    def server_signature(self, signed: bytes) -> bytes:
+        """The server's proof over the messages so far."""
+        return hmac.digest(self.server_key, signed, self.digest)
+
+
+# --- the grammar -----------------------------------------------------------------------------------------------------
+
+
+def text_of(token: bytes) -> str:
+    """A token as text."""
+    try:
+        return bytes(token).decode()
+    except UnicodeDecodeError:
+        raise ScramError("a token is not UTF-8 text") from None
+
+
+def attributes(text: str, *wanted: str) -> dict[str, str]:
+    """`r=…,s=…,i=…` as a dict: these attributes first and in this order, then optional extensions, none twice."""
+    found: dict[str, str] = {}
+    for part in text.split(","):
+        match = _ATTRIBUTE.fullmatch(part)
+        if match is None:
+            raise ScramError(f"{' and '.join(wanted)} were expected, and something else came")
+        name, value = match.groups()
+        if name == "m":
+            raise ScramError("a mandatory extension that nobody here knows was asked for")
+        if name in found:
+            raise ScramError(f"attribute {name} came twice")
+        found[name] = value
+    if tuple(found)[: len(wanted)] != wanted:
+        raise ScramError(f"{' and '.join(wanted)} were expected, and something else came")
+    return found
+
+
+def is_nonce(text: str) -> bool:
+    """Whether a text can be a nonce."""
+    return len(text) <= MAX_TEXT and _NONCE.fullmatch(text) is not None
+
+
+def decoded(what: str, text: str) -> bytes:
+    """Base64 in its one canonical form, and not empty."""
+    try:
+        value = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        value = b""
+    if not value or len(text) > MAX_TEXT or encoded(value) != text:
+        raise ScramError(f"the {what} is empty, too long or not base64")
+    return value
+
+
+def encoded(value: bytes) -> str:
+    """Base64 as text."""
+    return base64.b64encode(value).decode()
+
+
+def escaped(username: str) -> str:
+    """A user name as SCRAM writes it: `=` is =3D, `,` is =2C."""
+    return username.replace("=", "=3D").replace(",", "=2C")
+
+
+def unescaped(name: str) -> str:
+    """The user name behind its SCRAM form. Raises ScramError where another `=` stands."""
+    if "=" in name.replace("=2C", "").replace("=3D", ""):
+        raise ScramError("the user name is not escaped as it must be")
+    return name.replace("=2C", ",").replace("=3D", "=")
+
+
+def xor(one: bytes, other: bytes) -> bytes:
+    """Byte by byte; both have the same length."""
+    return bytes(a ^ b for a, b in zip(one, other, strict=True))

@@ -1,0 +1,60 @@
+"""A text that shows itself to nobody who does not ask for it by name.
+
+Whoever needs the text writes `reveal()`, and that is the only way: no repr, no str, no format, no pickle, no JSON.
+So a secret that strays into a log line, an exception or a message to another process is three stars or an error.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable
+from typing import NoReturn
+
+Source = str | Callable[[], str]
+
+
+class Secret:
+    """A password, a key, or a provider of one that is asked anew whenever the text is needed. Spec: I-39."""
+
+    __slots__ = ("_source",)
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def reveal(self) -> str:
+        """The text. Raises ValueError when a provider has none; the message never holds what it found."""
+        if isinstance(self._source, str):
+            return self._source
+        found = self._source()
+        if not isinstance(found, str):
+            raise ValueError(f"must be provided as text, not as {type(found).__name__}")
+        return found
+
+    def __repr__(self) -> str:
+        return "***"
+
+    def __str__(self) -> str:
+        raise TypeError("a secret does not become text by accident; write reveal() where its text is needed")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Secret):
+            return NotImplemented
+        return hmac.compare_digest(_bytes(self), _bytes(other))
+
+    def __hash__(self) -> int:
+        return hash(Secret)  # the same for all: a hash of the text would tell something of it
+
+    def __copy__(self) -> Secret:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Secret:
+        return self
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError(
+            "a secret does not leave its process; send its reference, such as file(…) or env(…), or the option's text"
+        )
+
+
+def _bytes(secret: Secret) -> bytes:
+    return secret.reveal().encode("utf-8", "surrogatepass")

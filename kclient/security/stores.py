@@ -1,0 +1,121 @@
+"""Trust stores and key stores as PEM text, from PEM files or text and from PKCS#12 files.
+
+What a file is, its content says: Kafka's default type is JKS, and Java reads PKCS#12 under that name too. A real JKS
+file is answered with the line that turns it into PKCS#12. PKCS#12 needs `cryptography`, which an extra brings.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from kclient.errors import ConfigError
+from kclient.security.secret import Secret
+
+JKS_MAGIC: Final = b"\xfe\xed\xfe\xed"
+DER_SEQUENCE: Final = b"\x30"
+PEM_MARK: Final = b"-----BEGIN "
+
+_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END [A-Z ]*PRIVATE KEY-----", re.DOTALL)
+_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
+
+
+@attrs.frozen
+class Store:
+    """Where a store is, under its keys in the configuration: `name` is ssl_truststore or ssl_keystore."""
+
+    name: str
+    location: str
+    kind: str = ""  # PEM, PKCS12, JKS; empty: whatever the content says
+    password: Secret | None = None
+
+
+@attrs.frozen(repr=False)
+class Identity:
+    """The client's private key and certificate chain in PEM, and the key's password if it is encrypted."""
+
+    pem: str
+    password: str | None = None
+
+
+def read_trusted(store: Store) -> str:
+    """The certificates of a trust store as PEM text. Raises ConfigError."""
+    content = _read(store)
+    if PEM_MARK in content:
+        return pem_certificates(content.decode("utf-8", "replace"), f"{store.name}_location={store.location}")
+    from kclient.security import pkcs12
+
+    return pkcs12.trusted(content, store)
+
+
+def read_identity(store: Store, key_password: Secret | None) -> Identity:
+    """Key and chain of a key store. Raises ConfigError."""
+    content = _read(store)
+    if PEM_MARK in content:
+        text = content.decode("utf-8", "replace")
+        return pem_identity(text, text, key_password, f"{store.name}_location={store.location}")
+    from kclient.security import pkcs12
+
+    return pkcs12.identity(content, store)
+
+
+def pem_certificates(text: str, what: str) -> str:
+    """The certificates in a PEM text, and nothing else of it."""
+    found = _CERTIFICATE.findall(text)
+    if not found:
+        raise unusable(what, "holds no PEM certificate", "It must hold -----BEGIN CERTIFICATE----- … blocks.")
+    return "\n".join(found) + "\n"
+
+
+def pem_identity(key: str, chain: str, password: Secret | None, what: str) -> Identity:
+    """A private key and the certificates that go with it."""
+    keys = _KEY.findall(key)
+    if len(keys) != 1:
+        raise unusable(
+            what,
+            f"holds {len(keys) or 'no'} PEM private key{'s' if keys else ''}",
+            "It must hold one -----BEGIN … PRIVATE KEY----- block and its certificates.",
+        )
+    pem = f"{keys[0]}\n{pem_certificates(chain, what)}"
+    return Identity(pem, None if password is None else password.reveal())
+
+
+def _read(store: Store) -> bytes:
+    """The content of a file that is PEM or PKCS#12."""
+    what = f"{store.name}_location={store.location}"
+    try:
+        content = Path(store.location).read_bytes()
+    except OSError as problem:
+        if store.location.lower().endswith(".jks"):
+            raise java_only(store) from None
+        raise unusable(
+            what, f"cannot be read: {problem.strerror}", "Correct the path or its permissions."
+        ) from None
+    pem, der = PEM_MARK in content, content.startswith(DER_SEQUENCE)
+    if content.startswith(JKS_MAGIC) or (store.location.lower().endswith(".jks") and not (pem or der)):
+        raise java_only(store)
+    if not (pem or der) or (store.kind == "PEM" and not pem) or (store.kind == "PKCS12" and not der):
+        wanted = "PEM or PKCS#12" if store.kind in ("", "JKS") else store.kind
+        raise unusable(what, f"is not {wanted}", "Give another file, or the type that it has.")
+    return content
+
+
+def java_only(store: Store) -> ConfigError:
+    """A JKS file: what to type to get one that everybody reads. Spec: U-17, SP-43."""
+    source = shlex.quote(store.location)
+    target = shlex.quote(re.sub(r"\.jks$", "", store.location, flags=re.IGNORECASE) + ".p12")
+    return unusable(
+        f"{store.name}_location={store.location}",
+        "is a Java key store (JKS), which only Java reads",
+        f"Convert it and give the new file: keytool -importkeystore -srckeystore {source} -srcstoretype JKS "
+        f"-destkeystore {target} -deststoretype PKCS12",
+    )
+
+
+def unusable(what: str, why: str, advice: str) -> ConfigError:
+    """One problem with a store, as the configuration's own error."""
+    return ConfigError(f"{what} {why}. {advice}", problems=(f"{what} {why}",))

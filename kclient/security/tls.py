@@ -1,0 +1,199 @@
+"""From the configuration's words to an `ssl.SSLContext`, made anew when the files behind it change.
+
+Certificates and host names are verified unless the user says otherwise in so many words; nothing older than TLS 1.2
+is spoken. A private key reaches OpenSSL through a file that has no name and no place on a disk, where the system has
+such files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+import ssl
+import tempfile
+from collections.abc import Iterator
+from typing import Final
+
+import attrs
+
+from kclient.errors import ConfigError
+from kclient.security.ciphers import Ciphers
+from kclient.security.secret import Secret
+from kclient.security.stores import (
+    Identity,
+    Store,
+    pem_certificates,
+    pem_identity,
+    read_identity,
+    read_trusted,
+    unusable,
+)
+
+logger = logging.getLogger("kclient.tls")
+
+SYSTEM_CERTIFICATES: Final = "the system's certificate authorities"
+
+
+@attrs.frozen(kw_only=True)
+class TlsOptions:
+    """What TLS is to be like. `trusted` and `key` are a store, or PEM text; without them the system's authorities
+    are trusted and no client certificate is shown."""
+
+    trusted: Store | Secret | None = None
+    identity: Store | None = None
+    key: Secret | None = None
+    chain: Secret | None = None
+    key_password: Secret | None = None
+    lowest: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2
+    highest: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3
+    ciphers: Ciphers = attrs.field(factory=Ciphers)
+    verify: bool = True
+    check_hostname: bool = True
+    context: ssl.SSLContext | None = None  # a ready one, used as it is
+
+    @property
+    def authorities(self) -> str:
+        """Whom we trust, for the text of an error."""
+        if self.context is not None:
+            return "the authorities of the given ssl_context"
+        if isinstance(self.trusted, Store):
+            return self.trusted.location
+        return SYSTEM_CERTIFICATES if self.trusted is None else "ssl_truststore_certificates"
+
+    @property
+    def shows_certificate(self) -> bool | None:
+        """Whether we have a client certificate; None where a ready context knows and we do not."""
+        return None if self.context is not None else self.identity is not None or self.key is not None
+
+
+class Tls:
+    """The context of a client's connections. Spec: B.1.2, D-80, U-17, H-24."""
+
+    def __init__(self, options: TlsOptions) -> None:
+        """Raises ConfigError where the context cannot be made; whatever a file lacks is told before any connection."""
+        self.options = options
+        self._made_of = b""
+        self._context = self.refresh()
+
+    def refresh(self) -> ssl.SSLContext:
+        """The context for the next connection; reads the files, so call it off the loop.
+
+        Files that changed give a new context. Files that cannot be used any more give the last one and a WARNING:
+        a rotation that is half done must not end a client that works.
+        """
+        if self.options.context is not None:
+            return self.options.context
+        try:
+            material = _Material.read(self.options)
+            if material.digest != self._made_of:
+                self._context = material.context(self.options)
+                self._made_of = material.digest
+        except (ConfigError, ValueError) as problem:
+            if not self._made_of:
+                raise
+            why = problem.text if isinstance(problem, ConfigError) else str(problem)
+            logger.warning("the certificates changed and cannot be used; the last ones are kept: %s", why)
+        return self._context
+
+
+@attrs.frozen(repr=False)
+class _Material:
+    """What is behind a context, read from its places."""
+
+    trusted: str | None
+    identity: Identity | None
+
+    @classmethod
+    def read(cls, options: TlsOptions) -> _Material:
+        trusted = None
+        if isinstance(options.trusted, Store):
+            trusted = read_trusted(options.trusted)
+        elif options.trusted is not None:
+            trusted = pem_certificates(options.trusted.reveal(), "ssl_truststore_certificates")
+        return cls(trusted, _identity(options))
+
+    @property
+    def digest(self) -> bytes:
+        """Equal for equal material, and nothing can be learnt from it."""
+        parts = (self.trusted, self.identity and self.identity.pem, self.identity and self.identity.password)
+        return hashlib.sha256(repr(parts).encode()).digest()
+
+    def context(self, options: TlsOptions) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = options.verify and options.check_hostname
+        context.verify_mode = ssl.CERT_REQUIRED if options.verify else ssl.CERT_NONE
+        context.minimum_version, context.maximum_version = options.ciphers.versions(
+            options.lowest, options.highest
+        )
+        options.ciphers.apply(context)
+        if self.trusted is None:
+            context.load_default_certs()
+        else:
+            _trust(context, self.trusted, options.authorities)
+        if self.identity is not None:
+            _show(context, self.identity)
+        return context
+
+
+def _identity(options: TlsOptions) -> Identity | None:
+    if options.identity is not None:
+        return read_identity(options.identity, options.key_password)
+    if options.key is None or options.chain is None:
+        return None
+    what = "ssl_keystore_key with ssl_keystore_certificate_chain"
+    return pem_identity(options.key.reveal(), options.chain.reveal(), options.key_password, what)
+
+
+def _trust(context: ssl.SSLContext, pem: str, what: str) -> None:
+    try:
+        context.load_verify_locations(cadata=pem)
+    except (ssl.SSLError, ValueError) as problem:
+        raise unusable(
+            what, f"holds a certificate that cannot be read ({_reason(problem)})", "Correct it."
+        ) from None
+
+
+def _show(context: ssl.SSLContext, identity: Identity) -> None:
+    """Give OpenSSL the client's certificate and key, which it takes from files only."""
+    asked: list[str] = []
+
+    def password() -> str:
+        asked.append("password")
+        return identity.password or ""
+
+    try:
+        with _as_file(identity.pem) as path:
+            context.load_cert_chain(path, password=password)
+    except (ssl.SSLError, ValueError, OSError) as problem:
+        if asked and identity.password is None:
+            raise unusable("the client's key", "is encrypted", "Give its ssl_key_password.") from None
+        why = "the password is wrong" if asked else _reason(problem)
+        raise unusable(
+            "the client's key and certificate",
+            f"cannot be used: {why}",
+            "Check that the key belongs to the first certificate of the chain, and its password.",
+        ) from None
+
+
+@contextlib.contextmanager
+def _as_file(text: str) -> Iterator[str]:
+    """A path behind which the text is while the block lasts; in memory alone on Linux."""
+    if hasattr(os, "memfd_create"):
+        number = os.memfd_create("kclient", os.MFD_CLOEXEC)
+        with os.fdopen(number, "wb") as memory:
+            memory.write(text.encode())
+            memory.flush()
+            yield f"/proc/self/fd/{number}"
+        return
+    with tempfile.TemporaryDirectory(prefix="kclient-") as folder:  # 0700, and gone when the block ends
+        path = os.path.join(folder, "key.pem")
+        with open(path, "w", encoding="utf-8") as stream:
+            stream.write(text)
+        yield path
+
+
+def _reason(problem: Exception) -> str:
+    reason = problem.reason if isinstance(problem, ssl.SSLError) else None
+    return (reason or type(problem).__name__).replace("_", " ").lower()
