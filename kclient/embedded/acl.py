@@ -35,6 +35,10 @@ class Acl:
             raise ArgumentError(f"{operation} on {resource} was not denied to {principal}.")
         self._denied.remove((principal, operation, resource))
 
+    def clear(self) -> None:
+        """Take every denial back."""
+        self._denied.clear()
+
     def allows(self, principal: str, operation: str, resource: str) -> bool:
         """Whether no denial fits."""
         return not any(

@@ -26,6 +26,7 @@ from kclient.notice import Notice
 from kclient.protocol.headers import request_header_version, response_header_version
 from kclient.protocol.message import Message
 from kclient.protocol.registry import read_message, request_name, write_message
+from kclient.types import TopicPartition
 
 if TYPE_CHECKING:
     from kclient.embedded.groups.coordinator import GroupCoordinator
@@ -35,7 +36,7 @@ logger = logging.getLogger("kclient.embedded")
 
 
 class Broker:
-    """See the module. `up` says whether the rest of the cluster counts on it."""
+    """See the module. `running`: the process is there; `up`: the rest of the cluster counts on it."""
 
     def __init__(
         self, state: ClusterState, node_id: int, listeners: list[Listener], rack: str | None
@@ -44,8 +45,11 @@ class Broker:
         self.node_id = node_id
         self.listeners = listeners
         self.rack = rack
+        self.running = False
         self.up = False
         self.paused = False
+        self.expiry: Timer | None = None  # when the others notice that it is gone
+        self.lost: list[TopicPartition] = []  # what it led when they did
         self.resumed = Notice()
         self.connections: list[ServerConnection] = []
         self.memory: dict[str, object] = {}  # what a room keeps of its own and loses with the process
@@ -78,16 +82,16 @@ class Broker:
             )
             if listener.port == 0:
                 listener.port = listener.server.sockets[0].getsockname()[1]
-        self.up = True
+        self.running = self.up = True
 
-    def stop(self) -> None:
-        """Close the doors and reset every connection; forget what was in memory."""
-        self.up = self.paused = False
+    def stop(self, *, gently: bool = False) -> None:
+        """Close the doors and reset (or gently: close) every connection; forget what was in memory."""
+        self.running = self.paused = False
         for listener in self.listeners:
             if listener.server is not None:
                 listener.server.close()
         for connection in list(self.connections):
-            connection.kill()
+            connection.kill(gently=gently)
         for timer in self._timers:
             timer.cancel()
         self.connections.clear()
@@ -123,7 +127,7 @@ class Broker:
 
     def leader_changed(self, partition: Partition) -> None:
         """This broker begins or ceases to lead a partition; coordinators load or unload with it."""
-        if self.up and partition.topic.internal:
+        if self.running and partition.topic.internal:
             self.groups.leader_changed(partition)
 
     # --- requests

@@ -8,34 +8,31 @@
     async with EmbeddedCluster(brokers=3) as cluster:                      # on the running loop
         ...
 
-Everything that a test wants to happen is a method here. They may be called from any thread; on the cluster's own loop
-those that take time (`restart`) give back a task.
+Everything that a test wants to happen is a method of `Controls`, which the cluster has too.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from kclient.embedded import controller
 from kclient.embedded.broker import Broker
 from kclient.embedded.clock import Clock
+from kclient.embedded.controls import PLAINTEXT, ClusterClock, Controls
 from kclient.embedded.home import Home, control
 from kclient.embedded.listener import Listener
+from kclient.embedded.observer import Observer
 from kclient.embedded.releases import Release
+from kclient.embedded.requests import LoggedRequest, RequestLog
 from kclient.embedded.settings import settings
 from kclient.embedded.state import ClusterState
-from kclient.embedded.topics import Partition
 from kclient.errors import ArgumentError, UsageError
 from kclient.runtime import Runtime
-from kclient.types import TopicPartition
-
-PLAINTEXT = "PLAINTEXT"
 
 
-class EmbeddedCluster:
+class EmbeddedCluster(Controls):
     """See the module.
 
     `brokers` is their number, with ids from 1; `release` the Kafka whose API versions and behaviour they show, from
@@ -73,8 +70,13 @@ class EmbeddedCluster:
             rack = racks[number] if racks else None
             listeners = [Listener(PLAINTEXT, host, port)]
             self.state.brokers[number + 1] = Broker(self.state, number + 1, listeners, rack)
+        self.clock = ClusterClock(self, self.state.clock)
+        self._requests = RequestLog()
+        self.state.observers.append(self._requests)
         self._topics = dict(topics or {})
+        self._turns = {}
         self._home: Home | None = None
+        self._ran = False
 
     # --- life
 
@@ -86,28 +88,51 @@ class EmbeddedCluster:
         return self._home
 
     def __enter__(self) -> Self:
-        self._home = Home.new()
-        self._home.call(self._start)
+        home = self._begin(Home.new)
+        try:
+            home.call(self._start)
+        except BaseException:
+            self._leave()
+            raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.home.call(self._stop)
-        self.home.end()
-        self._home = None
+        self._leave()
+
+    def _leave(self) -> None:
+        home = self.home
+        try:
+            home.call(self._stop)
+        finally:
+            self._home = None
+            home.end()
 
     async def __aenter__(self) -> Self:
-        self._home = Home.here()
-        await self._start()
+        self._begin(Home.here)
+        try:
+            await self._start()
+        except BaseException:
+            await self._depart()
+            raise
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        await self._depart()
+
+    async def _depart(self) -> None:
         self._stop()
         self._home = None
         await asyncio.sleep(0)  # the cancelled tasks end
+
+    def _begin(self, home: Callable[[], Home]) -> Home:
+        if self._ran:
+            raise UsageError("A cluster runs once; make another EmbeddedCluster.")
+        self._home, self._ran = home(), True
+        return self._home
 
     async def _start(self) -> None:
         for broker in self.state.brokers.values():
@@ -122,87 +147,27 @@ class EmbeddedCluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        """The addresses of all brokers, also of those that are down."""
+        """Where all brokers listen, also those that are down."""
         return self.servers(PLAINTEXT)
 
     def servers(self, listener: str) -> str:
-        """The addresses of all brokers' listeners of this name."""
+        """Where all brokers' listeners of this name listen, whatever they advertise."""
         found = [broker.listener(listener) for broker in self.state.brokers.values()]
-        return ",".join(f"{one.address[0]}:{one.address[1]}" for one in found if one is not None)
+        return ",".join(f"{one.host}:{one.port}" for one in found if one is not None)
 
-    # --- topics
+    # --- watching
 
-    @control
-    def create_topic(
-        self,
-        name: str,
-        partitions: int = 1,
-        replication: int | None = None,
-        config: Mapping[str, str] | None = None,
-    ) -> None:
-        """Make a topic, with as many replicas as brokers are up (at most 3) unless said otherwise."""
-        self._create(name, partitions, replication, config)
-
-    def _create(
-        self,
-        name: str,
-        partitions: int,
-        replication: int | None = None,
-        config: Mapping[str, str] | None = None,
-    ) -> None:
-        if name in self.state.topics:
-            raise ArgumentError(f"There is a topic {name!r} already.")
-        replicas = replication or min(3, len(self.state.alive()))
-        controller.create_topic(self.state, name, partitions, replicas, config)
-
-    # --- brokers
+    @property
+    def requests(self) -> list[LoggedRequest]:
+        """The newest requests that came in whole, oldest first, with their answers, decoded; also after the end."""
+        return self._requests.entries() if self._home is None else self._home.call(self._requests.entries)
 
     @control
-    def kill(self, node: int) -> None:
-        """End a broker as SIGKILL does; the others lead its partitions at once. Nothing happens if it is down."""
-        broker = self._broker(node)
-        if broker.up:
-            broker.stop()
-            controller.broker_went(self.state, node)
+    def forget_requests(self) -> None:
+        """Begin the log of requests anew."""
+        self._requests.clear()
 
     @control
-    async def restart(self, node: int) -> None:
-        """Start a broker that is down, on its old port."""
-        broker = self._broker(node)
-        if not broker.up:
-            await broker.start()
-            controller.broker_came(self.state, node)
-
-    @control
-    def pause(self, node: int) -> None:
-        """Let a broker neither do nor say anything until `resume`, as SIGSTOP does; its connections stay."""
-        self._broker(node).pause()
-
-    @control
-    def resume(self, node: int) -> None:
-        """Let a paused broker go on."""
-        self._broker(node).resume()
-
-    @control
-    def move_leader(self, topic: str, partition: int, node: int) -> None:
-        """Make another replica the leader, in a new epoch."""
-        controller.set_leader(self.state, self._partition(topic, partition), node)
-
-    @control
-    def deny(self, principal: str, operation: str, resource: str) -> None:
-        """Refuse from now on, say, ("User:alice", "READ", "Topic:orders"); "*" stands for anything."""
-        self.state.acl.deny(principal, operation, resource)
-
-    def _broker(self, node: int) -> Broker:
-        broker = self.state.brokers.get(node)
-        if broker is None:
-            raise ArgumentError(
-                f"There is no broker {node}; there are {', '.join(map(str, self.state.brokers))}."
-            )
-        return broker
-
-    def _partition(self, topic: str, partition: int) -> Partition:
-        found = self.state.partition(TopicPartition(topic, partition))
-        if found is None:
-            raise ArgumentError(f"There is no partition {topic}-{partition}.")
-        return found
+    def observe(self, observer: Observer) -> None:
+        """Tell an observer from now on whatever happens, on the cluster's loop."""
+        self.state.observers.append(observer)

@@ -34,6 +34,7 @@ class ServerConnection(FrameProtocol):
         super().__init__(broker.state.settings.socket_request_max_bytes, self._on_request, self._on_gone)
         self.broker = broker
         self.listener = listener
+        self.number = broker.state.next_connection()
         self.principal = ANONYMOUS
         self.authenticated = not listener.mechanisms
         self.raw: Callable[[memoryview], Awaitable[bytes]] | None = None
@@ -50,11 +51,14 @@ class ServerConnection(FrameProtocol):
         self.broker.connections.append(self)
         self._task = asyncio.get_running_loop().create_task(self._serve(), name=f"serve {peer}")
 
-    def kill(self) -> None:
-        """End it as the death of the process would: nothing more is handled, the client sees a reset."""
+    def kill(self, *, gently: bool = False) -> None:
+        """End it as the process ends: nothing more is handled, the client sees a reset, or the end if `gently`."""
         if self._task is not None:
             self._task.cancel()
-        self.abort()
+        if gently and self._transport is not None:
+            self._transport.close()
+        else:
+            self.abort()
 
     def send(self, parts: list[bytes | memoryview]) -> None:
         """Write a frame, its size included."""

@@ -25,6 +25,8 @@ def create_topic(
     topic = Topic(name, state.new_id(), config=dict(config or {}), internal=name in INTERNAL)
     state.topics[name] = topic
     add_partitions(state, topic, partitions, replication, assignment)
+    for observer in state.observers:
+        observer.topic_created(name, partitions)
     return topic
 
 
@@ -117,7 +119,11 @@ def unclean(state: ClusterState, topic: Topic) -> bool:
 
 
 def broker_went(state: ClusterState, node: int) -> None:
-    """A broker is down: elect new leaders for what it led, and count it in sync no more."""
+    """The cluster counts on a broker no more: it leads nothing, and is in sync with nothing that has other replicas."""
+    broker = state.brokers[node]
+    broker.up = False
+    if broker.expiry is not None:
+        broker.expiry.cancel()
     for partition in state.partitions():
         if node in partition.replicas:
             partition.ends.setdefault(node, partition.log.end)
@@ -130,6 +136,7 @@ def broker_went(state: ClusterState, node: int) -> None:
 
 def broker_came(state: ClusterState, node: int) -> None:
     """A broker is back: it catches up at once, and leads what had no leader."""
+    state.brokers[node].up = True
     for partition in state.partitions():
         if node not in partition.replicas:
             continue

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, Protocol, TypeVar, cast
 
-from kclient.errors import UsageError
+from kclient.errors import DeadlineError, UsageError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -26,6 +26,7 @@ class Home:
     def __init__(self, loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
         self.loop = loop
         self._thread = thread
+        self._tasks: set[asyncio.Task[Any]] = set()  # the loop alone would not keep them
 
     @classmethod
     def here(cls) -> Home:
@@ -50,8 +51,22 @@ class Home:
         """Run it on the loop; await what it gives back."""
         if threading.current_thread() is self._thread:
             given = function()
-            return self.loop.create_task(given) if asyncio.iscoroutine(given) else given
-        return asyncio.run_coroutine_threadsafe(_awaited(function), self.loop).result(CALL_SECONDS)
+            return self._task(given) if asyncio.iscoroutine(given) else given
+        try:
+            return asyncio.run_coroutine_threadsafe(_awaited(function), self.loop).result(CALL_SECONDS)
+        except TimeoutError:
+            raise DeadlineError(
+                f"The embedded cluster did not come back within {CALL_SECONDS:g} s; an observer or an edit of an "
+                "answer runs on its loop and must not wait.",
+                waiting_for="the cluster's loop",
+                timeout=CALL_SECONDS,
+            ) from None
+
+    def _task(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        task = self.loop.create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
 
     def end(self) -> None:
         """Stop the loop of a thread of its own, when every task on it has been cancelled and has ended."""

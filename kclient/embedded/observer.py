@@ -41,6 +41,12 @@ class Observer:
     def leader_changed(self, partition: Partition) -> None:
         """It has another leader, or the same one in a new epoch."""
 
+    def broker_changed(self, node: int, change: str) -> None:
+        """It was "started", "killed", "shut down", "paused" or "resumed", or it is "not counted on" any more."""
+
+    def topic_created(self, name: str, partitions: int) -> None:
+        """There is a new topic."""
+
     def topic_deleted(self, name: str, topic_id: bytes) -> None:
         """The topic is gone."""
 

@@ -41,6 +41,7 @@ class ClusterState:
     topics: dict[str, Topic] = attrs.field(factory=dict)
     observers: list[Observer] = attrs.field(factory=list)
     next_producer_id: int = 1000
+    connections: int = 0  # how many there have been
 
     @property
     def controller_id(self) -> int:
@@ -65,6 +66,11 @@ class ClusterState:
     def partitions(self) -> list[Partition]:
         """All partitions of all topics."""
         return [partition for topic in self.topics.values() for partition in topic.partitions]
+
+    def next_connection(self) -> int:
+        """The number of a new connection, counted from 1."""
+        self.connections += 1
+        return self.connections
 
     def new_id(self) -> bytes:
         """Sixteen random bytes that are no reserved uuid."""

@@ -1,0 +1,107 @@
+"""Brokers end, stop and come back.
+
+A broker that is killed or paused replicates nothing any more, so while it counts as in sync the high watermark stays
+where it is. When the others notice (at once, or when its session is over) they take it out of the in-sync replicas and
+lead what it led.
+"""
+
+from __future__ import annotations
+
+from kclient.embedded import controller
+from kclient.embedded.broker import Broker
+from kclient.embedded.state import ClusterState
+from kclient.errors import ArgumentError
+
+
+def find(state: ClusterState, node: int) -> Broker:
+    """The broker with this id. Raises ArgumentError."""
+    broker = state.brokers.get(node)
+    if broker is None:
+        raise ArgumentError(f"There is no broker {node}; there are {', '.join(map(str, state.brokers))}.")
+    return broker
+
+
+def kill(state: ClusterState, node: int, failover_ms: int) -> None:
+    """End it as SIGKILL does; the others notice after so long. Nothing happens where it is down."""
+    broker = find(state, node)
+    if not broker.running:
+        return
+    broker.stop()
+    _tell(state, node, "killed")
+    if failover_ms:
+        _notice_later(state, broker, failover_ms)
+    else:
+        controller.broker_went(state, node)
+
+
+def shut_down(state: ClusterState, node: int) -> None:
+    """End it as SIGTERM does: what it leads moves away first, then its connections are closed."""
+    broker = find(state, node)
+    if broker.running:
+        controller.broker_went(state, node)
+        broker.stop(gently=True)
+        _tell(state, node, "shut down")
+
+
+def pause(state: ClusterState, node: int) -> None:
+    """Stop it as SIGSTOP does; the others notice when its session is over. Nothing happens where it does not run."""
+    broker = find(state, node)
+    if broker.running and not broker.paused:
+        broker.pause()
+        _tell(state, node, "paused")
+        _notice_later(state, broker, state.settings.broker_session_timeout_ms)
+
+
+def resume(state: ClusterState, node: int) -> None:
+    """Let it go on, in step again; it leads again what was taken from it. Nothing happens where it is not paused."""
+    broker = find(state, node)
+    if not broker.paused:
+        return
+    if broker.expiry is not None:
+        broker.expiry.cancel()
+    controller.broker_came(state, node)
+    for partition in state.partitions():
+        if partition.tp in broker.lost:
+            controller.set_leader(state, partition, node)
+    broker.lost.clear()
+    broker.resume()
+    _tell(state, node, "resumed")
+
+
+async def restart(state: ClusterState, node: int) -> None:
+    """Start it on its old ports; one that runs is killed first."""
+    broker = find(state, node)
+    kill(state, node, 0)
+    if broker.up:  # killed, and nobody has noticed yet
+        controller.broker_went(state, node)
+    await broker.start()
+    controller.broker_came(state, node)
+    _tell(state, node, "started")
+
+
+async def heal(state: ClusterState) -> None:
+    """Every broker runs again, no fault is left, nobody is denied anything."""
+    state.faults.clear()
+    state.acl.clear()
+    for node, broker in state.brokers.items():
+        resume(state, node)
+        if not broker.running:
+            await restart(state, node)
+
+
+def _notice_later(state: ClusterState, broker: Broker, after_ms: int) -> None:
+    def notice() -> None:
+        broker.lost.extend(one.tp for one in state.partitions() if one.leader == broker.node_id)
+        controller.broker_went(state, broker.node_id)
+        _tell(state, broker.node_id, "not counted on")
+
+    for partition in state.partitions():
+        if broker.node_id in partition.replicas and partition.leader != broker.node_id:
+            partition.ends.setdefault(broker.node_id, partition.log.end)
+    broker.lost.clear()
+    broker.expiry = state.clock.call_later(after_ms / 1000, notice)
+
+
+def _tell(state: ClusterState, node: int, change: str) -> None:
+    for observer in state.observers:
+        observer.broker_changed(node, change)

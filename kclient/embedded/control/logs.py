@@ -1,0 +1,112 @@
+"""Records come, and are lost, deleted or compacted away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kclient.embedded import controller
+from kclient.embedded.control import leaders
+from kclient.embedded.spreading import Value, batches, codec_of, spread, to_record
+from kclient.embedded.state import ClusterState
+from kclient.embedded.topics import Partition, Topic
+from kclient.errors import ArgumentError, UsageError
+
+
+def topic_for(state: ClusterState, name: str) -> Topic:
+    """The topic, made where brokers make topics by themselves. Raises ArgumentError."""
+    settings = state.settings
+    if name not in state.topics:
+        if not settings.auto_create_topics_enable:
+            raise ArgumentError(f"There is no topic {name!r}, and auto.create.topics.enable is False.")
+        replicas = min(3, len(state.alive()))
+        controller.create_topic(state, name, settings.num_partitions, replicas)
+    return state.topics[name]
+
+
+def produce(
+    state: ClusterState,
+    topic: Topic,
+    values: Iterable[Value],
+    *,
+    partition: int | None,
+    codec: str,
+    timestamp_ms: int | None,
+    turn: int,
+) -> list[tuple[int, int]]:
+    """Append records and give back partition and offset of each. Raises ArgumentError, UsageError."""
+    timestamp = state.clock.wall_ms() if timestamp_ms is None else timestamp_ms
+    records = [to_record(value, timestamp) for value in values]
+    count = len(topic.partitions)
+    places = spread(records, count, turn) if partition is None else [partition] * len(records)
+    next_offset: dict[int, int] = {}
+    for number in sorted(set(places)):
+        into = leaders.find(state, topic.name, number)
+        if not state.brokers[leaders.leader(into)].running:
+            raise UsageError(f"Broker {into.leader}, the leader of {into.tp}, is down; restart it first.")
+        next_offset[number] = into.log.end
+        mine = (record for record, place in zip(records, places, strict=True) if place == number)
+        for batch in batches(mine, codec_of(codec)):
+            append(state, into, batch)
+    offsets = []
+    for place in places:
+        offsets.append((place, next_offset[place]))
+        next_offset[place] += 1
+    return offsets
+
+
+def append(state: ClusterState, partition: Partition, batch: bytes) -> None:
+    stored = partition.log.append(batch, partition.leader_epoch)
+    partition.changed.notify()
+    for observer in state.observers:
+        observer.appended(partition, stored.header)
+
+
+def truncate(state: ClusterState, partition: Partition, to: int) -> None:
+    """Lose every batch that does not end below `to`, as an unclean election does, in a new epoch.
+
+    Raises ArgumentError for an offset that is not in the log, UsageError without a leader.
+    """
+    log = partition.log
+    if not log.start <= to <= log.end:
+        raise ArgumentError(f"{partition.tp} goes from {log.start} to {log.end}; it cannot be cut at {to}.")
+    node = leaders.leader(partition)
+    partition.ends[node] = to
+    controller.set_leader(state, partition, node)
+
+
+def delete_records(state: ClusterState, partition: Partition, before: int) -> None:
+    """Move the log start offset up. Raises ArgumentError for an offset beyond the high watermark."""
+    if not 0 <= before <= partition.high_watermark:
+        raise ArgumentError(
+            f"{partition.tp} can lose records before {partition.high_watermark} at most, not {before}."
+        )
+    if before > partition.log.start:
+        partition.log.advance_start(before)
+        partition.changed.notify()
+        for observer in state.observers:
+            observer.log_start_moved(partition, before)
+
+
+def recreate(state: ClusterState, name: str) -> None:
+    """Delete a topic and make it again, empty, with another id. Raises ArgumentError."""
+    topic = find_topic(state, name)
+    replicas = len(topic.partitions[0].replicas)
+    controller.delete_topic(state, topic)
+    controller.create_topic(state, name, len(topic.partitions), replicas, topic.config)
+
+
+def find_topic(state: ClusterState, name: str) -> Topic:
+    """The topic of this name. Raises ArgumentError."""
+    if name not in state.topics:
+        raise ArgumentError(f"There is no topic {name!r}; there are {', '.join(state.topics) or 'none'}.")
+    return state.topics[name]
+
+
+def add_partitions(state: ClusterState, name: str, count: int) -> None:
+    """Grow a topic to `count` partitions. Raises ArgumentError where it has as many."""
+    topic = find_topic(state, name)
+    if count <= len(topic.partitions):
+        raise ArgumentError(
+            f"{name} has {len(topic.partitions)} partitions; it can only grow, not to {count}."
+        )
+    controller.add_partitions(state, topic, count, len(topic.partitions[0].replicas))

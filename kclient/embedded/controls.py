@@ -1,0 +1,325 @@
+"""Everything that a test can make happen to a cluster, as methods: `EmbeddedCluster` has them all.
+
+They may be called from any thread, also from the cluster's own loop, where `restart` and `heal`, which take time, give
+back a task. The work is done by the modules of `kclient.embedded.control`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from kclient.embedded import controller
+from kclient.embedded.clock import Clock
+from kclient.embedded.control import brokers, faults, leaders, logs
+from kclient.embedded.duration import Duration, seconds
+from kclient.embedded.faults import Edit, Rule
+from kclient.embedded.home import HasHome, control
+from kclient.embedded.spreading import Value
+from kclient.embedded.state import ClusterState
+from kclient.embedded.topics import Partition
+from kclient.errors import ArgumentError
+
+PLAINTEXT = "PLAINTEXT"
+
+
+class ClusterClock:
+    """The time of a cluster, which a test may let pass."""
+
+    def __init__(self, cluster: HasHome, clock: Clock) -> None:
+        self._cluster = cluster
+        self._clock = clock
+
+    @property
+    def home(self) -> Any:
+        """Where the cluster lives. Raises UsageError when it does not run."""
+        return self._cluster.home
+
+    @control
+    def advance(self, duration: Duration) -> None:
+        """Let so much time pass at once ("10m", 1.5, a timedelta): sessions and records expire as they would have.
+
+        The clients' time does not move. Raises ArgumentError for a time that goes back.
+        """
+        self._clock.advance(seconds(duration))
+
+    @control
+    def now(self) -> float:
+        """Seconds that never go back."""
+        return self._clock.now()
+
+    @control
+    def wall_ms(self) -> int:
+        """Milliseconds since 1970, UTC, as the brokers see them."""
+        return self._clock.wall_ms()
+
+
+class Controls:
+    """See the module. A `Rule` that is given back may be taken away with `lift`."""
+
+    state: ClusterState
+    _turns: dict[str, int]
+
+    # --- topics and their records
+
+    @control
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = 1,
+        replication: int | None = None,
+        config: Mapping[str, str] | None = None,
+    ) -> None:
+        """Make a topic, with as many replicas as brokers are up (at most 3) unless said otherwise."""
+        self._create(name, partitions, replication, config)
+
+    create = create_topic
+
+    def _create(
+        self,
+        name: str,
+        partitions: int,
+        replication: int | None = None,
+        config: Mapping[str, str] | None = None,
+    ) -> None:
+        if name in self.state.topics:
+            raise ArgumentError(f"There is a topic {name!r} already.")
+        alive = len(self.state.alive())
+        replicas = min(3, alive) if replication is None else replication
+        if partitions < 1 or not 1 <= replicas <= alive:
+            raise ArgumentError(
+                f"Topic {name!r} cannot have {partitions} partitions with {replicas} replicas on {alive} brokers."
+            )
+        controller.create_topic(self.state, name, partitions, replicas, config)
+
+    @control
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic and its records."""
+        controller.delete_topic(self.state, logs.find_topic(self.state, name))
+
+    @control
+    def recreate_topic(self, name: str) -> None:
+        """Delete a topic and make it again, empty, under another id."""
+        logs.recreate(self.state, name)
+
+    @control
+    def add_partitions(self, name: str, count: int) -> None:
+        """Grow a topic to `count` partitions."""
+        logs.add_partitions(self.state, name, count)
+
+    @control
+    def produce(
+        self,
+        topic: str,
+        values: Iterable[Value],
+        *,
+        partition: int | None = None,
+        codec: str = "none",
+        timestamp_ms: int | None = None,
+    ) -> list[tuple[int, int]]:
+        """Append records, to a topic that is made if it is missing; gives back partition and offset of each.
+
+        A value is str, bytes, None, a pair of key and value, or a `NewRecord`. Without `partition` a key decides as in
+        Java, and records without one take turns. `codec` is none, gzip, snappy, lz4 or zstd; `timestamp_ms` is now
+        unless given.
+        """
+        records, found = list(values), logs.topic_for(self.state, topic)
+        turn = self._turns.get(topic, 0)
+        self._turns[topic] = turn + len(records)
+        return logs.produce(
+            self.state, found, records, partition=partition, codec=codec, timestamp_ms=timestamp_ms, turn=turn
+        )
+
+    @control
+    def truncate(self, topic: str, partition: int, to: int) -> None:
+        """Lose the batches that do not end below an offset, as an unclean election does, in a new leader epoch."""
+        logs.truncate(self.state, self._partition(topic, partition), to)
+
+    @control
+    def delete_records(self, topic: str, partition: int, before: int) -> None:
+        """Move the log start offset up to `before`."""
+        logs.delete_records(self.state, self._partition(topic, partition), before)
+
+    # --- brokers
+
+    @control
+    def kill(self, node: int, failover_ms: int = 0) -> None:
+        """End a broker as SIGKILL does, if it runs; after `failover_ms` the others lead what it led."""
+        brokers.kill(self.state, node, failover_ms)
+
+    @control
+    def shutdown(self, node: int) -> None:
+        """End a broker as SIGTERM does: it hands over what it leads, then closes its connections."""
+        brokers.shut_down(self.state, node)
+
+    @control
+    def restart(self, node: int) -> Any:
+        """Start a broker again on its old port; one that runs is killed first."""
+        return brokers.restart(self.state, node)
+
+    @control
+    def pause(self, node: int) -> None:
+        """Let a broker neither do nor say anything until `resume`, as SIGSTOP does; its connections stay.
+
+        After `broker.session.timeout.ms` of the cluster's time the others lead its partitions.
+        """
+        brokers.pause(self.state, node)
+
+    @control
+    def resume(self, node: int) -> None:
+        """Let a paused broker go on, and lead again what was taken from it."""
+        brokers.resume(self.state, node)
+
+    @control
+    def heal(self) -> Any:
+        """Start and resume every broker, forget all faults and denials."""
+        return brokers.heal(self.state)
+
+    @control
+    def advertise(self, node: int, host: str, port: int, listener: str = PLAINTEXT) -> None:
+        """Tell clients this address of a broker from now on, wherever it listens."""
+        found = brokers.find(self.state, node).listener(listener)
+        if found is None:
+            raise ArgumentError(f"Broker {node} has no listener {listener!r}.")
+        found.advertised = (host, port)
+
+    # --- leaders, replicas and coordinators
+
+    @control
+    def leader_of(self, topic: str, partition: int) -> int:
+        """The broker that leads a partition. Raises UsageError where none does."""
+        return leaders.leader(self._partition(topic, partition))
+
+    @control
+    def coordinator_of(self, group: str) -> int:
+        """The broker that coordinates a group."""
+        return leaders.leader(leaders.of_group(self.state, group))
+
+    @control
+    def kill_leader(self, topic: str, partition: int) -> int:
+        """Kill the broker that leads a partition, and give back which it was."""
+        node = leaders.leader(self._partition(topic, partition))
+        brokers.kill(self.state, node, 0)
+        return node
+
+    @control
+    def move_leader(self, topic: str, partition: int, node: int | None = None) -> None:
+        """Make another replica the leader, in a new epoch; without `node` the next one that is in sync."""
+        leaders.move(self.state, self._partition(topic, partition), node)
+
+    set_leader = move_leader
+
+    @control
+    def move_coordinator(self, group: str, node: int | None = None) -> None:
+        """Let another broker coordinate a group; it reads the group's partition of `__consumer_offsets` first."""
+        leaders.move(self.state, leaders.of_group(self.state, group), node)
+
+    set_coordinator = move_coordinator
+
+    @control
+    def prefer_leaders(self) -> None:
+        """Give every partition its first replica as leader, where that is up and in sync."""
+        leaders.prefer(self.state)
+
+    @control
+    def lag(self, topic: str, partition: int, node: int, end: int | None = None) -> None:
+        """Let a follower replicate no more, its log ending at `end` (default: where it is).
+
+        While it counts as in sync (`replica.lag.time.max.ms`) the high watermark cannot pass it. Made leader, it loses
+        what it does not have.
+        """
+        leaders.lag(self.state, self._partition(topic, partition), node, end)
+
+    @control
+    def catch_up(self, topic: str, partition: int) -> None:
+        """Bring all followers that are up in step and in sync."""
+        leaders.catch_up(self.state, self._partition(topic, partition))
+
+    @control
+    def set_watermarks(
+        self, topic: str, partition: int, low: int | None = None, high: int | None = None
+    ) -> None:
+        """Move the log start offset up to `low`, and hold the followers, so the high watermark, at `high`."""
+        found = self._partition(topic, partition)
+        if high is not None:
+            leaders.set_high_watermark(self.state, found, high)
+        if low is not None:
+            logs.delete_records(self.state, found, low)
+
+    def _partition(self, topic: str, partition: int) -> Partition:
+        return leaders.find(self.state, topic, partition)
+
+    # --- authorization
+
+    @control
+    def deny(self, principal: str, operation: str, resource: str) -> None:
+        """Refuse from now on, say, ("User:alice", "READ", "Topic:orders"); "*" stands for anything."""
+        self.state.acl.deny(principal, operation, resource)
+
+    @control
+    def allow(self, principal: str, operation: str, resource: str) -> None:
+        """Take a denial back."""
+        self.state.acl.allow(principal, operation, resource)
+
+    # --- faults by API: a request's name without "Request", or "*". All take `times` (None: until lifted), `broker`,
+    # --- `client_id` and `only_if`, a function that looks at the request.
+
+    @control
+    def fail(self, api: str, error: str | int, times: int | None = 1, **where: Any) -> Rule:
+        """Refuse requests with an error of the wire, by name or code, without handling them."""
+        return self._rule(api, times, error=faults.error_code(error), **where)
+
+    @control
+    def delay(self, api: str, ms: float, times: int | None = None, **where: Any) -> Rule:
+        """Begin to handle requests later; what follows on the connection waits behind them."""
+        return self._rule(api, times, delay=ms / 1000, **where)
+
+    @control
+    def drop(self, api: str, times: int | None = 1, handled: bool = False, **where: Any) -> Rule:
+        """Answer nothing; `handled` says whether what was asked is done all the same."""
+        return self._rule(api, times, silent=handled, ignore=not handled, **where)
+
+    @control
+    def cut(self, api: str, after: int = 0, times: int | None = 1, **where: Any) -> Rule:
+        """Handle requests, send the first bytes of the answer, and reset the connection."""
+        return self._rule(api, times, cut=after, **where)
+
+    @control
+    def throttle(self, api: str, ms: int, times: int | None = None, **where: Any) -> Rule:
+        """Say in the answers that the client is throttled for so long."""
+        return self._rule(api, times, throttle_ms=ms, **where)
+
+    @control
+    def partial(self, api: str, keep: int = 1, times: int | None = 1, **where: Any) -> Rule:
+        """Answer about the first `keep` partitions (or groups, topics) only."""
+        return self._rule(api, times, edit=faults.keep_first(keep), **where)
+
+    @control
+    def on(self, api: str, edit: Edit, times: int | None = None, **where: Any) -> Rule:
+        """Send what `edit(request, answer)` makes of an answer. It runs on the cluster's loop."""
+        return self._rule(api, times, edit=edit, **where)
+
+    @control
+    def lift(self, rule: Rule | None = None) -> None:
+        """Take one fault away, or all of them."""
+        if rule is None:
+            self.state.faults.clear()
+        else:
+            self.state.faults.remove(rule)
+
+    def _rule(
+        self,
+        api: str,
+        times: int | None,
+        *,
+        broker: int | None = None,
+        client_id: str | None = None,
+        only_if: Callable[[Any], bool] | None = None,
+        **what: Any,
+    ) -> Rule:
+        if times is not None and times < 1:
+            raise ArgumentError(
+                f"A fault happens {times} times: give 1 or more, or None for until it is lifted."
+            )
+        rule = Rule(faults.api_name(api), times, broker, client_id, only_if, **what)
+        return self.state.faults.add(rule)

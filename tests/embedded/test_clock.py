@@ -1,0 +1,72 @@
+"""The cluster's clock: time that a test lets pass, in order, from any thread; and how durations are written."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from datetime import timedelta
+
+import pytest
+
+from kclient.embedded import EmbeddedCluster
+from kclient.embedded.clock import Clock
+from kclient.embedded.duration import Duration, seconds
+from kclient.errors import ArgumentError
+from kclient.runtime import Runtime
+
+
+@pytest.mark.parametrize(
+    ("duration", "expected"),
+    [("10m", 600), ("1h30m", 5400), ("250ms", 0.25), ("2d", 172_800), ("1.5s", 1.5), (3, 3), (0.5, 0.5)],
+)
+def test_durations_are_written_as_people_do(duration: Duration, expected: float) -> None:
+    assert seconds(duration) == expected
+    assert seconds(timedelta(seconds=expected)) == expected
+
+
+@pytest.mark.parametrize("text", ["", "10", "m", "ten minutes", "10m!", "1h 30x"])
+def test_a_text_that_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(ArgumentError, match="is no duration"):
+        seconds(text)
+
+
+def test_what_is_due_on_the_way_is_called_in_its_order_and_at_its_time() -> None:
+    async def main() -> list[tuple[str, int]]:
+        clock, rang = Clock(Runtime()), list[tuple[str, int]]()
+        begun = clock.now()
+
+        def ring(name: str) -> None:
+            rang.append((name, round(clock.now() - begun)))
+            if name == "first":
+                clock.call_later(5, lambda: ring("made on the way"))
+
+        clock.call_later(600, lambda: ring("too late"))
+        clock.call_later(30, lambda: ring("second"))
+        clock.call_later(10, lambda: ring("first"))
+        clock.call_later(20, lambda: ring("cancelled")).cancel()
+        clock.advance(60)
+        assert round(clock.now() - begun) == 60
+        return rang
+
+    assert asyncio.run(main()) == [("first", 10), ("made on the way", 15), ("second", 30)]
+
+
+def test_it_rings_by_itself_too() -> None:
+    async def main() -> None:
+        clock = Clock(Runtime())
+        async with asyncio.timeout(5):
+            await clock.sleep(0.01)
+
+    asyncio.run(main())
+
+
+def test_time_passes_for_whoever_says_so_on_whatever_thread() -> None:
+    with EmbeddedCluster() as cluster:
+        before, wall = cluster.clock.now(), cluster.clock.wall_ms()
+        thread = threading.Thread(target=cluster.clock.advance, args=("10m",))
+        thread.start()
+        thread.join()
+        assert cluster.clock.now() - before >= 600
+        assert cluster.clock.wall_ms() - wall >= 600_000
+        with pytest.raises(ArgumentError, match="cannot go back"):
+            cluster.clock.advance(-1)

@@ -1,0 +1,321 @@
+"""What a test makes happen is what clients then see: brokers, leaders, replicas, addresses, faults by API."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kclient.embedded import EmbeddedCluster
+from kclient.embedded.observer import Observer
+from kclient.errors import ArgumentError, UsageError
+from kclient.generated.api_versions_request import ApiVersionsRequest
+from kclient.generated.metadata_request import MetadataRequest, MetadataRequestTopic
+from kclient.protocol.errors import NOT_CONTROLLER, NOT_LEADER_OR_FOLLOWER
+from tests.conformance.asker import Asker
+
+
+@pytest.fixture
+def cluster() -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster(brokers=3, topics={"orders": 3}) as cluster:
+        yield cluster
+
+
+def ask(cluster: EmbeddedCluster, request: Any, version: int, node: int = 1) -> Any:
+    host, port = cluster.bootstrap_servers.split(",")[node - 1].split(":")
+    with Asker(host, int(port)) as asker:
+        return asker.ask(request, version)
+
+
+def metadata(cluster: EmbeddedCluster, node: int = 1) -> Any:
+    return ask(cluster, MetadataRequest(topics=None), 9, node)
+
+
+def leaders(cluster: EmbeddedCluster, node: int = 1) -> list[int]:
+    answer = metadata(cluster, node)
+    return [partition.leader_id for partition in answer.topics[0].partitions]
+
+
+def in_sync(cluster: EmbeddedCluster, partition: int, node: int = 1) -> list[int]:
+    return sorted(metadata(cluster, node).topics[0].partitions[partition].isr_nodes)
+
+
+class Watcher(Observer):
+    def __init__(self) -> None:
+        self.seen: list[tuple[int, str]] = []
+
+    def broker_changed(self, node: int, change: str) -> None:
+        self.seen.append((node, change))
+
+
+def test_a_killed_broker_is_replaced_at_once_or_when_the_others_notice(cluster: EmbeddedCluster) -> None:
+    assert leaders(cluster) == [1, 2, 3]
+    cluster.kill(2)
+    assert leaders(cluster) == [1, 3, 3]
+    cluster.restart(2)
+    cluster.kill(3, failover_ms=5_000)
+    assert leaders(cluster) == [1, 3, 3]  # nobody has noticed
+    assert [broker.node_id for broker in metadata(cluster).brokers] == [1, 2, 3]
+    cluster.clock.advance("5s")
+    assert leaders(cluster) == [1, 2, 1]
+    assert [broker.node_id for broker in metadata(cluster).brokers] == [1, 2]
+
+
+def test_a_broker_comes_back_on_its_port_and_in_sync(cluster: EmbeddedCluster) -> None:
+    watcher = Watcher()
+    cluster.observe(watcher)
+    cluster.kill(3)
+    cluster.kill(3)
+    assert in_sync(cluster, 0) == [1, 2]
+    cluster.restart(3)
+    assert in_sync(cluster, 0) == [1, 2, 3]
+    assert leaders(cluster, node=3) == [1, 2, 1]
+    cluster.prefer_leaders()
+    assert leaders(cluster) == [1, 2, 3]
+    assert watcher.seen == [(3, "killed"), (3, "started")]
+
+
+def test_a_broker_that_is_down_unnoticed_can_be_started_again(cluster: EmbeddedCluster) -> None:
+    cluster.kill(1, failover_ms=60_000)
+    cluster.restart(1)
+    assert leaders(cluster, node=2) == [2, 2, 3]
+    cluster.clock.advance("2m")
+    assert [broker.node_id for broker in metadata(cluster, node=1).brokers] == [1, 2, 3]
+
+
+def test_a_paused_broker_says_nothing_and_loses_what_it_leads_until_it_goes_on(
+    cluster: EmbeddedCluster,
+) -> None:
+    host, port = cluster.bootstrap_servers.split(",")[0].split(":")
+    cluster.pause(1)
+    with Asker(host, int(port)) as asker:
+        asker.send(MetadataRequest(topics=None), 9)
+        assert asker.silent(0.1)
+        assert leaders(cluster, node=2) == [1, 2, 3]
+        cluster.clock.advance("9s")  # broker.session.timeout.ms
+        assert leaders(cluster, node=2) == [2, 2, 3]
+        cluster.resume(1)
+        assert [partition.leader_id for partition in asker.receive().topics[0].partitions] == [1, 2, 3]
+
+
+def test_a_paused_follower_holds_the_high_watermark_until_it_is_out_of_sync(cluster: EmbeddedCluster) -> None:
+    partition = cluster.state.topics["orders"].partitions[0]
+    cluster.produce("orders", ["a"], partition=0)
+    cluster.pause(2)
+    cluster.produce("orders", ["b"], partition=0)
+    assert (partition.high_watermark, partition.log.end) == (1, 2)
+    cluster.clock.advance("9s")
+    assert (partition.high_watermark, in_sync(cluster, 0)) == (2, [1, 3])
+    cluster.resume(2)
+    assert in_sync(cluster, 0) == [1, 2, 3]
+
+
+def test_a_controlled_shutdown_hands_over_before_it_closes(cluster: EmbeddedCluster) -> None:
+    host, port = cluster.bootstrap_servers.split(",")[0].split(":")
+    with Asker(host, int(port)) as asker:
+        asker.ask(MetadataRequest(topics=None), 9)
+        cluster.shutdown(1)
+        assert asker.closed()
+    assert leaders(cluster, node=2) == [2, 2, 3]
+
+
+def test_a_partition_without_a_broker_has_no_leader_and_gets_it_back() -> None:
+    with EmbeddedCluster(topics={"orders": 1}) as cluster:
+        cluster.kill(1)
+        with pytest.raises(UsageError, match="orders-0 has no leader; restart one of the brokers"):
+            cluster.produce("orders", ["lost"])
+        cluster.restart(1)
+        assert leaders(cluster) == [1]
+        assert cluster.produce("orders", ["kept"]) == [(0, 0)]
+
+
+def test_leaders_move_where_they_are_told_or_to_the_next_in_sync(cluster: EmbeddedCluster) -> None:
+    cluster.set_leader("orders", 0, 3)
+    cluster.move_leader("orders", 1)
+    assert leaders(cluster) == [3, 3, 3]
+    assert cluster.leader_of("orders", 0) == 3
+    assert cluster.kill_leader("orders", 0) == 3
+    with pytest.raises(UsageError, match="Broker 3 is down"):
+        cluster.set_leader("orders", 0, 3)
+    with pytest.raises(ArgumentError, match="There is no partition orders-9; there are topics orders"):
+        cluster.move_leader("orders", 9)
+    with pytest.raises(ArgumentError, match="There is no broker 7"):
+        cluster.kill(7)
+
+
+def test_a_coordinator_moves(cluster: EmbeddedCluster) -> None:
+    before = cluster.coordinator_of("billing")
+    cluster.move_coordinator("billing")
+    assert cluster.coordinator_of("billing") != before
+    cluster.set_coordinator("billing", before)
+    assert cluster.coordinator_of("billing") == before
+
+
+def test_a_follower_that_lags_holds_the_high_watermark_and_loses_records_as_leader(
+    cluster: EmbeddedCluster,
+) -> None:
+    partition = cluster.state.topics["orders"].partitions[0]
+    cluster.produce("orders", ["a"], partition=0)
+    cluster.lag("orders", 0, 2)
+    cluster.produce("orders", ["b"], partition=0)
+    assert partition.high_watermark == 1
+    cluster.clock.advance("30s")  # replica.lag.time.max.ms
+    assert (partition.high_watermark, in_sync(cluster, 0)) == (2, [1, 3])
+    cluster.set_leader("orders", 0, 2)
+    assert (partition.high_watermark, partition.log.end) == (1, 1)
+
+
+def test_watermarks_are_set_and_followers_catch_up(cluster: EmbeddedCluster) -> None:
+    partition = cluster.state.topics["orders"].partitions[0]
+    for value in "abcd":
+        cluster.produce("orders", [value], partition=0)
+    cluster.set_watermarks("orders", 0, low=1, high=3)
+    assert (partition.log.start, partition.high_watermark, partition.log.end) == (1, 3, 4)
+    cluster.catch_up("orders", 0)
+    assert partition.high_watermark == 4
+    with pytest.raises(ArgumentError, match="orders-0 goes from 1 to 4, not to 9"):
+        cluster.set_watermarks("orders", 0, high=9)
+    with EmbeddedCluster(topics={"orders": 1}) as alone, pytest.raises(UsageError, match="no follower"):
+        alone.set_watermarks("orders", 0, high=0)
+
+
+def test_records_are_lost_in_a_new_epoch_and_deleted_from_the_front(cluster: EmbeddedCluster) -> None:
+    partition = cluster.state.topics["orders"].partitions[0]
+    for value in "abcd":
+        cluster.produce("orders", [value], partition=0)
+    epoch = partition.leader_epoch
+    cluster.truncate("orders", 0, 3)
+    assert (partition.log.end, partition.leader_epoch) == (3, epoch + 1)
+    cluster.delete_records("orders", 0, 2)
+    assert partition.log.start == 2
+    with pytest.raises(ArgumentError, match="orders-0 can lose records before 3 at most, not 9"):
+        cluster.delete_records("orders", 0, 9)
+
+
+def test_topics_grow_go_and_come_again_under_another_id(cluster: EmbeddedCluster) -> None:
+    def topic() -> Any:
+        return ask(cluster, MetadataRequest(topics=[MetadataRequestTopic(name="orders")]), 12).topics[0]
+
+    before = topic()
+    cluster.add_partitions("orders", 5)
+    assert len(topic().partitions) == 5
+    cluster.recreate_topic("orders")
+    assert topic().topic_id != before.topic_id
+    cluster.delete_topic("orders")
+    assert metadata(cluster).topics == []
+    with pytest.raises(ArgumentError, match="There is no topic 'orders'; there are none"):
+        cluster.delete_topic("orders")
+
+
+def test_clients_are_told_the_advertised_address_and_bootstrap_stays(cluster: EmbeddedCluster) -> None:
+    servers = cluster.bootstrap_servers
+    cluster.advertise(2, "kafka", 9092)
+    brokers = {broker.node_id: (broker.host, broker.port) for broker in metadata(cluster).brokers}
+    assert brokers[2] == ("kafka", 9092)
+    assert cluster.bootstrap_servers == servers
+
+
+def test_records_go_where_key_turn_or_number_say(cluster: EmbeddedCluster) -> None:
+    assert cluster.produce("orders", ["a", "b", "c"]) == [(0, 0), (1, 0), (2, 0)]
+    assert cluster.produce("orders", ["d"]) == [(0, 1)]
+    assert cluster.produce("orders", [("21", "e"), (b"21", b"f")], partition=1) == [(1, 1), (1, 2)]
+    # Java's own test has murmur2("21") = -973932308, without its sign 1173551340, a multiple of 3
+    assert cluster.produce("orders", [("21", "g")]) == [(0, 2)]
+    assert cluster.produce("made by itself", []) == []
+
+
+def test_a_broker_says_no_as_often_as_it_is_told(cluster: EmbeddedCluster) -> None:
+    cluster.fail("ApiVersions", "NOT_CONTROLLER", times=2, broker=1)
+    codes = [ask(cluster, ApiVersionsRequest(), 0).error_code for _ in range(3)]
+    assert codes == [NOT_CONTROLLER, NOT_CONTROLLER, 0]
+    rule = cluster.fail("ApiVersions", NOT_LEADER_OR_FOLLOWER, times=None)
+    assert ask(cluster, ApiVersionsRequest(), 0, node=3).error_code == NOT_LEADER_OR_FOLLOWER
+    cluster.lift(rule)
+    assert ask(cluster, ApiVersionsRequest(), 0).error_code == 0
+
+
+def test_answers_are_late_missing_cut_throttled_short_or_something_else(cluster: EmbeddedCluster) -> None:
+    host, port = cluster.bootstrap_servers.split(",")[0].split(":")
+    request = MetadataRequest(topics=None)
+    with Asker(host, int(port)) as asker:
+        cluster.delay("Metadata", 60_000, times=1)
+        asker.send(request, 9)
+        assert asker.silent(0.05)
+        cluster.clock.advance("1m")
+        assert len(asker.receive().topics) == 1
+        cluster.throttle("Metadata", 25, times=1)
+        assert asker.ask(request, 9).throttle_time_ms == 25
+        cluster.partial("Metadata", keep=2)
+        assert [len(topic.partitions) for topic in asker.ask(request, 9).topics] == [2]
+
+        def renamed(asked: MetadataRequest, answer: Any) -> Any:
+            answer.cluster_id = f"asked for {asked.topics}"
+            return answer
+
+        cluster.on("Metadata", renamed, times=1)
+        assert asker.ask(request, 9).cluster_id == "asked for None"
+        cluster.drop("Metadata")
+        asker.send(request, 9)
+        assert asker.silent(0.05)
+    with Asker(host, int(port)) as asker:
+        cluster.cut("Metadata", after=3)
+        asker.send(request, 9)
+        with pytest.raises(ConnectionError):
+            asker.receive()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (lambda c: c.fail("Fetsh", "NOT_CONTROLLER"), "No API is called 'Fetsh' .did you mean 'Fetch'"),
+        (lambda c: c.fail("find_coordinator", 1), "did you mean 'FindCoordinator'"),
+        (lambda c: c.fail("Fetch", "NOT_LEADER"), "did you mean 'NOT_LEADER_OR_FOLLOWER'"),
+        (lambda c: c.delay("Fetch", 5, times=0), "give 1 or more"),
+        (lambda c: c.partial("Fetch", keep=-1), "give 0 or more"),
+        (lambda c: c.produce("orders", ["a"], codec="brotli"), "There is no codec 'brotli'"),
+        (lambda c: c.produce("orders", [3]), "not int"),
+        (lambda c: c.advertise(1, "kafka", 1, listener="SSL"), "has no listener 'SSL'"),
+        (lambda c: c.create("orders"), "There is a topic 'orders' already"),
+        (lambda c: c.create("more", replication=4), "4 replicas on 3 brokers"),
+        (lambda c: c.add_partitions("orders", 3), "can only grow"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_the_nearest(cluster: EmbeddedCluster, wrong: Any, told: str) -> None:
+    with pytest.raises(ArgumentError, match=told):
+        wrong(cluster)
+
+
+def test_all_is_well_again(cluster: EmbeddedCluster) -> None:
+    cluster.kill(1)
+    cluster.pause(2)
+    cluster.fail("*", "NOT_CONTROLLER", times=None)
+    cluster.deny("*", "DESCRIBE", "Topic:*")
+    cluster.heal()
+    assert leaders(cluster) == [2, 2, 3]
+
+
+def test_on_its_own_loop_what_takes_time_is_a_task() -> None:
+    async def main() -> None:
+        async with EmbeddedCluster(brokers=2, topics={"orders": 1}) as cluster:
+            cluster.kill(1)
+            assert cluster.leader_of("orders", 0) == 2
+            await cluster.restart(1)
+            cluster.pause(2)
+            await cluster.heal()
+            assert cluster.clock.now() > 0
+
+    asyncio.run(main())
+
+
+def test_requests_are_logged_decoded(cluster: EmbeddedCluster) -> None:
+    metadata(cluster, node=3)
+    cluster.forget_requests()
+    metadata(cluster, node=2)
+    (entry,) = cluster.requests
+    assert (entry.api, entry.version, entry.client_id, entry.node) == ("Metadata", 9, "asker", 2)
+    assert entry.request.topics is None
+    assert [topic.name for topic in entry.answer.topics] == ["orders"]
+    assert entry.connection == 2
+    assert "Metadata v9 to broker 2 from 'asker' on connection 2" in str(entry)
