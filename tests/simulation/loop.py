@@ -14,13 +14,13 @@ import asyncio
 import contextvars
 from asyncio import base_events
 from collections.abc import Callable, Coroutine
-from heapq import heapify, heappop, heappush
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.simulation.handles import SimFuture, SimHandle, SimTask, SimTimer
-from tests.simulation.hosts import HOST, KERNEL, UP, Host
-from tests.simulation.stuck import SimDeadlock, SimLivelock, SimTimeout, waiting_tasks
+from tests.simulation.hosts import HOST, UP, Host
+from tests.simulation.stuck import Limits, SimDeadlock, name_of, waiting_tasks
+from tests.simulation.timers import Timers
 from tests.simulation.tracing import Trace
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 CALLBACK_SECONDS: Final = 5e-6
 CALLBACKS_A_SECOND: Final = 50_000  # of virtual time; 200,000 is what never jumping gives
 OFFLOAD_SECONDS: Final = 0.01
-FEW_TIMERS: Final = 100
 
 
 class SimLoop(base_events.BaseEventLoop):
@@ -44,9 +43,10 @@ class SimLoop(base_events.BaseEventLoop):
         history: bool = False,
     ) -> None:
         super().__init__()
-        self.limit = limit
+        self.limits = Limits(limit, callbacks_a_second)
         self.network: Network | None = None
         self.rng = Random(f"{seed}:schedule")
+        self.timers = Timers(self.rng)
         self.trace_of = Trace(self, history=history)
         self.findings: list[str] = []
         self.callbacks = 0
@@ -56,10 +56,6 @@ class SimLoop(base_events.BaseEventLoop):
         self._now = 0.0
         self._numbers = 0
         self._ready: list[SimHandle] = []
-        self._timers: list[tuple[float, float, int, SimTimer]] = []
-        self._cancelled_timers = 0
-        self._allowed = callbacks_a_second
-        self._second_began, self._callbacks_then = 0.0, 0
 
     # --- what asyncio asks of a loop
 
@@ -101,8 +97,7 @@ class SimLoop(base_events.BaseEventLoop):
     ) -> SimTimer:
         timer = SimTimer(when, callback, args, self, context)
         if not self.ended:
-            timer._scheduled = True
-            heappush(self._timers, (when, self.rng.random(), self.next_number(), timer))
+            self.timers.add(timer)
         return timer
 
     def call_later(
@@ -124,13 +119,8 @@ class SimLoop(base_events.BaseEventLoop):
         """Note what nobody handled; a test looks at `findings`."""
         if not self.ended:
             problem = context.get("exception")
-            text = (
-                f"{context.get('message')}: {problem!r}"
-                if problem is not None
-                else str(context.get("message"))
-            )
-            self.findings.append(text)
-            self.trace("unhandled", text)
+            self.findings.append(f"{context.get('message')}: {problem!r}")
+            self.trace("unhandled", type(problem).__name__)
 
     async def create_connection(self, factory: Callable[[], Any], *args: Any, **options: Any) -> Any:
         return await self._the_network().create_connection(factory, *args, **options)
@@ -162,10 +152,12 @@ class SimLoop(base_events.BaseEventLoop):
             self._take_up_parked()
         if not self._ready and not self._stopping:
             self._jump()
-        batch = self._due()
+        batch, self._ready = self._ready, []
+        self.timers.take_due(self._now, batch)
         if len(batch) > 1:
             self._permute_steps(batch)
-        self._watch_speed(len(batch))
+        self.callbacks += len(batch)
+        self.limits.check(self)
         step = self.trace_of.step
         for handle in batch:
             if handle._cancelled:
@@ -184,7 +176,7 @@ class SimLoop(base_events.BaseEventLoop):
             except (SystemExit, KeyboardInterrupt):
                 raise
             except BaseException as problem:  # noqa: BLE001 – as asyncio does: told to the handler
-                self.call_exception_handler({"message": f"in {callback!r}", "exception": problem})
+                self.call_exception_handler({"message": f"in {name_of(callback)}", "exception": problem})
 
     def _take_up_parked(self) -> None:
         """What was parked of a resumed host comes first: its later callbacks must not overtake it."""
@@ -194,27 +186,10 @@ class SimLoop(base_events.BaseEventLoop):
 
     def _jump(self) -> None:
         """Move the clock to the next timer."""
-        timers = self._timers
-        while timers and timers[0][3]._cancelled:
-            heappop(timers)
-            self._cancelled_timers -= 1
-        if not timers:
+        when = self.timers.next_time()
+        if when is None:
             raise SimDeadlock(f"nothing can happen after {self._now:.6f} s", waiting_tasks(self))
-        self._now = max(self._now, timers[0][0])
-        if self._now > self.limit:
-            raise SimTimeout(f"not done within {self.limit} virtual s", waiting_tasks(self))
-
-    def _due(self) -> list[SimHandle]:
-        batch, self._ready = self._ready, []
-        timers, now = self._timers, self._now
-        while timers and timers[0][0] <= now:
-            timer = heappop(timers)[3]
-            timer._scheduled = False
-            if timer._cancelled:
-                self._cancelled_timers -= 1
-            else:
-                batch.append(timer)
-        return batch
+        self._now = max(self._now, when)
 
     def _permute_steps(self, batch: list[SimHandle]) -> None:
         places = [
@@ -228,31 +203,13 @@ class SimLoop(base_events.BaseEventLoop):
             for at, handle in zip(places, steps, strict=True):
                 batch[at] = handle
 
-    def _watch_speed(self, count: int) -> None:
-        self.callbacks += count
-        if self._now - self._second_began >= 1.0:
-            self._second_began, self._callbacks_then = self._now, self.callbacks
-        elif self.callbacks - self._callbacks_then > self._allowed:
-            raise SimLivelock(
-                f"more than {self._allowed} callbacks in the second from {self._second_began:.6f} s",
-                waiting_tasks(self),
-            )
-        if self._now > self.limit:
-            raise SimTimeout(f"not done within {self.limit} virtual s", waiting_tasks(self))
-
     def _timer_handle_cancelled(self, handle: SimTimer) -> None:
-        if not handle._scheduled:
-            return
-        self._cancelled_timers += 1
-        if self._cancelled_timers > FEW_TIMERS and self._cancelled_timers * 2 > len(self._timers):
-            self._timers = [entry for entry in self._timers if not entry[3]._cancelled]
-            heapify(self._timers)
-            self._cancelled_timers = 0
+        self.timers.was_cancelled(handle)
 
     def _asyncgen_finalizer_hook(self, agen: Any) -> None:
         self._asyncgens.discard(agen)
         if not self.ended:
-            self.create_task(agen.aclose(), context=KERNEL.copy())
+            self.create_task(agen.aclose())
 
 
 def _run_into(done: asyncio.Future[Any], func: Callable[..., Any], args: tuple[object, ...]) -> None:

@@ -6,6 +6,8 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
 if TYPE_CHECKING:
     from tests.simulation.loop import SimLoop
 
@@ -28,6 +30,32 @@ class SimTimeout(SimStuck):
 
 class SimLivelock(SimStuck):
     """Too many callbacks in one virtual second: something spins."""
+
+
+@attrs.define
+class Limits:
+    """How long a run may take, and how much may happen in one second of it; both virtual."""
+
+    seconds: float
+    callbacks_a_second: int
+    _second_began: float = 0.0
+    _callbacks_then: int = 0
+
+    def check(self, loop: SimLoop) -> None:
+        """Raises SimTimeout, SimLivelock."""
+        now = loop.time()
+        if now > self.seconds:
+            raise SimTimeout(f"not done within {self.seconds} virtual s", waiting_tasks(loop))
+        if now - self._second_began >= 1.0:
+            self._second_began, self._callbacks_then = now, loop.callbacks
+        elif loop.callbacks - self._callbacks_then > self.callbacks_a_second:
+            since = f"in the second from {self._second_began:.6f} s"
+            raise SimLivelock(f"more than {self.callbacks_a_second} callbacks {since}", waiting_tasks(loop))
+
+
+def name_of(callback: object) -> str:
+    """A name without an address in memory, which would differ from run to run."""
+    return getattr(callback, "__qualname__", type(callback).__name__)
 
 
 def waiting_tasks(loop: SimLoop) -> list[str]:

@@ -212,7 +212,7 @@ def test_timers_that_are_cancelled_do_not_pile_up() -> None:
     async def main(world: World) -> int:
         for _ in range(5000):
             world.loop.call_later(1000.0, print).cancel()
-        return len(world.loop._timers)
+        return len(world.loop.timers)
 
     assert run(1, main).result < 500
 
