@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -34,13 +34,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         )
 
 
-def start(version: str, nodes: int) -> Iterator[KafkaCluster]:
+def start(version: str, nodes: int, overrides: Mapping[str, str] | None = None) -> Iterator[KafkaCluster]:
     """A running cluster, or a skip that names what is missing."""
     if reason := unavailable(version):
         if os.environ.get("CI") == "true":
             pytest.fail(f"Kafka {version} must run in CI: {reason}", pytrace=False)
         pytest.skip(f"{NO_KAFKA} {version}: {reason}")
-    with KafkaCluster(version, nodes) as cluster:
+    with KafkaCluster(version, nodes, overrides) as cluster:
         yield cluster
 
 

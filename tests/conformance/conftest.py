@@ -1,0 +1,127 @@
+"""The targets: two real brokers and two embedded ones, each started when the first test asks for it.
+
+A test takes the fixture `target` and runs against each. With `version` as well, and `@pytest.mark.api("Fetch")`, it
+runs in every version that the target offers; `@pytest.mark.api("Fetch", 7)` begins at 7. `@pytest.mark.since("4.0")`
+leaves out the older targets, which never were asked to know it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import attrs
+import pytest
+
+from kclient.embedded.releases import Release
+from localkafka import KafkaCluster
+from tests.conformance.asker import Asker
+from tests.conformance.target import SETTINGS, SETTINGS_OF_4, Target, fresh, offered
+from tests.kafka.fixtures import start
+
+REAL = {"kafka-4.3.1": "4.3.1", "kafka-2.8.2": "2.8.2"}
+EMBEDDED = {"embedded-4.3": "4.3", "embedded-2.8": "2.8"}
+WAITING = {"test_groups_join", "test_groups_sync", "test_groups_heartbeat", "test_groups_leave"}
+WAITING |= {"test_groups_static"}
+RELEASES = {name: Release.parse(text) for name, text in {**REAL, **EMBEDDED}.items()}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "api(name, oldest=0): conformance: the API whose versions a test runs in"
+    )
+    config.addinivalue_line(
+        "markers", "since(release): conformance: the first release that the test speaks of"
+    )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """One run for each target, and each version of the marked API where the test takes `version`."""
+    if "target" not in metafunc.fixturenames:
+        return
+    since = metafunc.definition.get_closest_marker("since")
+    oldest = Release.parse(since.args[0] if since else "0.10.0")
+    names = [name for name, release in RELEASES.items() if release >= oldest]
+    if metafunc.module.__name__.rpartition(".")[2] in WAITING:
+        names = [name for name in names if name in REAL]
+    if "version" not in metafunc.fixturenames:
+        metafunc.parametrize("target", [_param(name, name) for name in names], indirect=True)
+        return
+    mark = metafunc.definition.get_closest_marker("api")
+    api, first = (*mark.args, 0)[:2] if mark else ("", 0)
+    rows = [
+        _param(f"{name}-v{version}", name, version)
+        for name in names
+        for version in offered(RELEASES[name], api)
+        if version >= first
+    ]
+    metafunc.parametrize(("target", "version"), rows, indirect=["target"])
+
+
+def _param(label: str, name: str, *more: int) -> object:
+    return pytest.param(name, *more, id=label, marks=[pytest.mark.kafka] if name in REAL else [])
+
+
+@attrs.define
+class Targets:
+    """Those that run already."""
+
+    stack: ExitStack
+    running: dict[str, Target] = attrs.field(factory=dict)
+
+    def __call__(self, name: str) -> Target:
+        if name not in self.running:
+            self.running[name] = self._real(REAL[name]) if name in REAL else self._embedded(EMBEDDED[name])
+            self.stack.callback(self.running[name].close)
+        return self.running[name]
+
+    def _real(self, version: str) -> Target:
+        texts = {key: str(value).lower() for key, value in _settings(version).items()}
+        kafka: KafkaCluster = self._enter(start(version, 1, texts))
+        return Target(version, kafka.bootstrap_servers, lambda: kafka.restart(1), embedded=False)
+
+    def _embedded(self, release: str) -> Target:
+        from kclient.embedded import EmbeddedCluster
+
+        cluster = self.stack.enter_context(EmbeddedCluster(release=release, config=_settings(release)))
+        return Target(release, cluster.bootstrap_servers, lambda: cluster.restart(1), embedded=True)
+
+    def _enter(self, steps: Iterator[KafkaCluster]) -> KafkaCluster:
+        kafka = next(steps)
+        self.stack.callback(lambda: next(steps, None))
+        return kafka
+
+
+def _settings(release: str) -> dict[str, bool | int]:
+    return SETTINGS | (SETTINGS_OF_4 if Release.parse(release) >= Release.parse("4.0") else {})
+
+
+@pytest.fixture(scope="session")
+def _targets() -> Iterator[Callable[[str], Target]]:
+    with ExitStack() as stack:
+        yield Targets(stack)
+
+
+@pytest.fixture
+def target(request: pytest.FixtureRequest, _targets: Callable[[str], Target]) -> Target:
+    """A running broker."""
+    return _targets(request.param)
+
+
+@pytest.fixture
+def asker(target: Target) -> Iterator[Asker]:
+    """A connection of the test's own."""
+    with target.connect() as connection:
+        yield connection
+
+
+@pytest.fixture
+def topic(target: Target) -> str:
+    """A new topic of one partition."""
+    return target.topic()
+
+
+@pytest.fixture
+def group() -> str:
+    """The name of a group that does not exist yet."""
+    return fresh("group")

@@ -1,0 +1,164 @@
+"""What the suite runs against: a broker's address, its release, and the few things a test needs before it asks.
+
+Nothing here depends on which kind of broker it is, `restart` excepted.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable
+from typing import Any
+
+from kclient.embedded.releases import Release, versions_of
+from kclient.generated.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from kclient.generated.find_coordinator_request import FindCoordinatorRequest
+from kclient.generated.metadata_request import MetadataRequest, MetadataRequestTopic
+from kclient.generated.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kclient.protocol import errors
+from kclient.protocol.message import Message
+from kclient.protocol.registry import MESSAGES
+from kclient.records.writer import NewRecord, build_batch
+from tests.conformance.asker import Asker
+
+# What every target is started with, besides quick rebalances: limits that a test can reach.
+SETTINGS = {
+    "auto.create.topics.enable": False,
+    "group.initial.rebalance.delay.ms": 0,
+    "group.min.session.timeout.ms": 1000,
+    "group.max.size": 3,
+    "offsets.topic.num.partitions": 5,
+    "transaction.state.log.num.partitions": 3,
+}
+SETTINGS_OF_4 = {"group.consumer.max.size": 3}
+
+SECONDS = 20.0
+POLL_SECONDS = 0.02
+OLDEST_PRODUCE = 3  # brokers of 4.x list 0, but answer from here
+
+_numbers = itertools.count()
+
+
+def offered(release: Release, api: str) -> range:
+    """The versions of an API that a broker of this release answers and our schemas have; empty for none."""
+    api_key = MESSAGES[f"{api}Request"].api_key
+    assert api_key is not None
+    oldest, newest = versions_of(release).get(api_key, (0, -1))
+    if api == "Produce":
+        oldest = OLDEST_PRODUCE
+    return range(oldest, newest + 1)
+
+
+def eventually(answer: Callable[[], Any], good: Callable[[Any], bool]) -> Any:
+    """Ask until the answer is good. Fails with the last answer after 20 s."""
+    deadline = time.monotonic() + SECONDS
+    while not good(found := answer()):
+        assert time.monotonic() < deadline, found
+        time.sleep(POLL_SECONDS)
+    return found
+
+
+class Target:
+    """One running broker, node 1 of a cluster of one."""
+
+    def __init__(self, release: str, address: str, restart: Callable[[], None], embedded: bool) -> None:
+        host, port = address.rsplit(":", 1)
+        self.release = Release.parse(release)
+        self.host, self.port = host, int(port)
+        self.embedded = embedded
+        self._restart = restart
+        self._asker: Asker | None = None
+
+    def since(self, release: str) -> bool:
+        """Whether the broker is of this release or newer."""
+        return self.release >= Release.parse(release)
+
+    def newest(self, api: str) -> int:
+        """The newest version of an API that both sides have."""
+        return offered(self.release, api)[-1]
+
+    # --- asking
+
+    def connect(self, client_id: str | None = "asker") -> Asker:
+        """A new connection."""
+        return Asker(self.host, self.port, client_id)
+
+    def ask(self, request: Message, version: int | None = None) -> Any:
+        """One question and its answer on a connection of the target's own, in the newest version unless given."""
+        if self._asker is None:
+            self._asker = self.connect()
+        return self._asker.ask(
+            request, self.newest(request.NAME.removesuffix("Request")) if version is None else version
+        )
+
+    def restart(self) -> None:
+        """End the broker and start it again on its data: leader epochs grow, connections are gone."""
+        self.close()
+        self._restart()
+
+    def close(self) -> None:
+        """Leave the connection."""
+        if self._asker is not None:
+            self._asker.__exit__()
+        self._asker = None
+
+    # --- topics and records
+
+    def topic(self, partitions: int = 1, **configs: str | int) -> str:
+        """A new topic whose partitions have leaders; `retention_ms=-1` stands for `retention.ms`."""
+        name = fresh("topic")
+        rows = [
+            CreatableTopicConfig(name=key.replace("_", "."), value=str(value))
+            for key, value in configs.items()
+        ]
+        made = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, configs=rows)
+        answer = self.ask(CreateTopicsRequest(topics=[made], timeout_ms=10_000))
+        assert [row.error_code for row in answer.topics] == [errors.NONE], answer
+        eventually(lambda: self.metadata(name), lambda topic: led(topic) == partitions)
+        return name
+
+    def metadata(self, name: str) -> Any:
+        """What Metadata says of one topic."""
+        return self.ask(MetadataRequest(topics=[MetadataRequestTopic(name=name)])).topics[0]
+
+    def topic_id(self, name: str) -> bytes:
+        """The id of a topic, for versions that name it so."""
+        return bytes(self.metadata(name).topic_id)
+
+    def produce(
+        self, topic: str, *values: bytes, partition: int = 0, timestamps: list[int] | None = None
+    ) -> int:
+        """Append one batch and give its first offset."""
+        stamps = timestamps or [1_600_000_000_000] * len(values)
+        rows = [NewRecord(value=value, timestamp=at) for value, at in zip(values, stamps, strict=True)]
+        return self.append(topic, build_batch(rows), partition)
+
+    def append(self, topic: str, batch: bytes, partition: int = 0) -> int:
+        """Append bytes as they are and give their first offset."""
+        data = PartitionProduceData(index=partition, records=batch)
+        request = ProduceRequest(
+            acks=-1, timeout_ms=10_000, topic_data=[TopicProduceData(name=topic, partition_data=[data])]
+        )
+        [row] = self.ask(request, min(9, self.newest("Produce"))).responses[0].partition_responses
+        assert row.error_code == errors.NONE, row
+        return int(row.base_offset)
+
+    # --- coordinators
+
+    def coordinated(self, key: str, key_type: int = 0) -> str:
+        """The same key, once its coordinator answers FindCoordinator."""
+        eventually(
+            lambda: self.ask(FindCoordinatorRequest(key=key, key_type=key_type), 1),
+            lambda answer: answer.error_code == errors.NONE,
+        )
+        return key
+
+
+def fresh(word: str) -> str:
+    """A name that nothing else in this run has."""
+    return f"{word}-{next(_numbers)}"
+
+
+def led(topic: Any) -> int:
+    """How many partitions of a topic in a Metadata answer have a leader."""
+    return sum(row.error_code == errors.NONE and row.leader_id >= 0 for row in topic.partitions)

@@ -1,0 +1,68 @@
+"""ApiVersions: what is advertised, and how a client finds a common version of it."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from kclient.embedded.releases import versions_of
+from kclient.generated.api_versions_request import ApiVersionsRequest
+from kclient.protocol import decode, errors
+from tests.conformance.asker import Asker
+from tests.conformance.target import Target
+
+REQUEST = ApiVersionsRequest(client_software_name="conformance", client_software_version="1.0")
+API_VERSIONS = 18
+
+
+@pytest.mark.spec("C.1", "C.2", "B.4.4")
+@pytest.mark.api("ApiVersions")
+def test_the_served_apis_are_advertised_in_every_version(target: Target, version: int) -> None:
+    answer = target.ask(REQUEST, version)
+    assert (answer.error_code, answer.throttle_time_ms) == (errors.NONE, 0)
+    advertised = {row.api_key: (row.min_version, row.max_version) for row in answer.api_keys}
+    expected = versions_of(target.release)
+    assert {key: advertised[key] for key in expected} == dict(expected)
+    assert len(advertised) == len(answer.api_keys)
+    if target.embedded:
+        assert advertised.keys() == expected.keys()
+
+
+@pytest.mark.spec("B.4.4")
+def test_a_version_too_new_is_answered_in_version_0_with_the_range(target: Target, asker: Asker) -> None:
+    asker.send_raw(struct.pack(">hhi", API_VERSIONS, 99, 7) + b"\x00\x01x\x00" + b"\x02x\x021\x00")
+    frame = asker.read_frame()
+    assert frame[:4] == struct.pack(">i", 7)
+    answer = decode("ApiVersionsResponse", 0, frame[4:])
+    assert answer.error_code == errors.UNSUPPORTED_VERSION
+    [row] = answer.api_keys
+    assert (row.api_key, row.min_version, row.max_version) == (API_VERSIONS, 0, target.newest("ApiVersions"))
+    assert asker.ask(REQUEST, 0).error_code == errors.NONE  # the connection goes on
+
+
+@pytest.mark.api("ApiVersions", 3)
+@pytest.mark.parametrize(
+    ("name", "number"), [("", "1"), ("name", ""), ("two words", "1"), ("name", "1/2"), ("-name", "1")]
+)
+def test_a_strange_name_of_the_software_is_refused(
+    target: Target, version: int, name: str, number: str
+) -> None:
+    request = ApiVersionsRequest(client_software_name=name, client_software_version=number)
+    answer = target.ask(request, version)
+    assert answer.error_code == errors.INVALID_REQUEST
+
+
+def test_an_unknown_version_of_another_api_ends_the_connection(asker: Asker) -> None:
+    asker.send_raw(struct.pack(">hhi", 3, 99, 1) + b"\x00\x01x" + b"\x00\x00\x00\x00")
+    assert asker.closed()
+
+
+def test_an_unknown_api_ends_the_connection(asker: Asker) -> None:
+    asker.send_raw(struct.pack(">hhi", 999, 0, 1) + b"\x00\x01x")
+    assert asker.closed()
+
+
+def test_a_body_that_is_cut_off_ends_the_connection(asker: Asker) -> None:
+    asker.send_raw(struct.pack(">hhi", 3, 1, 1) + b"\x00\x01x" + b"\x00\x00\x00\x07")
+    assert asker.closed()
