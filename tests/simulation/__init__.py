@@ -13,7 +13,9 @@
 
 `run(…, history=True)` keeps a readable history; `world.loop.trace(…)` adds to it and to the digest. `findings` must be
 empty. A task of a host that dies is never done: do not await it without a limit. Code that is on no host (the test)
-is always up, and is "world" to the network.
+is always up, and is "world" to the network; it may listen behind the address of any host, so an embedded cluster that
+runs on no host can have a host for each broker: `host.start` nothing there, only cut its ways. `host.leftovers()`
+says which tasks, timers and connections a host still has.
 
     faults of a host    pause() resume() block(seconds) kill() power_off() restart(); world.clock(name).skew
     of the way          network.cut(a, b) part(a, b) heal(a, b) heal_all(); refusing, swallowing (sets of names)
@@ -24,8 +26,8 @@ is always up, and is "world" to the network.
     of all connections  network.default and network.wires[a, b]: latency, jitter, bandwidth, split, coalesce, window
 
     loop.py      time and order           handles.py   what is scheduled     stuck.py    deadlock, hang, hot loop
-    hosts.py     processes                tracing.py   the digest            patches.py  what is not real
-    network.py   who reaches whom         opening.py   connecting, listening, TLS       server.py   a listening port
-    pipe.py      one direction            transport.py one end               wire.py     settings and trips
-    world.py     one run
+    timers.py    what is due when         tracing.py   the digest            patches.py  what is not real
+    hosts.py     processes                network.py   who reaches whom      opening.py  connecting, listening, TLS
+    server.py    a listening port         ends.py      a connection          transport.py, inbox.py   one end of it
+    pipe.py      one direction of it      wire.py      settings and trips    world.py    one run
 """

@@ -35,10 +35,19 @@ KERNEL: Final = contextvars.Context()  # of no host: it runs whatever happens to
 EVERYWHERE: Final = "world"  # the name of what runs on no host: the test itself
 
 
+def host_name(host: Host | None) -> str:
+    """The name of a host, or of what runs on none."""
+    return EVERYWHERE if host is None else host.name
+
+
+def state_of(host: Host | None) -> State:
+    """The state of a host; what runs on none is always up."""
+    return UP if host is None else host.state
+
+
 def current_name() -> str:
     """The name of the host whose code runs."""
-    host = HOST.get()
-    return EVERYWHERE if host is None else host.name
+    return host_name(HOST.get())
 
 
 class Host:
@@ -112,6 +121,14 @@ class Host:
             self._loop.network.attach(host)
         self._loop.trace("host", self.name, "restarted")
         return host
+
+    def leftovers(self) -> list[str]:
+        """What this incarnation still has: tasks, timers, connections; empty after a clean end."""
+        tasks = [f"task {task.get_name()}" for task in asyncio.all_tasks(self._loop) if task.host is self]
+        timers = [timer for timer in self._loop.timers if timer._context.get(HOST) is self]
+        network = self._loop.network
+        ends = [] if network is None else network.ends_of(self)
+        return sorted([*tasks, *map(repr, timers), *map(repr, ends)])
 
     @property
     def alive(self) -> bool:

@@ -7,56 +7,24 @@ repeat until it heals or their patience ends. Test code on no host is the host "
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import ipaddress
 import socket
 from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any, Final
 
-import attrs
-
-from tests.simulation.hosts import EVERYWHERE, HOST, Host, State
+from tests.simulation.ends import LOOPBACK, Connection, join
+from tests.simulation.hosts import HOST, Host, State, host_name
 from tests.simulation.opening import Opening, ServerOpening
-from tests.simulation.pipe import Pipe
 from tests.simulation.server import SimServer
 from tests.simulation.transport import SimTransport
 from tests.simulation.wire import Wire
 
-LOOPBACK: Final = "127.0.0.1"
 FIRST_PORT: Final = 40_000
 LOOKUP_TEXTS: Final = {
     socket.EAI_NONAME: "Name or service not known",
     socket.EAI_AGAIN: "Temporary failure in name resolution",
 }
-
-
-@attrs.frozen
-class Connection:
-    """Both ends and both directions of a connection, for faults."""
-
-    number: int
-    client: SimTransport
-    server: SimTransport
-
-    @property
-    def forward(self) -> Pipe:
-        """From client to server."""
-        return self.client.out
-
-    @property
-    def backward(self) -> Pipe:
-        """From server to client."""
-        return self.server.out
-
-    def names(self) -> tuple[str, str]:
-        """Of the two hosts, the client's first."""
-        return _name(self.client.host), _name(self.server.host)
-
-    def reset(self) -> None:
-        """Something on the way ends it: both ends see RST (F-05)."""
-        self.forward.reset()
-        self.backward.reset()
 
 
 class Network:
@@ -97,10 +65,8 @@ class Network:
         """A host died or lost power: its ports close; its connections are reset, or nobody hears anything."""
         for key in [key for key, server in self.listeners.items() if server.host is host]:
             del self.listeners[key]
-        for connection in list(self.connections.values()):
-            for end in (connection.client, connection.server):
-                if end.host is host:
-                    end.vanish(reset=True, tell=host.state is State.DEAD)
+        for end in self.ends_of(host):
+            end.host_ended(silently=host.state is State.OFF)
         self.refresh()
 
     def at(self, address: str) -> Host | None:
@@ -140,32 +106,24 @@ class Network:
         return await ServerOpening(self, factory).open(*args, **options)
 
     def join(self, ip: str, server: SimServer) -> Connection:
-        """Make a connection from whoever runs to a listening port; the server hears of it soon."""
+        """Make a connection from whoever runs to a listening port."""
         self._numbers += 1
-        here = HOST.get()
-        own = LOOPBACK if ip == LOOPBACK or here is None else here.addresses[0]
-        near, far = (own, self.next_port(_name(here))), (ip, server.port)
-        there = server.context.copy()
-        client = SimTransport(
-            self, self._numbers, here, contextvars.copy_context(), {"sockname": near, "peername": far}
-        )
-        end = SimTransport(self, self._numbers, server.host, there, {"sockname": far, "peername": near})
-        names = _name(here), _name(server.host)
-        client.out = end.inward = Pipe(self, self.wire(*names), client, end)
-        end.out = client.inward = Pipe(self, self.wire(*reversed(names)), end, client)
-        client.out.back, end.out.back = end.out, client.out
-        connection = self.connections[self._numbers] = Connection(self._numbers, client, end)
-        self.loop.trace("connect", f"#{self._numbers}", *names, server.port)
-        self.loop.call_soon(server.accept, end, context=there)
-        self._refresh(connection)
+        connection = self.connections[self._numbers] = join(self, self._numbers, ip, server)
+        self.loop.trace("connect", f"#{self._numbers}", *connection.names(), server.port)
+        connection.refresh(self)
         return connection
 
     def closed(self, end: SimTransport) -> None:
         """One end is gone; with the other the connection is forgotten."""
         connection = self.connections[end.number]
-        self.loop.trace("closed", f"#{end.number}", _name(end.host))
+        self.loop.trace("closed", f"#{end.number}", host_name(end.host))
         if connection.client.gone and connection.server.gone:
             del self.connections[end.number]
+
+    def ends_of(self, host: Host) -> list[SimTransport]:
+        """The ends of connections that a host has."""
+        ends = [end for way in self.connections.values() for end in (way.client, way.server)]
+        return [end for end in ends if end.host is host and not end.gone]
 
     def between(self, one: str, other: str | None = None) -> Iterator[Connection]:
         """The connections of a host, or those between two, oldest first."""
@@ -206,26 +164,12 @@ class Network:
     def refresh(self) -> None:
         """Tell every connection what passes now."""
         for connection in list(self.connections.values()):
-            self._refresh(connection)
+            connection.refresh(self)
 
     def _set_cuts(self, new: set[tuple[str, str]], healed: set[tuple[str, str]]) -> None:
         self.cuts = (self.cuts | new) - healed
         self.loop.trace("cuts", *sorted(self.cuts))
         self.refresh()
-
-    def _refresh(self, connection: Connection) -> None:
-        client, server = connection.names()
-        off = State.OFF in (_state(connection.client.host), _state(connection.server.host))
-        connection.forward.set_cut(off or not self.passes(client, server))
-        connection.backward.set_cut(off or not self.passes(server, client))
-
-
-def _name(host: Host | None) -> str:
-    return EVERYWHERE if host is None else host.name
-
-
-def _state(host: Host | None) -> State:
-    return State.UP if host is None else host.state
 
 
 def _is_address(name: str) -> bool:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 
-from tests.simulation.hosts import EVERYWHERE, HOST, State, current_name
+from tests.simulation.ends import LOOPBACK
+from tests.simulation.hosts import HOST, State, current_name, host_name
 from tests.simulation.server import SimServer
 
 if TYPE_CHECKING:
@@ -124,8 +125,7 @@ class Opening:
         return None if name in self.network.refusing else self.network.listeners.get((name, port))
 
     def _name_at(self, ip: str) -> str:
-        there = self.network.at(ip)
-        return EVERYWHERE if there is None else there.name
+        return host_name(self.network.at(ip))
 
 
 @attrs.frozen
@@ -148,25 +148,29 @@ class ServerOpening:
         reuse_address: bool | None = None,
         reuse_port: bool | None = None,
     ) -> SimServer:
-        """As `loop.create_server`, on one address. Raises OSError when the port is taken or the address is not ours."""
-        here = HOST.get()
-        own = ("127.0.0.1",) if here is None else (*here.addresses, "127.0.0.1")
-        ip = await self._own_address(host, own)
-        address = (ip, port or self.network.next_port(current_name()))
+        """As `loop.create_server`, on one address. Raises OSError when the port is taken or the address not ours.
+
+        What runs on no host may listen at the address of any: to the network it is that host.
+        """
+        here, ip = HOST.get(), await self._own_address(host)
+        there = self.network.at(ip) if here is None else here
+        address = (ip, port or self.network.next_port(host_name(there)))
         timeouts = {
             "ssl_handshake_timeout": ssl_handshake_timeout,
             "ssl_shutdown_timeout": ssl_shutdown_timeout,
         }
-        server = SimServer(self.network, self.factory, address, here, ssl, timeouts)
+        server = SimServer(self.network, self.factory, address, there, ssl, timeouts)
         if start_serving:
             await server.start_serving()
         return server
 
-    async def _own_address(self, host: str | None, own: tuple[str, ...]) -> str:
+    async def _own_address(self, host: str | None) -> str:
+        here = HOST.get()
+        lent = tuple(self.network.hosts) if here is None else here.addresses
         if not host or host in ("0.0.0.0", "::"):
-            return own[0]
+            return LOOPBACK if here is None else lent[0]
         ip = (await self.network.getaddrinfo(host, 0))[0][4][0]
-        if ip not in own:
+        if ip not in (*lent, LOOPBACK):
             raise OSError(errno.EADDRNOTAVAIL, f"could not bind on any address out of [{host!r}]")
         return ip
 

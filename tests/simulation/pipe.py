@@ -32,31 +32,6 @@ TICK: Final = 1e-9
 class Pipe:
     """See the module. `back` is the other direction."""
 
-    __slots__ = (
-        "_doom",
-        "_free_at",
-        "_last_at",
-        "_loop",
-        "_lost_acks",
-        "_network",
-        "_pump_due",
-        "_rng",
-        "back",
-        "cut",
-        "ending",
-        "flying",
-        "held",
-        "mangle",
-        "silent",
-        "source",
-        "target",
-        "trip",
-        "unacked",
-        "waiting",
-        "waiting_bytes",
-        "wire",
-    )
-
     def __init__(self, network: Network, wire: Wire, source: SimTransport, target: SimTransport) -> None:
         self._network, self._loop, self._rng = network, network.loop, network.rng
         self.wire, self.source, self.target = wire, source, target

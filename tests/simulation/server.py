@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from tests.simulation.hosts import EVERYWHERE, Host
+from tests.simulation.hosts import Host, host_name
 
 if TYPE_CHECKING:
     from tests.simulation.network import Network
@@ -49,7 +49,7 @@ class SimServer(asyncio.AbstractServer):
     @property
     def key(self) -> tuple[str, int]:
         """Under which the network finds it."""
-        return (EVERYWHERE if self.host is None else self.host.name, self.port)
+        return (host_name(self.host), self.port)
 
     @property
     def sockets(self) -> tuple[Listening, ...]:

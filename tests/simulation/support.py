@@ -8,8 +8,8 @@ from typing import Any
 
 import attrs
 
+from tests.simulation.ends import Connection
 from tests.simulation.hosts import Host
-from tests.simulation.network import Connection
 from tests.simulation.world import World
 
 PORT = 9092

@@ -263,3 +263,20 @@ def test_a_host_may_kill_itself() -> None:
     outcome = run(1, main)
     assert outcome.result == ["before"]
     assert outcome.findings == ()
+
+
+def test_what_a_host_has_left() -> None:
+    async def main(world: World) -> None:
+        pair = await connected(world)
+        task = pair.a.start(asyncio.sleep(10), name="sleeper")
+        await asyncio.sleep(1)
+        left = pair.a.leftovers()
+        assert len(left) == 3
+        assert "task sleeper" in left
+        assert any("SimTransport #1" in thing for thing in left)
+        task.cancel()
+        pair.a.call(pair.transport.close)
+        await asyncio.sleep(1)
+        assert pair.a.leftovers() == []
+
+    run(1, main)

@@ -145,6 +145,28 @@ def test_streams_run_on_it() -> None:
     assert run(1, main).result == b"hello\n"
 
 
+def test_what_runs_on_no_host_may_listen_behind_the_address_of_any() -> None:
+    async def main(world: World) -> Any:
+        a, b = world.host("a"), world.host("b")
+        far = Ear(lambda data: data)
+        await world.loop.create_server(lambda: far, "b", PORT)
+        transport, near = await a.start(world.loop.create_connection(Ear, "b", PORT))
+        world.network.part("a", "b")
+        a.call(transport.write, b"hello")
+        b.pause()
+        await asyncio.sleep(1)
+        before = near.heard
+        world.network.heal_all()
+        await asyncio.sleep(2)
+        heard = near.heard
+        b.kill()
+        await asyncio.sleep(1)
+        return before, heard, type(near.problem), type(far.problem), far.transport.lent, transport.lent
+
+    expected = (b"", b"hello", ConnectionResetError, ConnectionResetError, True, False)
+    assert run(1, main).result == expected
+
+
 # --- names
 
 

@@ -11,8 +11,9 @@ import contextvars
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-from tests.simulation.hosts import Host
-from tests.simulation.pipe import FIN, RST, Bytes, Pipe
+from tests.simulation.hosts import HOST, Host
+from tests.simulation.inbox import Inbox
+from tests.simulation.pipe import RST, Bytes, Pipe
 
 if TYPE_CHECKING:
     from tests.simulation.network import Network
@@ -37,11 +38,7 @@ class SimTransport(asyncio.Transport):
         self.inward: Pipe
         self.gone = False  # the kernel knows this end no more
         self._network, self._loop = network, network.loop
-        self._protocol: asyncio.BaseProtocol | None = None
-        self._buffered = False
-        self._unread: list[Bytes] = []
-        self._reading = True
-        self._frozen = False
+        self._inbox = Inbox(self)
         self._closing = False
         self._lost_called = False
         self._broken = False  # by the way or the peer, which need not be told
@@ -55,24 +52,23 @@ class SimTransport(asyncio.Transport):
     # --- what a protocol calls
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        self._protocol = protocol
-        self._buffered = isinstance(protocol, asyncio.BufferedProtocol)
+        self._inbox.set_protocol(protocol)
 
-    def get_protocol(self) -> asyncio.BaseProtocol | None:
-        return self._protocol
+    def get_protocol(self) -> Any:
+        return self._inbox.protocol
 
     def is_closing(self) -> bool:
         return self._closing
 
     def is_reading(self) -> bool:
-        return self._reading and not self._closing
+        return not self._inbox.paused and not self._closing
 
     def pause_reading(self) -> None:
-        self._reading = False
+        self._inbox.paused = True
 
     def resume_reading(self) -> None:
-        if not self._reading and not self._closing:
-            self._reading = True
+        if self._inbox.paused and not self._closing:
+            self._inbox.paused = False
             self._loop.call_soon(self._read, context=self.context)
 
     def write(self, data: Bytes) -> None:
@@ -85,7 +81,7 @@ class SimTransport(asyncio.Transport):
         self.out.send(data if type(data) is bytes else bytes(data))
         if self.out.waiting_bytes > self._high and not self._writing_paused:
             self._writing_paused = True
-            self._protocol.pause_writing()
+            self.get_protocol().pause_writing()
 
     def writelines(self, list_of_data: Iterable[Bytes]) -> None:
         self.write(b"".join(list_of_data))
@@ -133,6 +129,11 @@ class SimTransport(asyncio.Transport):
         self._lost_called = True
         self._loop.call_soon(self._end, exc, context=self.context)
 
+    @property
+    def lent(self) -> bool:
+        """Whether the program behind runs elsewhere: on no host, behind a host's address."""
+        return self.context.get(HOST) is not self.host
+
     # --- what the pipes call
 
     def arrived(self) -> None:
@@ -147,7 +148,7 @@ class SimTransport(asyncio.Transport):
         if data is RST:
             self.was_reset()
             return
-        self._unread.append(data)
+        self._inbox.add(data)
         wire = self.inward.wire
         if flying and data and wire.coalesce and self._network.rng.random() < wire.coalesce:
             return
@@ -160,7 +161,7 @@ class SimTransport(asyncio.Transport):
     def fail(self, problem: OSError) -> None:
         """The connection broke."""
         self._broken = True
-        self._unread.clear()
+        self._inbox.clear()
         self._force_close(problem)
 
     def wrote(self) -> None:
@@ -175,69 +176,36 @@ class SimTransport(asyncio.Transport):
 
     def freeze(self) -> None:
         """Stop reading, as a peer does that is busy with something else (F-16)."""
-        self._frozen = True
+        self._inbox.frozen = True
 
     def thaw(self) -> None:
         """Read again."""
-        self._frozen = False
+        self._inbox.frozen = False
         self._loop.call_soon(self._read, context=self.context)
 
     # --- telling the protocol
 
     def connected(self, waiter: asyncio.Future[None] | None = None) -> None:
         """Say that the connection stands, then let whoever waits go on."""
-        self._protocol.connection_made(self)
+        self.get_protocol().connection_made(self)
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
 
     def _resume_writing(self) -> None:
         if not self.gone:
-            self._protocol.resume_writing()
+            self.get_protocol().resume_writing()
 
     def _read(self) -> None:
-        """Hand over what has arrived."""
-        if not self._unread or not self._reading or self._frozen or self._closing:
-            return
-        unread, self._unread = self._unread, []
-        ended = unread[-1] is FIN
-        if ended:
-            unread.pop()
-        data = unread[0] if len(unread) == 1 else b"".join(unread)
-        if data:
-            try:
-                left = self._fill(data) if self._buffered else self._receive(data)
-            except (SystemExit, KeyboardInterrupt):
-                raise
-            except BaseException as problem:  # noqa: BLE001 – as asyncio does: fatal for the connection
-                self._fatal(problem)
-                return
-            self.inward.read(len(data) - len(left))
-            if left:
-                self._unread.insert(0, left)
-        if ended and not self._unread and not self._closing:
-            self._eof_received()
-        elif ended:
-            self._unread.append(FIN)
+        try:
+            self._inbox.read()
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as problem:  # noqa: BLE001 – as asyncio does: fatal for the connection
+            self._fatal(problem)
 
-    def _receive(self, data: Bytes) -> Bytes:
-        self._protocol.data_received(bytes(data))
-        return b""
-
-    def _fill(self, data: Bytes) -> Bytes:
-        """Give a BufferedProtocol what it takes; the rest stays unread when it pauses or ends."""
-        left = memoryview(data)
-        while left and self._reading and not self._closing:
-            buffer = self._protocol.get_buffer(-1)
-            if not len(buffer):
-                raise RuntimeError("get_buffer() returned an empty buffer")
-            size = min(len(buffer), len(left))
-            buffer[:size] = left[:size]
-            self._protocol.buffer_updated(size)
-            left = left[size:]
-        return left
-
-    def _eof_received(self) -> None:
-        if not self._protocol.eof_received():
+    def eof_received(self) -> None:
+        """The peer sends no more; a protocol that says nothing else ends as well."""
+        if not self.get_protocol().eof_received():
             self.close()
 
     def _fatal(self, problem: BaseException) -> None:
@@ -252,9 +220,17 @@ class SimTransport(asyncio.Transport):
             return
         self._lost_called = True
         try:
-            self._protocol.connection_lost(problem)
+            self.get_protocol().connection_lost(problem)
         finally:
-            self.vanish(reset=any(self._unread), tell=not self._broken)
+            self.vanish(reset=self._inbox.holds_data, tell=not self._broken)
+
+    def host_ended(self, *, silently: bool) -> None:
+        """Its host died or lost power. A program that runs elsewhere lives on, and hears of a death."""
+        if not self.lent:
+            self.vanish(reset=True, tell=not silently)
+        elif not silently:
+            self.out.reset()
+            self.was_reset()
 
     def vanish(self, *, reset: bool, tell: bool) -> None:
         """Let the kernel forget this end; the peer hears of it unless the connection was broken already."""
@@ -271,6 +247,6 @@ class SimTransport(asyncio.Transport):
     def hush(self) -> None:
         """Let nothing that finds it later complain that nobody closed it."""
         self._closing = True
-        over_tls = getattr(self._protocol, "_app_transport", None)
+        over_tls = getattr(self.get_protocol(), "_app_transport", None)
         if over_tls is not None:
             over_tls._closed = True
