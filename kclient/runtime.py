@@ -39,6 +39,11 @@ class Runtime:
     rng: random.Random = attrs.field(factory=_system_rng)
     wall_clock: Callable[[], float] = time.time
 
+    @classmethod
+    def seeded(cls, seed: int | str) -> Runtime:
+        """A runtime whose random numbers follow from a seed."""
+        return cls(rng=random.Random(seed))
+
     def now(self) -> float:
         """Monotonic seconds of the running loop."""
         return asyncio.get_running_loop().time()

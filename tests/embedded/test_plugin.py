@@ -1,0 +1,176 @@
+"""The pytest plugin in projects of others: a cluster for each test or for all, set up by markers, or a real one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from kclient.embedded import EmbeddedCluster
+from localkafka import KafkaCluster
+
+INI = "[pytest]\naddopts = --strict-markers -p no:cacheprovider\nfilterwarnings = error\n"
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester) -> pytest.Pytester:
+    """A project of somebody who has kclient installed."""
+    pytester.makeini(INI)
+    return pytester
+
+
+def test_nothing_is_imported_before_a_fixture_is_used() -> None:
+    program = (
+        "import pytest, sys; old = {*sys.modules}; import kclient.pytest_plugin; print(*{*sys.modules} - old)"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30
+    )
+    assert sorted(run.stdout.split()) == ["kclient", "kclient.pytest_plugin"]
+
+
+def test_the_entry_point_alone_loads_nothing_else(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        """
+        import sys
+
+        def test_without_kafka():
+            assert sorted(m for m in sys.modules if m.startswith("kclient")) == ["kclient", "kclient.pytest_plugin"]
+        """
+    )
+    project.runpytest_subprocess().assert_outcomes(passed=1)
+
+
+def test_every_test_has_a_cluster_of_its_own(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        """
+        import pytest
+
+        def test_three_brokers_and_no_topics(kafka):
+            assert len(kafka.bootstrap_servers.split(",")) == 3
+            assert kafka.produce("orders", ["a", "b"]) == [(0, 0), (0, 1)]
+
+        def test_nothing_is_left_of_another_test(kafka):
+            assert kafka.produce("orders", ["a"]) == [(0, 0)]
+
+        @pytest.mark.kafka_cluster(brokers=2, release="2.8", topics={"orders": 4}, config={"num.partitions": 5})
+        def test_as_the_marker_says(kafka):
+            assert len(kafka.bootstrap_servers.split(",")) == 2
+            assert str(kafka.state.release) == "2.8"
+            assert len(kafka.produce("orders", "abcd")) == 4
+            assert {partition for partition, _ in kafka.produce("more", "abcde")} == {0, 1, 2, 3, 4}
+        """
+    )
+    project.runpytest_subprocess().assert_outcomes(passed=3)
+
+
+def test_one_cluster_serves_the_whole_run(project: pytest.Pytester) -> None:
+    project.makeconftest(
+        """
+        import pytest
+
+        @pytest.fixture(scope="session")
+        def kafka_cluster_options():
+            return {"brokers": 1}
+        """
+    )
+    project.makepyfile(
+        """
+        def test_first(kafka_cluster):
+            assert "," not in kafka_cluster.bootstrap_servers
+            assert kafka_cluster.produce("orders", ["a"]) == [(0, 0)]
+
+        def test_second(kafka_cluster, kafka):
+            assert kafka_cluster.produce("orders", ["b"]) == [(0, 1)]
+            assert kafka.bootstrap_servers != kafka_cluster.bootstrap_servers
+        """
+    )
+    project.runpytest_subprocess().assert_outcomes(passed=2)
+
+
+def test_a_marker_that_says_nonsense_is_an_error(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.kafka_cluster(nodes=3)
+        def test_it(kafka): ...
+        """
+    )
+    result = project.runpytest_subprocess()
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*kafka_cluster takes brokers, release, config, topics, racks by name*"])
+
+
+def test_a_seed_repeats_what_is_drawn(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        """
+        def test_it(kafka):
+            print("DRAWN", kafka.state.cluster_id)
+            assert False
+        """
+    )
+
+    def drawn(*arguments: str) -> tuple[str, str]:
+        lines = project.runpytest_subprocess(*arguments).stdout.lines
+        cluster_id = next(line for line in lines if line.startswith("DRAWN"))
+        return cluster_id, next(line for line in lines if "--kafka-seed=" in line).rpartition("=")[2]
+
+    first, seed = drawn()
+    assert drawn(f"--kafka-seed={seed}") == (first, seed)
+    assert drawn()[0] != first
+
+
+REMOTE = """
+    import pytest
+
+    def test_topics_and_records(kafka):
+        kafka.create("{topic}", partitions=2)
+        assert [p for p, _ in kafka.produce("{topic}", ["a", "b", "c"])] == [0, 1, 0]
+        assert kafka.produce("{topic}", [("21", "d")], codec="gzip")[0][1] == 2
+        assert kafka.committed("nobody") == {{}}
+
+    def test_the_topic_is_gone_again(kafka):
+        assert kafka.produce("{topic}", ["a"]) == [(0, 0)]
+
+    def test_what_only_the_embedded_can_do(kafka):
+        kafka.kill(1)
+
+    @pytest.mark.kafka_cluster(release="2.8")
+    def test_what_cannot_be_chosen(kafka): ...
+
+    @pytest.mark.kafka_cluster(brokers=7)
+    def test_too_few(kafka): ...
+"""
+
+
+def on(project: pytest.Pytester, servers: str, topic: str) -> None:
+    project.makepyfile(REMOTE.format(topic=topic))
+    result = project.runpytest_subprocess(f"--kafka-bootstrap={servers}", "-rs")
+    result.assert_outcomes(passed=2, skipped=3)
+    result.stdout.fnmatch_lines(
+        [
+            "*kafka.kill is for the embedded cluster, and --kafka-bootstrap names another*",
+            "*names a cluster whose release cannot be chosen*",
+            "*names a cluster of * brokers, not 7*",
+        ]
+    )
+
+
+def test_the_same_tests_run_on_a_cluster_elsewhere(project: pytest.Pytester) -> None:
+    with EmbeddedCluster() as cluster:
+        on(project, cluster.bootstrap_servers, "orders")
+
+
+def test_the_same_tests_run_on_a_real_kafka(
+    project: pytest.Pytester, kafka1: KafkaCluster, fresh_name: str
+) -> None:
+    on(project, kafka1.bootstrap_servers, fresh_name)
+
+
+def test_a_cluster_that_is_not_there_is_told_with_its_address(project: pytest.Pytester) -> None:
+    project.makepyfile("def test_it(kafka): ...")
+    result = project.runpytest_subprocess("--kafka-bootstrap=127.0.0.1:1")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*127.0.0.1:1*KC-102*"])
