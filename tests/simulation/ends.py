@@ -63,8 +63,10 @@ def join(network: Network, number: int, ip: str, server: SimServer) -> Connectio
     extra = {"sockname": near, "peername": far}
     client = SimTransport(network, number, here, contextvars.copy_context(), extra)
     end = SimTransport(network, number, server.host, there, {"sockname": far, "peername": near})
-    client.out = end.inward = Pipe(network, network.wire(*names), client, end)
-    end.out = client.inward = Pipe(network, network.wire(*reversed(names)), end, client)
-    client.out.back, end.out.back = end.out, client.out
+    forward = Pipe(network, network.wire(*names), client, end)
+    backward = Pipe(network, network.wire(*reversed(names)), end, client)
+    forward.back, backward.back = backward, forward
+    client.plug(forward, backward)
+    end.plug(backward, forward)
     network.loop.call_soon(server.accept, end, context=there)
     return Connection(number, client, end)

@@ -117,8 +117,7 @@ class Host:
             self.kill()
         self.state = State.DEAD
         host = Host(self._loop, self.name, self.addresses)
-        if self._loop.network is not None:
-            self._loop.network.attach(host)
+        self._loop.network.attach(host)
         self._loop.trace("host", self.name, "restarted")
         return host
 
@@ -126,9 +125,7 @@ class Host:
         """What this incarnation still has: tasks, timers, connections; empty after a clean end."""
         tasks = [f"task {task.get_name()}" for task in asyncio.all_tasks(self._loop) if task.host is self]
         timers = [timer for timer in self._loop.timers if timer._context.get(HOST) is self]
-        network = self._loop.network
-        ends = [] if network is None else network.ends_of(self)
-        return sorted([*tasks, *map(repr, timers), *map(repr, ends)])
+        return sorted([*tasks, *map(repr, timers), *map(repr, self._loop.network.ends_of(self))])
 
     @property
     def alive(self) -> bool:
@@ -143,8 +140,7 @@ class Host:
         self._kept += [task for task in asyncio.all_tasks(self._loop) if task.host is self]
         self._kept += self._parked
         self._parked = []
-        if self._loop.network is not None:
-            self._loop.network.host_ended(self)
+        self._loop.network.host_ended(self)
 
     # --- what the loop asks
 

@@ -10,28 +10,23 @@ limit (a hang), SimLivelock when a virtual second holds too many callbacks (a ho
 
 from __future__ import annotations
 
-import asyncio
 import contextvars
-from asyncio import base_events
 from collections.abc import Callable, Coroutine
 from random import Random
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from tests.simulation.doors import Doors
 from tests.simulation.handles import SimFuture, SimHandle, SimTask, SimTimer
 from tests.simulation.hosts import HOST, UP, Host
 from tests.simulation.stuck import Limits, SimDeadlock, name_of, waiting_tasks
 from tests.simulation.timers import Timers
 from tests.simulation.tracing import Trace
 
-if TYPE_CHECKING:
-    from tests.simulation.network import Network
-
 CALLBACK_SECONDS: Final = 5e-6
 CALLBACKS_A_SECOND: Final = 50_000  # of virtual time; 200,000 is what never jumping gives
-OFFLOAD_SECONDS: Final = 0.01
 
 
-class SimLoop(base_events.BaseEventLoop):
+class SimLoop(Doors):
     """See the module. `limit` in virtual seconds; `findings` are exceptions that nobody handled."""
 
     def __init__(
@@ -44,7 +39,6 @@ class SimLoop(base_events.BaseEventLoop):
     ) -> None:
         super().__init__()
         self.limits = Limits(limit, callbacks_a_second)
-        self.network: Network | None = None
         self.rng = Random(f"{seed}:schedule")
         self.timers = Timers(self.rng)
         self.trace_of = Trace(self, history=history)
@@ -109,35 +103,12 @@ class SimLoop(base_events.BaseEventLoop):
     ) -> SimTimer:
         return self.call_at(self._now + delay, callback, *args, context=context)
 
-    def run_in_executor(self, executor: object, func: Callable[..., Any], *args: object) -> SimFuture:
-        """Run `func` here, in one piece, after a seeded delay."""
-        done = self.create_future()
-        self.call_later(self.rng.random() * OFFLOAD_SECONDS, _run_into, done, func, args)
-        return done
-
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         """Note what nobody handled; a test looks at `findings`."""
         if not self.ended:
             problem = context.get("exception")
             self.findings.append(f"{context.get('message')}: {problem!r}")
             self.trace("unhandled", type(problem).__name__)
-
-    async def create_connection(self, factory: Callable[[], Any], *args: Any, **options: Any) -> Any:
-        return await self._the_network().create_connection(factory, *args, **options)
-
-    async def create_server(self, factory: Callable[[], Any], *args: Any, **options: Any) -> Any:
-        return await self._the_network().create_server(factory, *args, **options)
-
-    async def getaddrinfo(self, host: Any, port: Any, **hints: Any) -> list[Any]:
-        return await self._the_network().getaddrinfo(host, port)
-
-    async def getnameinfo(self, sockaddr: tuple[Any, ...], flags: int = 0) -> tuple[str, str]:
-        return await self._the_network().getnameinfo(sockaddr)
-
-    def _the_network(self) -> Network:
-        if self.network is None:
-            raise OSError("this loop has no network")
-        return self.network
 
     # --- the trace
 
@@ -210,12 +181,3 @@ class SimLoop(base_events.BaseEventLoop):
         self._asyncgens.discard(agen)
         if not self.ended:
             self.create_task(agen.aclose())
-
-
-def _run_into(done: asyncio.Future[Any], func: Callable[..., Any], args: tuple[object, ...]) -> None:
-    if done.cancelled():
-        return
-    try:
-        done.set_result(func(*args))
-    except Exception as problem:  # noqa: BLE001 – whoever awaits gets it
-        done.set_exception(problem)

@@ -9,16 +9,15 @@ One that sends to an end which is gone is reset. Arrival times strictly increase
 
 from __future__ import annotations
 
-import errno
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tests.simulation.hosts import KERNEL
+from tests.simulation.patience import Patience
 from tests.simulation.wire import Act, Trip, Wire
 
 if TYPE_CHECKING:
-    from asyncio import TimerHandle
-
     from tests.simulation.network import Network
     from tests.simulation.transport import SimTransport
 
@@ -33,13 +32,13 @@ class Pipe:
     """See the module. `back` is the other direction."""
 
     def __init__(self, network: Network, wire: Wire, source: SimTransport, target: SimTransport) -> None:
-        self._network, self._loop, self._rng = network, network.loop, network.rng
+        self.loop, self._rng = network.loop, network.rng
         self.wire, self.source, self.target = wire, source, target
         self.back: Pipe = self
         self.cut = False  # nothing passes now
         self.silent = False  # nothing will ever pass: tripped
         self.trip: Trip | None = None
-        self.mangle: object = None  # a function from segment to segment, for damage on the way
+        self.mangle: Callable[[Bytes], Bytes] | None = None  # damage on the way; the size stays
         self.ending = False  # FIN follows what waits
         self.waiting: deque[Bytes] = deque()
         self.waiting_bytes = 0
@@ -49,7 +48,17 @@ class Pipe:
         self._lost_acks = 0
         self._free_at = self._last_at = 0.0
         self._pump_due = False
-        self._doom: TimerHandle | None = None
+        self._patience = Patience(self)
+
+    @property
+    def deaf(self) -> bool:
+        """Whether no acknowledgement can come: one of the ways is cut."""
+        return self.cut or self.back.cut
+
+    @property
+    def unheard(self) -> bool:
+        """Whether the sender waits for an acknowledgement."""
+        return bool(self.unacked or self.held or self._lost_acks)
 
     # --- sending
 
@@ -89,7 +98,7 @@ class Pipe:
             self.unacked += size
             self._transmit(data, size)
             if self.trip is not None:
-                self._count_down(size)
+                self._count_down(self.trip, size)
         if self.ending and not waiting:
             self.ending = False
             self._transmit(FIN, 0)
@@ -100,22 +109,22 @@ class Pipe:
             self._refuse()
         elif self.cut:
             self.held.append(data)
-            self._fear()
+            self._patience.wear()
         else:
             self._fly(data, size)
 
     def _fly(self, data: Segment, size: int) -> None:
         if size and self.mangle is not None:
             data = self.mangle(data)
-        self._free_at = max(self._free_at, self._loop._now) + size / self.wire.bandwidth
+        self._free_at = max(self._free_at, self.loop._now) + size / self.wire.bandwidth
         arrival = self._free_at + self.wire.delay(self._rng)
         self._last_at = max(arrival, self._last_at + TICK)
         self.flying.append(data)
-        self._loop.call_at(self._last_at, self.target.arrived, context=self.target.context)
+        self.loop.call_at(self._last_at, self.target.arrived, context=self.target.context)
 
     def _refuse(self) -> None:
         """The other end does not know this connection: its kernel answers RST."""
-        self._loop.call_later(2 * self.wire.latency, self.source.was_reset, context=self.source.context)
+        self.loop.call_later(2 * self.wire.latency, self.source.was_reset, context=self.source.context)
 
     # --- acknowledging
 
@@ -123,12 +132,12 @@ class Pipe:
         """The peer has read that much: the window opens, as soon as the sender hears of it."""
         if self.back.cut:
             self._lost_acks += size
-            self._fear()
+            self._patience.wear()
             return
         self.unacked -= size
         if (self.waiting or self.ending) and not self._pump_due:
             self._pump_due = True
-            self._loop.call_later(self.back.wire.latency, self.pump, context=KERNEL)
+            self.loop.call_later(self.back.wire.latency, self.pump, context=KERNEL)
 
     # --- faults
 
@@ -140,30 +149,28 @@ class Pipe:
         self.cut = cut
         if cut:
             if self.unacked:
-                self._fear()
+                self._patience.wear()
             if self.back.unacked:
-                self.back._fear()
+                self.back._patience.wear()
             return
         self._retransmit()
         self.back._hear_acks()
 
     def stall(self, seconds: float) -> None:
         """Let what is sent from now on arrive no earlier than after that long."""
-        self._last_at = max(self._last_at, self._loop._now + seconds)
+        self._last_at = max(self._last_at, self.loop._now + seconds)
 
     def silence(self) -> None:
         """Let nothing pass in this direction any more."""
         self.silent = True
         self.set_cut(True)
 
-    def _count_down(self, size: int) -> None:
-        trip = self.trip
-        if trip is None or trip.after_bytes > size:
-            if trip is not None:
-                trip.after_bytes -= size
+    def _count_down(self, trip: Trip, size: int) -> None:
+        trip.after_bytes -= size
+        if trip.after_bytes > 0:
             return
         self.trip = None
-        self._network.loop.trace("trip", self.source.number, trip.act.value)
+        self.loop.trace("trip", self.source.number, trip.act.value)
         if trip.act is Act.STALL:
             self.stall(trip.seconds)
         elif trip.act is Act.SILENCE:
@@ -173,19 +180,8 @@ class Pipe:
             self._refuse()
             self.silent = self.cut = True
 
-    def _fear(self) -> None:
-        """Start the clock after which the sender gives up."""
-        if self._doom is None:
-            limit = self.wire.retransmit_seconds
-            self._doom = self._loop.call_later(limit, self._give_up, context=self.source.context)
-
-    def _give_up(self) -> None:
-        self._doom = None
-        if (self.cut or self.back.cut) and (self.unacked or self.held or self._lost_acks):
-            self.source.fail(TimeoutError(errno.ETIMEDOUT, "Connection timed out"))
-
     def _retransmit(self) -> None:
-        self._calm()
+        self._patience.renew()
         held, self.held = self.held, []
         pause = self._rng.random() * min(1.0, self.wire.retransmit_seconds)
         if self.target.gone:
@@ -198,12 +194,7 @@ class Pipe:
             self._fly(data, 0 if data is None else len(data))
 
     def _hear_acks(self) -> None:
-        self._calm()
+        self._patience.renew()
         size, self._lost_acks = self._lost_acks, 0
         if size:
             self.read(size)
-
-    def _calm(self) -> None:
-        if self._doom is not None and not self.cut and not self.back.cut:
-            self._doom.cancel()
-            self._doom = None

@@ -9,16 +9,15 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from tests.simulation.hosts import HOST, Host
 from tests.simulation.inbox import Inbox
+from tests.simulation.outbox import Outbox
 from tests.simulation.pipe import RST, Bytes, Pipe
 
 if TYPE_CHECKING:
     from tests.simulation.network import Network
-
-HIGH_WATER_BYTES: Final = 65_536
 
 
 class SimTransport(asyncio.Transport):
@@ -34,17 +33,17 @@ class SimTransport(asyncio.Transport):
     ) -> None:
         super().__init__(extra)
         self.number, self.host, self.context = number, host, context
-        self.out: Pipe
-        self.inward: Pipe
         self.gone = False  # the kernel knows this end no more
         self._network, self._loop = network, network.loop
         self._inbox = Inbox(self)
         self._closing = False
         self._lost_called = False
         self._broken = False  # by the way or the peer, which need not be told
-        self._writing_paused = False
         self._eof_sent = False
-        self._high, self._low = HIGH_WATER_BYTES, HIGH_WATER_BYTES // 4
+
+    def plug(self, out: Pipe, inward: Pipe) -> None:
+        """Get the two directions: what it writes to and what it reads from."""
+        self.out, self.inward, self._outbox = out, inward, Outbox(self, out)
 
     def __repr__(self) -> str:
         return f"<SimTransport #{self.number} {self._extra['sockname']} → {self._extra['peername']}>"
@@ -78,10 +77,7 @@ class SimTransport(asyncio.Transport):
             raise RuntimeError("Cannot call write() after write_eof()")
         if not data or self.gone or self._closing:
             return
-        self.out.send(data if type(data) is bytes else bytes(data))
-        if self.out.waiting_bytes > self._high and not self._writing_paused:
-            self._writing_paused = True
-            self.get_protocol().pause_writing()
+        self._outbox.write(data)
 
     def writelines(self, list_of_data: Iterable[Bytes]) -> None:
         self.write(b"".join(list_of_data))
@@ -95,16 +91,10 @@ class SimTransport(asyncio.Transport):
         return True
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        if high is None:
-            high = HIGH_WATER_BYTES if low is None else 4 * low
-        if low is None:
-            low = high // 4
-        if not high >= low >= 0:
-            raise ValueError(f"high ({high!r}) must be >= low ({low!r}) must be >= 0")
-        self._high, self._low = high, low
+        self._outbox.set_limits(high, low)
 
     def get_write_buffer_limits(self) -> tuple[int, int]:
-        return self._low, self._high
+        return self._outbox.low, self._outbox.high
 
     def get_write_buffer_size(self) -> int:
         return self.out.waiting_bytes
@@ -166,8 +156,7 @@ class SimTransport(asyncio.Transport):
 
     def wrote(self) -> None:
         """Bytes left the buffer; on a pipe's time, so the protocol hears of it later."""
-        if self._writing_paused and self.out.waiting_bytes <= self._low:
-            self._writing_paused = False
+        if self._outbox.drained():
             self._loop.call_soon(self._resume_writing, context=self.context)
         if self._closing and not self._lost_called and not self.out.waiting:
             self._loop.call_soon(self._end, None, context=self.context)
