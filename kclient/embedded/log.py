@@ -1,33 +1,54 @@
 """The log of one partition: real record batches, kept as bytes, each under the offsets it was given.
 
-A pure object without time and network. Offsets may have gaps (compaction). Batches of format 2 only move their base
-offset and leader epoch when they are appended: both lie outside of what the CRC covers.
+A pure object without time and network. Offsets may have gaps (compaction). Headers are read once, when a batch is
+appended; records are never looked at here. What is looked up is found by bisection, so a long log costs no more than
+a short one.
 """
 
 from __future__ import annotations
 
 import struct
-from bisect import bisect_right
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
+from operator import attrgetter
 
 import attrs
 
+from kclient.embedded.epochs import LeaderEpochs
+from kclient.embedded.producers import Producers
+from kclient.errors import InternalError
 from kclient.records.batch import Batch, read_batches
 
 _OFFSET = struct.Struct(">q")
 _EPOCH = struct.Struct(">i")
 _EPOCH_AT = 12
+_last_offset = attrgetter("last_offset")
 
 
 @attrs.define(eq=False)
 class Stored:
-    """One batch as it lies in the log."""
+    """One batch as it lies in the log: a batch of format 2, or one message (a wrapper, perhaps) of format 0 or 1."""
 
     base_offset: int
     last_offset: int
     leader_epoch: int
     data: bytes
     header: Batch
+
+    @classmethod
+    def of(cls, data: bytes, base_offset: int) -> Stored:
+        """A batch whose offsets are final. `base_offset` is what wrappers of old formats do not say."""
+        header = next(read_batches(data), None)
+        if header is None or header.end != len(data):
+            raise InternalError(f"{len(data)} bytes to be stored are not one whole batch.")
+        return cls(base_offset, header.last_offset, header.partition_leader_epoch, data, header)
+
+
+def placed(data: bytes, base_offset: int, leader_epoch: int) -> Stored:
+    """A batch of format 2 under these. Both fields lie outside of what its CRC covers."""
+    offset, epoch = _OFFSET.pack(base_offset), _EPOCH.pack(leader_epoch)
+    return Stored.of(offset + data[8:_EPOCH_AT] + epoch + data[_EPOCH_AT + 4 :], base_offset)
 
 
 class Log:
@@ -37,53 +58,85 @@ class Log:
         self.start = 0
         self.end = 0
         self.batches: list[Stored] = []
-        self.epochs: list[tuple[int, int]] = []  # leader epoch → its first offset, ascending
+        self.epochs = LeaderEpochs()
+        self.producers = Producers()
+        self._peaks: list[int] = []  # the highest timestamp up to each batch
 
-    def begin_epoch(self, epoch: int) -> None:
-        """A leader of this epoch appends from here on. Spec: S0-61."""
-        if not self.epochs or self.epochs[-1][0] < epoch:
-            self.epochs.append((epoch, self.end))
+    # --- writing
 
     def append(self, data: bytes, leader_epoch: int) -> Stored:
         """Give a batch of format 2 the next offsets and keep it."""
-        (header,) = read_batches(data)
-        delta = header.last_offset - header.base_offset
-        kept = _OFFSET.pack(self.end) + data[8:_EPOCH_AT] + _EPOCH.pack(leader_epoch) + data[_EPOCH_AT + 4 :]
-        (header,) = read_batches(kept)
-        stored = Stored(self.end, self.end + delta, leader_epoch, kept, header)
+        return self.keep(placed(data, self.end, leader_epoch))
+
+    def keep(self, stored: Stored) -> Stored:
+        """Put a batch with its final offsets at the end."""
+        if stored.leader_epoch >= 0:
+            self.epochs.begin(stored.leader_epoch, stored.base_offset)
         self.batches.append(stored)
+        highest = stored.header.max_timestamp
+        self._peaks.append(max(highest, self._peaks[-1]) if self._peaks else highest)
         self.end = stored.last_offset + 1
+        self.producers.record(stored.header)
         return stored
 
-    def read(self, offset: int, max_bytes: int, below: int) -> list[bytes]:
-        """Whole batches from the one that holds `offset` on, all below `below`; the first one whatever its size."""
-        found: list[bytes] = []
-        size = 0
-        for stored in self.from_offset(offset):
-            if stored.last_offset >= below or (found and size + len(stored.data) > max_bytes):
-                break
-            found.append(stored.data)
-            size += len(stored.data)
-        return found
+    def truncate(self, to: int) -> None:
+        """Drop every batch that does not end below `to`."""
+        if to >= self.end:
+            return
+        cut = self._index(to)
+        del self.batches[cut:], self._peaks[cut:]
+        self.end = to
+        self.start = min(self.start, to)
+        self.epochs.truncate(to)
+        self.producers = Producers.replayed(stored.header for stored in self.batches)
+
+    def advance_start(self, to: int) -> None:
+        """Records below `to` are no longer served; batches that end below it are gone."""
+        if to <= self.start:
+            return
+        self.start = min(to, self.end)
+        self.epochs.advance_start(self.start)
+        self.replace(self.batches[self._index(self.start) :])
+
+    def replace(self, batches: Iterable[Stored]) -> None:
+        """Keep these batches instead of those that are there: what retention or a cleaner left of them."""
+        self.batches = list(batches)
+        self._peaks = list(accumulate((stored.header.max_timestamp for stored in self.batches), max))
+
+    # --- reading
 
     def from_offset(self, offset: int) -> Iterator[Stored]:
         """The batches that end at or behind an offset."""
-        at = bisect_right(self.batches, offset, key=lambda stored: stored.base_offset)
-        if at and self.batches[at - 1].last_offset >= offset:
-            at -= 1
+        at = self._index(offset)
         while at < len(self.batches):
             yield self.batches[at]
             at += 1
 
-    def truncate(self, to: int) -> None:
-        """Drop every batch that does not end below `to`."""
-        while self.batches and self.batches[-1].last_offset >= to:
-            self.batches.pop()
-        self.end = min(self.end, to)
-        self.epochs = [(epoch, first) for epoch, first in self.epochs if first <= self.end]
+    def read(self, offset: int, below: int, max_bytes: int) -> list[Stored]:
+        """Batches from the one that holds `offset` on, all below `below`, until they have `max_bytes` together."""
+        found: list[Stored] = []
+        size = 0
+        for stored in self.from_offset(offset):
+            if stored.last_offset >= below:
+                break
+            found.append(stored)
+            size += len(stored.data)
+            if size >= max_bytes:
+                break
+        return found
 
-    def advance_start(self, to: int) -> None:
-        """Records below `to` are no longer served; batches that end below it are gone."""
-        self.start = max(self.start, min(to, self.end))
-        while self.batches and self.batches[0].last_offset < self.start:
-            self.batches.pop(0)
+    def not_before(self, timestamp: int) -> Iterator[Stored]:
+        """The batches from the first one on that has a record with this timestamp or a later one."""
+        at = bisect_left(self._peaks, timestamp)
+        while at < len(self.batches):
+            yield self.batches[at]
+            at += 1
+
+    @property
+    def latest(self) -> Stored | None:
+        """The first of the batches with the highest timestamp."""
+        return next(self.not_before(self._peaks[-1]), None) if self._peaks else None
+
+    def _index(self, offset: int) -> int:
+        """The first batch that ends at or behind an offset."""
+        return bisect_left(self.batches, offset, key=_last_offset)

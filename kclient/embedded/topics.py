@@ -43,6 +43,17 @@ class Partition:
         """Every record below it is on all in-sync replicas. Spec: S4-60."""
         return min([self.end_of(node) for node in self.isr], default=self.log.end)
 
+    @property
+    def last_stable_offset(self) -> int:
+        """Every transaction that begins below it is over, on all in-sync replicas. Spec: S0-51, B.12."""
+        high_watermark = self.high_watermark
+        unstable = self.log.producers.first_unstable(high_watermark)
+        return high_watermark if unstable is None else max(self.log.start, min(unstable, high_watermark))
+
+    def high_watermark_of(self, node: int) -> int:
+        """The same as a replica knows it: a follower cannot serve what it does not have. Spec: B.10.15."""
+        return min(self.high_watermark, self.end_of(node))
+
     def end_of(self, node: int) -> int:
         """The log end of a replica."""
         return min(self.ends.get(node, self.log.end), self.log.end)
@@ -55,7 +66,7 @@ class Partition:
         self.leader = node
         self.leader_epoch += 1
         if node != NO_LEADER:
-            self.log.begin_epoch(self.leader_epoch)
+            self.log.epochs.begin(self.leader_epoch, self.log.end)
         self.changed.notify()
 
 
@@ -68,3 +79,13 @@ class Topic:
     partitions: list[Partition] = attrs.field(factory=list)
     config: Mapping[str, str] = attrs.field(factory=dict)
     internal: bool = False
+
+    @property
+    def log_append_time(self) -> bool:
+        """Whether the broker sets the time of records, not the producer."""
+        return self.config.get("message.timestamp.type") == "LogAppendTime"
+
+    @property
+    def compacted(self) -> bool:
+        """Whether a newer record of a key replaces the older ones."""
+        return "compact" in self.config.get("cleanup.policy", "delete")

@@ -1,0 +1,83 @@
+"""Message sets of formats 0 and 1, written: what Kafka before 0.11 stores, and what old Fetch versions are given.
+
+    offset i64 │ size i32 │ CRC-32 u32 │ magic i8 │ attributes i8 │ timestamp i64 (format 1) │ key │ value
+
+A compressed set is one message whose value is the set. It carries the offset of its last message; those within are
+absolute in format 0 and relative to the first in format 1. Spec: B.11.4.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Sequence
+from itertools import count
+
+from kclient.embedded.log import Stored
+from kclient.errors import InternalError
+from kclient.records.batch import LOG_APPEND_TIME_FLAG, Batch
+from kclient.records.compression import Compression, compress
+from kclient.records.writer import NewRecord
+from kclient.types import TimestampType
+
+_SIZED = struct.Struct(">qi")
+_CRC = struct.Struct(">I")
+_HEAD_0 = struct.Struct(">bb")
+_HEAD_1 = struct.Struct(">bbq")
+_SIZE = struct.Struct(">i")
+
+
+def message(
+    offset: int, magic: int, attributes: int, timestamp: int, key: bytes | None, value: bytes | None
+) -> bytes:
+    """One message."""
+    head = _HEAD_1.pack(magic, attributes, timestamp) if magic else _HEAD_0.pack(magic, attributes)
+    body = b"".join([head, *_sized(key), *_sized(value)])
+    return _SIZED.pack(offset, len(body) + _CRC.size) + _CRC.pack(zlib.crc32(body)) + body
+
+
+def message_set(
+    records: Sequence[NewRecord], magic: int, codec: int, *, log_append_time: int | None = None
+) -> list[bytes]:
+    """Records that have their offsets: a message for each, or one wrapper of all."""
+    flag = LOG_APPEND_TIME_FLAG if magic and log_append_time is not None else 0
+    times = [one.timestamp if log_append_time is None else log_append_time for one in records]
+    offsets = [_offset(one) for one in records]
+    if codec == Compression.NONE:
+        return [
+            message(offset, magic, flag, time, one.key, one.value)
+            for offset, time, one in zip(offsets, times, records, strict=True)
+        ]
+    first = offsets[0] if magic else 0
+    inner = [
+        message(offset - first, magic, 0, time, one.key, one.value)
+        for offset, time, one in zip(offsets, times, records, strict=True)
+    ]
+    packed = compress(codec, b"".join(inner))
+    return [message(offsets[-1], magic, codec | flag, max(times), None, packed)]
+
+
+def stored_set(
+    records: Sequence[NewRecord], magic: int, codec: int, base_offset: int, log_append_time: int | None
+) -> list[Stored]:
+    """The same as it lies in a log, with offsets from `base_offset` on."""
+    placed = [one._replace(offset=offset) for one, offset in zip(records, count(base_offset))]
+    messages = message_set(placed, magic, codec, log_append_time=log_append_time)
+    if codec == Compression.NONE:
+        return [Stored.of(data, offset) for data, offset in zip(messages, count(base_offset))]
+    return [Stored.of(messages[0], base_offset)]
+
+
+def log_append_time_of(header: Batch) -> int | None:
+    """The time of all its records, if the broker set it."""
+    return header.max_timestamp if header.timestamp_type is TimestampType.LOG_APPEND_TIME else None
+
+
+def _offset(record: NewRecord) -> int:
+    if record.offset is None:
+        raise InternalError("a message of an old format is to be written without an offset")
+    return record.offset
+
+
+def _sized(data: bytes | None) -> tuple[bytes, ...]:
+    return (_SIZE.pack(-1),) if data is None else (_SIZE.pack(len(data)), data)

@@ -1,0 +1,102 @@
+"""From a timestamp, or a word for one, to an offset. Spec: S0-51…S0-55, B.8."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from kclient.embedded.log import Log, Stored
+from kclient.embedded.refusal import Refused
+from kclient.embedded.topics import Partition
+from kclient.embedded.unpacked import columns_of
+from kclient.protocol.errors import OFFSET_NOT_AVAILABLE
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5  # nothing is ever tiered here
+EARLIEST_PENDING_UPLOAD: Final = -6
+READ_COMMITTED: Final = 1
+
+
+class Found(NamedTuple):
+    """An offset, the timestamp of its record (ms since 1970, −1 where none was asked for) and its leader epoch."""
+
+    timestamp: int
+    offset: int
+    leader_epoch: int
+
+
+def last_fetchable(partition: Partition, isolation: int | None) -> int:
+    """The offset below which a client of this isolation may read; None is a broker. Spec: S0-51."""
+    if isolation is None:
+        return partition.log.end
+    return partition.last_stable_offset if isolation == READ_COMMITTED else partition.high_watermark
+
+
+def look_up(partition: Partition, timestamp: int, isolation: int | None) -> Found | None:
+    """None where nothing is found.
+
+    Raises Refused while a new leader does not know yet what is committed. Spec: S0-52…S0-55.
+    """
+    log, limit = partition.log, last_fetchable(partition, isolation)
+    if timestamp == LATEST:
+        _check_available(partition, isolation)
+        return Found(-1, limit, partition.leader_epoch if log.epochs.entries else -1)
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return Found(-1, log.start, log.epochs.at(log.start))
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return None
+    found = newest(log) if timestamp == MAX_TIMESTAMP else first_since(log, timestamp)
+    if found is not None and found.offset < limit:
+        return found
+    _check_available(partition, isolation)
+    return None
+
+
+def _check_available(partition: Partition, isolation: int | None) -> None:
+    epochs = partition.log.epochs.entries
+    if isolation is not None and epochs and epochs[-1][1] > partition.high_watermark:
+        raise Refused(OFFSET_NOT_AVAILABLE)
+
+
+def first_since(log: Log, timestamp: int) -> Found | None:
+    """The first record at or behind the log start with this timestamp or a later one."""
+    for stored in log.not_before(timestamp):
+        if stored.header.max_timestamp >= timestamp:
+            found = _record(stored, lambda offset, time: offset >= log.start and time >= timestamp)
+            if found is not None:
+                return found
+    return None
+
+
+def newest(log: Log) -> Found | None:
+    """The first record with the highest timestamp of all."""
+    stored = log.latest
+    if stored is None:
+        return None
+    highest = stored.header.max_timestamp
+    return _record(stored, lambda offset, time: time == highest)
+
+
+def _record(stored: Stored, fits: Callable[[int, int], bool]) -> Found | None:
+    columns = columns_of(stored.header)
+    for offset, time in zip(columns.offsets, columns.timestamps, strict=True):
+        if fits(offset, time):
+            return Found(time, offset, stored.leader_epoch)
+    return None
+
+
+def old_style(
+    partition: Partition, timestamp: int, count: int, isolation: int | None, now_ms: int
+) -> list[int]:
+    """What ListOffsets v0 tells: up to `count` first offsets of segments, newest first. A log is one segment here."""
+    log, limit = partition.log, last_fetchable(partition, isolation)
+    if timestamp == EARLIEST:
+        return [log.start][:count]
+    offsets = [limit, log.start] if limit > log.start else [log.start]
+    if timestamp == LATEST or timestamp >= now_ms:
+        return offsets[:count]
+    written = log.latest
+    return [log.start][:count] if written is None or written.header.max_timestamp <= timestamp else []

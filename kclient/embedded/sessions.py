@@ -1,0 +1,152 @@
+"""Fetch sessions of one broker (KIP-227): what a client fetches is remembered, and only news is answered.
+
+    request            session id, epoch   what it does                                     answer
+    full               any, 0              ends that session, opens a new one if a slot is free   every partition
+    last               any, −1             ends that session                                every partition asked for
+    incremental        id, n               alters the session, counts on to n + 1           partitions with news
+
+Epochs go on at 1 after 2³¹−1. Where all slots are taken, a session that has not been used for two minutes makes room,
+else one that is older than that and smaller than the new one. Spec: B.10.14.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import attrs
+
+from kclient.embedded.refusal import Refused
+from kclient.generated.fetch_request import FetchPartition
+from kclient.generated.fetch_response import PartitionData
+from kclient.protocol.errors import (
+    FETCH_SESSION_ID_NOT_FOUND,
+    FETCH_SESSION_TOPIC_ID_ERROR,
+    INVALID_FETCH_SESSION_EPOCH,
+    NONE,
+)
+from kclient.runtime import Runtime
+
+NO_SESSION: Final = 0
+INITIAL_EPOCH: Final = 0
+FINAL_EPOCH: Final = -1
+LAST_EPOCH: Final = 2**31 - 1
+EVICTION_SECONDS: Final = 120.0
+
+Key = tuple[str | bytes, int]  # topic name or id, partition
+
+
+@attrs.define(eq=False)
+class Wanted:
+    """One partition to fetch, as it was last asked for, and what was last told of it. `topic` is None if unknown."""
+
+    topic: str | None
+    topic_id: bytes
+    asked: FetchPartition
+    by_id: bool
+    high_watermark: int = -1
+    log_start_offset: int = -1
+
+    @property
+    def key(self) -> Key:
+        """What tells it from other partitions of a session."""
+        return (self.topic_id if self.by_id else self.topic or ""), self.asked.partition
+
+    def remember(self, row: PartitionData) -> None:
+        """This is what was told."""
+        self.high_watermark = -1 if row.error_code != NONE else row.high_watermark
+        self.log_start_offset = row.log_start_offset
+
+    def is_news(self, row: PartitionData) -> bool:
+        """Whether the row says more than the last one did; an error is news, and so is its end."""
+        return (
+            bool(row.records)
+            or row.error_code != NONE
+            or row.high_watermark != self.high_watermark
+            or row.log_start_offset != self.log_start_offset
+            or row.preferred_read_replica >= 0
+            or row.diverging_epoch is not None
+        )
+
+
+@attrs.define(eq=False)
+class Session:
+    """One client's session; `epoch` is that of the request that must come next. Times in seconds."""
+
+    session_id: int
+    by_id: bool
+    privileged: bool
+    created: float
+    used: float
+    partitions: dict[Key, Wanted]
+    epoch: int = 1
+
+    def alter(self, asked: Iterable[Wanted], forgotten: Iterable[Key]) -> None:
+        """Take in what an incremental request says."""
+        for one in asked:
+            known = self.partitions.setdefault(one.key, one)
+            known.asked = one.asked
+        for key in forgotten:
+            self.partitions.pop(key, None)
+
+    @property
+    def worth(self) -> tuple[bool, int, int]:
+        """The least of these is evicted first."""
+        return self.privileged, len(self.partitions), self.session_id
+
+
+class Sessions:
+    """The slots of one broker."""
+
+    def __init__(self, runtime: Runtime, slots: int) -> None:
+        self.slots = slots
+        self.open: dict[int, Session] = {}
+        self._runtime = runtime
+
+    def find(self, session_id: int, epoch: int, by_id: bool) -> Session:
+        """The session that an incremental request goes on with. Raises Refused."""
+        session = self.open.get(session_id)
+        if session is None:
+            raise Refused(FETCH_SESSION_ID_NOT_FOUND)
+        if session.epoch != epoch:
+            raise Refused(INVALID_FETCH_SESSION_EPOCH)
+        if session.by_id != by_id:
+            raise Refused(FETCH_SESSION_TOPIC_ID_ERROR)
+        return session
+
+    def advance(self, session: Session, now: float) -> None:
+        """The request that it waited for has come."""
+        session.used = now
+        session.epoch = 1 if session.epoch == LAST_EPOCH else session.epoch + 1
+
+    def end(self, session_id: int) -> None:
+        """Give the slot back, if there is such a session."""
+        self.open.pop(session_id, None)
+
+    def create(self, partitions: dict[Key, Wanted], by_id: bool, privileged: bool, now: float) -> int:
+        """Open a session and give its id; 0 where there is no room for one of this size."""
+        if len(self.open) >= self.slots and not self._evict(privileged, len(partitions), now):
+            return NO_SESSION
+        session_id = NO_SESSION
+        while session_id == NO_SESSION or session_id in self.open:
+            session_id = self._runtime.rng.randrange(1, LAST_EPOCH)
+        self.open[session_id] = Session(session_id, by_id, privileged, now, now, partitions)
+        return session_id
+
+    def _evict(self, privileged: bool, size: int, now: float) -> bool:
+        if not self.open:
+            return False
+        stale = min(self.open.values(), key=lambda session: (session.used, session.session_id))
+        if now - stale.used > EVICTION_SECONDS:
+            self.end(stale.session_id)
+            return True
+        evictable = [one for one in self.open.values() if self._may_go(one, privileged, now)]
+        least = min(evictable, key=lambda session: session.worth, default=None)
+        if least is None or (privileged, size, NO_SESSION) < least.worth:
+            return False
+        self.end(least.session_id)
+        return True
+
+    def _may_go(self, session: Session, privileged: bool, now: float) -> bool:
+        """A follower's session drives a consumer's away at any age."""
+        return now - session.created > EVICTION_SECONDS or (privileged and not session.privileged)
