@@ -1,22 +1,59 @@
-"""ApiVersions: what this release speaks."""
+"""ApiVersions: what this release speaks, and which features the cluster has."""
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 from kclient.embedded import apis
 from kclient.embedded.call import Call
+from kclient.embedded.features import features_of
 from kclient.embedded.refusal import Refused
 from kclient.generated.api_versions_request import ApiVersionsRequest
-from kclient.generated.api_versions_response import ApiVersion, ApiVersionsResponse
+from kclient.generated.api_versions_response import (
+    ApiVersion,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+from kclient.protocol.errors import INVALID_REQUEST
+
+NAMED_SINCE: Final = 3
+LEVEL_ZERO_SINCE: Final = (
+    4  # older clients cannot read a feature whose lowest level is 0, so they do not hear of it
+)
+SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 
 
 async def handle(call: Call, request: ApiVersionsRequest) -> ApiVersionsResponse:
-    """The table of the release. Spec: B.4.4, C.2."""
+    """The tables of the release. Spec: B.4.4, C.2."""
+    names = (request.client_software_name, request.client_software_version)
+    if call.version >= NAMED_SINCE and not all(map(SOFTWARE.fullmatch, names)):
+        raise Refused(INVALID_REQUEST)
     rows = apis.offered(call.state.release).items()
-    return ApiVersionsResponse(
+    answer = ApiVersionsResponse(
         api_keys=[ApiVersion(api_key=key, min_version=low, max_version=high) for key, (low, high) in rows]
     )
+    if call.version >= NAMED_SINCE:
+        _add_features(call, answer)
+    return answer
 
 
 def refuse(call: Call, request: ApiVersionsRequest, refused: Refused) -> ApiVersionsResponse:
     """At the top."""
     return ApiVersionsResponse(error_code=refused.code)
+
+
+def _add_features(call: Call, answer: ApiVersionsResponse) -> None:
+    features = features_of(call.state.release)
+    answer.supported_features = [
+        SupportedFeatureKey(name=one.name, min_version=one.lowest, max_version=one.highest)
+        for one in features
+        if one.lowest > 0 or call.version >= LEVEL_ZERO_SINCE
+    ]
+    answer.finalized_features_epoch = 0
+    answer.finalized_features = [
+        FinalizedFeatureKey(name=one.name, min_version_level=one.level, max_version_level=one.level)
+        for one in features
+        if one.level > 0
+    ]
