@@ -14,13 +14,15 @@
 A request takes the first step left of its name: the script orders the requests of one API, not those of different
 ones. ApiVersions is answered from `versions` (name → range), what `standing` holds (name → answer) once no step of
 that name is left. With `topics`, Metadata is such: `brokers` (this peer alone unless set) and the asked topics, led
-by `leaders[topic, partition]`, else by this peer. When the block is left, the test fails for a request that nothing
-expected (its connection is closed), a check that failed, a step that nobody took.
+by `leaders[topic, partition]`, else by this peer. With `tls` all of it goes over TLS. When the block is
+left, the test fails for a request that nothing expected (its connection is closed), a check that failed, a step that
+nobody took.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ssl
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -60,8 +62,14 @@ class ScriptedPeer:
     """See the module. Its port is known inside the block; `requests` holds what came, without ApiVersions."""
 
     def __init__(
-        self, *script: On, node_id: int = 0, topics: Topics = None, versions: Versions = None
+        self,
+        *script: On,
+        node_id: int = 0,
+        topics: Topics = None,
+        versions: Versions = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
+        self.tls = tls
         self.script, self.node_id, self.topics = list(script), node_id, dict(topics or {})
         self.versions, self.host, self.port = dict(versions or {}), "127.0.0.1", 0
         self.standing: dict[str, Any] = {}
@@ -86,7 +94,7 @@ class ScriptedPeer:
             writer.transport.abort()
 
     async def __aenter__(self) -> ScriptedPeer:
-        self._server = await asyncio.start_server(self._serve, self.host, self.port)
+        self._server = await asyncio.start_server(self._serve, self.host, self.port, ssl=self.tls)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 

@@ -13,14 +13,13 @@ import attrs
 from kclient.errors import ConnectError, CorruptDataError, InvalidFrameError, KclientError, PortClosedError
 from kclient.network import sasl_failures, tls_failures, unreachable
 from kclient.network.connection import Connection, Settings
+from kclient.network.probes import PROBE_SECONDS, certificate, refusal
 from kclient.network.unreachable import Peer
 from kclient.runtime import Address, Runtime
-from kclient.security.certificate import CertificateFacts, read_certificate
 from kclient.security.tls import Tls
 
 logger = logging.getLogger("kclient.tls")
 
-PROBE_SECONDS: Final = 0.5
 HANDSHAKE_SHARE: Final = 0.8  # of the set-up time: a handshake that hangs is told from a connection that does
 
 
@@ -62,7 +61,9 @@ async def open_connection(
         stage = connection.stage if stage != "tcp" else stage
         raise unreachable.no_answer(peer, runtime.now() - began, stage) from problem
     except PortClosedError as problem:
-        raise _handshake_failure(connection, settings, problem, runtime.now() - began) from problem
+        raise await _handshake_failure(
+            connection, settings, runtime, problem, runtime.now() - began
+        ) from problem
     except KclientError:
         raise
     except OSError as problem:
@@ -95,7 +96,7 @@ async def _not_connected(
     """What the failure of the TCP connection or of the TLS handshake means."""
     if tls is not None:
         if isinstance(problem, ssl.SSLCertVerificationError):
-            facts = await _certificate(peer, runtime)
+            facts = await certificate(peer, runtime)
             return tls_failures.not_trusted(peer, seconds, problem, facts, tls.options)
         failure = tls_failures.as_connect_error(peer, seconds, problem, tls.options)
         if failure is not None:
@@ -103,36 +104,26 @@ async def _not_connected(
     return unreachable.not_connected(peer, seconds, problem)
 
 
-def _handshake_failure(
-    connection: Connection, settings: Settings, problem: PortClosedError, seconds: float
+async def _handshake_failure(
+    connection: Connection, settings: Settings, runtime: Runtime, problem: PortClosedError, seconds: float
 ) -> ConnectError:
     """What the end of a connection means that never became ready."""
-    peer, reason = connection.peer, connection.reason
-    if isinstance(connection.cause, ssl.SSLError) and settings.tls is not None:
-        return tls_failures.handshake_failed(peer, seconds, connection.cause, settings.tls.options)
+    peer, reason, tls = connection.peer, connection.reason, settings.tls
+    if tls is not None and not connection.protocol.bytes_received:
+        ended_by = connection.cause
+        if not isinstance(ended_by, ssl.SSLError):
+            ended_by = await refusal(peer, tls, runtime)
+        if isinstance(ended_by, ssl.SSLError):
+            return tls_failures.handshake_failed(peer, seconds, ended_by, tls.options)
     if isinstance(reason, CorruptDataError) and connection.stage == "sasl":
         return sasl_failures.not_proved(peer, "SASL", reason.text)
     if isinstance(reason, InvalidFrameError):
         return unreachable.not_kafka(peer, seconds, reason.size.to_bytes(4, "big", signed=True))
     if isinstance(reason, CorruptDataError):
         return unreachable.bad_versions(peer, reason.text)
-    return problem if connection.protocol.bytes_received else unreachable.closed_early(peer, seconds)
-
-
-async def answers_tls(peer: Peer, runtime: Runtime) -> bool:
-    """Whether a peer that closed a plain-text connection without a word speaks TLS.
-
-    Many TLS servers do exactly that. Nothing is sent but the first message of a handshake, so no certificate needs
-    to be trusted: the question is only which language the port speaks.
-    """
-    try:
-        transport = await _shown_certificate(peer, runtime)
-    except ssl.SSLError as problem:
-        return "ALERT" in (problem.reason or "")
-    except OSError:
-        return False
-    transport.abort()
-    return True
+    if connection.protocol.bytes_received:
+        return problem
+    return unreachable.closed_early(peer, seconds, tls=tls is not None)
 
 
 async def answers_plain(peer: Peer, settings: Settings, runtime: Runtime) -> bool:
@@ -146,26 +137,3 @@ async def answers_plain(peer: Peer, settings: Settings, runtime: Runtime) -> boo
         return False
     connection.close()
     return True
-
-
-async def _certificate(peer: Peer, runtime: Runtime) -> CertificateFacts | None:
-    """What the certificate says that a peer shows, trusted or not; None if it cannot be had or read."""
-    try:
-        transport = await _shown_certificate(peer, runtime)
-        der = transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
-        transport.abort()
-        return read_certificate(der)
-    except (OSError, ValueError):
-        return None
-
-
-async def _shown_certificate(peer: Peer, runtime: Runtime) -> asyncio.Transport:
-    """A TLS connection on which nothing is ever sent, so nobody needs to be trusted. Raises OSError."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    async with asyncio.timeout(PROBE_SECONDS):
-        transport, _ = await runtime.connect(
-            asyncio.Protocol, Address(peer.ip, peer.port), ssl=context, server_hostname=peer.host
-        )
-    return transport

@@ -27,7 +27,8 @@ from kclient.errors import (
 from kclient.network import tls_failures, unreachable
 from kclient.network.backoff import Backoff
 from kclient.network.connection import Connection, Settings
-from kclient.network.dial import answers_plain, answers_tls, open_connection, resolve
+from kclient.network.dial import answers_plain, open_connection, resolve
+from kclient.network.probes import answers_tls
 from kclient.network.topology import Broker
 from kclient.network.unreachable import Peer
 from kclient.runtime import Address, Runtime

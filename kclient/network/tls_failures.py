@@ -104,7 +104,10 @@ def handshake_failed(peer: Peer, seconds: float, problem: ssl.SSLError, tls: Tls
         "Both sides share no cipher suite, or the broker wants something that we do not have.",
         "Compare ssl_cipher_suites and ssl_enabled_protocols with the broker's, and read the broker's log.",
     )
-    if any(word in reason for word in NO_VERSION):
+    if "HANDSHAKE_FAILURE" in reason and tls.shows_certificate is False:
+        cause = "Both sides share no cipher suite, or the broker wants a client certificate, and none is configured."
+        advice = f"Give one with ssl_keystore_location if so, else: {advice[0].lower()}{advice[1:]}"
+    elif any(word in reason for word in NO_VERSION):
         cause = "Both sides share no version of TLS; kclient speaks 1.2 and 1.3 alone."
         advice = "Enable one of these in the broker's ssl.enabled.protocols."
     elif any(word in reason for word in OUR_CERTIFICATE):

@@ -75,12 +75,15 @@ def no_answer(peer: Peer, seconds: float, stage: str) -> PortClosedError:
     )
 
 
-def closed_early(peer: Peer, seconds: float) -> PortClosedError:
+def closed_early(peer: Peer, seconds: float, tls: bool = False) -> PortClosedError:
     """The peer took the connection and closed it before it answered anything."""
+    check = "Check that the listener is one without TLS"
+    if tls:
+        check = "Check whether the listener wants a client certificate, and has Kafka behind it"
     return PortClosedError(
         f"{peer} closed the connection after {seconds:.2f} s without answering ApiVersions. "
         "The broker is starting or stopping, its connection limit is reached, or the port speaks another protocol. "
-        "Check that the listener is a PLAINTEXT one, and the broker's log.",
+        f"{check}, and the broker's log.",
         **where(peer, "versions"),
     )
 

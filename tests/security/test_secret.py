@@ -20,7 +20,7 @@ TEXT = "correct horse"
     [
         str,
         lambda s: f"{s}",
-        lambda s: "%s" % s,
+        "{}".format,
         pickle.dumps,
         json.dumps,
         lambda s: json.dumps(s, default=str),

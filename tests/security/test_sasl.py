@@ -1,0 +1,447 @@
+"""The conversation of SASL with a scripted broker: both mechanisms, both framings, and a broker that lies."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import struct
+from typing import Any
+
+import pytest
+
+from kclient.config import Config, load
+from kclient.errors import AuthenticationError, ConnectError, KclientError
+from kclient.generated.heartbeat_request import HeartbeatRequest
+from kclient.generated.heartbeat_response import HeartbeatResponse
+from kclient.generated.sasl_authenticate_response import SaslAuthenticateResponse
+from kclient.generated.sasl_handshake_response import SaslHandshakeResponse
+from kclient.network.cluster import Cluster
+from kclient.network.connection import Connection
+from kclient.network.sasl import Authenticator, Credentials
+from kclient.network.unreachable import Peer
+from kclient.protocol.errors import ILLEGAL_SASL_STATE, SASL_AUTHENTICATION_FAILED, UNSUPPORTED_SASL_MECHANISM
+from kclient.protocol.message import Message
+from kclient.runtime import Runtime
+from kclient.security import ScramError, ScramServer, Secret, plain_user, scram_credential
+from tests.network.helpers import connect
+from tests.peer import On, ScriptedPeer
+
+PASSWORD = "pass,word=1"
+HANDSHAKE, AUTHENTICATE = "SaslHandshakeRequest", "SaslAuthenticateRequest"
+ALL = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+
+
+def who(mechanism: str, password: str = PASSWORD, **more: Any) -> Authenticator:
+    return Authenticator(Credentials(mechanism, "alice", Secret(password), **more), Runtime(), 5.0)
+
+
+def handshake(mechanism: str, *others: str, error: int = 0) -> On:
+    answer = SaslHandshakeResponse(error_code=error, mechanisms=[*others] if error else [mechanism, *others])
+    return On(HANDSHAKE, answer, check=lambda request: request.mechanism == mechanism)
+
+
+def token(auth_bytes: bytes = b"", **fields: Any) -> SaslAuthenticateResponse:
+    return SaslAuthenticateResponse(auth_bytes=auth_bytes, **fields)
+
+
+class ScramBroker:
+    """Answers tokens as a broker does; `lifetime_ms` comes with the last."""
+
+    def __init__(self, mechanism: str, lifetime_ms: int = 0, password: str = PASSWORD) -> None:
+        self.credential = scram_credential(mechanism, password, b"some salt", 4096)
+        self.server = ScramServer(mechanism, {"alice": self.credential}.get, "server-nonce")
+        self.lifetime_ms = lifetime_ms
+
+    def __call__(self, request: Any) -> SaslAuthenticateResponse:
+        try:
+            answer = self.server.step(request.auth_bytes)
+        except ScramError as problem:
+            return token(error_code=SASL_AUTHENTICATION_FAILED, error_message=str(problem))
+        return token(answer, session_lifetime_ms=self.lifetime_ms if self.server.done else 0)
+
+
+def scram_steps(mechanism: str, **keys: Any) -> list[On]:
+    broker = ScramBroker(mechanism, **keys)
+    return [handshake(mechanism, "PLAIN"), On(AUTHENTICATE, broker), On(AUTHENTICATE, broker)]
+
+
+async def refused(peer: ScriptedPeer, authenticator: Authenticator) -> AuthenticationError:
+    with pytest.raises(AuthenticationError) as caught:
+        await connect(peer, authenticate=authenticator)
+    error = caught.value
+    assert (error.stage, error.retriable) == ("sasl", False)
+    assert PASSWORD not in error.text
+    return error
+
+
+@pytest.mark.spec("B.4.3", "B.4.12")
+def test_plain_sends_one_token_and_versions_are_asked_before_and_behind_it() -> None:
+    def check(request: Any) -> bool:
+        user = plain_user(request.auth_bytes)
+        return (user.username, user.password.reveal()) == ("alice", PASSWORD)
+
+    async def main() -> None:
+        async with ScriptedPeer(handshake("PLAIN"), On(AUTHENTICATE, token(), check=check)) as peer:
+            connection = await connect(peer, authenticate=who("PLAIN"))
+            assert connection.ready
+            assert [(seen.name, seen.version) for seen in peer.requests] == [
+                (HANDSHAKE, 1),
+                (AUTHENTICATE, 2),
+            ]
+            connection.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.spec("B.4.12")
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_scram_proves_both_sides_to_each_other(mechanism: str, version: int) -> None:
+    async def main() -> None:
+        versions = {AUTHENTICATE: (0, version)}
+        async with ScriptedPeer(*scram_steps(mechanism), versions=versions) as peer:
+            connection = await connect(peer, authenticate=who(mechanism))
+            assert connection.ready
+            assert {seen.version for seen in peer.requests if seen.name == AUTHENTICATE} == {version}
+            connection.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.spec("B.4.12")
+@pytest.mark.parametrize("mechanism", ALL)
+def test_a_wrong_password_is_told_in_the_brokers_words(mechanism: str) -> None:
+    async def main() -> None:
+        if mechanism == "PLAIN":
+            said = token(error_code=SASL_AUTHENTICATION_FAILED, error_message="Invalid username or password")
+            steps = [handshake("PLAIN"), On(AUTHENTICATE, said)]
+        else:
+            steps = scram_steps(mechanism, password="another")
+        async with ScriptedPeer(*steps) as peer:
+            error = await refused(peer, who(mechanism))
+            assert error.mechanism == mechanism
+            assert "SASL_AUTHENTICATION_FAILED (58)" in error.text
+            assert ("Invalid username or password" if mechanism == "PLAIN" else "does not fit") in error.text
+
+    asyncio.run(main())
+
+
+@pytest.mark.spec("B.4.12", "H-21")
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (
+            SaslHandshakeResponse(error_code=UNSUPPORTED_SASL_MECHANISM, mechanisms=["PLAIN", "GSSAPI"]),
+            "PLAIN, GSSAPI",
+        ),
+        (SaslHandshakeResponse(error_code=UNSUPPORTED_SASL_MECHANISM), "no mechanism at all"),
+        (SaslHandshakeResponse(mechanisms=[]), "no mechanism at all"),
+        (SaslHandshakeResponse(mechanisms=["PLAIN"]), "it offers PLAIN"),
+        (SaslHandshakeResponse(error_code=ILLEGAL_SASL_STATE), "does not ask for SASL"),
+        (SaslHandshakeResponse(error_code=-1), "UNKNOWN_SERVER_ERROR (-1)"),
+    ],
+)
+def test_a_mechanism_is_never_exchanged_for_another(answer: SaslHandshakeResponse, said: str) -> None:
+    async def main() -> None:
+        async with ScriptedPeer(On(HANDSHAKE, answer)) as peer:
+            error = await refused(peer, who("SCRAM-SHA-512"))
+            assert said in error.text
+            assert peer.of(AUTHENTICATE) == []
+
+    asyncio.run(main())
+
+
+CHALLENGE = b"r=%s+,s=c2FsdA==,i=4096"
+
+
+def challenge(request: Any) -> SaslAuthenticateResponse:
+    return token(CHALLENGE % request.auth_bytes.rpartition(b"r=")[2])
+
+
+@pytest.mark.spec("H-21", "H-22")
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [On(AUTHENTICATE, token(b"v=AAAA"))],
+        [On(AUTHENTICATE, token())],
+        [On(AUTHENTICATE, token(CHALLENGE % b"another"))],
+        [On(AUTHENTICATE, lambda r: token(challenge(r).auth_bytes.replace(b"4096", b"131073")))],
+        [On(AUTHENTICATE, challenge), On(AUTHENTICATE, token())],
+        [On(AUTHENTICATE, challenge), On(AUTHENTICATE, token(b"v=AAAA"))],
+        [On(AUTHENTICATE, challenge), On(AUTHENTICATE, token(b"e=other-error"))],
+        [On(AUTHENTICATE, challenge), On(AUTHENTICATE, challenge)],
+        [
+            On(AUTHENTICATE, challenge),
+            On(AUTHENTICATE, token(b"v=AAAA", error_code=SASL_AUTHENTICATION_FAILED)),
+        ],
+        [On(AUTHENTICATE, token(b"\x00" * 900_000))],
+        [On(AUTHENTICATE, raw=struct.pack(">i", 100_000_000))],
+    ],
+    ids=range(11),
+)
+def test_a_broker_that_breaks_the_rules_is_refused(steps: list[On]) -> None:
+    async def main() -> None:
+        async with ScriptedPeer(handshake("SCRAM-SHA-256"), *steps) as peer:
+            await refused(peer, who("SCRAM-SHA-256"))
+
+    asyncio.run(main())
+
+
+@pytest.mark.spec("H-21")
+def test_plain_ends_with_its_only_token() -> None:
+    async def main() -> None:
+        async with ScriptedPeer(handshake("PLAIN"), On(AUTHENTICATE, token(b"more?"))) as peer:
+            assert "goes on after the last token" in (await refused(peer, who("PLAIN"))).text
+
+    asyncio.run(main())
+
+
+@pytest.mark.spec("I-39")
+def test_a_broker_that_echoes_the_password_does_not_get_it_into_the_error() -> None:
+    async def main() -> None:
+        said = token(
+            error_code=SASL_AUTHENTICATION_FAILED, error_message=f"no such password: {PASSWORD}\n\x1b[31m"
+        )
+        async with ScriptedPeer(handshake("PLAIN"), On(AUTHENTICATE, said)) as peer:
+            assert '"no such password: ***??[31m"' in (await refused(peer, who("PLAIN"))).text
+
+    asyncio.run(main())
+
+
+@pytest.mark.spec("B.4.12")
+def test_a_provider_that_fails_later_is_an_authentication_error() -> None:
+    async def main() -> None:
+        def gone() -> str:
+            raise ValueError("comes from the file /run/secrets/kafka, which cannot be read: No such file")
+
+        async with ScriptedPeer(handshake("PLAIN")) as peer:
+            authenticator = Authenticator(Credentials("PLAIN", "alice", Secret(gone)), Runtime(), 5.0)
+            assert "/run/secrets/kafka" in (await refused(peer, authenticator)).text
+
+    asyncio.run(main())
+
+
+async def raw_broker(steps: list[bytes | None], received: list[bytes]) -> asyncio.Server:
+    """A broker whose SaslHandshake ends at version 0: tokens come and go without Kafka's headers."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async def frame() -> bytes:
+            return await reader.readexactly(struct.unpack(">i", await reader.readexactly(4))[0])
+
+        def send(payload: bytes) -> None:
+            writer.write(struct.pack(">i", len(payload)) + payload)
+
+        def versions(request: bytes) -> None:
+            ranges = b"".join(struct.pack(">hhh", key, 0, top) for key, top in ((18, 0), (17, 0), (12, 0)))
+            send(request[4:8] + struct.pack(">hi", 0, 3) + ranges)
+
+        request = await frame()
+        send(request[4:8] + struct.pack(">hi", 35, 0))  # ApiVersions in a version that is too new
+        versions(await frame())
+        request = await frame()
+        send(request[4:8] + struct.pack(">hih", 0, 1, 13) + b"SCRAM-SHA-256")
+        for step in steps:
+            received.append(await frame())
+            if step is None:
+                writer.close()
+                return
+            send(step or server.step(received[-1]))
+        request = await frame()
+        send(request[4:8] + struct.pack(">hi", 35, 0))
+        versions(await frame())
+        await reader.read()
+        writer.close()
+
+    server = ScramServer(
+        "SCRAM-SHA-256",
+        {"alice": scram_credential("SCRAM-SHA-256", PASSWORD, b"salt", 4096)}.get,
+        "server-nonce",
+    )
+    return await asyncio.start_server(serve, "127.0.0.1", 0)
+
+
+class At:
+    """Where a server listens, as `connect` wants to know it."""
+
+    def __init__(self, server: asyncio.Server) -> None:
+        self.host, self.port, self.node_id = "127.0.0.1", server.sockets[0].getsockname()[1], 1
+
+
+@pytest.mark.spec("B.4.12")
+def test_after_version_0_of_the_handshake_tokens_go_without_headers() -> None:
+    async def main() -> None:
+        received: list[bytes] = []
+        server = await raw_broker([b"", b""], received)
+        connection = await connect(At(server), authenticate=who("SCRAM-SHA-256"))  # type: ignore[arg-type]
+        assert connection.ready
+        assert [token[:5] for token in received] == [b"n,,n=", b"c=biw"]
+        connection.close()
+        server.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.spec("B.4.12")
+def test_an_old_broker_refuses_by_closing() -> None:
+    async def main() -> None:
+        server = await raw_broker([None], [])
+        with pytest.raises(ConnectError, match="waiting for an authentication token"):
+            await connect(At(server), authenticate=who("SCRAM-SHA-256"))  # type: ignore[arg-type]
+        server.close()
+
+    asyncio.run(main())
+
+
+# --- sessions that end -----------------------------------------------------------------------------------------------
+
+
+async def beat(connection: Connection) -> Any:
+    return await connection.request(HeartbeatRequest(), 4, connection._loop.time() + 5)
+
+
+@pytest.mark.spec("B.4.12")
+def test_a_session_is_renewed_on_the_same_connection_before_the_next_request() -> None:
+    """What is in flight is answered, what comes later waits, and everything keeps its order."""
+    lifetime = 400
+
+    async def main() -> None:
+        steps = [*scram_steps("SCRAM-SHA-256", lifetime_ms=lifetime), *scram_steps("SCRAM-SHA-256")]
+        slow = On("HeartbeatRequest", HeartbeatResponse(error_code=1), delay=0.1)
+        quick = [On("HeartbeatRequest", HeartbeatResponse(error_code=code)) for code in (2, 3, 4)]
+        async with ScriptedPeer(*steps, slow, *quick) as peer:
+            connection = await connect(peer, authenticate=who("SCRAM-SHA-256"))
+            began = connection._loop.time()
+            await asyncio.sleep(0.3)
+            in_flight = asyncio.ensure_future(beat(connection))
+            await asyncio.sleep(0.085)  # the renewal is due now, and the first answer is outstanding
+            waiting = [asyncio.ensure_future(beat(connection)) for _ in range(3)]
+            await asyncio.sleep(0)
+            waiting[0].cancel()  # whoever sets a renewal off may go away in the middle of it
+            answers = await asyncio.gather(in_flight, *waiting[1:])
+            assert [answer.error_code for answer in answers] == [1, 2, 3]
+            assert (await beat(connection)).error_code == 4
+            names = [seen.name for seen in peer.requests]
+            once = [HANDSHAKE, AUTHENTICATE, AUTHENTICATE]
+            assert names == [*once, "HeartbeatRequest", *once, *["HeartbeatRequest"] * 3]
+            assert {seen.connection for seen in peer.requests} == {0}
+            renewed = peer.requests[4].at - began
+            assert renewed >= 0.85 * lifetime / 1000 - 0.05
+            connection.close()
+
+    asyncio.run(main())
+
+
+class Granting:
+    """A connection to a broker that accepts everybody for a while."""
+
+    peer = Peer("broker", 9092, 1)
+
+    def __init__(self, lifetime_ms: int) -> None:
+        self.lifetime_ms = lifetime_ms
+
+    def version_for(self, message: type[Message], lowest: int = 0, highest: int | None = None) -> int:
+        return 1
+
+    async def ask(self, message: Message, version: int, deadline: float) -> Message:
+        if message.NAME == HANDSHAKE:
+            return SaslHandshakeResponse(mechanisms=["PLAIN"])
+        return token(session_lifetime_ms=self.lifetime_ms)
+
+    async def exchange_raw(self, token: bytes, deadline: float) -> bytes:
+        raise AssertionError("no raw token belongs here")
+
+
+def renewal(lifetime_ms: int, seed: int = 1) -> float | None:
+    credentials, runtime = Credentials("PLAIN", "alice", Secret(PASSWORD)), Runtime(rng=random.Random(seed))
+    return asyncio.run(Authenticator(credentials, runtime, 5.0)(Granting(lifetime_ms)))  # type: ignore[arg-type]
+
+
+@pytest.mark.spec("B.4.12")
+def test_the_moment_of_renewal_is_random_between_85_and_95_percent() -> None:
+    moments = [renewal(100_000, seed) or 0.0 for seed in range(40)]
+    assert 85 <= min(moments) < 87
+    assert 93 < max(moments) <= 95
+
+
+@pytest.mark.spec("H-25")
+@pytest.mark.parametrize("lifetime_ms", [0, -1, -(2**63)])
+def test_a_lifetime_that_is_none_means_no_limit(lifetime_ms: int) -> None:
+    assert renewal(lifetime_ms) is None
+
+
+@pytest.mark.spec("B.4.12", "B.4.8")
+def test_a_renewal_that_is_refused_ends_the_connection_with_the_reason() -> None:
+    async def main() -> None:
+        no = On(AUTHENTICATE, token(error_code=SASL_AUTHENTICATION_FAILED, error_message="revoked"))
+        steps = [handshake("PLAIN"), On(AUTHENTICATE, token(session_lifetime_ms=10)), handshake("PLAIN"), no]
+        async with ScriptedPeer(*steps) as peer:
+            connection = await connect(peer, authenticate=who("PLAIN"))
+            await asyncio.sleep(0.02)
+            with pytest.raises(AuthenticationError, match="revoked"):
+                await beat(connection)
+            assert connection.closed
+            assert isinstance(connection.reason, AuthenticationError)
+
+    asyncio.run(main())
+
+
+# --- what users see --------------------------------------------------------------------------------------------------
+
+
+def config(address: str, **keys: Any) -> Config:
+    user = {"sasl_username": "alice", "sasl_password": PASSWORD, "allow_plaintext_credentials": True}
+    protocol = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "PLAIN"}
+    return load({"bootstrap_servers": address, "client_id": "tester", **protocol, **user, **keys})
+
+
+@pytest.mark.spec("B.4.8", "B.4.12")
+def test_refused_credentials_are_fatal_at_once_and_tried_once() -> None:
+    """Three servers, one password: a second attempt could only lock the account."""
+
+    async def main() -> None:
+        no = token(error_code=SASL_AUTHENTICATION_FAILED, error_message="Invalid username or password")
+        async with ScriptedPeer() as one, ScriptedPeer() as two:
+            for peer in (one, two):
+                peer.standing = {HANDSHAKE: SaslHandshakeResponse(mechanisms=["PLAIN"]), AUTHENTICATE: no}
+            cluster = Cluster(config(f"{one.address},{two.address}"), Runtime())
+            errors: list[type[KclientError]] = []
+            for _ in range(50):
+                try:
+                    await cluster.start()
+                except KclientError as problem:
+                    errors.append(type(problem))
+            await cluster.close(1.0)
+            assert errors == [AuthenticationError] * 50
+            assert len(one.of(AUTHENTICATE)) <= 1
+            assert len(two.of(AUTHENTICATE)) <= 1
+
+    asyncio.run(main())
+
+
+@pytest.mark.spec("B.1.3", "B.4.12")
+@pytest.mark.parametrize("mechanism", ALL)
+def test_the_configuration_leads_to_the_conversation(mechanism: str) -> None:
+    jaas = {
+        "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+        "SCRAM": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    }[mechanism[:5]]
+    line = f'{jaas} required username="alice" password="{PASSWORD}";'
+
+    async def main() -> None:
+        for keys in ({}, {"sasl_username": None, "sasl_password": None, "sasl_jaas_config": line}):
+            steps: list[On] = []
+            for _ in range(2):  # the bootstrap server, then the broker itself
+                steps += (
+                    [
+                        handshake("PLAIN"),
+                        On(AUTHENTICATE, token(), check=lambda r: PASSWORD.encode() in r.auth_bytes),
+                    ]
+                    if mechanism == "PLAIN"
+                    else scram_steps(mechanism)
+                )
+            async with ScriptedPeer(*steps, topics={"orders": 1}) as peer:
+                cluster = Cluster(config(peer.address, sasl_mechanism=mechanism, **keys), Runtime())
+                await cluster.start()
+                await cluster.close(1.0)
+
+    asyncio.run(main())
