@@ -28,6 +28,8 @@ says which tasks, timers and connections a host still has.
     loop.py      time and order           handles.py   what is scheduled     stuck.py    deadlock, hang, hot loop
     timers.py    what is due when         tracing.py   the digest            patches.py  what is not real
     hosts.py     processes                network.py   who reaches whom      opening.py  connecting, listening, TLS
-    server.py    a listening port         ends.py      a connection          transport.py, inbox.py   one end of it
-    pipe.py      one direction of it      wire.py      settings and trips    world.py    one run
+    server.py    a listening port         ends.py      a connection          end.py      one end, for the network
+    transport.py one end, for a protocol  inbox.py     what was not read     outbox.py   what was not sent
+    pipe.py      one direction            wire.py      settings and trips    patience.py when a sender gives up
+    doors.py     the ways out of a loop   world.py     one run
 """

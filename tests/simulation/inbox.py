@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from tests.simulation.pipe import FIN, Bytes
 
 if TYPE_CHECKING:
-    from tests.simulation.transport import SimTransport
+    from tests.simulation.end import End
 
 
 class Inbox:
     """See the module. `paused` by the protocol, `frozen` by a fault."""
 
-    def __init__(self, end: SimTransport) -> None:
+    def __init__(self, end: End) -> None:
         self.paused = self.frozen = False
         self.protocol: asyncio.BaseProtocol | None = None
         self._buffered = False

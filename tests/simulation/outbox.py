@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from tests.simulation.pipe import Bytes, Pipe
 
 if TYPE_CHECKING:
-    from tests.simulation.transport import SimTransport
+    from tests.simulation.end import End
 
 HIGH_WATER_BYTES: Final = 65_536
 
@@ -15,7 +15,7 @@ HIGH_WATER_BYTES: Final = 65_536
 class Outbox:
     """See the module. The limits are asyncio's."""
 
-    def __init__(self, end: SimTransport, pipe: Pipe) -> None:
+    def __init__(self, end: End, pipe: Pipe) -> None:
         self.pipe = pipe
         self.high, self.low = HIGH_WATER_BYTES, HIGH_WATER_BYTES // 4
         self._end = end

@@ -18,8 +18,8 @@ from tests.simulation.patience import Patience
 from tests.simulation.wire import Act, Trip, Wire
 
 if TYPE_CHECKING:
+    from tests.simulation.end import End
     from tests.simulation.network import Network
-    from tests.simulation.transport import SimTransport
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
 FIN: Final = b""  # no data: the end of the stream
@@ -31,7 +31,7 @@ TICK: Final = 1e-9
 class Pipe:
     """See the module. `back` is the other direction."""
 
-    def __init__(self, network: Network, wire: Wire, source: SimTransport, target: SimTransport) -> None:
+    def __init__(self, network: Network, wire: Wire, source: End, target: End) -> None:
         self.loop, self._rng = network.loop, network.rng
         self.wire, self.source, self.target = wire, source, target
         self.back: Pipe = self

@@ -91,6 +91,8 @@ class SimServer(asyncio.AbstractServer):
 
     def accept(self, end: SimTransport) -> None:
         """Make the protocol of a new connection."""
+        if end.gone:
+            return
         protocol = self._factory()
         if self._tls is not None:
             protocol = sslproto.SSLProtocol(
