@@ -15,13 +15,19 @@ from kclient.embedded.releases import Release
 
 FOUR: Final = Release.parse("4.0")
 
-# the level of metadata.version:the release that brought it
-METADATA: Final = {
-    Release.parse(release): int(level)
-    for level, release in (
-        word.split(":")
-        for word in "7:3.3 8:3.4 11:3.5 14:3.6 19:3.7 20:3.8 21:3.9 25:4.0 27:4.1 29:4.2 30:4.3".split()
-    )
+# the level of metadata.version → the release that brought it
+METADATA_LEVELS: Final = {
+    7: "3.3",
+    8: "3.4",
+    11: "3.5",
+    14: "3.6",
+    19: "3.7",
+    20: "3.8",
+    21: "3.9",
+    25: "4.0",
+    27: "4.1",
+    29: "4.2",
+    30: "4.3",
 }
 
 # feature → the release that brought it, the highest level, and the release whose new clusters run it at that level
@@ -47,10 +53,10 @@ class Feature:
 
 def features_of(release: Release) -> list[Feature]:
     """Every feature of a release."""
-    if release not in METADATA:
+    levels = [level for level, since in METADATA_LEVELS.items() if release >= Release.parse(since)]
+    if not levels:
         return []
-    newest = METADATA[release]
-    lowest = METADATA[Release.parse("3.3")] if release >= FOUR else 1
+    newest, lowest = levels[-1], levels[0] if release >= FOUR else 1
     found = [Feature("metadata.version", lowest, newest, newest)]
     for name, (since, highest, running_since) in OTHERS.items():
         if release >= Release.parse(since):
