@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import struct
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -221,7 +223,8 @@ def test_a_provider_that_fails_later_is_an_authentication_error() -> None:
     asyncio.run(main())
 
 
-async def raw_broker(steps: list[bytes | None], received: list[bytes]) -> asyncio.Server:
+@contextlib.asynccontextmanager
+async def raw_broker(steps: list[bytes | None], received: list[bytes]) -> AsyncIterator[Any]:
     """A broker whose SaslHandshake ends at version 0: tokens come and go without Kafka's headers."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -244,6 +247,7 @@ async def raw_broker(steps: list[bytes | None], received: list[bytes]) -> asynci
             received.append(await frame())
             if step is None:
                 writer.close()
+                over.set()
                 return
             send(step or server.step(received[-1]))
         request = await frame()
@@ -271,12 +275,11 @@ class At:
 def test_after_version_0_of_the_handshake_tokens_go_without_headers() -> None:
     async def main() -> None:
         received: list[bytes] = []
-        server = await raw_broker([b"", b""], received)
-        connection = await connect(At(server), authenticate=who("SCRAM-SHA-256"))  # type: ignore[arg-type]
-        assert connection.ready
-        assert [token[:5] for token in received] == [b"n,,n=", b"c=biw"]
-        connection.close()
-        server.close()
+        async with raw_broker([b"", b""], received) as peer:
+            connection = await connect(peer, authenticate=who("SCRAM-SHA-256"))
+            assert connection.ready
+            assert [token[:5] for token in received] == [b"n,,n=", b"c=biw"]
+            connection.close()
 
     asyncio.run(main())
 
@@ -284,10 +287,9 @@ def test_after_version_0_of_the_handshake_tokens_go_without_headers() -> None:
 @pytest.mark.spec("B.4.12")
 def test_an_old_broker_refuses_by_closing() -> None:
     async def main() -> None:
-        server = await raw_broker([None], [])
-        with pytest.raises(ConnectError, match="waiting for an authentication token"):
-            await connect(At(server), authenticate=who("SCRAM-SHA-256"))  # type: ignore[arg-type]
-        server.close()
+        async with raw_broker([None], []) as peer:
+            with pytest.raises(ConnectError, match="waiting for an authentication token"):
+                await connect(peer, authenticate=who("SCRAM-SHA-256"))
 
     asyncio.run(main())
 
