@@ -1,0 +1,8 @@
+"""The promises of reliability.md section 3, as classes that look on while a seed runs. `ALL` is checked on every seed."""
+
+from __future__ import annotations
+
+from tests.simulation.invariants import delivery
+from tests.simulation.watch import Invariant
+
+ALL: list[type[Invariant]] = [*delivery.ALL]

@@ -1,0 +1,117 @@
+"""One seed from its draw to its verdict.
+
+verdict = run_seed(7)                  # draws scenario and plan
+verdict = run_plan(7, plan)            # a plan that was written down, under this seed's schedule
+verdict.violations, .digest, .seconds, .history
+"""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+from typing import Final
+
+import attrs
+
+from tests.simulation import faults, invariants
+from tests.simulation.application import TOPIC
+from tests.simulation.plan import Plan
+from tests.simulation.publishing import publish
+from tests.simulation.scenario import draw
+from tests.simulation.stage import Stage
+from tests.simulation.watch import Violation
+from tests.simulation.world import World, run
+
+QUIET_SECONDS: Final = 60.0  # at least; a median seed lasts two virtual minutes
+CLOSE_SECONDS: Final = 25.0
+LIMIT: Final = 1_800.0
+
+
+@attrs.frozen
+class Verdict:
+    """What came of a seed. `seconds` are virtual."""
+
+    seed: int
+    plan: Plan
+    violations: tuple[Violation, ...]
+    digest: str
+    seconds: float
+    callbacks: int
+    published: int
+    history: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether every promise was kept."""
+        return not self.violations
+
+
+def draw_plan(seed: int) -> Plan:
+    """The plan of a seed."""
+    rng = Random(f"{seed}:plan")
+    scenario = draw(rng)
+    return Plan(scenario, faults.draw(rng, scenario))
+
+
+def run_seed(seed: int, *, history: bool = False) -> Verdict:
+    """Draw a plan and run it."""
+    return run_plan(seed, draw_plan(seed), history=history)
+
+
+def run_plan(seed: int, plan: Plan, *, history: bool = False) -> Verdict:
+    """Run a plan with the schedule, the latencies and the records of this seed. What the loop finds is a violation."""
+    stages: list[Stage] = []
+
+    async def main(world: World) -> None:
+        stages.append(Stage(world, plan, invariants.ALL))
+        await play(stages[0])
+
+    outcome = run(seed, main, limit=LIMIT, history=history)
+    stage = stages[0]
+    found = [Violation("I-38", outcome.seconds, finding) for finding in outcome.findings]
+    return Verdict(
+        seed,
+        plan,
+        (*stage.violations, *found),
+        outcome.digest,
+        outcome.seconds,
+        outcome.callbacks,
+        stage.published,
+        outcome.history,
+    )
+
+
+async def play(stage: Stage) -> None:
+    """The phases of a run."""
+    scenario = stage.scenario
+    async with stage.cluster:
+        stage.cluster.state.observers.append(stage.ledger)
+        stage.cluster.create_topic(TOPIC, scenario.partitions, min(3, scenario.brokers))
+        for number in range(scenario.members):
+            stage.start_member(f"member-{number + 1}")
+        publisher = asyncio.create_task(publish(stage))
+        began = stage.now
+        await faults.play(stage)
+        await asyncio.sleep(max(0.0, began + scenario.chaos_seconds - stage.now))
+        await heal(stage)
+        await publisher
+        await settle(stage)
+        late = await stage.stop_members(CLOSE_SECONDS)
+        if late:
+            stage.report(Violation("I-24", stage.now, f"{', '.join(map(str, late))} never ended"))
+        stage.watch.finished()
+
+
+async def heal(stage: Stage) -> None:
+    """End every fault; whoever died is started again."""
+    await faults.heal(stage)
+    stage.quiet = True
+    for name, member in list(stage.members.items()):
+        if member.over:
+            stage.start_member(name)
+    stage.watch.healed()
+
+
+async def settle(stage: Stage) -> None:
+    """Let things come to rest. Whether they did is for the invariants to say."""
+    await asyncio.sleep(QUIET_SECONDS)

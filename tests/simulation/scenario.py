@@ -1,0 +1,96 @@
+"""What a seed draws before anything happens: the topology, the group, how the applications behave.
+
+A scenario is data. `draw` makes one from a random generator; `Scenario.from_json` reads what was written down with a
+plan, so that a run can be repeated when the drawing has changed.
+"""
+
+from __future__ import annotations
+
+import json
+from random import Random
+from typing import Any, Self
+
+import attrs
+
+
+@attrs.frozen(kw_only=True)
+class Scenario:
+    """Everything about a run that is no fault. Times in seconds unless they say ms."""
+
+    brokers: int = 3
+    members: int = 3
+    partitions: int = 6
+    release: str = "4.3"
+    chaos_seconds: float = 60.0
+    assignor: str = "range"
+    commit: str = "auto"  # auto, sync, async, on_revoke
+    static: bool = False
+    isolation: str = "read_uncommitted"
+    reset: str = "earliest"
+    transactions: bool = False
+    compression: int = 0
+    records_per_second: float = 20.0
+    record_bytes: int = 60
+    process_seconds: float = 0.0  # how long an application works on what a poll returned
+    poll_timeout: float = 1.0
+    max_poll_records: int = 100
+    session_timeout_ms: int = 10_000
+    heartbeat_interval_ms: int = 3_000
+    max_poll_interval_ms: int = 30_000
+    request_timeout_ms: int = 5_000
+    fetch_max_bytes: int = 52_428_800
+    max_partition_fetch_bytes: int = 1_048_576
+    buffer_memory_bytes: int = 67_108_864
+    metadata_max_age_ms: int = 30_000
+    latency: float = 0.002
+    jitter: float = 0.002
+    fidgety: bool = False  # the applications seek, pause and resubscribe at random (F-49)
+
+    def to_json(self) -> dict[str, Any]:
+        """Only what differs from the defaults."""
+        usual = attrs.asdict(Scenario())
+        return {name: value for name, value in attrs.asdict(self).items() if value != usual[name]}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """What `to_json` wrote."""
+        return cls(**data)
+
+    def __str__(self) -> str:
+        return json.dumps(self.to_json())
+
+
+def draw(rng: Random) -> Scenario:
+    """A scenario of this seed's own; small numbers are likelier, because they show more in less time."""
+    brokers = rng.choice((1, 2, 3, 3, 3, 4, 5))
+    session = rng.choice((6_000, 10_000, 10_000, 20_000))
+    return Scenario(
+        brokers=brokers,
+        members=rng.choice((1, 2, 2, 3, 3, 4, 5, 8)),
+        partitions=rng.choice((1, 2, 3, 4, 6, 6, 12, 24, 64)),
+        release=rng.choice(("4.3", "4.3", "4.3", "4.0", "3.9", "3.4", "2.8", "2.3", "1.1")),
+        chaos_seconds=rng.uniform(60.0, 90.0),
+        assignor=rng.choice(("range", "roundrobin")),
+        commit=rng.choice(("auto", "auto", "sync", "async", "on_revoke")),
+        static=rng.random() < 0.2,
+        isolation=rng.choice(("read_uncommitted", "read_committed")),
+        reset=rng.choice(("earliest", "earliest", "earliest", "latest")),
+        transactions=rng.random() < 0.4,
+        compression=rng.choice((0, 0, 1, 2, 3, 4)),
+        records_per_second=rng.choice((2.0, 10.0, 20.0, 40.0)),
+        record_bytes=rng.choice((20, 60, 60, 2_000)),
+        process_seconds=rng.choice((0.0, 0.0, 0.01, 0.5)),
+        poll_timeout=rng.choice((0.0, 0.1, 1.0, 1.0)),
+        max_poll_records=rng.choice((1, 10, 100, 500)),
+        session_timeout_ms=session,
+        heartbeat_interval_ms=rng.choice((1_000, session // 3)),
+        max_poll_interval_ms=rng.choice((15_000, 30_000, 60_000)),
+        request_timeout_ms=rng.choice((3_000, 5_000, 10_000)),
+        fetch_max_bytes=rng.choice((10_000, 1_000_000, 52_428_800)),
+        max_partition_fetch_bytes=rng.choice((1_000, 100_000, 1_048_576)),
+        buffer_memory_bytes=rng.choice((20_000, 1_000_000, 67_108_864)),
+        metadata_max_age_ms=rng.choice((5_000, 30_000, 300_000)),
+        latency=rng.choice((0.0005, 0.002, 0.02, 0.1)),
+        jitter=rng.choice((0.0, 0.002, 0.05)),
+        fidgety=rng.random() < 0.3,
+    )

@@ -1,0 +1,116 @@
+"""The stage of one run: hosts, cluster, applications, ledger, and the violations that were seen.
+
+chaos   the plan's faults come and go while records are published and read
+heal    every fault ends, brokers and applications are up
+quiet   until everything visible was read, and the liveness bounds are held or broken
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from random import Random
+from typing import Final
+
+from kclient.embedded import EmbeddedCluster
+from kclient.embedded.listener import Factory, Listener
+from kclient.embedded.topics import Partition
+from tests.simulation.application import TOPIC, Member
+from tests.simulation.hosts import Host
+from tests.simulation.ledger import Ledger
+from tests.simulation.plan import Plan
+from tests.simulation.watch import Invariant, Violation, Watch
+from tests.simulation.world import World
+
+PORT: Final = 9092
+
+
+class Stage:
+    """See the module."""
+
+    def __init__(self, world: World, plan: Plan, invariants: list[type[Invariant]]) -> None:
+        self.world = world
+        self.plan = plan
+        self.scenario = plan.scenario
+        self.quiet = False
+        self.published = 0
+        self.publisher_rng = Random(f"{world.seed}:publisher")
+        self.violations: list[Violation] = []
+        self.members: dict[str, Member] = {}  # the latest incarnation of each
+        self.hosts: dict[str, Host] = {}
+        self.open_faults: list[Callable[[], object]] = []
+        self.watch = Watch(one(self) for one in invariants)
+        self.ledger = Ledger(self.watch)
+        wire = world.network.default
+        wire.latency, wire.jitter = self.scenario.latency, self.scenario.jitter
+        names = [f"broker-{number + 1}" for number in range(self.scenario.brokers)]
+        self.bootstrap = ",".join(f"{name}:{PORT}" for name in names)
+        self.cluster = EmbeddedCluster(
+            self.scenario.brokers,
+            release=self.scenario.release,
+            addresses=[(name, PORT) for name in names],
+            runtime=world.runtime("cluster"),
+            config={"group.min.session.timeout.ms": 1_000},
+            serve=self._serve,
+        )
+
+    async def _serve(self, factory: Factory, listener: Listener) -> asyncio.Server:
+        """Each broker listens on a host of its own, so that the network can cut it off."""
+        host = self.world.host(listener.host)
+        opening = self.world.loop.create_server(factory, listener.host, listener.port, ssl=listener.ssl)
+        server: asyncio.Server = await host.start(opening)
+        return server
+
+    # --- what everybody asks
+
+    @property
+    def now(self) -> float:
+        """Virtual seconds."""
+        return self.world.loop.time()
+
+    def wall_ms(self) -> int:
+        """The publisher's wall clock, which is right."""
+        return self.cluster.state.clock.wall_ms()
+
+    def report(self, violation: Violation) -> None:
+        """A promise was broken."""
+        self.violations.append(violation)
+        self.world.loop.trace("violation", str(violation))
+
+    def partitions(self) -> list[Partition]:
+        """Those of the topic that is read."""
+        topic = self.cluster.state.topics.get(TOPIC)
+        return topic.partitions if topic is not None else []
+
+    def writable(self, partition: Partition) -> bool:
+        """Whether somebody leads it."""
+        broker = self.cluster.state.brokers.get(partition.leader)
+        return broker is not None and broker.running
+
+    # --- applications
+
+    def start_member(self, name: str) -> None:
+        """Start an application, or start it again after its host died."""
+        before = self.members.get(name)
+        member = Member(self, name, before.incarnation + 1 if before else 1)
+        self.members[name] = member
+        self.hosts[name] = self.world.host(name)
+        self.hosts[name].start(member.live(), name=f"application {member}")
+
+    def kill_member(self, name: str) -> None:
+        """kill -9, seen by nobody but the network."""
+        member = self.members[name]
+        if not member.over:
+            member.over = True
+            self.hosts[name].kill()
+            self.watch.died(member)
+
+    async def stop_members(self, limit: float) -> list[Member]:
+        """Ask all to end cleanly; those that have not within `limit` seconds."""
+        for member in self.members.values():
+            member.stop()
+        for _ in range(int(limit * 10)):
+            if all(member.over for member in self.members.values()):
+                break
+            await asyncio.sleep(0.1)
+        return [member for member in self.members.values() if not member.over]

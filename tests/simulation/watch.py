@@ -1,0 +1,113 @@
+"""What happens in a run, told to the invariants: they look on and say when a promise is broken.
+
+An invariant derives from `Invariant` and overrides the hooks it needs. Hooks are called at the moment something
+happens, in the order in which it happens: the ones above are told by the applications (application.py), the ones below
+by the cluster (ledger.py). `finished` is called once, when the quiet phase is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import attrs
+
+from kclient.embedded.call import Call
+from kclient.embedded.topics import Partition
+from kclient.protocol.message import Message
+from kclient.records.records import Record
+from kclient.types import OffsetAndMetadata, TopicPartition
+
+if TYPE_CHECKING:
+    from tests.simulation.application import Member
+    from tests.simulation.stage import Stage
+
+Offsets = Mapping[TopicPartition, OffsetAndMetadata]
+
+
+@attrs.frozen
+class Violation:
+    """A promise that was broken: which, when (virtual seconds), and what was seen."""
+
+    invariant: str
+    at: float
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.invariant} at {self.at:.3f} s: {self.text}"
+
+
+class Invariant:
+    """One promise of reliability.md section 3. `stage` holds whatever one may want to look at."""
+
+    id: ClassVar[str] = ""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+
+    def broken(self, text: str) -> None:
+        """Report; the run goes on, because what follows helps to understand."""
+        self.stage.report(Violation(self.id, self.stage.now, text))
+
+    # --- the applications; a member is one incarnation of a process
+
+    def began(self, member: Member) -> None: ...
+    def poll_began(self, member: Member) -> None: ...
+    def delivered(self, member: Member, record: Record[Any, Any]) -> None: ...
+    def poll_ended(self, member: Member, count: int) -> None: ...
+    def raised(self, member: Member, call: str, error: BaseException) -> None: ...
+    def assigned(self, member: Member, partitions: Iterable[TopicPartition]) -> None: ...
+    def revoked(self, member: Member, partitions: Iterable[TopicPartition]) -> None: ...
+    def revoked_ended(self, member: Member, partitions: Iterable[TopicPartition]) -> None: ...
+    def lost(self, member: Member, partitions: Iterable[TopicPartition]) -> None: ...
+    def sought(self, member: Member, tp: TopicPartition, offset: int) -> None: ...
+    def paused(self, member: Member, tp: TopicPartition) -> None: ...
+    def resumed(self, member: Member, tp: TopicPartition) -> None: ...
+    def commit_began(self, member: Member, offsets: Offsets | None) -> None: ...
+    def commit_ended(self, member: Member, offsets: Offsets | None, error: BaseException | None) -> None: ...
+    def position(self, member: Member, tp: TopicPartition, offset: int) -> None: ...
+    def unsubscribed(self, member: Member) -> None: ...
+    def close_began(self, member: Member, timeout: float) -> None: ...
+    def close_ended(self, member: Member, seconds: float, error: BaseException | None) -> None: ...
+    def died(self, member: Member) -> None: ...
+
+    # --- the cluster
+
+    def accepted(self, group_id: str, member_id: str, generation: int, offsets: Offsets) -> None: ...
+    def rebalanced(
+        self, group_id: str, generation: int, owned: Mapping[str, list[TopicPartition]]
+    ) -> None: ...
+    def truncated(self, partition: Partition, to: int) -> None: ...
+    def log_start_moved(self, partition: Partition, to: int) -> None: ...
+    def leader_changed(self, partition: Partition) -> None: ...
+    def requested(self, call: Call) -> None: ...
+    def answered(self, call: Call, answer: Message | None) -> None: ...
+
+    # --- the run
+
+    def healed(self) -> None: ...
+    def finished(self) -> None: ...
+
+
+class Watch:
+    """Passes each event on to the invariants that look for it: `watch.delivered(member, record)`."""
+
+    def __init__(self, invariants: Iterable[Invariant]) -> None:
+        self.invariants = list(invariants)
+        for name, default in vars(Invariant).items():
+            if callable(default) and not name.startswith("_") and name != "broken":
+                hooks = [
+                    getattr(one, name) for one in self.invariants if getattr(type(one), name) is not default
+                ]
+                setattr(self, name, _broadcast(hooks))
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        raise AttributeError(f"there is no event {name!r}")
+
+
+def _broadcast(hooks: list[Callable[..., None]]) -> Callable[..., None]:
+    def tell(*args: Any) -> None:
+        for hook in hooks:
+            hook(*args)
+
+    return tell
