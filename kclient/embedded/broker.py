@@ -6,7 +6,6 @@ nothing, its connections stay) and started again on the same port.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable
 from functools import partial
@@ -19,6 +18,7 @@ from kclient.embedded.connection import ServerConnection
 from kclient.embedded.faults import Rule
 from kclient.embedded.listener import Listener
 from kclient.embedded.refusal import Refused
+from kclient.embedded.state import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kclient.embedded.topics import Partition
 from kclient.errors import ProtocolDecodeError
 from kclient.generated.response_header import ResponseHeader
@@ -31,6 +31,7 @@ from kclient.types import TopicPartition
 if TYPE_CHECKING:
     from kclient.embedded.groups.coordinator import GroupCoordinator
     from kclient.embedded.state import ClusterState
+    from kclient.embedded.transactions.coordinator import TransactionCoordinator
 
 logger = logging.getLogger("kclient.embedded")
 
@@ -66,6 +67,16 @@ class Broker:
         coordinator = self.memory["groups"]
         return coordinator  # type: ignore[return-value]
 
+    @property
+    def transactions(self) -> TransactionCoordinator:
+        """The transactional ids that this broker coordinates."""
+        from kclient.embedded.transactions.coordinator import TransactionCoordinator
+
+        if "transactions" not in self.memory:
+            self.memory["transactions"] = TransactionCoordinator(self)
+        coordinator = self.memory["transactions"]
+        return coordinator  # type: ignore[return-value]
+
     def listener(self, name: str) -> Listener | None:
         """The listener of this name. Spec: S1-36."""
         return next((listener for listener in self.listeners if listener.name == name), None)
@@ -74,12 +85,9 @@ class Broker:
 
     async def start(self) -> None:
         """Listen, on the ports of the last time. Raises OSError."""
-        loop = asyncio.get_running_loop()
         for listener in self.listeners:
             factory = partial(ServerConnection, self, listener)
-            listener.server = await loop.create_server(
-                factory, listener.host, listener.port, ssl=listener.ssl
-            )
+            listener.server = await self.state.serve(factory, listener)
             if listener.port == 0:
                 listener.port = listener.server.sockets[0].getsockname()[1]
         self.running = self.up = True
@@ -127,8 +135,12 @@ class Broker:
 
     def leader_changed(self, partition: Partition) -> None:
         """This broker begins or ceases to lead a partition; coordinators load or unload with it."""
-        if self.running and partition.topic.internal:
+        if not self.running:
+            return
+        if partition.topic.name == OFFSETS_TOPIC:
             self.groups.leader_changed(partition)
+        elif partition.topic.name == TRANSACTIONS_TOPIC:
+            self.transactions.leader_changed(partition)
 
     # --- requests
 

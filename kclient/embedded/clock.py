@@ -7,6 +7,7 @@ record expire at once, in the order in which it would have happened.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import heapq
 from collections.abc import Callable
 
@@ -38,6 +39,7 @@ class Clock:
         self._timers: list[Timer] = []
         self._made = 0
         self._alarm: asyncio.TimerHandle | None = None
+        self._context = contextvars.copy_context()  # whose request set a timer does not matter when it rings
 
     def now(self) -> float:
         """Seconds that never go back."""
@@ -105,4 +107,5 @@ class Clock:
             self._alarm = None
         if self._timers:
             loop = asyncio.get_running_loop()
-            self._alarm = loop.call_at(self._timers[0].when - self._ahead, self._ring)
+            when = self._timers[0].when - self._ahead
+            self._alarm = loop.call_at(when, self._ring, context=self._context)

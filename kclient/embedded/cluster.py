@@ -22,7 +22,7 @@ from kclient.embedded.broker import Broker
 from kclient.embedded.clock import Clock
 from kclient.embedded.controls import PLAINTEXT, ClusterClock, Controls
 from kclient.embedded.home import Home, control
-from kclient.embedded.listener import Listener
+from kclient.embedded.listener import Listener, Serve, serve
 from kclient.embedded.observer import Observer
 from kclient.embedded.releases import Release
 from kclient.embedded.requests import LoggedRequest, RequestLog
@@ -37,7 +37,8 @@ class EmbeddedCluster(Controls):
 
     `brokers` is their number, with ids from 1; `release` the Kafka whose API versions and behaviour they show, from
     "0.10.0" to "4.3"; `config` broker settings under Kafka's names; `topics` name → partitions, made at the start;
-    `racks` one for each broker; `addresses` host and port for each broker instead of loopback and any free port.
+    `racks` one for each broker; `addresses` host and port for each broker instead of loopback and any free port;
+    `serve` opens a broker's port, for networks that are none.
 
     Raises ConfigError for a setting that is not honoured, ArgumentError for an unknown release.
     """
@@ -52,6 +53,7 @@ class EmbeddedCluster(Controls):
         racks: Sequence[str] | None = None,
         addresses: Sequence[tuple[str, int]] | None = None,
         runtime: Runtime | None = None,
+        serve: Serve = serve,
     ) -> None:
         if brokers < 1 or len(racks or ()) not in (0, brokers) or len(addresses or ()) not in (0, brokers):
             raise ArgumentError(
@@ -64,6 +66,7 @@ class EmbeddedCluster(Controls):
             settings=settings(config or {}, brokers),
             runtime=runtime,
             clock=Clock(runtime),
+            serve=serve,
         )
         for number in range(brokers):
             host, port = addresses[number] if addresses else ("127.0.0.1", 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from ssl import SSLContext
 
 import attrs
@@ -27,3 +28,13 @@ class Listener:
     def address(self) -> tuple[str, int]:
         """Host and port that clients are told."""
         return self.advertised or (self.host, self.port)
+
+
+Factory = Callable[[], asyncio.BaseProtocol]
+Serve = Callable[[Factory, Listener], Awaitable[asyncio.Server]]
+
+
+async def serve(factory: Factory, listener: Listener) -> asyncio.Server:
+    """Listen at the listener's address, on the running loop. Raises OSError."""
+    loop = asyncio.get_running_loop()
+    return await loop.create_server(factory, listener.host, listener.port, ssl=listener.ssl)

@@ -12,6 +12,7 @@ import attrs
 from kclient.embedded.acl import Acl
 from kclient.embedded.clock import Clock
 from kclient.embedded.faults import Faults
+from kclient.embedded.listener import Serve, serve
 from kclient.embedded.observer import Observer
 from kclient.embedded.releases import Release
 from kclient.embedded.settings import Settings
@@ -35,12 +36,14 @@ class ClusterState:
     settings: Settings
     runtime: Runtime
     clock: Clock
+    serve: Serve = serve  # how a broker opens a port
     acl: Acl = attrs.field(factory=Acl)
     faults: Faults = attrs.field(factory=Faults)
     brokers: dict[int, Broker] = attrs.field(factory=dict)
     topics: dict[str, Topic] = attrs.field(factory=dict)
     observers: list[Observer] = attrs.field(factory=list)
     next_producer_id: int = 1000
+    marker_delay: float = 0.0  # seconds between the end of a transaction and its markers
     connections: int = 0  # how many there have been
 
     @property
