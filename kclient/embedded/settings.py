@@ -51,6 +51,7 @@ class Settings:
     group_consumer_max_size: int = key("group.consumer.max.size", INT32_MAX)
     group_consumer_assignors: str = key("group.consumer.assignors", "uniform,range")
     group_consumer_migration_policy: str = key("group.consumer.migration.policy", "bidirectional")
+    group_consumer_assignment_interval_ms: int = key("group.consumer.assignment.interval.ms", 0)
     group_consumer_regex_refresh_interval_ms: int = key("group.consumer.regex.refresh.interval.ms", 600_000)
 
     # --- the topics of the coordinators
@@ -65,6 +66,7 @@ class Settings:
     transaction_state_log_segment_bytes: int = key("transaction.state.log.segment.bytes", 104_857_600)
     transaction_state_log_min_isr: int = key("transaction.state.log.min.isr", 2)
     transaction_max_timeout_ms: int = key("transaction.max.timeout.ms", 900_000)
+    transactional_id_expiration_ms: int = key("transactional.id.expiration.ms", 604_800_000)
 
     # --- connections
     connections_max_idle_ms: int = key("connections.max.idle.ms", 600_000)

@@ -151,6 +151,12 @@ def _append(
             row.base_offset, row.log_append_time_ms = earlier.base_offset, earlier.max_timestamp
             written.append(Written(partition, partition.leader_epoch, earlier.last_offset, row))
             return row
+        if admitted.header.is_transactional:
+            from kclient.embedded.transactions.enlisting import (
+                enlist_batch,
+            )  # only where there are transactions
+
+            enlist_batch(call, request.transactional_id, partition, admitted.header)
     _keep(call, partition, admitted, row)
     written.append(Written(partition, partition.leader_epoch, partition.log.end - 1, row))
     return row

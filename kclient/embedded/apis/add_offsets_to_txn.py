@@ -1,0 +1,33 @@
+"""AddOffsetsToTxn: a transaction is about to commit offsets of a group, so the group's partition gets its marker."""
+
+from __future__ import annotations
+
+from kclient.embedded.call import Call
+from kclient.embedded.refusal import Refused
+from kclient.embedded.state import OFFSETS_TOPIC
+from kclient.embedded.transactions import calls
+from kclient.embedded.transactions.fencing import FENCED_SINCE, error_of
+from kclient.embedded.transactions.transaction import Producer
+from kclient.generated.add_offsets_to_txn_request import AddOffsetsToTxnRequest
+from kclient.generated.add_offsets_to_txn_response import AddOffsetsToTxnResponse
+from kclient.group.offsets_topic import offsets_topic_partition
+from kclient.protocol.errors import GROUP_AUTHORIZATION_FAILED, TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+from kclient.types import TopicPartition
+
+
+async def handle(call: Call, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse:
+    """Add the partition of `__consumer_offsets` that holds the group. KIP-98."""
+    if not call.allowed("WRITE", f"TransactionalId:{request.transactional_id}"):
+        raise Refused(TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if not call.allowed("READ", f"Group:{request.group_id}"):
+        raise Refused(GROUP_AUTHORIZATION_FAILED)
+    number = offsets_topic_partition(request.group_id, call.state.settings.offsets_topic_num_partitions)
+    producer = Producer(request.producer_id, request.producer_epoch)
+    tp = TopicPartition(OFFSETS_TOPIC, number)
+    calls.add(call.broker.transactions, request.transactional_id, producer, [tp])
+    return AddOffsetsToTxnResponse()
+
+
+def refuse(call: Call, request: AddOffsetsToTxnRequest, refused: Refused) -> AddOffsetsToTxnResponse:
+    """At the top."""
+    return AddOffsetsToTxnResponse(error_code=error_of(call, refused, FENCED_SINCE))

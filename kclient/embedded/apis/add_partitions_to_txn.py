@@ -1,0 +1,124 @@
+"""AddPartitionsToTxn: where a transaction is about to write. Up to version 3 a producer asks for itself; from 4 on a
+broker asks for many producers, and perhaps only whether they may write there (KIP-890).
+
+One partition that cannot be added keeps all others of its transaction out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kclient.embedded.call import Call
+from kclient.embedded.refusal import Refused
+from kclient.embedded.transactions import calls
+from kclient.embedded.transactions.fencing import FENCED_SINCE, error_of
+from kclient.embedded.transactions.transaction import V2, Producer
+from kclient.generated.add_partitions_to_txn_request import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+from kclient.generated.add_partitions_to_txn_response import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopicResult,
+)
+from kclient.protocol.errors import (
+    CLUSTER_AUTHORIZATION_FAILED,
+    NONE,
+    OPERATION_NOT_ATTEMPTED,
+    TOPIC_AUTHORIZATION_FAILED,
+    TRANSACTION_ABORTABLE,
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    UNKNOWN_TOPIC_OR_PARTITION,
+)
+from kclient.types import TopicPartition
+
+BATCHED_SINCE = 4
+Errors = dict[TopicPartition, int]
+
+
+async def handle(call: Call, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
+    """Every transaction's partitions with an error each. KIP-98, KIP-890."""
+    if call.version < BATCHED_SINCE:
+        if not call.allowed("WRITE", f"TransactionalId:{request.v3_and_below_transactional_id}"):
+            raise Refused(TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_one(call, _own(request)))
+    if not call.allowed("CLUSTER_ACTION", "Cluster:kafka-cluster"):
+        raise Refused(CLUSTER_AUTHORIZATION_FAILED)
+    rows = [
+        AddPartitionsToTxnResult(transactional_id=one.transactional_id, topic_results=_one(call, one))
+        for one in request.transactions
+    ]
+    return AddPartitionsToTxnResponse(results_by_transaction=rows)
+
+
+def refuse(call: Call, request: AddPartitionsToTxnRequest, refused: Refused) -> AddPartitionsToTxnResponse:
+    """At every partition, or at the top where there is room."""
+    code = error_of(call, refused, FENCED_SINCE)
+    if call.version >= BATCHED_SINCE:
+        return AddPartitionsToTxnResponse(error_code=code)
+    asked = _partitions(request.v3_and_below_topics)
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_rows(dict.fromkeys(asked, code)))
+
+
+def _own(request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnTransaction:
+    return AddPartitionsToTxnTransaction(
+        transactional_id=request.v3_and_below_transactional_id,
+        producer_id=request.v3_and_below_producer_id,
+        producer_epoch=request.v3_and_below_producer_epoch,
+        topics=request.v3_and_below_topics,
+    )
+
+
+def _one(call: Call, asked: AddPartitionsToTxnTransaction) -> list[AddPartitionsToTxnTopicResult]:
+    partitions = _partitions(asked.topics)
+    problems = {tp: _problem(call, tp) for tp in partitions}
+    if any(problems.values()):
+        return _rows({tp: code or OPERATION_NOT_ATTEMPTED for tp, code in problems.items()})
+    try:
+        return _rows(_verified(call, asked) if asked.verify_only else _added(call, asked))
+    except Refused as refused:
+        return _rows(dict.fromkeys(partitions, error_of(call, refused, FENCED_SINCE)))
+
+
+def _problem(call: Call, tp: TopicPartition) -> int:
+    """What is wrong with a partition whatever the transaction. Producers do not write to internal topics."""
+    topic = call.state.topics.get(tp.topic)
+    internal = topic is not None and topic.internal
+    if call.version < BATCHED_SINCE and (internal or not call.allowed("WRITE", f"Topic:{tp.topic}")):
+        return TOPIC_AUTHORIZATION_FAILED
+    return NONE if call.state.partition(tp) is not None else UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _added(call: Call, asked: AddPartitionsToTxnTransaction) -> Errors:
+    producer = Producer(asked.producer_id, asked.producer_epoch)
+    partitions = _partitions(asked.topics)
+    version = V2 if call.version >= BATCHED_SINCE else 0
+    calls.add(call.broker.transactions, asked.transactional_id, producer, partitions, version)
+    return dict.fromkeys(partitions, NONE)
+
+
+def _verified(call: Call, asked: AddPartitionsToTxnTransaction) -> Errors:
+    producer = Producer(asked.producer_id, asked.producer_epoch)
+    return {
+        tp: NONE
+        if calls.verify(call.broker.transactions, asked.transactional_id, producer, tp)
+        else TRANSACTION_ABORTABLE
+        for tp in _partitions(asked.topics)
+    }
+
+
+def _partitions(topics: Iterable[AddPartitionsToTxnTopic]) -> list[TopicPartition]:
+    return [TopicPartition(topic.name, number) for topic in topics for number in topic.partitions]
+
+
+def _rows(errors: Errors) -> list[AddPartitionsToTxnTopicResult]:
+    topics: dict[str, AddPartitionsToTxnTopicResult] = {}
+    for tp, code in errors.items():
+        row = topics.setdefault(tp.topic, AddPartitionsToTxnTopicResult(name=tp.topic))
+        row.results_by_partition.append(
+            AddPartitionsToTxnPartitionResult(partition_index=tp.partition, partition_error_code=code)
+        )
+    return list(topics.values())

@@ -1,0 +1,55 @@
+"""InitProducerId: who a producer is. Without a transactional id a new producer; with one the next epoch of it."""
+
+from __future__ import annotations
+
+from kclient.embedded.call import Call
+from kclient.embedded.refusal import Refused
+from kclient.embedded.transactions import calls
+from kclient.embedded.transactions.fencing import error_of
+from kclient.embedded.transactions.transaction import NO_EPOCH, NO_ID, Producer
+from kclient.generated.init_producer_id_request import InitProducerIdRequest
+from kclient.generated.init_producer_id_response import InitProducerIdResponse
+from kclient.protocol.errors import (
+    CLUSTER_AUTHORIZATION_FAILED,
+    INVALID_REQUEST,
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+)
+
+FENCED_SINCE = 4
+
+
+async def handle(call: Call, request: InitProducerIdRequest) -> InitProducerIdResponse:
+    """A producer id and its epoch. KIP-98, KIP-360."""
+    if request.transactional_id is None:
+        _check_idempotent(call)
+        producer = Producer(call.broker.transactions.new_producer_id(), 0)
+    else:
+        if not call.allowed("WRITE", f"TransactionalId:{request.transactional_id}"):
+            raise Refused(TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        producer = calls.init(
+            call.broker.transactions,
+            request.transactional_id,
+            request.transaction_timeout_ms,
+            _expected(request),
+        )
+    return InitProducerIdResponse(producer_id=producer.producer_id, producer_epoch=producer.epoch)
+
+
+def refuse(call: Call, request: InitProducerIdRequest, refused: Refused) -> InitProducerIdResponse:
+    """At the top."""
+    return InitProducerIdResponse(error_code=error_of(call, refused, FENCED_SINCE))
+
+
+def _check_idempotent(call: Call) -> None:
+    """Whoever may write to any topic may be an idempotent producer."""
+    if call.allowed("IDEMPOTENT_WRITE", "Cluster:kafka-cluster"):
+        return
+    if not any(call.allowed("WRITE", f"Topic:{name}") for name in call.state.topics):
+        raise Refused(CLUSTER_AUTHORIZATION_FAILED)
+
+
+def _expected(request: InitProducerIdRequest) -> Producer | None:
+    given = request.producer_id != NO_ID, request.producer_epoch != NO_EPOCH
+    if any(given) and not all(given):
+        raise Refused(INVALID_REQUEST)
+    return Producer(request.producer_id, request.producer_epoch) if all(given) else None
