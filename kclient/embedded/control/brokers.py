@@ -27,11 +27,11 @@ def kill(state: ClusterState, node: int, failover_ms: int) -> None:
     if not broker.running:
         return
     broker.stop()
-    _tell(state, node, "killed")
     if failover_ms:
         _notice_later(state, broker, failover_ms)
     else:
         controller.broker_went(state, node)
+    _tell(state, node, "killed")
 
 
 def shut_down(state: ClusterState, node: int) -> None:

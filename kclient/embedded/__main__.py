@@ -1,0 +1,134 @@
+"""`python -m kclient.embedded`: a cluster that stands alone until it is interrupted.
+
+The bootstrap servers go to standard output, everything else to standard error, so that a script may read the first
+line. Commands come through standard input, one a line: `kill 2`, `restart 2`, `topic orders 6` and so on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Any, Final
+
+from kclient.embedded.cluster import EmbeddedCluster
+from kclient.embedded.console import COMMANDS, Console, Teller
+from kclient.embedded.releases import KNOWN
+from kclient.embedded.settings import KEYS
+from kclient.errors import KclientError
+
+USAGE_EXIT: Final = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve until SIGINT or SIGTERM; 0 then, 2 when the arguments cannot be used."""
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    try:
+        asyncio.run(_serve(given))
+    except (KclientError, OSError) as problem:
+        parser.exit(USAGE_EXIT, f"{parser.prog}: error: {problem}\n")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m kclient.embedded",
+        description="A Kafka cluster in one process, without Java: real protocol, real sockets, nothing kept on disk. "
+        "Prints the bootstrap servers and serves until interrupted.",
+        epilog=f"While it runs it takes commands on standard input, one a line: {COMMANDS}.",
+    )
+    add = parser.add_argument
+    add("--brokers", type=_positive, default=1, metavar="N", help="how many (default 1)")
+    add(
+        "--topic",
+        action="append",
+        default=[],
+        type=_topic,
+        metavar="NAME[:PARTITIONS]",
+        help="make a topic; again for more",
+    )
+    add("--host", default="127.0.0.1", help="where to listen, and what clients are told (default 127.0.0.1)")
+    add(
+        "--port",
+        type=_port,
+        default=0,
+        metavar="PORT",
+        help="of the first broker, the next ones follow (default any)",
+    )
+    add("--release", default="4.3", help=f"whose versions it speaks, {KNOWN[0]} to {KNOWN[-1]} (default 4.3)")
+    add(
+        "--config",
+        action="append",
+        default=[],
+        type=_setting,
+        metavar="KEY=VALUE",
+        help="a broker setting; again for more",
+    )
+    return parser
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be 1 or more")
+    return number
+
+
+def _port(text: str) -> int:
+    number = int(text)
+    if not 0 <= number < 65_536:
+        raise argparse.ArgumentTypeError("must be from 0 to 65535")
+    return number
+
+
+def _topic(text: str) -> tuple[str, int]:
+    name, _, partitions = text.partition(":")
+    return name, _positive(partitions or "1")
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    """A value of the type that the key has; keys that are not known are told later, with all others."""
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
+    kind: Any = type(KEYS[key].default) if key in KEYS else str
+    if kind is bool:
+        if value not in ("true", "false"):
+            raise argparse.ArgumentTypeError(f"{key} must be true or false")
+        return key, value == "true"
+    try:
+        return key, kind(value)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{key} must be {kind.__name__}, not {value!r}") from None
+
+
+async def _serve(given: argparse.Namespace) -> None:
+    ports = [given.port + number if given.port else 0 for number in range(given.brokers)]
+    cluster = EmbeddedCluster(
+        given.brokers,
+        release=given.release,
+        topics=dict(given.topic),
+        config=dict(given.config),
+        addresses=[(given.host, port) for port in ports],
+    )
+    loop, over = asyncio.get_running_loop(), asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, over.set)
+    async with cluster:
+        teller = Teller(cluster)
+        cluster.observe(teller)
+        console = Console(cluster, teller, sys.stdin.fileno())
+        sys.stdout.write(cluster.bootstrap_servers + "\n")
+        sys.stdout.flush()
+        teller.tell(f"{given.brokers} brokers of release {given.release} serve; interrupt to end them")
+        console.open()
+        await over.wait()
+        console.close()
+        teller.tell("interrupted; all brokers end")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

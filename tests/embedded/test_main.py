@@ -1,0 +1,112 @@
+"""The stand-alone cluster: it says where it is, serves, obeys, and ends when it is told to."""
+
+from __future__ import annotations
+
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from kclient import Consumer
+from kclient.embedded.__main__ import main
+
+SECONDS = 20
+
+
+@contextmanager
+def running(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kclient.embedded", *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate(timeout=SECONDS)
+
+
+def line(process: subprocess.Popen[str], stream: str) -> str:
+    readable = getattr(process, stream)
+    assert select.select([readable], [], [], SECONDS)[0], f"nothing came through {stream}"
+    return str(readable.readline())
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_serves_until_it_is_interrupted(number: signal.Signals) -> None:
+    with running("--brokers", "3", "--topic", "flights:6", "--topic", "delays") as process:
+        servers = line(process, "stdout").strip()
+        assert len(servers.split(",")) == 3
+        with Consumer(bootstrap_servers=servers) as consumer:
+            topics = consumer.list_topics()
+        assert {name: len(partitions) for name, partitions in topics.items()} == {"flights": 6, "delays": 1}
+        began = time.monotonic()
+        process.send_signal(number)
+        assert process.wait(SECONDS) == 0
+        assert time.monotonic() - began < 2
+
+
+def test_it_obeys_and_tells_what_happens() -> None:
+    with running("--brokers", "2", "--topic", "flights") as process:
+        line(process, "stdout")
+        assert "2 brokers of release 4.3 serve" in line(process, "stderr")
+        assert process.stdin is not None
+        process.stdin.write("kill 1\nleaders flights\ntopic more 3\nrestart 1\nkill 9\nsit\nkill\n")
+        process.stdin.flush()
+        told = [line(process, "stderr").partition(" s  ")[2] for _ in range(7)]
+    assert "broker 1 is killed" in told[0]
+    assert "topic flights: 0 on 2" in told[1]
+    assert "topic more is made, 3 partitions" in told[2]
+    assert "There is no broker 9" in told[3]
+    assert ["is no command" in text for text in told[4:6]] == [True, True]
+    assert "broker 1 is started" in told[6]  # which takes time, so it is told when all else is
+
+
+def test_it_listens_where_it_is_told() -> None:
+    with running() as process:
+        free = int(line(process, "stdout").strip().rpartition(":")[2])
+    with running("--host", "localhost", "--port", str(free)) as process:
+        assert line(process, "stdout") == f"localhost:{free}\n"
+        with running("--port", str(free), "--host", "localhost") as second:
+            assert second.wait(SECONDS) == 2
+            assert "address already in use" in line(second, "stderr").lower()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--brokers", "0"], "must be 1 or more"),
+        (["--topic", "flights:many"], "invalid"),
+        (["--port", "70000"], "must be from 0 to 65535"),
+        (["--release", "5.0"], "no Kafka release '5.0'"),
+        (["--config", "group.max.size"], "is not KEY=VALUE"),
+        (["--config", "group.max.size=many"], "group.max.size must be int"),
+        (["--config", "group.max.sise=3"], "did you mean 'group.max.size'"),
+        (["--config", "auto.create.topics.enable=no"], "must be true or false"),
+        (["--color"], "unrecognized arguments"),
+    ],
+)
+def test_what_cannot_be_used_ends_with_2(
+    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert told in capsys.readouterr().err
+
+
+def test_help_names_every_option_and_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    said = " ".join(capsys.readouterr().out.split())
+    for word in ("--brokers", "--topic", "--host", "--port", "--release", "--config", "kill N", "restart N"):
+        assert word in said
