@@ -7,6 +7,7 @@ import contextlib
 import random
 import struct
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -255,20 +256,17 @@ async def raw_broker(steps: list[bytes | None], received: list[bytes]) -> AsyncI
         versions(await frame())
         await reader.read()
         writer.close()
+        over.set()
 
-    server = ScramServer(
-        "SCRAM-SHA-256",
-        {"alice": scram_credential("SCRAM-SHA-256", PASSWORD, b"salt", 4096)}.get,
-        "server-nonce",
-    )
-    return await asyncio.start_server(serve, "127.0.0.1", 0)
-
-
-class At:
-    """Where a server listens, as `connect` wants to know it."""
-
-    def __init__(self, server: asyncio.Server) -> None:
-        self.host, self.port, self.node_id = "127.0.0.1", server.sockets[0].getsockname()[1], 1
+    credential = scram_credential("SCRAM-SHA-256", PASSWORD, b"salt", 4096)
+    server = ScramServer("SCRAM-SHA-256", {"alice": credential}.get, "server-nonce")
+    over = asyncio.Event()
+    listening = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = listening.sockets[0].getsockname()[1]
+    yield SimpleNamespace(host="127.0.0.1", port=port, node_id=1)
+    listening.close()
+    await over.wait()
+    await asyncio.sleep(0.01)  # the loop drops the transport
 
 
 @pytest.mark.spec("B.4.12")
