@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import socket
@@ -13,6 +14,8 @@ from contextlib import ExitStack, contextmanager
 from random import Random
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
+
+from kclient.config import rules
 
 if TYPE_CHECKING:
     from tests.simulation.loop import SimLoop
@@ -50,6 +53,7 @@ def _replacements(
     yield threading.Thread, "start", _refused("threading.Thread.start")
     yield socket.socket, "connect", _refused("socket.socket.connect")
     yield sys, "unraisablehook", _told(loop)
+    yield rules, "_consumers", itertools.count(1)  # client ids are counted by process
 
 
 def _refused(name: str) -> Callable[..., None]:

@@ -1,9 +1,13 @@
-"""What the tests of the simulation share: an end that writes down what it hears, and two ends that are connected."""
+"""What the tests of the simulation share: ends that write down what they hear, connected pairs, other processes."""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -13,6 +17,7 @@ from tests.simulation.hosts import Host
 from tests.simulation.world import World
 
 PORT = 9092
+ROOT = Path(__file__).parent.parent.parent
 
 
 class Ear(asyncio.Protocol):
@@ -112,3 +117,17 @@ def plain(world: World, **settings: Any) -> None:
     wire = world.network.default
     for name, value in {"latency": 0.01, "jitter": 0.0, "split": 0.0, "coalesce": 0.0, **settings}.items():
         setattr(wire, name, value)
+
+
+def in_another_process(program: str, hash_seed: str) -> str:
+    """What a program prints in a process whose sets of strings iterate in another order."""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    return done.stdout.strip()

@@ -11,6 +11,7 @@ import pytest
 from kclient import AsyncConsumer, TopicPartition
 from kclient.errors import KclientError
 from tests.consumer.broker import MiniBroker
+from tests.simulation.support import in_another_process
 from tests.simulation.wire import Act, Trip
 from tests.simulation.world import World, run
 
@@ -77,6 +78,21 @@ def test_its_history_is_the_seeds() -> None:
     main = scenario(lambda world: None)
     assert run(3, main) == run(3, main)
     assert run(3, main).digest != run(4, main).digest
+
+
+def test_its_history_is_the_same_in_every_process() -> None:
+    program = "from tests.simulation.test_consumer import *; print(run(3, scenario(cut_frames)).digest)"
+    digests = [in_another_process(program, hash_seed) for hash_seed in ("0", "1")]
+    assert digests == [run(3, scenario(cut_frames)).digest] * 2
+
+
+@pytest.mark.parametrize("skew", [-3600.0, 3600.0])
+def test_its_history_does_not_depend_on_the_wall_clock(skew: float) -> None:
+    def wrong(world: World) -> None:
+        cut_frames(world)
+        world.clock("member").skew = skew
+
+    assert run(3, scenario(wrong)).digest == run(3, scenario(cut_frames)).digest
 
 
 def reset_often(world: World) -> None:

@@ -7,20 +7,15 @@ import os
 import random
 import secrets
 import socket
-import subprocess
-import sys
 import threading
 import time
 import uuid
-from pathlib import Path
 
 import pytest
 
 from tests.simulation.patches import SimForbidden
-from tests.simulation.support import Ear, connected
+from tests.simulation.support import Ear, connected, in_another_process
 from tests.simulation.world import EPOCH, World, run
-
-ROOT = Path(__file__).parent.parent.parent
 
 
 async def chatter(world: World) -> int:
@@ -45,18 +40,7 @@ def test_the_same_seed_gives_the_same_history() -> None:
 
 def test_the_same_seed_gives_the_same_digest_in_every_process() -> None:
     program = "from tests.simulation.test_world import chatter, run; print(run(3, chatter).digest)"
-    digests = []
-    for hash_seed in ("0", "1"):
-        done = subprocess.run(
-            [sys.executable, "-c", program],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONHASHSEED": hash_seed},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=True,
-        )
-        digests.append(done.stdout.strip())
+    digests = [in_another_process(program, hash_seed) for hash_seed in ("0", "1")]
     assert digests == [run(3, chatter).digest] * 2
 
 
