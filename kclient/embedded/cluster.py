@@ -28,7 +28,7 @@ from kclient.embedded.releases import Release
 from kclient.embedded.requests import LoggedRequest, RequestLog
 from kclient.embedded.settings import settings
 from kclient.embedded.state import ClusterState
-from kclient.errors import ArgumentError, UsageError
+from kclient.errors import ArgumentError, InternalError, UsageError
 from kclient.runtime import Runtime
 
 
@@ -103,6 +103,7 @@ class EmbeddedCluster(Controls):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._leave()
+        self._tell_bugs(error)
 
     def _leave(self) -> None:
         home = self.home
@@ -125,6 +126,16 @@ class EmbeddedCluster(Controls):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._depart()
+        self._tell_bugs(error)
+
+    def _tell_bugs(self, error: BaseException | None) -> None:
+        """Raise InternalError for a request that a broker could not answer, unless the block failed already."""
+        if error is None and self.state.bugs:
+            bug = self.state.bugs[0]
+            raise InternalError(
+                f"A broker failed to answer a request: {bug!r}. If an edit given to `on` or an observer raised it, "
+                "correct that; else please report it."
+            ) from bug
 
     async def _depart(self) -> None:
         self._stop()

@@ -50,6 +50,7 @@ class ServerConnection(FrameProtocol):
         self.client_address = str(peer[0]) if peer else ""
         self.broker.connections.append(self)
         self._task = asyncio.get_running_loop().create_task(self._serve(), name=f"serve {peer}")
+        self._task.add_done_callback(self._served)
 
     def kill(self, *, gently: bool = False) -> None:
         """End it as the process ends: nothing more is handled, the client sees a reset, or the end if `gently`."""
@@ -89,6 +90,15 @@ class ServerConnection(FrameProtocol):
             while self._frames and self.connected:
                 await self._handle(self._frames.popleft())
             seen = await self._more.wait(seen)
+
+    def _served(self, task: asyncio.Task[None]) -> None:
+        """A handler that fails in a way nobody thought of ends the connection, and is told when the cluster ends."""
+        if not task.cancelled() and (bug := task.exception()) is not None:
+            logger.error(
+                "broker %d failed to answer %s", self.broker.node_id, self.client_address, exc_info=bug
+            )
+            self.broker.state.bugs.append(bug)
+            self.abort()
 
     async def _handle(self, frame: memoryview) -> None:
         if len(self._frames) == WAITING_FRAMES - 1 and self._transport is not None:

@@ -11,12 +11,14 @@ import attrs
 
 from kclient.embedded.call import Call
 from kclient.embedded.observer import Observer
-from kclient.generated.fetch_response import FetchResponse
-from kclient.generated.produce_request import ProduceRequest
 from kclient.protocol.message import Message
 
 KEPT: Final = 5_000
 KEPT_BYTES: Final = 64 * 1024 * 1024
+WITH_RECORDS: Final = {
+    "ProduceRequest": ("topic_data", "partition_data"),
+    "FetchResponse": ("responses", "partitions"),
+}
 
 
 @attrs.define(eq=False)
@@ -79,12 +81,10 @@ class RequestLog(Observer):
             self._bytes -= _weight(oldest.request) + _weight(oldest.answer)
 
 
-def _weight(message: Message | None) -> int:
+def _weight(message: Any) -> int:
     """The bytes of the records of a produce request or a fetch answer; all else is small."""
-    if isinstance(message, ProduceRequest):
-        parts = [part for topic in message.topic_data for part in topic.partition_data]
-        return sum(len(part.records or b"") for part in parts)
-    if isinstance(message, FetchResponse):
-        read = [part for topic in message.responses for part in topic.partitions]
-        return sum(len(part.records or b"") for part in read)
-    return 0
+    if message is None or message.NAME not in WITH_RECORDS:
+        return 0
+    topics, partitions = WITH_RECORDS[message.NAME]
+    parts = [part for topic in getattr(message, topics) for part in getattr(topic, partitions)]
+    return sum(len(part.records or b"") for part in parts)

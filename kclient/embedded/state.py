@@ -45,6 +45,7 @@ class ClusterState:
     next_producer_id: int = 1000
     marker_delay: float = 0.0  # seconds between the end of a transaction and its markers
     connections: int = 0  # how many there have been
+    bugs: list[BaseException] = attrs.field(factory=list)  # what handlers, edits and observers failed with
 
     @property
     def controller_id(self) -> int:

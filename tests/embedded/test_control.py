@@ -10,7 +10,7 @@ import pytest
 
 from kclient.embedded import EmbeddedCluster
 from kclient.embedded.observer import Observer
-from kclient.errors import ArgumentError, UsageError
+from kclient.errors import ArgumentError, InternalError, UsageError
 from kclient.generated.api_versions_request import ApiVersionsRequest
 from kclient.generated.metadata_request import MetadataRequest, MetadataRequestTopic
 from kclient.protocol.errors import NOT_CONTROLLER, NOT_LEADER_OR_FOLLOWER
@@ -319,3 +319,17 @@ def test_requests_are_logged_decoded(cluster: EmbeddedCluster) -> None:
     assert [topic.name for topic in entry.answer.topics] == ["orders"]
     assert entry.connection == 2
     assert "Metadata v9 to broker 2 from 'asker' on connection 2" in str(entry)
+
+
+def test_an_edit_that_fails_is_told_at_the_end_and_ends_the_connection() -> None:
+    def broken(asked: Any, answer: Any) -> Any:
+        raise ZeroDivisionError
+
+    def main() -> None:
+        with EmbeddedCluster() as cluster:
+            cluster.on("Metadata", broken)
+            with pytest.raises(ConnectionError):
+                metadata(cluster)
+
+    with pytest.raises(InternalError, match=r"ZeroDivisionError.*edit given to `on`"):
+        main()
