@@ -7,7 +7,7 @@ sender's window opens by what was read, so a reader that stops makes the writer 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tests.simulation.pipe import FIN, Bytes
 
@@ -20,7 +20,7 @@ class Inbox:
 
     def __init__(self, end: End) -> None:
         self.paused = self.frozen = False
-        self.protocol: asyncio.BaseProtocol | None = None
+        self.protocol: Any = None
         self._buffered = False
         self._end = end
         self._unread: list[Bytes] = []

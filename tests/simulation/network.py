@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any, Final
 
+from tests.simulation.end import End
 from tests.simulation.ends import LOOPBACK, Connection, join
 from tests.simulation.hosts import HOST, Host, State, host_name
 from tests.simulation.opening import Opening, ServerOpening
 from tests.simulation.server import SimServer
-from tests.simulation.transport import SimTransport
 from tests.simulation.wire import Wire
 
 FIRST_PORT: Final = 40_000
@@ -113,14 +113,14 @@ class Network:
         connection.refresh(self)
         return connection
 
-    def closed(self, end: SimTransport) -> None:
+    def closed(self, end: End) -> None:
         """One end is gone; with the other the connection is forgotten."""
         connection = self.connections[end.number]
         self.loop.trace("closed", f"#{end.number}", host_name(end.host))
         if connection.client.gone and connection.server.gone:
             del self.connections[end.number]
 
-    def ends_of(self, host: Host) -> list[SimTransport]:
+    def ends_of(self, host: Host) -> list[End]:
         """The ends of connections that a host has."""
         ends = [end for way in self.connections.values() for end in (way.client, way.server)]
         return [end for end in ends if end.host is host and not end.gone]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
+from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -98,7 +99,7 @@ def test_work_below_the_limit_is_no_livelock() -> None:
         run(1, main, callbacks_a_second=100)
 
 
-async def race() -> str:
+async def race_by_yielding() -> str:
     """Who comes second wins; in the order of creation that is always the same one."""
     winner = ""
 
@@ -111,8 +112,26 @@ async def race() -> str:
     return winner
 
 
-def test_a_race_that_first_in_first_out_never_shows() -> None:
-    in_order = [asyncio.run(race()) for _ in range(20)]
+async def race_for_a_future() -> str:
+    """As above, for two that are woken together."""
+    winner = ""
+    start = asyncio.get_running_loop().create_future()
+
+    async def step(name: str) -> None:
+        nonlocal winner
+        await start
+        winner = name
+
+    asyncio.get_running_loop().call_later(0.1, start.set_result, None)
+    tasks = [asyncio.create_task(step("first"))]
+    await asyncio.sleep(0.01)
+    await asyncio.gather(*tasks, step("second"))
+    return winner
+
+
+@pytest.mark.parametrize("race", [race_by_yielding, race_for_a_future])
+def test_a_race_that_first_in_first_out_never_shows(race: Callable[[], Awaitable[str]]) -> None:
+    in_order = [asyncio.run(race()) for _ in range(10)]
     by_seed = [run(seed, lambda world: race()).result for seed in range(200)]
     assert set(in_order) == {"second"}
     assert 40 < by_seed.count("first") < 160
