@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import random
 import secrets
@@ -10,10 +11,12 @@ import socket
 import threading
 import time
 import uuid
+import weakref
 
 import pytest
 
 from tests.simulation.patches import SimForbidden
+from tests.simulation.stuck import SimDeadlock
 from tests.simulation.support import Ear, connected, in_another_process
 from tests.simulation.world import EPOCH, World, run
 
@@ -140,6 +143,28 @@ def test_a_finally_of_one_run_does_not_reach_the_next() -> None:
     assert outcome.result == []
     assert outcome.findings == ()
     assert ended == ["finally"]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_nothing_of_a_run_is_left(fails: bool) -> None:
+    loops = []
+
+    async def main(world: World) -> None:
+        loops.append(weakref.ref(world.loop))
+        pair = await connected(world)
+        pair.b.start(asyncio.sleep(100))
+        pair.b.kill()
+        if fails:
+            await world.loop.create_future()
+
+    if fails:
+        with pytest.raises(SimDeadlock):
+            run(1, main)
+    else:
+        run(1, main)
+    if fails:
+        gc.collect()  # the error held the frames
+    assert loops[0]() is None
 
 
 def test_a_task_that_nothing_holds_is_a_finding() -> None:

@@ -81,10 +81,13 @@ class Outcome(Generic[T]):
 
 @contextmanager
 def world(seed: object, *, limit: float = 3600.0, history: bool = False, **options: Any) -> Iterator[World]:
-    """A world that stands until the block is left. `limit` in virtual seconds; more `options` are SimLoop's."""
+    """A world that stands until the block is left; be in `uncollected()`.
+
+    `limit` in virtual seconds; more `options` are SimLoop's.
+    """
     loop = SimLoop(seed, limit=limit, history=history, **options)
     made = World(seed, loop, Network(loop, seed), Random(f"{seed}:world"))
-    with _uncollected(), patched(loop, Random(f"{seed}:patched"), WallClock(loop)):
+    with patched(loop, Random(f"{seed}:patched"), WallClock(loop)):
         try:
             yield made
         finally:
@@ -100,7 +103,12 @@ def run(
     **options: Any,
 ) -> Outcome[T]:
     """Run `main(world)` to its end. What it raises comes out with the seed noted on it. Raises SimStuck."""
-    with world(seed, limit=limit, history=history, **options) as made:
+    with uncollected():  # around the world, so that nothing of it is left when the collector looks
+        return _run(seed, main, limit=limit, history=history, **options)
+
+
+def _run(seed: object, main: Callable[[World], Awaitable[T]], **options: Any) -> Outcome[T]:
+    with world(seed, **options) as made:
         loop = made.loop
         try:
             result = loop.run_until_complete(main(made))
@@ -120,7 +128,8 @@ def run(
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
+def uncollected() -> Iterator[None]:
+    """Keep the collector from running in a world; everything that a world left is collected at the end."""
     enabled = gc.isenabled()
     gc.disable()
     gc.freeze()  # what was there before need not be looked at when this run is collected
