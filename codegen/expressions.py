@@ -22,6 +22,12 @@ def annotation(spec: FieldSpec) -> str:
     return f"{type_} | None" if spec.optional else type_
 
 
+def initial(spec: FieldSpec) -> str:
+    """What a class gives the field: its default, and for a sensitive field a repr that hides the value."""
+    value = default(spec, shared=True)
+    return f"field(default={value}, repr=hidden)" if spec.sensitive else value
+
+
 def default(spec: FieldSpec, shared: bool = False) -> str:
     """The default as an expression; where it is `shared`, in a class, a factory for what can be changed."""
     if spec.default_is_null or spec.lazy:

@@ -25,7 +25,7 @@ _MESSAGE_KEYS = frozenset(
 _STRUCT_KEYS = frozenset({"name", "versions", "fields", "about"})
 _FIELD_KEYS = frozenset(
     {"name", "type", "versions", "nullableVersions", "flexibleVersions", "taggedVersions", "tag", "default"}
-    | {"ignorable", "mapKey", "entityType", "fields", "about"}
+    | {"ignorable", "mapKey", "entityType", "sensitive", "fields", "about"}
 )
 _MESSAGE_TYPES = ("request", "response", "header", "data", "coordinator-key", "coordinator-value")
 _CAN_BE_NULL = ("string", "bytes", "records")
@@ -131,6 +131,7 @@ class _Structs:
             struct=struct,
             map_key=facts.flag("mapKey"),
             entity_type=facts.text("entityType"),
+            sensitive=facts.flag("sensitive"),
         )
 
     def struct_of(self, facts: Facts, kind: _Type, versions: Versions) -> StructSpec | None:

@@ -80,7 +80,7 @@ def environment() -> Environment:
         autoescape=False,
     )
     functions = (
-        *(expressions.annotation, expressions.default, expressions.differs, expressions.tags_of),
+        *(expressions.annotation, expressions.default, expressions.differs, expressions.initial, expressions.tags_of),
         *(lines.fit, lines.pack, lines.signature, lines.unpack),
         *(plan.element, plan.length_code, plan.length_name, plan.local, plan.struct_name),
         *(plan.read_block, plan.read_blocks, plan.write_blocks),
@@ -114,7 +114,7 @@ def render_message(env: Environment, message: MessageSpec) -> str:
         table={version: layout.version for version, layout in found.bodies.items()},
         structs=_bound_structs(found, words),
         bases=_bases(message),
-        attrs_names=sorted({"Factory", "define"} & words),
+        attrs_names=sorted({"Factory", "define", *_hiding(message, "field")} & words),
         primitives=sorted(_PRIMITIVES & words, key=natural_order),
     )
 
@@ -122,7 +122,14 @@ def render_message(env: Environment, message: MessageSpec) -> str:
 def _bases(message: MessageSpec) -> list[str]:
     """What the module needs of kclient.protocol.message."""
     fields = ["Field"] if any(struct.fields for struct in message.structs) else []
-    return [*fields, "Message", *(["Struct"] if len(message.structs) > 1 else [])]
+    structs = ["Struct"] if len(message.structs) > 1 else []
+    return [*fields, "Message", *structs, *_hiding(message, "hidden")]
+
+
+def _hiding(message: MessageSpec, name: str) -> list[str]:
+    """A name that the module needs if a field of it is sensitive."""
+    sensitive = any(spec.sensitive for struct in message.structs for spec in struct.fields)
+    return [name] if sensitive else []
 
 
 def _pairs(layout: Layout, names: Names, versions: list[int]) -> list[Pair | TagPair]:

@@ -46,6 +46,7 @@ class FieldSpec:
     struct: StructSpec | None = None
     map_key: bool = False
     entity_type: str = ""
+    sensitive: bool = False  # never in a repr
 
     @property
     def python_name(self) -> str:

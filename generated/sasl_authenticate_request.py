@@ -8,9 +8,9 @@ from __future__ import annotations
 import struct
 from typing import ClassVar
 
-from attrs import define
+from attrs import define, field
 
-from kclient.protocol.message import Field, Message
+from kclient.protocol.message import Field, Message, hidden
 from kclient.protocol.primitives import (
     BYTES,
     Add,
@@ -44,7 +44,7 @@ class SaslAuthenticateRequest(Message):
     VERSIONS: ClassVar[tuple[int, int]] = (0, 2)
     FLEXIBLE_SINCE: ClassVar[int | None] = 2
 
-    auth_bytes: bytes = b""
+    auth_bytes: bytes = field(default=b"", repr=hidden)
 
 
 # SaslAuthenticateRequest in versions 0–1

@@ -8,9 +8,9 @@ from __future__ import annotations
 import struct
 from typing import ClassVar
 
-from attrs import define
+from attrs import define, field
 
-from kclient.protocol.message import Field, Message
+from kclient.protocol.message import Field, Message, hidden
 from kclient.protocol.primitives import (
     BYTES,
     Add,
@@ -59,7 +59,7 @@ class SaslAuthenticateResponse(Message):
 
     error_code: int = 0
     error_message: str | None = ""
-    auth_bytes: bytes = b""
+    auth_bytes: bytes = field(default=b"", repr=hidden)
     session_lifetime_ms: int = 0
 
 

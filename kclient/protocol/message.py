@@ -22,6 +22,11 @@ FIXED = {
 }
 
 
+def hidden(value: object) -> str:
+    """What the repr of a message shows of a sensitive field. Spec: I-39."""
+    return "***"
+
+
 @frozen
 class Field:
     """One field as the schema has it. `tagged` are the versions in which it is a tagged field."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 import struct
 from typing import ClassVar
 
-from attrs import Factory, define
+from attrs import Factory, define, field
 
-from kclient.protocol.message import Field, Message, Struct
+from kclient.protocol.message import Field, Message, Struct, hidden
 from kclient.protocol.primitives import (
     BYTES,
     ZERO_UUID,
@@ -132,7 +132,7 @@ class ParcelRequest(Message):
     origin: Place = Factory(Place)
     detour: Place | None = None
     count: int = 0
-    data: bytes = b""
+    data: bytes = field(default=b"", repr=hidden)
     seal: bytes | None = b""
     from_: list[str] | None = Factory(list)
     stops: list[int] | None = Factory(list)
