@@ -1,24 +1,49 @@
 """Which groups a broker coordinates: those whose partition of `__consumer_offsets` it leads.
 
 Groups and commits live in memory and, as records, in that partition. A broker that becomes its leader reads them back
-from there; one that ceases to lead it forgets them.
+from there; one that ceases to lead it forgets them, and whoever waits for an answer is sent to look for the new one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
+import attrs
+
+from kclient.embedded import topic_config
+from kclient.embedded.appending import append
+from kclient.embedded.groups import loading, retention
+from kclient.embedded.groups.group import Group
+from kclient.embedded.groups.records import commit_tombstone
+from kclient.embedded.log import Stored
 from kclient.embedded.refusal import Refused
 from kclient.embedded.state import OFFSETS_TOPIC
 from kclient.embedded.topics import Partition
 from kclient.group.offsets_topic import offsets_topic_partition
-from kclient.protocol.errors import COORDINATOR_LOAD_IN_PROGRESS, INVALID_GROUP_ID, NOT_COORDINATOR
+from kclient.protocol.errors import (
+    COORDINATOR_LOAD_IN_PROGRESS,
+    COORDINATOR_NOT_AVAILABLE,
+    INVALID_GROUP_ID,
+    NOT_COORDINATOR,
+    UNKNOWN_SERVER_ERROR,
+)
 from kclient.records.writer import NewRecord, build_batch
 from kclient.types import TopicPartition
 
 if TYPE_CHECKING:
     from kclient.embedded.broker import Broker
+    from kclient.embedded.clock import Timer
+
+WRITE_SECONDS: Final = 5.0  # offsets.commit.timeout.ms
+
+
+@attrs.define(eq=False)
+class _Wait:
+    """A partition that is led here, but does not serve yet: what is answered meanwhile, and what ends it."""
+
+    code: int
+    timer: Timer
 
 
 class GroupCoordinator:
@@ -26,29 +51,157 @@ class GroupCoordinator:
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
-        self.groups: dict[str, Any] = {}
-        self.loading: set[int] = set()
+        self.groups: dict[str, Group] = {}
+        self._led: set[int] = set()
+        self._waiting: dict[int, _Wait] = {}
+        retention.schedule(self)
 
-    def check(self, group_id: str) -> Partition:
-        """The partition that holds a group, if this broker leads it. Spec: B.21."""
-        if not group_id:
+    # --- who is here
+
+    def partition_of(self, group_id: str) -> int:
+        """The number of the partition that holds a group. Spec: S1-10, B.20."""
+        return offsets_topic_partition(group_id, self.broker.state.settings.offsets_topic_num_partitions)
+
+    def check(self, group_id: str, *, nameless: bool = False) -> Partition:
+        """The partition that holds a group, if this broker leads it and has read it.
+
+        `nameless` allows the group "": offsets may be committed to it. Spec: B.21.
+        """
+        if not group_id and not nameless:
             raise Refused(INVALID_GROUP_ID)
-        state = self.broker.state
-        number = offsets_topic_partition(group_id, state.settings.offsets_topic_num_partitions)
-        partition = state.partition(TopicPartition(OFFSETS_TOPIC, number))
-        if partition is None or partition.leader != self.broker.node_id:
+        number = self.partition_of(group_id)
+        partition = self.broker.state.partition(TopicPartition(OFFSETS_TOPIC, number))
+        if partition is None or number not in self._led:
             raise Refused(NOT_COORDINATOR)
-        if number in self.loading:
-            raise Refused(COORDINATOR_LOAD_IN_PROGRESS)
+        if number in self._waiting:
+            raise Refused(self._waiting[number].code)
         return partition
 
-    def write(self, group_id: str, records: Iterable[NewRecord]) -> None:
-        """Append records to the group's partition."""
-        partition = self.check(group_id)
-        stored = partition.log.append(build_batch(records), partition.leader_epoch)
-        partition.changed.notify()
-        for observer in self.broker.state.observers:
-            observer.appended(partition, stored.header)
+    def find(self, group_id: str, *, nameless: bool = False) -> Group | None:
+        """A group of this broker, None where there is no such. Raises Refused as `check` does."""
+        self.check(group_id, nameless=nameless)
+        return self.groups.get(group_id)
+
+    @property
+    def loading(self) -> bool:
+        """Whether any partition is still being read."""
+        return any(wait.code == COORDINATOR_LOAD_IN_PROGRESS for wait in self._waiting.values())
+
+    # --- what is written
+
+    def write(
+        self,
+        group_id: str,
+        records: Sequence[NewRecord],
+        *,
+        producer_id: int = -1,
+        producer_epoch: int = -1,
+        too_large: int = UNKNOWN_SERVER_ERROR,
+    ) -> Stored:
+        """Append records to the group's partition; with a producer they belong to its transaction.
+
+        Raises Refused with the code that a coordinator makes of a failed append; `too_large` is that for a batch
+        that the topic does not take. Spec: B.21.
+        """
+        partition, state = self.check(group_id, nameless=True), self.broker.state
+        config, settings = partition.topic.config, state.settings
+        if len(partition.isr) < topic_config.number("min.insync.replicas", config, settings):
+            raise Refused(COORDINATOR_NOT_AVAILABLE)
+        data = build_batch(
+            records,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            is_transactional=producer_id >= 0,
+        )
+        if len(data) > topic_config.number("max.message.bytes", config, settings):
+            raise Refused(too_large)
+        return append(state, partition, data)
+
+    async def replicated(self, group_id: str, stored: Stored) -> None:
+        """Wait until what was written is on all in-sync replicas.
+
+        Raises Refused when that takes too long or the leadership was lost. Spec: B.21.
+        """
+        partition, clock = self.check(group_id, nameless=True), self.broker.state.clock
+        epoch, deadline = partition.leader_epoch, clock.now() + WRITE_SECONDS
+        timer = None
+        while partition.high_watermark <= stored.last_offset:
+            if clock.now() >= deadline:
+                raise Refused(COORDINATOR_NOT_AVAILABLE)
+            timer = timer or self.broker.call_later(WRITE_SECONDS, partition.changed.notify)
+            await partition.changed.wait(partition.changed.count)
+            if partition.leader_epoch != epoch:
+                raise Refused(NOT_COORDINATOR)
+        if timer is not None:
+            timer.cancel()
+
+    def forget(self, group: Group) -> None:
+        """The group is gone: tombstones for what was written of it and for its offsets."""
+        group.end(NOT_COORDINATOR)
+        now = self.broker.state.clock.wall_ms()
+        offsets = [commit_tombstone(group.group_id, tp, now) for tp in group.offsets.committed]
+        if tombstones := [*offsets, *group.tombstones()]:
+            self.write(group.group_id, tombstones)
+        self.groups.pop(group.group_id, None)
+
+    # --- partitions come and go
 
     def leader_changed(self, partition: Partition) -> None:
-        """Load a partition that this broker leads now, forget one that it leads no more."""
+        """Load a partition that this broker leads now, forget one that it leads no more. Spec: S4-42, A-05."""
+        if partition.topic.name != OFFSETS_TOPIC:
+            return
+        number = partition.number
+        if partition.leader != self.broker.node_id:
+            self._resign(number)
+        elif number not in self._led:
+            self._led.add(number)
+            self._begin(partition)
+
+    def _begin(self, partition: Partition) -> None:
+        state = self.broker.state
+        fresh = partition.leader_epoch == 0
+        seconds = state.coordinator_start_seconds if fresh else state.coordinator_load_seconds
+        if seconds <= 0:
+            self._load(partition)
+            return
+        timer = self.broker.call_later(seconds, lambda: self._load(partition))
+        code = NOT_COORDINATOR if fresh else COORDINATOR_LOAD_IN_PROGRESS
+        self._waiting[partition.number] = _Wait(code, timer)
+
+    def _load(self, partition: Partition) -> None:
+        self._waiting.pop(partition.number, None)
+        groups = loading.load(self, partition)
+        self.groups.update(groups)
+        for group in groups.values():
+            group.begin()
+
+    def _resign(self, number: int) -> None:
+        self._led.discard(number)
+        if (wait := self._waiting.pop(number, None)) is not None:
+            wait.timer.cancel()
+        for group in [group for group in self.groups.values() if self.partition_of(group.group_id) == number]:
+            del self.groups[group.group_id]
+            group.end(NOT_COORDINATOR)
+
+    # --- what happens elsewhere
+
+    def complete(self, number: int, producer_id: int, committed: bool) -> None:
+        """A marker was written to partition `number`: the producer's pending offsets are visible now, or gone."""
+        for group in self.groups.values():
+            if self.partition_of(group.group_id) == number:
+                visible = group.offsets.complete(producer_id, committed)
+                offsets = {tp: commit.plain() for tp, commit in visible.items()}
+                for observer in self.broker.state.observers if offsets else ():
+                    observer.committed(group.group_id, "", -1, offsets)
+
+    def topic_deleted(self, name: str) -> None:
+        """Offsets of a topic that is gone are gone as well."""
+        for group in self.groups.values():
+            self.delete_offsets(group, [tp for tp in group.offsets.committed if tp.topic == name])
+
+    def delete_offsets(self, group: Group, partitions: Sequence[TopicPartition]) -> None:
+        """Remove committed offsets, with a tombstone for each that there is."""
+        now = self.broker.state.clock.wall_ms()
+        gone = [tp for tp in partitions if group.offsets.remove(tp)]
+        if gone:
+            self.write(group.group_id, [commit_tombstone(group.group_id, tp, now) for tp in gone])

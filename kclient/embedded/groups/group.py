@@ -13,11 +13,20 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import attrs
 
 from kclient.embedded.groups.offsets import Commit, Offsets
+from kclient.embedded.refusal import Refused
+from kclient.protocol.errors import INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID
 from kclient.records.writer import NewRecord
 from kclient.types import TopicPartition
 
 if TYPE_CHECKING:
+    from kclient.embedded.call import Call
     from kclient.embedded.groups.coordinator import GroupCoordinator
+    from kclient.generated.heartbeat_request import HeartbeatRequest
+    from kclient.generated.join_group_request import JoinGroupRequest
+    from kclient.generated.join_group_response import JoinGroupResponse
+    from kclient.generated.leave_group_request import MemberIdentity
+    from kclient.generated.sync_group_request import SyncGroupRequest
+    from kclient.generated.sync_group_response import SyncGroupResponse
 
 CLASSIC: Final = "classic"
 CONSUMER: Final = "consumer"
@@ -82,6 +91,24 @@ class Group(ABC):
     @abstractmethod
     def retention_begins(self, tp: TopicPartition, commit: Commit) -> int | None:
         """The wall time in ms from which the retention of an offset counts; None while it is protected."""
+
+    # --- members of the classic protocol; a group of the other one may host them too
+
+    async def classic_join(self, call: Call, request: JoinGroupRequest) -> JoinGroupResponse | None:
+        """JoinGroup, allowed and with a fitting session timeout; None: the answer is not wanted any more."""
+        raise Refused(INCONSISTENT_GROUP_PROTOCOL)
+
+    async def classic_sync(self, call: Call, request: SyncGroupRequest) -> SyncGroupResponse | None:
+        """SyncGroup, allowed; None as above."""
+        raise Refused(UNKNOWN_MEMBER_ID)
+
+    def classic_heartbeat(self, call: Call, request: HeartbeatRequest) -> int:
+        """The code that a heartbeat is answered with."""
+        raise Refused(UNKNOWN_MEMBER_ID)
+
+    def classic_leave(self, call: Call, who: MemberIdentity) -> int:
+        """The code for one of the members that LeaveGroup names; an error of the whole group is raised."""
+        raise Refused(UNKNOWN_MEMBER_ID)
 
     # --- life
 

@@ -1,0 +1,94 @@
+"""FindCoordinator: which broker coordinates a group or a transactional id. Spec: S1-03…S1-10, S1-33…S1-37, S4-13…S4-15.
+
+The first question about a topic of the coordinators makes that topic, and is answered COORDINATOR_NOT_AVAILABLE.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+
+from kclient.embedded import controller
+from kclient.embedded.call import Call
+from kclient.embedded.refusal import Refused
+from kclient.embedded.state import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from kclient.embedded.topics import NO_LEADER
+from kclient.generated.find_coordinator_request import FindCoordinatorRequest
+from kclient.generated.find_coordinator_response import Coordinator, FindCoordinatorResponse
+from kclient.group.offsets_topic import offsets_topic_partition
+from kclient.protocol.errors import (
+    COORDINATOR_NOT_AVAILABLE,
+    GROUP_AUTHORIZATION_FAILED,
+    INVALID_REQUEST,
+    NONE,
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+)
+
+BATCHED: Final = 4  # the first version that asks for several keys
+
+
+@attrs.frozen
+class Kind:
+    """A type of key: which resource it is to authorization, what a refusal is called, which topic holds it."""
+
+    resource: str
+    denied: int
+    topic: str
+
+
+KINDS: Final = {
+    0: Kind("Group", GROUP_AUTHORIZATION_FAILED, OFFSETS_TOPIC),
+    1: Kind("TransactionalId", TRANSACTIONAL_ID_AUTHORIZATION_FAILED, TRANSACTIONS_TOPIC),
+}
+
+
+async def handle(call: Call, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+    """One answer for each key; before version 4 there is one key."""
+    kind = KINDS.get(request.key_type)
+    if kind is None:
+        raise Refused(INVALID_REQUEST)  # S1-08
+    if call.version >= BATCHED:
+        found = [_find(call, kind, key) for key in request.coordinator_keys]
+        return FindCoordinatorResponse(coordinators=found)
+    return _single(_find(call, kind, request.key))
+
+
+def refuse(call: Call, request: FindCoordinatorRequest, refused: Refused) -> FindCoordinatorResponse:
+    """For each key."""
+    if call.version < BATCHED:
+        return _single(_nowhere("", refused.code))
+    rows = [_nowhere(key, refused.code) for key in request.coordinator_keys]
+    return FindCoordinatorResponse(coordinators=rows)
+
+
+def _single(row: Coordinator) -> FindCoordinatorResponse:
+    return FindCoordinatorResponse(
+        error_code=row.error_code,
+        error_message=row.error_message,
+        node_id=row.node_id,
+        host=row.host,
+        port=row.port,
+    )
+
+
+def _nowhere(key: str, code: int) -> Coordinator:
+    """Spec: S4-13, S4-15."""
+    return Coordinator(key=key, error_code=code, node_id=-1, host="", port=-1)
+
+
+def _find(call: Call, kind: Kind, key: str) -> Coordinator:
+    """Refused before anything is made. Spec: S1-06, S1-07, S1-34."""
+    if not call.allowed("DESCRIBE", f"{kind.resource}:{key}"):
+        return _nowhere(key, kind.denied)
+    topic = call.state.topics.get(kind.topic)
+    if topic is None:
+        controller.create_internal_topic(call.state, kind.topic)  # S1-03…S1-05: the next question finds it
+        return _nowhere(key, COORDINATOR_NOT_AVAILABLE)
+    partition = topic.partitions[offsets_topic_partition(key, len(topic.partitions))]
+    leader = call.state.brokers.get(partition.leader) if partition.leader != NO_LEADER else None
+    listener = leader.listener(call.connection.listener.name) if leader is not None and leader.up else None
+    if leader is None or listener is None:
+        return _nowhere(key, COORDINATOR_NOT_AVAILABLE)  # S1-35, S1-36
+    host, port = listener.address
+    return Coordinator(key=key, error_code=NONE, node_id=leader.node_id, host=host, port=port)

@@ -1,0 +1,30 @@
+"""Heartbeat: a member is alive, and hears whether it has to join again. Spec: B.15.5, B.21."""
+
+from __future__ import annotations
+
+from kclient.embedded.call import Call
+from kclient.embedded.refusal import Refused
+from kclient.generated.heartbeat_request import HeartbeatRequest
+from kclient.generated.heartbeat_response import HeartbeatResponse
+from kclient.protocol.errors import (
+    COORDINATOR_LOAD_IN_PROGRESS,
+    GROUP_AUTHORIZATION_FAILED,
+    NONE,
+    UNKNOWN_MEMBER_ID,
+)
+
+
+async def handle(call: Call, request: HeartbeatRequest) -> HeartbeatResponse:
+    """The state of the group decides."""
+    if not call.allowed("READ", f"Group:{request.group_id}"):
+        raise Refused(GROUP_AUTHORIZATION_FAILED)
+    group = call.broker.groups.find(request.group_id)
+    if group is None:
+        raise Refused(UNKNOWN_MEMBER_ID)
+    return HeartbeatResponse(error_code=group.classic_heartbeat(call, request))
+
+
+def refuse(call: Call, request: HeartbeatRequest, refused: Refused) -> HeartbeatResponse:
+    """While the coordinator loads it cannot tell, and says that all is well. Spec: B.15.5."""
+    loading = refused.code == COORDINATOR_LOAD_IN_PROGRESS
+    return HeartbeatResponse(error_code=NONE if loading else refused.code)

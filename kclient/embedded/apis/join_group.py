@@ -1,0 +1,74 @@
+"""JoinGroup: become a member of a group, or say anew what one subscribes to. Spec: S4-29…S4-37, S4-52…S4-55, B.21."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kclient.embedded.call import Call
+from kclient.embedded.groups.classic import ClassicGroup
+from kclient.embedded.groups.coordinator import GroupCoordinator
+from kclient.embedded.groups.group import CONSUMER, Group
+from kclient.embedded.groups.written import group_record
+from kclient.embedded.refusal import Refused
+from kclient.embedded.releases import Release
+from kclient.generated.join_group_request import JoinGroupRequest
+from kclient.generated.join_group_response import JoinGroupResponse
+from kclient.protocol.errors import (
+    GROUP_AUTHORIZATION_FAILED,
+    GROUP_MAX_SIZE_REACHED,
+    INVALID_SESSION_TIMEOUT,
+    UNKNOWN_MEMBER_ID,
+)
+
+_WRITES_NEW_GROUPS: Final = Release.parse("4.0")
+
+
+async def handle(call: Call, request: JoinGroupRequest) -> JoinGroupResponse | None:
+    """Answered when the group is complete. Spec: S4-53."""
+    if not call.allowed("READ", f"Group:{request.group_id}"):
+        raise Refused(GROUP_AUTHORIZATION_FAILED)
+    coordinator, settings = call.broker.groups, call.state.settings
+    found = coordinator.find(request.group_id)
+    if not (
+        settings.group_min_session_timeout_ms
+        <= request.session_timeout_ms
+        <= settings.group_max_session_timeout_ms
+    ):
+        raise Refused(INVALID_SESSION_TIMEOUT)
+    if found is None or (found.kind == CONSUMER and found.empty):
+        found = _new(coordinator, found, request)
+    answer = await found.classic_join(call, request)
+    return None if answer is None else _named(call, answer)
+
+
+def refuse(call: Call, request: JoinGroupRequest, refused: Refused) -> JoinGroupResponse:
+    """With the member id that was sent, except to those who are not let in at all. Spec: S4-54."""
+    hidden = refused.code in (GROUP_AUTHORIZATION_FAILED, GROUP_MAX_SIZE_REACHED)
+    answer = JoinGroupResponse(
+        error_code=refused.code, member_id="" if hidden else request.member_id, protocol_name=None
+    )
+    return _named(call, answer)
+
+
+def _new(coordinator: GroupCoordinator, found: Group | None, request: JoinGroupRequest) -> ClassicGroup:
+    """For a member without id. An empty group of the other protocol becomes a classic one. Spec: S4-29, S4-30."""
+    if request.member_id:
+        raise Refused(UNKNOWN_MEMBER_ID)
+    group = ClassicGroup(coordinator, request.group_id)
+    records = []
+    if found is not None:
+        group.offsets = found.offsets
+        records = found.tombstones()
+    if coordinator.broker.state.release >= _WRITES_NEW_GROUPS:
+        records.append(group_record(group, {}))
+    if records:
+        coordinator.write(request.group_id, records)
+    coordinator.groups[request.group_id] = group
+    return group
+
+
+def _named(call: Call, answer: JoinGroupResponse) -> JoinGroupResponse:
+    """Before version 7 no protocol is an empty name."""
+    if call.version < 7 and answer.protocol_name is None:
+        answer.protocol_name = ""
+    return answer

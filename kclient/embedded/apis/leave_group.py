@@ -1,0 +1,30 @@
+"""LeaveGroup: one member goes, or from version 3 on several are sent away. Spec: B.15.6, B.21."""
+
+from __future__ import annotations
+
+from kclient.embedded.call import Call
+from kclient.embedded.refusal import Refused
+from kclient.generated.leave_group_request import LeaveGroupRequest, MemberIdentity
+from kclient.generated.leave_group_response import LeaveGroupResponse, MemberResponse
+from kclient.protocol.errors import GROUP_AUTHORIZATION_FAILED, NONE, UNKNOWN_MEMBER_ID
+
+
+async def handle(call: Call, request: LeaveGroupRequest) -> LeaveGroupResponse:
+    """A result for each member; before version 3 the only one's is the whole answer."""
+    if not call.allowed("READ", f"Group:{request.group_id}"):
+        raise Refused(GROUP_AUTHORIZATION_FAILED)
+    group = call.broker.groups.find(request.group_id)
+    whom = request.members if call.version >= 3 else [MemberIdentity(member_id=request.member_id)]
+    codes = [UNKNOWN_MEMBER_ID if group is None else group.classic_leave(call, who) for who in whom]
+    if call.version < 3:
+        return LeaveGroupResponse(error_code=codes[0])
+    rows = [
+        MemberResponse(member_id=who.member_id, group_instance_id=who.group_instance_id, error_code=code)
+        for who, code in zip(whom, codes, strict=True)
+    ]
+    return LeaveGroupResponse(error_code=NONE, members=rows)
+
+
+def refuse(call: Call, request: LeaveGroupRequest, refused: Refused) -> LeaveGroupResponse:
+    """At the top, without members."""
+    return LeaveGroupResponse(error_code=refused.code)

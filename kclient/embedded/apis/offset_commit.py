@@ -1,0 +1,189 @@
+"""OffsetCommit: store how far a group has read. Spec: B.14, B.15.8, B.21, C.4.
+
+Version 0 of old brokers kept offsets in ZooKeeper; here they lie where all others do.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+
+from kclient.embedded.call import Call
+from kclient.embedded.groups.classic import ClassicGroup
+from kclient.embedded.groups.coordinator import GroupCoordinator
+from kclient.embedded.groups.group import Committer, Group
+from kclient.embedded.groups.offsets import Commit
+from kclient.embedded.groups.records import commit_record
+from kclient.embedded.refusal import Refused
+from kclient.embedded.releases import Release
+from kclient.generated.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kclient.generated.offset_commit_response import (
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from kclient.protocol.errors import (
+    GROUP_AUTHORIZATION_FAILED,
+    GROUP_ID_NOT_FOUND,
+    ILLEGAL_GENERATION,
+    INVALID_COMMIT_OFFSET_SIZE,
+    NONE,
+    OFFSET_METADATA_TOO_LARGE,
+    TOPIC_AUTHORIZATION_FAILED,
+    UNKNOWN_SERVER_ERROR,
+    UNKNOWN_TOPIC_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
+)
+from kclient.protocol.primitives import ZERO_UUID
+from kclient.types import TopicPartition
+
+BY_ID: Final = 10  # the first version that names topics by id
+TELLS_UNKNOWN_GROUPS: Final = 9
+NEW_COORDINATOR: Final = Release.parse("4.0")
+
+Row = OffsetCommitRequestPartition
+Codes = dict[tuple[int, int], int]  # place of topic and partition in the request → error code
+
+
+async def handle(call: Call, request: OffsetCommitRequest) -> OffsetCommitResponse:
+    """Every partition with its error; one bad partition keeps no other out."""
+    if not call.allowed("READ", f"Group:{request.group_id}"):
+        raise Refused(GROUP_AUTHORIZATION_FAILED)
+    codes: Codes = {}
+    commits: dict[TopicPartition, Row] = {}
+    places: dict[TopicPartition, tuple[int, int]] = {}
+    for i, topic in enumerate(request.topics):
+        name, problem = _name(call, topic)
+        for j, row in enumerate(topic.partitions):
+            tp = TopicPartition(name, row.partition_index)
+            codes[i, j] = problem or _problem(call, tp)
+            if codes[i, j] == NONE:
+                commits[tp], places[tp] = row, (i, j)
+    if commits:
+        for tp, code in (await _commit(call, request, commits)).items():
+            codes[places[tp]] = code
+    return _answer(request, codes)
+
+
+def refuse(call: Call, request: OffsetCommitRequest, refused: Refused) -> OffsetCommitResponse:
+    """At every partition."""
+    places = [(i, j) for i, topic in enumerate(request.topics) for j in range(len(topic.partitions))]
+    return _answer(request, dict.fromkeys(places, refused.code))
+
+
+def _answer(request: OffsetCommitRequest, codes: Codes) -> OffsetCommitResponse:
+    topics = [
+        OffsetCommitResponseTopic(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            partitions=[
+                OffsetCommitResponsePartition(partition_index=row.partition_index, error_code=codes[i, j])
+                for j, row in enumerate(topic.partitions)
+            ],
+        )
+        for i, topic in enumerate(request.topics)
+    ]
+    return OffsetCommitResponse(topics=topics)
+
+
+# --- what may be committed
+
+
+def _name(call: Call, topic: OffsetCommitRequestTopic) -> tuple[str, int]:
+    """The topic's name, and what is wrong with all of it."""
+    name = topic.name
+    if call.version >= BY_ID:
+        found = call.state.topic_of_id(topic.topic_id)
+        if found is None:
+            return "", UNKNOWN_TOPIC_ID
+        name = found.name
+    return name, NONE if call.allowed("READ", f"Topic:{name}") else TOPIC_AUTHORIZATION_FAILED
+
+
+def _problem(call: Call, tp: TopicPartition) -> int:
+    return NONE if call.state.partition(tp) is not None else UNKNOWN_TOPIC_OR_PARTITION
+
+
+# --- the commit
+
+
+async def _commit(
+    call: Call, request: OffsetCommitRequest, rows: dict[TopicPartition, Row]
+) -> dict[TopicPartition, int]:
+    coordinator = call.broker.groups
+    try:
+        group = _group(call, request)
+        group.check_commit(_committer(call, request), list(rows))
+        commits = {tp: _new(call, request, tp, row) for tp, row in rows.items() if not _too_long(call, row)}
+        if commits:
+            await _store(coordinator, group, commits)
+    except Refused as refused:
+        return dict.fromkeys(rows, refused.code)
+    _tell(call, request, commits)
+    return {tp: NONE if tp in commits else OFFSET_METADATA_TOO_LARGE for tp in rows}
+
+
+def _committer(call: Call, request: OffsetCommitRequest) -> Committer:
+    return Committer(
+        request.member_id, request.group_instance_id, request.generation_id_or_member_epoch, call.version
+    )
+
+
+def _group(call: Call, request: OffsetCommitRequest) -> Group:
+    """One that only stores offsets comes to be with its first commit. Spec: B.21."""
+    coordinator = call.broker.groups
+    group = coordinator.find(request.group_id, nameless=True)
+    if group is not None:
+        return group
+    if request.generation_id_or_member_epoch >= 0:
+        told = call.version >= TELLS_UNKNOWN_GROUPS and call.state.release >= NEW_COORDINATOR
+        raise Refused(GROUP_ID_NOT_FOUND if told else ILLEGAL_GENERATION)
+    group = coordinator.groups[request.group_id] = ClassicGroup(coordinator, request.group_id)
+    return group
+
+
+def _too_long(call: Call, row: Row) -> bool:
+    """Spec: B.14.4."""
+    return len(row.committed_metadata or "") > call.state.settings.offset_metadata_max_bytes
+
+
+def _new(call: Call, request: OffsetCommitRequest, tp: TopicPartition, row: Row) -> Commit:
+    """Version 1 may bring the time of the commit, 2 to 4 a retention time. Spec: C.4."""
+    now, retention = call.state.clock.wall_ms(), request.retention_time_ms
+    topic = call.state.topics.get(tp.topic)
+    return Commit(
+        offset=row.committed_offset,
+        leader_epoch=row.committed_leader_epoch,
+        metadata=row.committed_metadata or "",
+        commit_ms=now if row.commit_timestamp < 0 else row.commit_timestamp,
+        expire_ms=None if retention < 0 else now + retention,
+        topic_id=ZERO_UUID if topic is None or call.version < BY_ID else topic.topic_id,
+    )
+
+
+async def _store(coordinator: GroupCoordinator, group: Group, commits: dict[TopicPartition, Commit]) -> None:
+    """Write, and let it be seen when it is on all in-sync replicas. Raises Refused."""
+    release = coordinator.broker.state.release
+    too_large = UNKNOWN_SERVER_ERROR if release >= NEW_COORDINATOR else INVALID_COMMIT_OFFSET_SIZE
+    records = [commit_record(release, group.group_id, tp, commit) for tp, commit in commits.items()]
+    stored = coordinator.write(group.group_id, records, too_large=too_large)
+    group.offsets.begin(commits)
+    try:
+        await coordinator.replicated(group.group_id, stored)
+    finally:
+        group.offsets.end(commits)
+    for at, (tp, commit) in enumerate(commits.items(), stored.base_offset):
+        group.offsets.put(tp, attrs.evolve(commit, at=at))
+
+
+def _tell(call: Call, request: OffsetCommitRequest, commits: dict[TopicPartition, Commit]) -> None:
+    offsets = {tp: commit.plain() for tp, commit in commits.items()}
+    for observer in call.state.observers if offsets else ():
+        observer.committed(
+            request.group_id, request.member_id, request.generation_id_or_member_epoch, offsets
+        )

@@ -1,0 +1,39 @@
+"""SyncGroup: the leader brings the plan, every member gets its part. Spec: S4-38…S4-41, B.21."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kclient.embedded.call import Call
+from kclient.embedded.refusal import Refused
+from kclient.embedded.releases import Release
+from kclient.generated.sync_group_request import SyncGroupRequest
+from kclient.generated.sync_group_response import SyncGroupResponse
+from kclient.protocol.errors import (
+    COORDINATOR_LOAD_IN_PROGRESS,
+    GROUP_AUTHORIZATION_FAILED,
+    INCONSISTENT_GROUP_PROTOCOL,
+    REBALANCE_IN_PROGRESS,
+    UNKNOWN_MEMBER_ID,
+)
+
+_NEW_COORDINATOR: Final = Release.parse("4.0")
+
+
+async def handle(call: Call, request: SyncGroupRequest) -> SyncGroupResponse | None:
+    """Answered when the leader's plan is stored. Spec: S4-40."""
+    if call.version >= 5 and (request.protocol_type is None or request.protocol_name is None):
+        raise Refused(INCONSISTENT_GROUP_PROTOCOL)
+    if not call.allowed("READ", f"Group:{request.group_id}"):
+        raise Refused(GROUP_AUTHORIZATION_FAILED)
+    group = call.broker.groups.find(request.group_id)
+    if group is None:
+        raise Refused(UNKNOWN_MEMBER_ID)
+    return await group.classic_sync(call, request)
+
+
+def refuse(call: Call, request: SyncGroupRequest, refused: Refused) -> SyncGroupResponse:
+    """Coordinators up to 3.9 send a member that syncs while they load back to JoinGroup. Spec: B.15.4, B.21."""
+    loading = refused.code == COORDINATOR_LOAD_IN_PROGRESS
+    old = call.state.release < _NEW_COORDINATOR
+    return SyncGroupResponse(error_code=REBALANCE_IN_PROGRESS if loading and old else refused.code)

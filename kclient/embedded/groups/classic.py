@@ -1,0 +1,134 @@
+"""A group of the classic protocol as the APIs that know nothing of protocols see it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from kclient.embedded.call import Call
+from kclient.embedded.groups import rebalance
+from kclient.embedded.groups.group import Committer
+from kclient.embedded.groups.join import Joiner, join
+from kclient.embedded.groups.leaving import heartbeat, leave
+from kclient.embedded.groups.offsets import Commit
+from kclient.embedded.groups.records import group_tombstone
+from kclient.embedded.groups.roster import Roster
+from kclient.embedded.groups.states import ANSWERS, State
+from kclient.embedded.groups.sync import sync
+from kclient.embedded.refusal import Refused
+from kclient.generated.heartbeat_request import HeartbeatRequest
+from kclient.generated.join_group_request import JoinGroupRequest
+from kclient.generated.join_group_response import JoinGroupResponse
+from kclient.generated.leave_group_request import MemberIdentity
+from kclient.generated.sync_group_request import SyncGroupRequest
+from kclient.generated.sync_group_response import SyncGroupResponse
+from kclient.group.subscription_protocol import PROTOCOL_TYPE
+from kclient.protocol.errors import (
+    COORDINATOR_NOT_AVAILABLE,
+    ILLEGAL_GENERATION,
+    NON_EMPTY_GROUP,
+    NONE,
+    UNKNOWN_MEMBER_ID,
+)
+from kclient.records.writer import NewRecord
+from kclient.types import TopicPartition
+
+
+@attrs.define(eq=False)
+class ClassicGroup(Roster):
+    """See the module. A group without a protocol type only stores offsets."""
+
+    # --- what is shown
+
+    @property
+    def state_name(self) -> str:
+        return self.state.value
+
+    @property
+    def protocol_type(self) -> str | None:
+        return self.type_of_protocol
+
+    @property
+    def empty(self) -> bool:
+        return self.state in (State.EMPTY, State.DEAD)
+
+    # --- the conversation
+
+    async def classic_join(self, call: Call, request: JoinGroupRequest) -> JoinGroupResponse | None:
+        return await join(self, Joiner.of(call, request))
+
+    async def classic_sync(self, call: Call, request: SyncGroupRequest) -> SyncGroupResponse | None:
+        return await sync(self, request)
+
+    def classic_heartbeat(self, call: Call, request: HeartbeatRequest) -> int:
+        return heartbeat(self, request)
+
+    def classic_leave(self, call: Call, who: MemberIdentity) -> int:
+        return leave(self, who)
+
+    # --- life
+
+    def begin(self) -> None:
+        for member in self.members.values():
+            rebalance.keep_alive(self, member)
+        if len(self.members) > self.coordinator.broker.state.settings.group_max_size:
+            rebalance.prepare(self, f"the group has more than group.max.size members: {len(self.members)}")
+
+    def end(self, code: int) -> None:
+        self.enter(State.DEAD)
+        self.stop_gathering()
+        self.stop_planning()
+        for member_id in list(self.pending):
+            self.drop_pending(member_id)
+        for member in self.members.values():
+            member.stop_expiry()
+            member.answer_join(
+                JoinGroupResponse(error_code=code, member_id=member.member_id, protocol_name=None)
+            )
+            member.answer_sync(SyncGroupResponse(error_code=code))
+
+    def tombstones(self) -> list[NewRecord]:
+        if self.type_of_protocol is None and self.generation == 0:
+            return []  # nothing was written
+        return [group_tombstone(self.group_id, self.coordinator.broker.state.clock.wall_ms())]
+
+    # --- checks
+
+    def check_commit(self, committer: Committer, partitions: Sequence[TopicPartition]) -> None:
+        if self.state is State.DEAD:
+            raise Refused(COORDINATOR_NOT_AVAILABLE)
+        if committer.generation < 0 and self.state is State.EMPTY:
+            return  # offsets are all that is kept of this group
+        if committer.generation < 0 and not committer.member_id and committer.instance_id is None:
+            if committer.transactional:
+                return  # producers before KIP-447 do not say who consumed
+            raise Refused(UNKNOWN_MEMBER_ID)
+        member = self.member_for(committer.member_id, committer.instance_id)
+        if committer.generation != self.generation:
+            raise Refused(ILLEGAL_GENERATION)
+        if committer.transactional:
+            return
+        if (code := ANSWERS[self.state].commit) != NONE:
+            raise Refused(code)
+        rebalance.keep_alive(self, member)
+
+    def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        return
+
+    def check_offset_delete(self) -> None:
+        if not self.empty and self.type_of_protocol != PROTOCOL_TYPE:
+            raise Refused(NON_EMPTY_GROUP)
+
+    def subscribes_to(self, topic: str) -> bool:
+        if self.state is State.EMPTY:
+            return False
+        return self.subscribed is None or topic in self.subscribed
+
+    def retention_begins(self, tp: TopicPartition, commit: Commit) -> int | None:
+        if self.type_of_protocol is None:
+            return commit.commit_ms
+        if self.state is State.EMPTY:
+            return commit.commit_ms if self.since_ms is None else self.since_ms
+        stable = self.state is State.STABLE and self.subscribed is not None
+        return commit.commit_ms if stable and not self.subscribes_to(tp.topic) else None

@@ -1,0 +1,207 @@
+"""JoinGroup: a member comes, or comes again. Spec: S4-29…S4-37, S4-52…S4-56, B.21."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Self
+
+import attrs
+
+from kclient.embedded.call import Call
+from kclient.embedded.groups import rebalance
+from kclient.embedded.groups.member import Member, Parked
+from kclient.embedded.groups.roster import Roster
+from kclient.embedded.groups.states import ANSWERS, Act, State
+from kclient.embedded.groups.written import group_record
+from kclient.embedded.refusal import Refused
+from kclient.generated.join_group_request import JoinGroupRequest
+from kclient.generated.join_group_response import JoinGroupResponse
+from kclient.protocol.errors import (
+    COORDINATOR_NOT_AVAILABLE,
+    GROUP_MAX_SIZE_REACHED,
+    INCONSISTENT_GROUP_PROTOCOL,
+    MEMBER_ID_REQUIRED,
+    UNKNOWN_MEMBER_ID,
+)
+from kclient.runtime import Runtime
+
+
+@attrs.frozen
+class Joiner:
+    """Who sends JoinGroup, and what it says of itself; times in ms."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocol_type: str
+    protocols: list[tuple[str, bytes]]
+    version: int
+
+    @classmethod
+    def of(cls, call: Call, request: JoinGroupRequest) -> Self:
+        """Version 0 has no rebalance timeout: the session timeout is taken. Spec: S4-52."""
+        session, rebalance_ms = request.session_timeout_ms, request.rebalance_timeout_ms
+        return cls(
+            member_id=request.member_id,
+            instance_id=request.group_instance_id,
+            client_id=call.client_id,
+            client_host=call.client_host,
+            session_timeout_ms=session,
+            rebalance_timeout_ms=session if call.version == 0 else rebalance_ms,
+            protocol_type=request.protocol_type,
+            protocols=[(row.name, bytes(row.metadata)) for row in request.protocols],
+            version=call.version,
+        )
+
+    @property
+    def needs_id(self) -> bool:
+        """Whether it must ask for an id before it may join. Spec: B.13.4, B.13.10."""
+        return self.version >= 4 and self.instance_id is None
+
+    def new_id(self, runtime: Runtime) -> str:
+        """Spec: S4-31, E11."""
+        number = uuid.UUID(bytes=runtime.random_bytes(16), version=4)
+        return f"{self.client_id if self.instance_id is None else self.instance_id}-{number}"
+
+    def member(self, member_id: str) -> Member:
+        """A new member with what it said."""
+        return Member(
+            member_id,
+            self.instance_id,
+            self.client_id,
+            self.client_host,
+            self.rebalance_timeout_ms,
+            self.session_timeout_ms,
+            self.protocols,
+            is_new=True,
+        )
+
+
+async def join(group: Roster, joiner: Joiner) -> JoinGroupResponse | None:
+    """Let it in; the answer comes when the generation is complete. Raises Refused."""
+    if not _has_room(group, joiner.member_id):
+        known = group.members.get(joiner.member_id)
+        if known is not None:
+            group.remove(known)
+        group.drop_pending(joiner.member_id)
+        rebalance.try_complete(group)
+        raise Refused(GROUP_MAX_SIZE_REACHED)
+    if group.state is State.DEAD:
+        raise Refused(COORDINATOR_NOT_AVAILABLE)
+    if not group.supports(joiner.protocol_type, joiner.protocols):
+        raise Refused(INCONSISTENT_GROUP_PROTOCOL)
+    if joiner.member_id:
+        return await _known(group, joiner)
+    return await _unknown(group, joiner)
+
+
+def _has_room(group: Roster, member_id: str) -> bool:
+    """While members are gathered those that came first have a place, else those that are in the group. Spec: B.21."""
+    limit = group.coordinator.broker.state.settings.group_max_size
+    member = group.members.get(member_id)
+    if group.empty:
+        return True
+    if group.state is State.PREPARING:
+        return (member is not None and member.joining is not None) or len(group.waiting) < limit
+    return member is not None or len(group.members) < limit
+
+
+# --- without a member id
+
+
+async def _unknown(group: Roster, joiner: Joiner) -> JoinGroupResponse | None:
+    member_id = joiner.new_id(group.coordinator.broker.state.runtime)
+    if joiner.instance_id is not None and joiner.instance_id in group.static:
+        return await _step_in(group, joiner, group.members[group.static[joiner.instance_id]], member_id)
+    if joiner.needs_id:
+        return _give_id(group, joiner, member_id)
+    return await _enter(group, joiner, member_id)
+
+
+def _give_id(group: Roster, joiner: Joiner, member_id: str) -> JoinGroupResponse:
+    """It has to come back under this id, within its session timeout. Spec: B.21."""
+    group.pending[member_id] = group.coordinator.broker.call_later(
+        joiner.session_timeout_ms / 1000, lambda: rebalance.remove_pending(group, member_id)
+    )
+    return JoinGroupResponse(error_code=MEMBER_ID_REQUIRED, member_id=member_id, protocol_name=None)
+
+
+async def _enter(group: Roster, joiner: Joiner, member_id: str) -> JoinGroupResponse | None:
+    """A new member. Spec: S4-32, S4-33, S4-35."""
+    member = joiner.member(member_id)
+    if not group.members:
+        group.type_of_protocol = joiner.protocol_type
+    group.newcomer = group.newcomer or group.initial
+    group.add(member)
+    parked = member.park_join()
+    rebalance.keep_alive(group, member)
+    rebalance.prepare(group, f"new member {member_id}")
+    return await parked
+
+
+# --- with a member id
+
+
+async def _known(group: Roster, joiner: Joiner) -> JoinGroupResponse | None:
+    if joiner.member_id in group.pending:
+        return await _enter(group, joiner, joiner.member_id)
+    member = group.member_for(joiner.member_id, joiner.instance_id)
+    act = ANSWERS[group.state].join
+    if not isinstance(act, Act):
+        raise Refused(UNKNOWN_MEMBER_ID)
+    changed = member.protocols != joiner.protocols
+    leads = act is Act.REJOIN_IF_CHANGED_OR_LEADER and group.leader == member.member_id
+    if act is Act.REJOIN or changed or leads:
+        return await _rejoin(group, joiner, member, "leads and asks for it" if leads else "joins again")
+    return rebalance.joined(group, member)  # the generation goes on
+
+
+async def _rejoin(group: Roster, joiner: Joiner, member: Member, why: str) -> JoinGroupResponse | None:
+    """Spec: S4-34."""
+    parked = _park(joiner, member)
+    rebalance.prepare(group, f"member {member.member_id} {why}")
+    return await parked
+
+
+def _park(joiner: Joiner, member: Member) -> Parked[JoinGroupResponse]:
+    member.protocols = joiner.protocols
+    member.rebalance_timeout_ms = joiner.rebalance_timeout_ms
+    member.session_timeout_ms = joiner.session_timeout_ms
+    return member.park_join()
+
+
+# --- a static member that comes back
+
+
+async def _step_in(group: Roster, joiner: Joiner, member: Member, member_id: str) -> JoinGroupResponse | None:
+    """It takes its old place under a new id, without a rebalance if the group is stable. Spec: B.13.10, B.21."""
+    leader_before = group.leader
+    old_id, protocols = member.member_id, member.protocols
+    group.rename(member, member_id)
+    rebalance.keep_alive(group, member)
+    parked = _park(joiner, member)
+    if group.state is not State.STABLE or group.select_protocol() != group.protocol:
+        rebalance.prepare(group, f"static member {joiner.instance_id} comes back")
+        return await parked
+    member.joining = None
+    try:
+        await _store(group)
+    except Refused:
+        member.protocols = protocols
+        group.rename(member, old_id)
+        raise
+    answer = rebalance.joined(group, member)
+    if joiner.version >= 9:
+        answer.skip_assignment = group.leader == member_id
+    else:
+        answer.leader, answer.members = leader_before or "", []  # it must not take itself for the leader
+    return answer
+
+
+async def _store(group: Roster) -> None:
+    plan = {member.member_id: member.assignment for member in group.members.values()}
+    stored = group.coordinator.write(group.group_id, [group_record(group, plan)])
+    await group.coordinator.replicated(group.group_id, stored)

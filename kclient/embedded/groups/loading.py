@@ -1,0 +1,126 @@
+"""A partition of `__consumer_offsets` read back: the last value under each key, transactions taken into account.
+
+Offsets of a transaction stand in the log before its marker. They count when a commit marker follows, never when an
+abort marker follows, and wait as pending offsets where the log ends before the marker. Spec: S1-01, C.4.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from kclient.embedded.groups.classic import ClassicGroup
+from kclient.embedded.groups.group import Group
+from kclient.embedded.groups.records import COMMITS, GROUP, commit_of, read_key, read_value
+from kclient.embedded.groups.written import read_into
+from kclient.embedded.log import Stored
+from kclient.embedded.topics import Partition
+from kclient.records.sections import columns_for, open_batch
+from kclient.types import TopicPartition
+
+if TYPE_CHECKING:
+    from kclient.embedded.groups.coordinator import GroupCoordinator
+
+_MARKER: Final = struct.Struct(">hh")
+_COMMIT_MARKER: Final = 1
+
+
+@attrs.frozen
+class Row:
+    """One record that counts: what it is, its key and value, and its offset."""
+
+    kind: int
+    key: Any
+    value: Any
+    at: int
+
+
+Values = dict[bytes, tuple[bytes | None, int]]  # key → value and offset
+
+
+def load(coordinator: GroupCoordinator, partition: Partition) -> dict[str, Group]:
+    """The groups that the log holds."""
+    values, pending = _replay(partition)
+    rows: dict[str, list[Row]] = {}
+    for row in _rows(values):
+        rows.setdefault(_group_id(row), []).append(row)
+    groups = {group_id: _group(coordinator, group_id, found) for group_id, found in rows.items()}
+    for producer_id, waiting in pending.items():
+        for row in _rows(waiting):
+            group_id = _group_id(row)
+            if group_id not in groups:
+                groups[group_id] = ClassicGroup(coordinator, group_id)
+            groups[group_id].offsets.pend(producer_id, _tp(row), commit_of(row.value, row.at))
+    return groups
+
+
+def _replay(partition: Partition) -> tuple[Values, dict[int, Values]]:
+    """The last value under each key, and what waits for each producer's marker."""
+    values: Values = {}
+    pending: dict[int, Values] = {}
+    for stored in partition.log.from_offset(partition.log.start):
+        header = stored.header
+        records = _records(stored)
+        if header.is_control:
+            waiting = pending.pop(header.producer_id, {})
+            if records and _MARKER.unpack_from(records[0][0])[1] == _COMMIT_MARKER:
+                _merge(values, waiting)
+            continue
+        into = pending.setdefault(header.producer_id, {}) if header.is_transactional else values
+        for key, value, offset in records:
+            into.pop(key, None)
+            into[key] = value, offset
+    return values, pending
+
+
+def _merge(values: Values, committed: Values) -> None:
+    """The later record counts, whichever became visible first."""
+    for key, (value, at) in committed.items():
+        if key not in values or values[key][1] < at:
+            values.pop(key, None)
+            values[key] = value, at
+
+
+def _records(stored: Stored) -> list[tuple[bytes, bytes | None, int]]:
+    section = open_batch(stored.header, check_crcs=False)
+    columns = columns_for(section)
+    section.read_into(columns, stored.header.count)
+    rows = zip(columns.raw_keys(), columns.raw_values(), columns.offsets, strict=True)
+    return [(key, value, offset) for key, value, offset in rows if key is not None]
+
+
+def _rows(values: Values) -> list[Row]:
+    found = []
+    for data, (value, at) in values.items():
+        if value is not None and (key := read_key(data)) is not None:
+            found.append(Row(key[0], key[1], read_value(key[0], value), at))
+    return found
+
+
+def _group_id(row: Row) -> str:
+    return str(row.key.group if row.kind in (*COMMITS, GROUP) else row.key.group_id)
+
+
+def _tp(row: Row) -> TopicPartition:
+    return TopicPartition(row.key.topic, row.key.partition)
+
+
+def _group(coordinator: GroupCoordinator, group_id: str, rows: list[Row]) -> Group:
+    """Classic unless there are records of the consumer protocol."""
+    classic = next((row.value for row in rows if row.kind == GROUP), None)
+    others = [row for row in rows if row.kind not in (*COMMITS, GROUP)]
+    group: Group
+    if others:
+        from kclient.embedded.groups.consumer.restore import restore  # only where there is such a group
+
+        group = restore(coordinator, group_id, others)
+    else:
+        group = ClassicGroup(coordinator, group_id)
+        if classic is not None:
+            read_into(group, classic)
+    for row in rows:
+        if row.kind in COMMITS:
+            group.offsets.put(_tp(row), commit_of(row.value, row.at))
+    return group

@@ -1,0 +1,194 @@
+"""The members of a group are gathered for a new generation, and those that do not come are dropped.
+
+PreparingRebalance lasts until all members have sent JoinGroup, at most the longest rebalance timeout among them; when
+an empty group begins, at least the initial delay. Then all parked JoinGroups are answered at once. Spec: S4-36, S4-53,
+B.21, E13.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Final
+
+from kclient.embedded.groups.member import Member
+from kclient.embedded.groups.observing import tell_rebalanced
+from kclient.embedded.groups.roster import Roster
+from kclient.embedded.groups.states import State
+from kclient.embedded.groups.written import group_record
+from kclient.embedded.refusal import Refused
+from kclient.generated.join_group_response import JoinGroupResponse, JoinGroupResponseMember
+from kclient.generated.sync_group_response import SyncGroupResponse
+from kclient.protocol.errors import REBALANCE_IN_PROGRESS, UNKNOWN_MEMBER_ID
+
+NEW_MEMBER_SECONDS: Final = 300.0  # how long a member that never was in a generation may wait for one
+
+CAN_BEGIN: Final = (State.STABLE, State.COMPLETING, State.EMPTY)
+
+
+# --- a rebalance begins
+
+
+def prepare(group: Roster, reason: str) -> None:
+    """Gather the members; nothing happens if that goes on already. Spec: S4-42, S4-56."""
+    if group.state not in CAN_BEGIN:
+        try_complete(group)
+        return
+    group.reason = reason
+    first = group.state is State.EMPTY
+    if group.state is State.COMPLETING:
+        drop_plan(group, REBALANCE_IN_PROGRESS)
+    group.stop_planning()
+    group.enter(State.PREPARING)
+    if first:
+        delay = group.coordinator.broker.state.settings.group_initial_rebalance_delay_ms / 1000
+        group.initial = True
+        _wait_for_more(group, delay, max(group.rebalance_timeout - delay, 0.0))
+    else:
+        _gather(group)
+        try_complete(group)
+
+
+def drop_plan(group: Roster, code: int) -> None:
+    """Nobody owns anything; whoever waits for the plan is told why. Spec: S4-40, S4-56."""
+    for member in group.members.values():
+        member.assignment = b""
+        if member.answer_sync(SyncGroupResponse(error_code=code)):
+            keep_alive(group, member)
+
+
+def _gather(group: Roster) -> None:
+    group.gathering = group.coordinator.broker.call_later(group.rebalance_timeout, lambda: _complete(group))
+
+
+def _wait_for_more(group: Roster, delay: float, remaining: float) -> None:
+    """The initial delay, begun anew for as long as new members come. Spec: S4-53."""
+    group.newcomer = False
+    group.gathering = group.coordinator.broker.call_later(delay, lambda: _waited(group, remaining))
+
+
+def _waited(group: Roster, remaining: float) -> None:
+    if group.newcomer and remaining > 0:
+        delay = group.coordinator.broker.state.settings.group_initial_rebalance_delay_ms / 1000
+        _wait_for_more(group, min(delay, remaining), max(remaining - delay, 0.0))
+    else:
+        _complete(group)
+
+
+# --- a rebalance ends
+
+
+def try_complete(group: Roster) -> None:
+    """End it if everybody is here and no id that was given out is still to come. Spec: S4-36."""
+    gathering = group.state is State.PREPARING and not group.initial
+    if gathering and not group.pending and len(group.waiting) == len(group.members):
+        _complete(group)
+
+
+def _complete(group: Roster) -> None:
+    for member in [one for one in group.members.values() if one.joining is None and one.instance_id is None]:
+        group.remove(member)
+    group.stop_gathering()
+    if not group.members:
+        _become_empty(group)
+    elif _elect_leader(group):
+        _next_generation(group)
+    else:
+        _gather(group)  # all that are left are static, and away: their sessions decide
+
+
+def _elect_leader(group: Roster) -> bool:
+    """The leader stays if it came, else the first one that did leads. False if nobody came. Spec: B.21."""
+    here = [member.member_id for member in group.waiting]
+    if group.leader not in here:
+        group.leader = here[0] if here else group.leader
+    return bool(here)
+
+
+def _become_empty(group: Roster) -> None:
+    """The generation goes on counting. Spec: S4-42."""
+    group.generation += 1
+    group.protocol = group.leader = None
+    group.subscribed = group.topics_of_members()
+    group.enter(State.EMPTY)
+    tell_rebalanced(group)
+    with suppress(Refused):  # then a new coordinator finds members that do not answer, and drops them
+        group.coordinator.write(group.group_id, [group_record(group, {})])
+
+
+def _next_generation(group: Roster) -> None:
+    group.generation += 1
+    group.protocol = group.select_protocol()
+    group.subscribed = group.topics_of_members()
+    group.enter(State.COMPLETING)
+    for member in group.members.values():
+        member.answer_join(joined(group, member))
+        member.is_new = False
+        group.unsynced[member.member_id] = None
+        keep_alive(group, member)
+    group.planning = group.coordinator.broker.call_later(
+        group.rebalance_timeout, lambda: _sync_overdue(group)
+    )
+
+
+def joined(group: Roster, member: Member) -> JoinGroupResponse:
+    """What a member is told of the generation; the leader is told of everybody. Spec: S4-37."""
+    leads = member.member_id == group.leader
+    return JoinGroupResponse(
+        generation_id=group.generation,
+        protocol_type=group.type_of_protocol,
+        protocol_name=group.protocol,
+        leader=group.leader or "",
+        member_id=member.member_id,
+        members=roll(group) if leads else [],
+    )
+
+
+def roll(group: Roster) -> list[JoinGroupResponseMember]:
+    """Every member with its metadata, for the leader."""
+    return [
+        JoinGroupResponseMember(
+            member_id=member.member_id,
+            group_instance_id=member.instance_id,
+            metadata=member.metadata(group.protocol),
+        )
+        for member in group.members.values()
+    ]
+
+
+def _sync_overdue(group: Roster) -> None:
+    """Members that did not send SyncGroup in time are removed. Spec: B.21."""
+    late = [group.members[member_id] for member_id in group.unsynced if member_id in group.members]
+    for member in late:
+        group.remove(member)
+    if late:
+        prepare(group, f"{len(late)} members did not send SyncGroup in time")
+
+
+# --- members live and go
+
+
+def keep_alive(group: Roster, member: Member) -> None:
+    """Its session begins anew. Spec: S4-55."""
+    seconds = NEW_MEMBER_SECONDS if member.is_new else member.session_timeout_ms / 1000
+    member.stop_expiry()
+    member.expiry = group.coordinator.broker.call_later(seconds, lambda: _expire(group, member))
+
+
+def _expire(group: Roster, member: Member) -> None:
+    """A member whose answer is held back lives, unless it is new and has waited too long. Spec: S4-55, B.21."""
+    if member.is_new or (member.joining is None and member.syncing is None):
+        remove(group, member, f"member {member.member_id} has not been heard of for its session timeout")
+
+
+def remove(group: Roster, member: Member, reason: str) -> None:
+    """Let a member go, and the others rebalance."""
+    member.answer_join(JoinGroupResponse(error_code=UNKNOWN_MEMBER_ID, protocol_name=None))
+    member.answer_sync(SyncGroupResponse(error_code=UNKNOWN_MEMBER_ID))
+    group.remove(member)
+    prepare(group, reason)
+
+
+def remove_pending(group: Roster, member_id: str) -> None:
+    """An id that was given out is not waited for any more."""
+    if group.drop_pending(member_id):
+        try_complete(group)

@@ -1,0 +1,81 @@
+"""SyncGroup: the leader brings the plan, everybody gets a part of it. Spec: S4-38…S4-41, S4-56, B.21."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kclient.embedded.groups import rebalance
+from kclient.embedded.groups.member import Member
+from kclient.embedded.groups.observing import tell_rebalanced
+from kclient.embedded.groups.roster import Roster
+from kclient.embedded.groups.states import ANSWERS, Act, State
+from kclient.embedded.groups.written import group_record
+from kclient.embedded.refusal import Refused
+from kclient.generated.sync_group_request import SyncGroupRequest
+from kclient.generated.sync_group_response import SyncGroupResponse
+from kclient.protocol.errors import (
+    COORDINATOR_NOT_AVAILABLE,
+    ILLEGAL_GENERATION,
+    INCONSISTENT_GROUP_PROTOCOL,
+)
+
+
+async def sync(group: Roster, request: SyncGroupRequest) -> SyncGroupResponse | None:
+    """Give the member its part, as soon as there is a plan. Raises Refused."""
+    member = _checked(group, request)
+    act = ANSWERS[group.state].sync
+    if not isinstance(act, Act):
+        raise Refused(act)
+    group.unsynced.pop(member.member_id, None)
+    if not group.unsynced:
+        group.stop_planning()
+    if act is Act.GIVE_ASSIGNMENT:
+        rebalance.keep_alive(group, member)
+        return _part(group, member)
+    parked = member.park_sync()
+    if group.leader == member.member_id:
+        await _store(group, {row.member_id: bytes(row.assignment) for row in request.assignments})
+    return await parked
+
+
+def _checked(group: Roster, request: SyncGroupRequest) -> Member:
+    if group.state is State.DEAD:
+        raise Refused(COORDINATOR_NOT_AVAILABLE)
+    member = group.member_for(request.member_id, request.group_instance_id)
+    if request.generation_id != group.generation:
+        raise Refused(ILLEGAL_GENERATION)
+    told = (request.protocol_type, group.type_of_protocol), (request.protocol_name, group.protocol)
+    if any(said is not None and said != known for said, known in told):
+        raise Refused(INCONSISTENT_GROUP_PROTOCOL)
+    return member
+
+
+async def _store(group: Roster, plan: Mapping[str, bytes]) -> None:
+    """Write the plan, members that the leader forgot with an empty part; then go Stable. Spec: S4-40."""
+    full = {member_id: plan.get(member_id, b"") for member_id in group.members}
+    generation = group.generation
+    failed: Refused | None = None
+    try:
+        stored = group.coordinator.write(group.group_id, [group_record(group, full)])
+        await group.coordinator.replicated(group.group_id, stored)
+    except Refused as no:
+        failed = no
+    if group.state is not State.COMPLETING or group.generation != generation:
+        return
+    if failed is not None:
+        rebalance.drop_plan(group, failed.code)
+        rebalance.prepare(group, "the plan could not be written")
+        return
+    for member in group.members.values():
+        member.assignment = full[member.member_id]
+    group.enter(State.STABLE)
+    tell_rebalanced(group)
+    for member in group.members.values():
+        if member.answer_sync(_part(group, member)):
+            rebalance.keep_alive(group, member)
+
+
+def _part(group: Roster, member: Member) -> SyncGroupResponse:
+    return SyncGroupResponse(
+        protocol_type=group.type_of_protocol, protocol_name=group.protocol, assignment=member.assignment
+    )

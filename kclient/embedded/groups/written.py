@@ -1,0 +1,67 @@
+"""A classic group as its record in `__consumer_offsets`, and read back. Spec: C.4, S4-52."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kclient.embedded.groups.member import Member
+from kclient.embedded.groups.records import group_version, record
+from kclient.embedded.groups.roster import Roster
+from kclient.embedded.groups.states import State
+from kclient.generated.group_metadata_key import GroupMetadataKey
+from kclient.generated.group_metadata_value import GroupMetadataValue, MemberMetadata
+from kclient.records.writer import NewRecord
+
+
+def group_record(group: Roster, plan: Mapping[str, bytes]) -> NewRecord:
+    """The group with these assignments, as brokers of the release write it."""
+    state = group.coordinator.broker.state
+    version = group_version(state.release)
+    value = GroupMetadataValue(
+        protocol_type=group.type_of_protocol or "",
+        generation=group.generation,
+        protocol=group.protocol,
+        leader=group.leader,
+        current_state_timestamp=-1 if group.since_ms is None or version < 2 else group.since_ms,
+        members=[_row(group, member, plan, version) for member in group.members.values()],
+    )
+    return record(GroupMetadataKey(group=group.group_id), value, version, state.clock.wall_ms())
+
+
+def _row(group: Roster, member: Member, plan: Mapping[str, bytes], version: int) -> MemberMetadata:
+    return MemberMetadata(
+        member_id=member.member_id,
+        group_instance_id=member.instance_id if version >= 3 else None,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rebalance_timeout=member.rebalance_timeout_ms if version >= 1 else -1,
+        session_timeout=member.session_timeout_ms,
+        subscription=member.metadata(group.protocol),
+        assignment=plan[member.member_id],
+    )
+
+
+def read_into(group: Roster, value: GroupMetadataValue) -> None:
+    """Make a new group what was written of it. One with members was stable then."""
+    group.type_of_protocol = value.protocol_type or None
+    group.state = State.STABLE if value.members else State.EMPTY
+    group.since_ms = None if value.current_state_timestamp < 0 else value.current_state_timestamp
+    group.generation, group.protocol = value.generation, value.protocol
+    for row in value.members:
+        group.add(_member(row, value.protocol or ""))
+    group.leader = value.leader
+    group.subscribed = group.topics_of_members()
+
+
+def _member(row: MemberMetadata, protocol: str) -> Member:
+    timeout = row.session_timeout if row.rebalance_timeout < 0 else row.rebalance_timeout
+    return Member(
+        member_id=row.member_id,
+        instance_id=row.group_instance_id,
+        client_id=row.client_id,
+        client_host=row.client_host,
+        rebalance_timeout_ms=timeout,
+        session_timeout_ms=row.session_timeout,
+        protocols=[(protocol, row.subscription)],
+        assignment=row.assignment,
+    )
