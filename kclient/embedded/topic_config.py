@@ -11,10 +11,12 @@ from typing import Final
 
 import attrs
 
+from kclient.embedded.releases import Release
 from kclient.embedded.settings import KEYS as BROKER_KEYS
 from kclient.embedded.settings import Settings
 
-BOOLEAN, STRING, INT, LONG, DOUBLE, LIST = 1, 2, 3, 5, 6, 7
+BOOLEAN, STRING, INT, LONG, DOUBLE, LIST = 1, 2, 3, 5, 6, 7  # types as DescribeConfigs numbers them
+TOPIC, BROKER, DEFAULT = 1, 4, 5  # where a value comes from, as it numbers that
 INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1
 CODECS: Final = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
@@ -30,6 +32,13 @@ class Key:
     least: float = 0
     most: float = LONG_MAX
     values: tuple[str, ...] = ()
+    since: str = "0.10.0"
+    before: str = ""  # the release that gave it up
+
+    def known_to(self, release: Release) -> bool:
+        """Whether topics of this release have the key."""
+        gone = bool(self.before) and release >= Release.parse(self.before)
+        return release >= Release.parse(self.since) and not gone
 
     def problem(self, value: str) -> str | None:
         """What is wrong with a value, None if nothing is."""
@@ -47,16 +56,24 @@ class Key:
         return None if self.least <= number <= self.most else f"it must be from {self.least} to {self.most}"
 
 
-def _flag(default: str, synonym: str = "") -> Key:
-    return Key(BOOLEAN, default, synonym, values=("true", "false"))
+def _flag(default: str, synonym: str = "", since: str = "0.10.0", before: str = "") -> Key:
+    return Key(BOOLEAN, default, synonym, values=("true", "false"), since=since, before=before)
+
+
+def _tiered(default: str, synonym: str) -> Key:
+    return Key(LONG, default, synonym, -2, since="3.6")
+
+
+def _level(default: str, synonym: str, least: int, most: int) -> Key:
+    return Key(INT, default, synonym, least, most, since="3.8")
 
 
 KEYS: Final = {
     "cleanup.policy": Key(LIST, "delete", "log.cleanup.policy", values=("compact", "delete")),
-    "compression.gzip.level": Key(INT, "-1", "compression.gzip.level", -1, 9),
-    "compression.lz4.level": Key(INT, "9", "compression.lz4.level", 1, 17),
+    "compression.gzip.level": _level("-1", "compression.gzip.level", -1, 9),
+    "compression.lz4.level": _level("9", "compression.lz4.level", 1, 17),
     "compression.type": Key(STRING, "producer", "compression.type", values=CODECS),
-    "compression.zstd.level": Key(INT, "3", "compression.zstd.level", -131072, 22),
+    "compression.zstd.level": _level("3", "compression.zstd.level", -131072, 22),
     "delete.retention.ms": Key(LONG, "86400000", "log.cleaner.delete.retention.ms"),
     "file.delete.delay.ms": Key(LONG, "60000", "log.segment.delete.delay.ms"),
     "flush.messages": Key(LONG, str(LONG_MAX), "log.flush.interval.messages", 1),
@@ -64,12 +81,19 @@ KEYS: Final = {
     "follower.replication.throttled.replicas": Key(LIST, ""),
     "index.interval.bytes": Key(INT, "4096", "log.index.interval.bytes", 0, INT_MAX),
     "leader.replication.throttled.replicas": Key(LIST, ""),
-    "local.retention.bytes": Key(LONG, "-2", "log.local.retention.bytes", -2),
-    "local.retention.ms": Key(LONG, "-2", "log.local.retention.ms", -2),
+    "local.retention.bytes": _tiered("-2", "log.local.retention.bytes"),
+    "local.retention.ms": _tiered("-2", "log.local.retention.ms"),
     "max.compaction.lag.ms": Key(LONG, str(LONG_MAX), "log.cleaner.max.compaction.lag.ms", 1),
     "max.message.bytes": Key(INT, "1048588", "message.max.bytes", 0, INT_MAX),
-    "message.timestamp.after.max.ms": Key(LONG, "3600000", "log.message.timestamp.after.max.ms"),
-    "message.timestamp.before.max.ms": Key(LONG, str(LONG_MAX), "log.message.timestamp.before.max.ms"),
+    "message.downconversion.enable": _flag("true", "log.message.downconversion.enable", "2.0", "4.0"),
+    "message.format.version": Key(STRING, "", "log.message.format.version", before="4.0"),
+    "message.timestamp.after.max.ms": Key(LONG, "3600000", "log.message.timestamp.after.max.ms", since="3.6"),
+    "message.timestamp.before.max.ms": Key(
+        LONG, str(LONG_MAX), "log.message.timestamp.before.max.ms", since="3.6"
+    ),
+    "message.timestamp.difference.max.ms": Key(
+        LONG, str(LONG_MAX), "log.message.timestamp.difference.max.ms", before="4.0"
+    ),
     "message.timestamp.type": Key(
         STRING, "CreateTime", "log.message.timestamp.type", values=("CreateTime", "LogAppendTime")
     ),
@@ -77,9 +101,9 @@ KEYS: Final = {
     "min.compaction.lag.ms": Key(LONG, "0", "log.cleaner.min.compaction.lag.ms"),
     "min.insync.replicas": Key(INT, "1", "min.insync.replicas", 1, INT_MAX),
     "preallocate": _flag("false", "log.preallocate"),
-    "remote.log.copy.disable": _flag("false"),
-    "remote.log.delete.on.disable": _flag("false"),
-    "remote.storage.enable": _flag("false"),
+    "remote.log.copy.disable": _flag("false", since="3.9"),
+    "remote.log.delete.on.disable": _flag("false", since="3.9"),
+    "remote.storage.enable": _flag("false", since="3.6"),
     "retention.bytes": Key(LONG, "-1", "log.retention.bytes", -1),
     "retention.ms": Key(LONG, "604800000", "log.retention.ms", -1),
     "segment.bytes": Key(INT, "1073741824", "log.segment.bytes", 1_048_576, INT_MAX),
@@ -90,10 +114,39 @@ KEYS: Final = {
 }
 
 
+@attrs.frozen
+class Described:
+    """A key with its value in force, where that comes from, and the broker's key behind it ("" for none)."""
+
+    name: str
+    value: str
+    source: int
+    synonym: str
+
+
+def described(config: Mapping[str, str], settings: Settings, release: Release) -> list[Described]:
+    """Every key that topics of this release have."""
+    rows = []
+    for name, key in KEYS.items():
+        if key.known_to(release):
+            source = TOPIC if name in config else broker_source(key.synonym, settings)
+            rows.append(Described(name, value(name, config, settings), source, key.synonym))
+    return rows
+
+
+def broker_source(name: str, settings: Settings) -> int:
+    """Where the broker has a setting from."""
+    field = BROKER_KEYS.get(name)
+    return DEFAULT if field is None or getattr(settings, field.name) == field.default else BROKER
+
+
 def value(name: str, config: Mapping[str, str], settings: Settings) -> str:
     """The value in force: the topic's, else the broker's, else Kafka's default."""
-    if name in config:
-        return config[name]
+    return config[name] if name in config else inherited(name, settings)
+
+
+def inherited(name: str, settings: Settings) -> str:
+    """The value of a topic that does not set the key."""
     field = BROKER_KEYS.get(KEYS[name].synonym)
     return KEYS[name].default if field is None else as_text(getattr(settings, field.name))
 
@@ -108,11 +161,11 @@ def as_text(given: object) -> str:
     return str(given).lower() if isinstance(given, bool) else str(given)
 
 
-def problems(config: Mapping[str, str | None]) -> list[str]:
+def problems(config: Mapping[str, str | None], release: Release) -> list[str]:
     """What is wrong with the settings of a new topic, one sentence for each key."""
     found = []
     for name, value in config.items():
-        if name not in KEYS:
+        if name not in KEYS or not KEYS[name].known_to(release):
             found.append(f"Unknown topic config name: {name}")
         elif value is None:
             found.append(f"Null value not supported for topic configs: {name}")

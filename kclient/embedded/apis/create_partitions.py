@@ -1,0 +1,76 @@
+"""CreatePartitions: a topic grows; what is in its partitions stays where it is."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from kclient.embedded import controller, placement
+from kclient.embedded.call import Call
+from kclient.embedded.forwarding import check_controller
+from kclient.embedded.refusal import Refused
+from kclient.generated.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
+from kclient.generated.create_partitions_response import (
+    CreatePartitionsResponse,
+    CreatePartitionsTopicResult,
+)
+from kclient.protocol.errors import (
+    INVALID_PARTITIONS,
+    INVALID_REPLICA_ASSIGNMENT,
+    INVALID_REQUEST,
+    REQUEST_TIMED_OUT,
+    TOPIC_AUTHORIZATION_FAILED,
+    UNKNOWN_TOPIC_OR_PARTITION,
+)
+
+
+async def handle(call: Call, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+    """One result for each topic. Spec: F-41."""
+    check_controller(call)
+    counted = Counter(topic.name for topic in request.topics)
+    results: dict[str, CreatePartitionsTopicResult] = {}
+    for topic in request.topics:
+        results[topic.name] = CreatePartitionsTopicResult(name=topic.name)
+        try:
+            if counted[topic.name] > 1:
+                raise Refused(INVALID_REQUEST, "Duplicate topic name.")
+            _grow(call, request, topic)
+        except Refused as no:
+            results[topic.name] = _failed(topic, no)
+    return CreatePartitionsResponse(results=list(results.values()))
+
+
+def refuse(call: Call, request: CreatePartitionsRequest, refused: Refused) -> CreatePartitionsResponse:
+    """At every topic."""
+    return CreatePartitionsResponse(results=[_failed(topic, refused) for topic in request.topics])
+
+
+def _failed(topic: CreatePartitionsTopic, no: Refused) -> CreatePartitionsTopicResult:
+    return CreatePartitionsTopicResult(name=topic.name, error_code=no.code, error_message=no.message)
+
+
+def _grow(call: Call, request: CreatePartitionsRequest, asked: CreatePartitionsTopic) -> None:
+    state, topic = call.state, call.state.topics.get(asked.name)
+    if not call.allowed("ALTER", f"Topic:{asked.name}"):
+        raise Refused(TOPIC_AUTHORIZATION_FAILED, "The topic authorization is failed.")
+    if topic is None:
+        raise Refused(UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{asked.name}' does not exist.")
+    before = len(topic.partitions)
+    if asked.count <= before:
+        text = f"The topic {topic.name} currently has {before} partition(s); {asked.count} would not be an increase."
+        raise Refused(INVALID_PARTITIONS, text)
+    replicas = len(topic.partitions[0].replicas)
+    assignment = None
+    if asked.assignments is not None:
+        given = [row.broker_ids for row in asked.assignments]
+        if len(given) != asked.count - before or any(len(nodes) != replicas for nodes in given):
+            text = (
+                f"Increasing by {asked.count - before} partition(s) but {len(given)} assignment(s) provided."
+            )
+            raise Refused(INVALID_REPLICA_ASSIGNMENT, text)
+        placement.check_assignment(state, given)
+        assignment = dict(enumerate(given, before))
+    if request.validate_only:
+        return
+    controller.add_partitions(state, topic, asked.count, min(replicas, len(state.alive())), assignment)
+    if request.timeout_ms <= 0:
+        raise Refused(REQUEST_TIMED_OUT)

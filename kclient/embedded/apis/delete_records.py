@@ -1,0 +1,79 @@
+"""DeleteRecords: the log start offset moves up, to the high watermark at most."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kclient.embedded.call import Call
+from kclient.embedded.checks import usable
+from kclient.embedded.refusal import Refused
+from kclient.embedded.retention import advance_start
+from kclient.generated.delete_records_request import DeleteRecordsPartition, DeleteRecordsRequest
+from kclient.generated.delete_records_response import (
+    DeleteRecordsPartitionResult,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+from kclient.protocol.errors import (
+    INVALID_TOPIC_EXCEPTION,
+    OFFSET_OUT_OF_RANGE,
+    POLICY_VIOLATION,
+    TOPIC_AUTHORIZATION_FAILED,
+    UNKNOWN_TOPIC_OR_PARTITION,
+)
+from kclient.types import TopicPartition
+
+HIGH_WATERMARK: Final = -1
+
+
+async def handle(call: Call, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+    """One result for each partition. Spec: F-38."""
+    topics = []
+    for topic in request.topics:
+        rows = []
+        for one in topic.partitions:
+            try:
+                rows.append(_delete(call, topic.name, one))
+            except Refused as no:
+                rows.append(_failed(one, no.code))
+        topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=rows))
+    return DeleteRecordsResponse(topics=topics)
+
+
+def refuse(call: Call, request: DeleteRecordsRequest, refused: Refused) -> DeleteRecordsResponse:
+    """At every partition."""
+    return DeleteRecordsResponse(
+        topics=[
+            DeleteRecordsTopicResult(
+                name=topic.name, partitions=[_failed(one, refused.code) for one in topic.partitions]
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _failed(asked: DeleteRecordsPartition, code: int) -> DeleteRecordsPartitionResult:
+    return DeleteRecordsPartitionResult(
+        partition_index=asked.partition_index, low_watermark=-1, error_code=code
+    )
+
+
+def _delete(call: Call, topic: str, asked: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
+    if not call.allowed("DELETE", f"Topic:{topic}"):
+        raise Refused(TOPIC_AUTHORIZATION_FAILED)
+    partition = call.state.partition(TopicPartition(topic, asked.partition_index))
+    if partition is None:
+        raise Refused(UNKNOWN_TOPIC_OR_PARTITION)
+    if partition.topic.internal:
+        raise Refused(INVALID_TOPIC_EXCEPTION)
+    if error := usable(call, partition, -1):
+        raise Refused(error)
+    if "delete" not in partition.topic.config.get("cleanup.policy", "delete"):
+        raise Refused(POLICY_VIOLATION)
+    before = partition.high_watermark if asked.offset == HIGH_WATERMARK else asked.offset
+    if not 0 <= before <= partition.high_watermark:
+        raise Refused(OFFSET_OUT_OF_RANGE)
+    advance_start(call.state, partition, before)
+    return DeleteRecordsPartitionResult(
+        partition_index=asked.partition_index, low_watermark=partition.log.start
+    )

@@ -1,0 +1,72 @@
+"""DeleteTopics, by name or, from version 6 on, by id."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from kclient.embedded import controller
+from kclient.embedded.call import Call
+from kclient.embedded.forwarding import check_controller
+from kclient.embedded.refusal import Refused
+from kclient.generated.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kclient.generated.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
+from kclient.protocol.errors import (
+    INVALID_REQUEST,
+    REQUEST_TIMED_OUT,
+    TOPIC_AUTHORIZATION_FAILED,
+    UNKNOWN_TOPIC_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
+)
+from kclient.protocol.primitives import ZERO_UUID
+
+
+async def handle(call: Call, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
+    """One result for each topic. Who waits on a partition of it is answered."""
+    check_controller(call)
+    asked = list(_asked(call, request))
+    counted = Counter((one.name, one.topic_id) for one in asked)
+    rows = []
+    for one in asked:
+        try:
+            if counted[one.name, one.topic_id] > 1:
+                raise Refused(INVALID_REQUEST, "Duplicate topic name.")
+            rows.append(_delete(call, request, one))
+        except Refused as no:
+            rows.append(_failed(one, no))
+    return DeleteTopicsResponse(responses=rows)
+
+
+def refuse(call: Call, request: DeleteTopicsRequest, refused: Refused) -> DeleteTopicsResponse:
+    """At every topic."""
+    return DeleteTopicsResponse(responses=[_failed(one, refused) for one in _asked(call, request)])
+
+
+def _asked(call: Call, request: DeleteTopicsRequest) -> Iterator[DeleteTopicState]:
+    if call.version >= 6:
+        yield from request.topics
+    else:
+        yield from (DeleteTopicState(name=name) for name in request.topic_names)
+
+
+def _failed(asked: DeleteTopicState, no: Refused) -> DeletableTopicResult:
+    return DeletableTopicResult(
+        name=asked.name, topic_id=asked.topic_id, error_code=no.code, error_message=no.message
+    )
+
+
+def _delete(call: Call, request: DeleteTopicsRequest, asked: DeleteTopicState) -> DeletableTopicResult:
+    state, by_id = call.state, asked.name is None
+    if (asked.name is None) == (asked.topic_id == ZERO_UUID):
+        raise Refused(INVALID_REQUEST, "Give a topic's name or its id, not both.")
+    topic = state.topic_of_id(asked.topic_id) if by_id else state.topics.get(asked.name or "")
+    if topic is None and by_id:
+        raise Refused(UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
+    if not call.allowed("DELETE", f"Topic:{topic.name if topic else asked.name}"):
+        raise Refused(TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed.")
+    if topic is None:
+        raise Refused(UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
+    controller.delete_topic(state, topic)
+    if request.timeout_ms <= 0:
+        raise Refused(REQUEST_TIMED_OUT)
+    return DeletableTopicResult(name=topic.name, topic_id=topic.topic_id)

@@ -1,0 +1,43 @@
+"""DescribeCluster: the brokers that are up, for admin clients."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kclient.embedded.call import Call
+from kclient.embedded.operations import CLUSTER, NOT_ASKED, OF_CLUSTER, authorized_operations
+from kclient.embedded.refusal import Refused
+from kclient.generated.describe_cluster_request import DescribeClusterRequest
+from kclient.generated.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
+from kclient.protocol.errors import MISMATCHED_ENDPOINT_TYPE, UNSUPPORTED_ENDPOINT_TYPE
+
+BROKERS: Final = 1
+CONTROLLERS: Final = 2
+
+
+async def handle(call: Call, request: DescribeClusterRequest) -> DescribeClusterResponse:
+    """What Metadata says of brokers. Raises Refused for endpoints of another kind."""
+    if request.endpoint_type != BROKERS:
+        known = request.endpoint_type == CONTROLLERS
+        raise Refused(MISMATCHED_ENDPOINT_TYPE if known else UNSUPPORTED_ENDPOINT_TYPE)
+    brokers = []
+    for broker in call.state.alive():
+        listener = broker.listener(call.connection.listener.name)
+        if listener is not None:
+            host, port = listener.address
+            row = DescribeClusterBroker(broker_id=broker.node_id, host=host, port=port, rack=broker.rack)
+            brokers.append(row)
+    asked = request.include_cluster_authorized_operations
+    return DescribeClusterResponse(
+        cluster_id=call.state.cluster_id,
+        controller_id=call.state.controller_id,
+        brokers=brokers,
+        cluster_authorized_operations=authorized_operations(call, OF_CLUSTER, CLUSTER)
+        if asked
+        else NOT_ASKED,
+    )
+
+
+def refuse(call: Call, request: DescribeClusterRequest, refused: Refused) -> DescribeClusterResponse:
+    """At the top."""
+    return DescribeClusterResponse(error_code=refused.code, error_message=refused.message)

@@ -1,0 +1,139 @@
+"""DescribeConfigs: the settings of topics and brokers that are in force, and where they come from."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kclient.embedded import topic_config
+from kclient.embedded.call import Call
+from kclient.embedded.operations import CLUSTER
+from kclient.embedded.refusal import Refused
+from kclient.embedded.settings import KEYS as BROKER_KEYS
+from kclient.embedded.topic_config import BROKER, DEFAULT, TOPIC, Described
+from kclient.embedded.topic_names import legal_name
+from kclient.generated.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from kclient.generated.describe_configs_response import (
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+from kclient.protocol.errors import (
+    CLUSTER_AUTHORIZATION_FAILED,
+    INVALID_REQUEST,
+    INVALID_TOPIC_EXCEPTION,
+    TOPIC_AUTHORIZATION_FAILED,
+    UNKNOWN_TOPIC_OR_PARTITION,
+)
+
+TOPICS: Final = 2
+BROKERS: Final = 4
+TYPES: Final = {bool: 1, str: 2, int: 3}
+
+
+async def handle(call: Call, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+    """The keys that were asked for of each thing, all with null. Spec: S1-33."""
+    results = []
+    for one in request.resources:
+        try:
+            results.append(_described(call, request, one))
+        except Refused as no:
+            results.append(_failed(one, no))
+    return DescribeConfigsResponse(results=results)
+
+
+def refuse(call: Call, request: DescribeConfigsRequest, refused: Refused) -> DescribeConfigsResponse:
+    """At everything asked for."""
+    return DescribeConfigsResponse(results=[_failed(one, refused) for one in request.resources])
+
+
+def _failed(asked: DescribeConfigsResource, no: Refused) -> DescribeConfigsResult:
+    return DescribeConfigsResult(
+        error_code=no.code,
+        error_message=no.message,
+        resource_type=asked.resource_type,
+        resource_name=asked.resource_name,
+    )
+
+
+def _described(
+    call: Call, request: DescribeConfigsRequest, asked: DescribeConfigsResource
+) -> DescribeConfigsResult:
+    if asked.resource_type == TOPICS:
+        rows = _of_topic(call, request, asked.resource_name)
+    elif asked.resource_type == BROKERS:
+        rows = _of_broker(call, asked.resource_name)
+    else:
+        raise Refused(INVALID_REQUEST, f"Unsupported resource type: {asked.resource_type}")
+    keys = asked.configuration_keys
+    # an empty list meant all keys until 2.0, and librdkafka and others send one to this day
+    chosen = [row for row in rows if not keys or row.name in keys]
+    return DescribeConfigsResult(
+        error_message=None,
+        resource_type=asked.resource_type,
+        resource_name=asked.resource_name,
+        configs=chosen,
+    )
+
+
+def _of_topic(call: Call, request: DescribeConfigsRequest, name: str) -> list[DescribeConfigsResourceResult]:
+    state = call.state
+    if not call.allowed("DESCRIBE_CONFIGS", f"Topic:{name}"):
+        raise Refused(TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed.")
+    if not legal_name(name):
+        raise Refused(INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: '{name}'")
+    topic = state.topics.get(name)
+    if topic is None:
+        raise Refused(UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
+    rows = []
+    for row in topic_config.described(topic.config, state.settings, state.release):
+        result = DescribeConfigsResourceResult(
+            name=row.name,
+            value=row.value,
+            is_default=call.version == 0 and row.source == DEFAULT,
+            config_source=row.source,
+            config_type=topic_config.KEYS[row.name].kind,
+            documentation=None,
+        )
+        if request.include_synonyms:
+            result.synonyms = _synonyms(call, row)
+        rows.append(result)
+    return rows
+
+
+def _synonyms(call: Call, row: Described) -> list[DescribeConfigsSynonym]:
+    """The topic's value, then the broker's, then the default: what there is of them."""
+    settings, found = call.state.settings, []
+    if row.source == TOPIC:
+        found.append(DescribeConfigsSynonym(name=row.name, value=row.value, source=TOPIC))
+    if row.synonym and topic_config.broker_source(row.synonym, settings) == BROKER:
+        inherited = topic_config.inherited(row.name, settings)
+        found.append(DescribeConfigsSynonym(name=row.synonym, value=inherited, source=BROKER))
+    if row.synonym:
+        default = topic_config.KEYS[row.name].default
+        found.append(DescribeConfigsSynonym(name=row.synonym, value=default, source=DEFAULT))
+    return found
+
+
+def _of_broker(call: Call, name: str) -> list[DescribeConfigsResourceResult]:
+    if not call.allowed("DESCRIBE_CONFIGS", CLUSTER):
+        raise Refused(CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
+    if name == "":  # defaults of the whole cluster that were changed at run time: none
+        return []
+    if name != str(call.broker.node_id):
+        text = f"Unexpected broker id, expected {call.broker.node_id} or empty string, but received {name}"
+        raise Refused(INVALID_REQUEST, text)
+    rows = []
+    for key, field in BROKER_KEYS.items():
+        source = topic_config.broker_source(key, call.state.settings)
+        row = DescribeConfigsResourceResult(
+            name=key,
+            value=topic_config.as_text(getattr(call.state.settings, field.name)),
+            read_only=True,
+            is_default=call.version == 0 and source == DEFAULT,
+            config_source=source,
+            config_type=TYPES[type(field.default)],
+            documentation=None,
+        )
+        rows.append(row)
+    return rows

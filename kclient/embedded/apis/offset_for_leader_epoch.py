@@ -1,0 +1,71 @@
+"""OffsetForLeaderEpoch: where a leader epoch ended, so that a client finds out whether its records are still there."""
+
+from __future__ import annotations
+
+from kclient.embedded.call import Call
+from kclient.embedded.checks import usable
+from kclient.embedded.operations import CLUSTER
+from kclient.embedded.refusal import Refused
+from kclient.generated.offset_for_leader_epoch_request import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+)
+from kclient.generated.offset_for_leader_epoch_response import (
+    EpochEndOffset,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderTopicResult,
+)
+from kclient.protocol.errors import TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION
+from kclient.types import TopicPartition
+
+CONSUMERS_SINCE = 3  # older versions are for brokers
+
+
+async def handle(call: Call, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
+    """One answer for each partition. Spec: S0-61, B.9."""
+    topics = []
+    for topic in request.topics:
+        rows = []
+        for one in topic.partitions:
+            try:
+                rows.append(_partition(call, topic.topic, one))
+            except Refused as no:
+                rows.append(EpochEndOffset(partition=one.partition, error_code=no.code))
+        topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=rows))
+    return OffsetForLeaderEpochResponse(topics=topics)
+
+
+def refuse(
+    call: Call, request: OffsetForLeaderEpochRequest, refused: Refused
+) -> OffsetForLeaderEpochResponse:
+    """At every partition."""
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=[
+                    EpochEndOffset(partition=one.partition, error_code=refused.code)
+                    for one in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _partition(call: Call, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+    if not _allowed(call, topic):
+        raise Refused(TOPIC_AUTHORIZATION_FAILED)
+    partition = call.state.partition(TopicPartition(topic, asked.partition))
+    if partition is None:
+        raise Refused(UNKNOWN_TOPIC_OR_PARTITION)
+    if error := usable(call, partition, asked.current_leader_epoch):
+        raise Refused(error)
+    epoch, end = partition.log.epochs.end_of(asked.leader_epoch, partition.log.end)
+    return EpochEndOffset(partition=asked.partition, leader_epoch=epoch, end_offset=end)
+
+
+def _allowed(call: Call, topic: str) -> bool:
+    if call.version < CONSUMERS_SINCE:
+        return call.allowed("CLUSTER_ACTION", CLUSTER)
+    return call.allowed("DESCRIBE", f"Topic:{topic}")
