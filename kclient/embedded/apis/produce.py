@@ -152,9 +152,7 @@ def _append(
             written.append(Written(partition, partition.leader_epoch, earlier.last_offset, row))
             return row
         if admitted.header.is_transactional:
-            from kclient.embedded.transactions.enlisting import (
-                enlist_batch,
-            )  # only where there are transactions
+            from kclient.embedded.transactions.enlisting import enlist_batch  # only for those
 
             enlist_batch(call, request.transactional_id, partition, admitted.header)
     _keep(call, partition, admitted, row)

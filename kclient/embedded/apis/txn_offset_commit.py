@@ -1,0 +1,169 @@
+"""TxnOffsetCommit: offsets of a group that count when the producer's transaction is committed.
+
+From version 3 on the producer says as which member of the group it commits. From version 5 on (transactions V2,
+KIP-890) the coordinator makes the group's partition part of the transaction.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+
+from kclient.embedded.call import Call
+from kclient.embedded.groups.classic import ClassicGroup
+from kclient.embedded.groups.group import Committer, Group
+from kclient.embedded.groups.offsets import Commit
+from kclient.embedded.groups.records import commit_record
+from kclient.embedded.refusal import Refused
+from kclient.embedded.releases import Release
+from kclient.embedded.topics import Partition
+from kclient.embedded.transactions.enlisting import enlist, writes_already
+from kclient.embedded.transactions.transaction import Producer
+from kclient.generated.txn_offset_commit_request import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+)
+from kclient.generated.txn_offset_commit_response import (
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+from kclient.protocol.errors import (
+    COORDINATOR_LOAD_IN_PROGRESS,
+    COORDINATOR_NOT_AVAILABLE,
+    GROUP_AUTHORIZATION_FAILED,
+    ILLEGAL_GENERATION,
+    INVALID_PRODUCER_EPOCH,
+    NONE,
+    NOT_ENOUGH_REPLICAS,
+    OFFSET_METADATA_TOO_LARGE,
+    TOPIC_AUTHORIZATION_FAILED,
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    UNKNOWN_TOPIC_OR_PARTITION,
+)
+from kclient.protocol.primitives import ZERO_UUID
+from kclient.types import TopicPartition
+
+V2_SINCE: Final = 5
+ABORTABLE_SINCE: Final = 4
+LOADING_SINCE: Final = 2  # before that clients did not expect COORDINATOR_LOAD_IN_PROGRESS
+VERIFIED_SINCE: Final = Release.parse("3.7")
+
+Asked = dict[TopicPartition, TxnOffsetCommitRequestPartition]
+
+
+async def handle(call: Call, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
+    """Every partition with its error; one bad partition keeps no other out. KIP-98, KIP-447, KIP-890."""
+    if not call.allowed("WRITE", f"TransactionalId:{request.transactional_id}"):
+        raise Refused(TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if not call.allowed("READ", f"Group:{request.group_id}"):
+        raise Refused(GROUP_AUTHORIZATION_FAILED)
+    asked = _asked(request)
+    errors = {tp: _problem(call, tp) for tp in asked}
+    known = {tp: row for tp, row in asked.items() if not errors[tp]}
+    if known:
+        try:
+            errors |= await _commit(call, request, known)
+        except Refused as refused:
+            errors |= dict.fromkeys(known, _code(call, refused))
+    return _answer(errors)
+
+
+def refuse(call: Call, request: TxnOffsetCommitRequest, refused: Refused) -> TxnOffsetCommitResponse:
+    """At every partition."""
+    return _answer(dict.fromkeys(_asked(request), _code(call, refused)))
+
+
+def _code(call: Call, refused: Refused) -> int:
+    if refused.code == NOT_ENOUGH_REPLICAS or (
+        refused.code == COORDINATOR_LOAD_IN_PROGRESS and call.version < LOADING_SINCE
+    ):
+        return COORDINATOR_NOT_AVAILABLE
+    return refused.code
+
+
+def _asked(request: TxnOffsetCommitRequest) -> Asked:
+    return {
+        TopicPartition(topic.name, row.partition_index): row
+        for topic in request.topics
+        for row in topic.partitions
+    }
+
+
+def _problem(call: Call, tp: TopicPartition) -> int:
+    if not call.allowed("READ", f"Topic:{tp.topic}"):
+        return TOPIC_AUTHORIZATION_FAILED
+    return NONE if call.state.partition(tp) is not None else UNKNOWN_TOPIC_OR_PARTITION
+
+
+async def _commit(call: Call, request: TxnOffsetCommitRequest, rows: Asked) -> dict[TopicPartition, int]:
+    """Write the offsets into the transaction. Raises Refused if none is taken."""
+    coordinator, group_id = call.broker.groups, request.group_id
+    partition = coordinator.check(group_id)
+    _enlist(call, request, partition)
+    committer = Committer(
+        request.member_id, request.group_instance_id, request.generation_id, call.version, transactional=True
+    )
+    group = _group(call, group_id, committer)
+    group.check_commit(committer, list(rows))
+    most = call.state.settings.offset_metadata_max_bytes
+    long = [tp for tp, row in rows.items() if len((row.committed_metadata or "").encode()) > most]
+    commits = {tp: _new(call, tp, row) for tp, row in rows.items() if tp not in long}
+    if commits:
+        records = [commit_record(call.state.release, group_id, tp, one) for tp, one in commits.items()]
+        stored = coordinator.write(
+            group_id, records, producer_id=request.producer_id, producer_epoch=request.producer_epoch
+        )
+        for at, (tp, commit) in enumerate(commits.items(), stored.base_offset):
+            group.offsets.pend(request.producer_id, tp, attrs.evolve(commit, at=at))
+        coordinator.groups[group_id] = group
+        await coordinator.replicated(group_id, stored)
+    return dict.fromkeys(commits, NONE) | dict.fromkeys(long, OFFSET_METADATA_TOO_LARGE)
+
+
+def _enlist(call: Call, request: TxnOffsetCommitRequest, partition: Partition) -> None:
+    """See to it that the group's partition is part of the transaction, and the producer the one of now."""
+    producer = Producer(request.producer_id, request.producer_epoch)
+    known = partition.log.producers.known.get(producer.producer_id)
+    if known is not None and known.epoch > producer.epoch:
+        raise Refused(INVALID_PRODUCER_EPOCH)
+    adds = call.version >= V2_SINCE
+    if not writes_already(partition, producer) and (adds or call.state.release >= VERIFIED_SINCE):
+        enlist(
+            call.state,
+            request.transactional_id,
+            producer,
+            partition.tp,
+            adds=adds,
+            knows_abortable=call.version >= ABORTABLE_SINCE,
+        )
+
+
+def _group(call: Call, group_id: str, committer: Committer) -> Group:
+    """The group; one that only stores offsets is made by its first commit."""
+    group = call.broker.groups.find(group_id)
+    if group is not None:
+        return group
+    if committer.generation >= 0:
+        raise Refused(ILLEGAL_GENERATION)
+    return ClassicGroup(call.broker.groups, group_id)
+
+
+def _new(call: Call, tp: TopicPartition, row: TxnOffsetCommitRequestPartition) -> Commit:
+    topic = call.state.topics.get(tp.topic)
+    return Commit(
+        offset=row.committed_offset,
+        leader_epoch=row.committed_leader_epoch,
+        metadata=row.committed_metadata or "",
+        commit_ms=call.state.clock.wall_ms(),
+        topic_id=ZERO_UUID if topic is None else topic.topic_id,
+    )
+
+
+def _answer(errors: dict[TopicPartition, int]) -> TxnOffsetCommitResponse:
+    topics: dict[str, TxnOffsetCommitResponseTopic] = {}
+    for tp, code in errors.items():
+        row = topics.setdefault(tp.topic, TxnOffsetCommitResponseTopic(name=tp.topic))
+        row.partitions.append(TxnOffsetCommitResponsePartition(partition_index=tp.partition, error_code=code))
+    return TxnOffsetCommitResponse(topics=list(topics.values()))
