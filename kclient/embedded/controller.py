@@ -83,6 +83,9 @@ def delete_topic(state: ClusterState, topic: Topic) -> None:
     for partition in topic.partitions:
         partition.leader = NO_LEADER
         partition.changed.notify()
+    for broker in state.brokers.values():
+        if broker.running:
+            broker.groups.topic_deleted(topic.name)
     for observer in state.observers:
         observer.topic_deleted(topic.name, topic.topic_id)
 

@@ -7,6 +7,7 @@ from there; one that ceases to lead it forgets them, and whoever waits for an an
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -197,7 +198,8 @@ class GroupCoordinator:
     def topic_deleted(self, name: str) -> None:
         """Offsets of a topic that is gone are gone as well."""
         for group in self.groups.values():
-            self.delete_offsets(group, [tp for tp in group.offsets.committed if tp.topic == name])
+            with suppress(Refused):  # in memory they are gone in any case
+                self.delete_offsets(group, [tp for tp in group.offsets.committed if tp.topic == name])
 
     def delete_offsets(self, group: Group, partitions: Sequence[TopicPartition]) -> None:
         """Remove committed offsets, with a tombstone for each that there is."""

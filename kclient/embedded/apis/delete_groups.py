@@ -1,0 +1,49 @@
+"""DeleteGroups: forget groups without members, and their offsets. Spec: B.21."""
+
+from __future__ import annotations
+
+from kclient.embedded.call import Call
+from kclient.embedded.refusal import Refused
+from kclient.generated.delete_groups_request import DeleteGroupsRequest
+from kclient.generated.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
+from kclient.protocol.errors import (
+    GROUP_AUTHORIZATION_FAILED,
+    GROUP_ID_NOT_FOUND,
+    NON_EMPTY_GROUP,
+    NONE,
+)
+
+
+async def handle(call: Call, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
+    """Each group with an error of its own."""
+    return DeleteGroupsResponse(
+        results=[
+            DeletableGroupResult(group_id=group_id, error_code=_delete(call, group_id))
+            for group_id in dict.fromkeys(request.groups_names)
+        ]
+    )
+
+
+def refuse(call: Call, request: DeleteGroupsRequest, refused: Refused) -> DeleteGroupsResponse:
+    """At every group."""
+    return DeleteGroupsResponse(
+        results=[
+            DeletableGroupResult(group_id=group_id, error_code=refused.code)
+            for group_id in request.groups_names
+        ]
+    )
+
+
+def _delete(call: Call, group_id: str) -> int:
+    if not call.allowed("DELETE", f"Group:{group_id}"):
+        return GROUP_AUTHORIZATION_FAILED
+    try:
+        group = call.broker.groups.find(group_id)
+        if group is None:
+            return GROUP_ID_NOT_FOUND
+        if not group.empty:
+            return NON_EMPTY_GROUP
+        call.broker.groups.forget(group)
+    except Refused as refused:
+        return refused.code
+    return NONE

@@ -1,0 +1,90 @@
+"""DescribeGroups: state and members of classic groups. Spec: B.21, C.2.1, S4-52."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kclient.embedded.call import Call
+from kclient.embedded.groups.classic import ClassicGroup
+from kclient.embedded.groups.group import Group
+from kclient.embedded.groups.member import Member
+from kclient.embedded.groups.states import State
+from kclient.embedded.refusal import Refused
+from kclient.embedded.releases import Release
+from kclient.generated.describe_groups_request import DescribeGroupsRequest
+from kclient.generated.describe_groups_response import (
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsResponse,
+)
+from kclient.protocol.errors import GROUP_AUTHORIZATION_FAILED, GROUP_ID_NOT_FOUND
+
+SAYS_NOT_FOUND: Final = 6  # the first version in which an unknown group is an error
+CONFIGS_SINCE: Final = Release.parse("3.8")  # groups have configurations
+
+# what can be asked of a group → its bit, as numbered by Kafka
+OPERATIONS: Final = {"READ": 1 << 3, "DELETE": 1 << 6, "DESCRIBE": 1 << 8}
+CONFIG_OPERATIONS: Final = {"DESCRIBE_CONFIGS": 1 << 10, "ALTER_CONFIGS": 1 << 11}
+
+
+async def handle(call: Call, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
+    """Each group with an error of its own."""
+    return DescribeGroupsResponse(groups=[_describe(call, request, group_id) for group_id in request.groups])
+
+
+def refuse(call: Call, request: DescribeGroupsRequest, refused: Refused) -> DescribeGroupsResponse:
+    """At every group."""
+    return DescribeGroupsResponse(
+        groups=[DescribedGroup(group_id=group_id, error_code=refused.code) for group_id in request.groups]
+    )
+
+
+def _describe(call: Call, request: DescribeGroupsRequest, group_id: str) -> DescribedGroup:
+    if not call.allowed("DESCRIBE", f"Group:{group_id}"):
+        return DescribedGroup(group_id=group_id, error_code=GROUP_AUTHORIZATION_FAILED)
+    try:
+        group = call.broker.groups.find(group_id)
+    except Refused as refused:
+        return DescribedGroup(group_id=group_id, error_code=refused.code)
+    row = _row(group) if isinstance(group, ClassicGroup) else _unknown(call, group_id, group)
+    if request.include_authorized_operations and call.version >= 3:
+        row.authorized_operations = _operations(call, group_id)
+    return row
+
+
+def _unknown(call: Call, group_id: str, group: Group | None) -> DescribedGroup:
+    """A group of the other protocol is unknown to those who ask for classic ones."""
+    row = DescribedGroup(group_id=group_id, group_state=State.DEAD.value)
+    if call.version >= SAYS_NOT_FOUND:
+        row.error_code = GROUP_ID_NOT_FOUND
+        kind = "not found" if group is None else "not a classic group"
+        row.error_message = f"Group {group_id} {kind if group is None else 'is ' + kind}."
+    return row
+
+
+def _row(group: ClassicGroup) -> DescribedGroup:
+    """Only a stable group shows its protocol, and what members said and got."""
+    stable = group.state is State.STABLE
+    return DescribedGroup(
+        group_id=group.group_id,
+        group_state=group.state_name,
+        protocol_type=group.protocol_type or "",
+        protocol_data=(group.protocol or "") if stable else "",
+        members=[_member(member, group.protocol, stable) for member in group.members.values()],
+    )
+
+
+def _member(member: Member, protocol: str | None, stable: bool) -> DescribedGroupMember:
+    return DescribedGroupMember(
+        member_id=member.member_id,
+        group_instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        member_metadata=member.metadata(protocol) if stable else b"",
+        member_assignment=member.assignment if stable else b"",
+    )
+
+
+def _operations(call: Call, group_id: str) -> int:
+    known = OPERATIONS | (CONFIG_OPERATIONS if call.state.release >= CONFIGS_SINCE else {})
+    return sum(bit for name, bit in known.items() if call.allowed(name, f"Group:{group_id}"))

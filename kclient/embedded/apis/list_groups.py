@@ -1,0 +1,54 @@
+"""ListGroups: the groups of this broker, by state and type if one asks for that. Spec: C.2.1, S1-02."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kclient.embedded.call import Call
+from kclient.embedded.groups.group import Group
+from kclient.embedded.refusal import Refused
+from kclient.embedded.releases import Release
+from kclient.generated.list_groups_request import ListGroupsRequest
+from kclient.generated.list_groups_response import ListedGroup, ListGroupsResponse
+from kclient.protocol.errors import COORDINATOR_LOAD_IN_PROGRESS, NONE
+
+NEW_COORDINATOR: Final = Release.parse("4.0")
+
+
+async def handle(call: Call, request: ListGroupsRequest) -> ListGroupsResponse:
+    """Those that the client may see: all of them if it may DESCRIBE the cluster, else those that it may DESCRIBE.
+
+    While the coordinator loads, releases up to 3.9 list what they have next to the error.
+    """
+    coordinator = call.broker.groups
+    if coordinator.loading and call.state.release >= NEW_COORDINATOR:
+        raise Refused(COORDINATOR_LOAD_IN_PROGRESS)
+    everything = call.allowed("DESCRIBE", "Cluster:kafka-cluster")
+    groups = [
+        _row(group)
+        for group in coordinator.groups.values()
+        if _wanted(group, request) and (everything or call.allowed("DESCRIBE", f"Group:{group.group_id}"))
+    ]
+    code = COORDINATOR_LOAD_IN_PROGRESS if coordinator.loading else NONE
+    return ListGroupsResponse(error_code=code, groups=groups)
+
+
+def refuse(call: Call, request: ListGroupsRequest, refused: Refused) -> ListGroupsResponse:
+    """At the top."""
+    return ListGroupsResponse(error_code=refused.code)
+
+
+def _wanted(group: Group, request: ListGroupsRequest) -> bool:
+    """Filters tell no case; an empty one lets everything through."""
+    states = [name.lower() for name in request.states_filter]
+    types = [name.lower() for name in request.types_filter]
+    return (not states or group.state_name.lower() in states) and (not types or group.kind in types)
+
+
+def _row(group: Group) -> ListedGroup:
+    return ListedGroup(
+        group_id=group.group_id,
+        protocol_type=group.protocol_type or "",
+        group_state=group.state_name,
+        group_type=group.kind,
+    )

@@ -1,0 +1,66 @@
+"""OffsetDelete (KIP-496): forget single offsets that no live member of the group needs. Spec: B.21."""
+
+from __future__ import annotations
+
+from kclient.embedded.call import Call
+from kclient.embedded.refusal import Refused
+from kclient.generated.offset_delete_request import OffsetDeleteRequest
+from kclient.generated.offset_delete_response import (
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from kclient.protocol.errors import (
+    GROUP_AUTHORIZATION_FAILED,
+    GROUP_ID_NOT_FOUND,
+    GROUP_SUBSCRIBED_TO_TOPIC,
+    NONE,
+    TOPIC_AUTHORIZATION_FAILED,
+    UNKNOWN_TOPIC_OR_PARTITION,
+)
+from kclient.types import TopicPartition
+
+
+async def handle(call: Call, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
+    """Every partition with its error; the group's own error comes without them."""
+    if not call.allowed("DELETE", f"Group:{request.group_id}"):
+        raise Refused(GROUP_AUTHORIZATION_FAILED)
+    asked = [
+        TopicPartition(topic.name, row.partition_index)
+        for topic in request.topics
+        for row in topic.partitions
+    ]
+    codes = {tp: _problem(call, tp) for tp in asked}
+    codes |= _delete(call, request.group_id, [tp for tp in asked if codes[tp] == NONE])
+    return OffsetDeleteResponse(topics=_topics(codes))
+
+
+def refuse(call: Call, request: OffsetDeleteRequest, refused: Refused) -> OffsetDeleteResponse:
+    """At the top."""
+    return OffsetDeleteResponse(error_code=refused.code)
+
+
+def _problem(call: Call, tp: TopicPartition) -> int:
+    if not call.allowed("READ", f"Topic:{tp.topic}"):
+        return TOPIC_AUTHORIZATION_FAILED
+    return NONE if call.state.partition(tp) is not None else UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _delete(call: Call, group_id: str, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+    """Raises Refused for the whole group."""
+    group = call.broker.groups.find(group_id, nameless=True)
+    if group is None:
+        raise Refused(GROUP_ID_NOT_FOUND)
+    group.check_offset_delete()
+    subscribed = [tp for tp in partitions if group.subscribes_to(tp.topic)]
+    free = [tp for tp in partitions if tp not in subscribed]
+    call.broker.groups.delete_offsets(group, free)
+    return dict.fromkeys(free, NONE) | dict.fromkeys(subscribed, GROUP_SUBSCRIBED_TO_TOPIC)
+
+
+def _topics(codes: dict[TopicPartition, int]) -> list[OffsetDeleteResponseTopic]:
+    topics: dict[str, OffsetDeleteResponseTopic] = {}
+    for tp, code in codes.items():
+        row = topics.setdefault(tp.topic, OffsetDeleteResponseTopic(name=tp.topic))
+        row.partitions.append(OffsetDeleteResponsePartition(partition_index=tp.partition, error_code=code))
+    return list(topics.values())
