@@ -1,0 +1,99 @@
+"""ConsumerGroupDescribe: groups of the consumer protocol, with what their members own and should own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from kclient.embedded.call import Call
+from kclient.embedded.groups.consumer.entry import known_group
+from kclient.embedded.groups.consumer.group import ConsumerGroup
+from kclient.embedded.groups.consumer.member import Member
+from kclient.embedded.groups.consumer.partitions import TopicIdPartition, by_topic
+from kclient.embedded.refusal import Refused
+from kclient.generated.consumer_group_describe_request import ConsumerGroupDescribeRequest
+from kclient.generated.consumer_group_describe_response import (
+    Assignment,
+    ConsumerGroupDescribeResponse,
+    DescribedGroup,
+    TopicPartitions,
+)
+from kclient.generated.consumer_group_describe_response import Member as DescribedMember
+from kclient.protocol.errors import GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED
+
+CLASSIC: Final = 0
+CONSUMER: Final = 1
+UNKNOWN: Final = -1
+MEMBER_TYPES: Final = 1  # the version from which on members have a type
+UNSEEN_TOPIC: Final = "The group has described topic(s) that the client is not authorized to describe."
+
+
+async def handle(call: Call, request: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
+    """Each group for itself, in the order asked for. Spec: B.17.6."""
+    return ConsumerGroupDescribeResponse(groups=[_one(call, group_id) for group_id in request.group_ids])
+
+
+def refuse(
+    call: Call, request: ConsumerGroupDescribeRequest, refused: Refused
+) -> ConsumerGroupDescribeResponse:
+    """At every group."""
+    return ConsumerGroupDescribeResponse(
+        groups=[_failed(group_id, refused.code, refused.message) for group_id in request.group_ids]
+    )
+
+
+def _one(call: Call, group_id: str) -> DescribedGroup:
+    if not call.allowed("DESCRIBE", f"Group:{group_id}"):
+        return _failed(group_id, GROUP_AUTHORIZATION_FAILED)
+    try:
+        group = known_group(call.broker.groups, group_id, "Group")
+    except Refused as no:
+        return _failed(group_id, no.code, no.message)
+    if not all(call.allowed("DESCRIBE", f"Topic:{name}") for name in _topics_shown(group)):
+        return _failed(group_id, TOPIC_AUTHORIZATION_FAILED, UNSEEN_TOPIC)
+    return DescribedGroup(
+        group_id=group_id,
+        group_state=group.state_name,
+        group_epoch=group.epoch,
+        assignment_epoch=group.assignment_epoch,
+        assignor_name=group.assignor,
+        members=[_member(call, group, member) for member in group.members.values()],
+    )
+
+
+def _failed(group_id: str, code: int, message: str | None = None) -> DescribedGroup:
+    return DescribedGroup(group_id=group_id, error_code=code, error_message=message)
+
+
+def _topics_shown(group: ConsumerGroup) -> list[str]:
+    return sorted({name for member in group.members.values() for name in group.topics_of(member)})
+
+
+def _member(call: Call, group: ConsumerGroup, member: Member) -> DescribedMember:
+    kind = CONSUMER if member.classic is None else CLASSIC
+    return DescribedMember(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        member_epoch=member.epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=sorted(member.topics),
+        subscribed_topic_regex=member.regex,
+        assignment=_assignment(group, member.holds),
+        target_assignment=_assignment(group, group.targets.get(member.member_id, ())),
+        member_type=kind if call.version >= MEMBER_TYPES else UNKNOWN,
+    )
+
+
+def _assignment(group: ConsumerGroup, partitions: Iterable[TopicIdPartition]) -> Assignment:
+    """Topics that are gone are left out: they have no name any more."""
+    names = {topic.topic_id: topic.name for topic in group.cluster.topics.values()}
+    rows = by_topic(partitions).items()
+    return Assignment(
+        topic_partitions=[
+            TopicPartitions(topic_id=topic_id, topic_name=names[topic_id], partitions=numbers)
+            for topic_id, numbers in rows
+            if topic_id in names
+        ]
+    )

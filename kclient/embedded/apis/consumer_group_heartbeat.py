@@ -1,0 +1,41 @@
+"""ConsumerGroupHeartbeat: the one request by which members of the consumer protocol join, stay and leave (KIP-848)."""
+
+from __future__ import annotations
+
+from kclient.embedded.call import Call
+from kclient.embedded.groups.consumer.entry import group_to_join, known_group
+from kclient.embedded.groups.consumer.heartbeat import heartbeat
+from kclient.embedded.groups.consumer.journal import Journal
+from kclient.embedded.groups.consumer.leave import leave
+from kclient.embedded.groups.consumer.member import JOINING
+from kclient.embedded.groups.consumer.validation import check_form
+from kclient.embedded.refusal import Refused
+from kclient.generated.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from kclient.generated.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
+from kclient.protocol.errors import GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED
+
+
+async def handle(call: Call, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
+    """Rights, then form, then the coordinator, then the group. Spec: B.17.6."""
+    if not call.allowed("READ", f"Group:{request.group_id}"):
+        raise Refused(GROUP_AUTHORIZATION_FAILED)
+    if not all(call.allowed("DESCRIBE", f"Topic:{name}") for name in request.subscribed_topic_names or ()):
+        raise Refused(TOPIC_AUTHORIZATION_FAILED)
+    check_form(request, call.version, call.state.settings.group_consumer_assignors.split(","))
+    coordinator = call.broker.groups
+    coordinator.check(request.group_id)
+    if request.member_epoch < JOINING:
+        return leave(known_group(coordinator, request.group_id, "Group"), request)
+    if request.member_epoch > JOINING:
+        return heartbeat(Journal(known_group(coordinator, request.group_id, "Consumer group")), call, request)
+    entered = group_to_join(coordinator, request.group_id)
+    answer = heartbeat(entered.journal, call, request)
+    entered.keep()
+    return answer
+
+
+def refuse(
+    call: Call, request: ConsumerGroupHeartbeatRequest, refused: Refused
+) -> ConsumerGroupHeartbeatResponse:
+    """At the top, with the reason in words."""
+    return ConsumerGroupHeartbeatResponse(error_code=refused.code, error_message=refused.message)

@@ -1,0 +1,199 @@
+"""Members of the classic protocol in a consumer group: how a group moves to the new protocol while it runs.
+
+They send JoinGroup, SyncGroup and Heartbeat as ever. Their generation is their member epoch, nobody leads, the
+coordinator assigns; a heartbeat sends them back to JoinGroup whenever they have to give up, or may get, something.
+
+Spec: B.17.6.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import attrs
+
+from kclient.embedded.call import Call
+from kclient.embedded.groups.consumer import leave, sessions
+from kclient.embedded.groups.consumer.assignment import advance, target_of
+from kclient.embedded.groups.consumer.blobs import read_subscription, with_ids, write_assignment
+from kclient.embedded.groups.consumer.group import ConsumerGroup
+from kclient.embedded.groups.consumer.heartbeat import settle, take_place
+from kclient.embedded.groups.consumer.ids import new_member_id
+from kclient.embedded.groups.consumer.journal import Journal
+from kclient.embedded.groups.consumer.member import ClassicPart, Member, MemberState
+from kclient.embedded.groups.consumer.migration import downgrade_if_all_classic
+from kclient.embedded.groups.consumer.timers import Kind
+from kclient.embedded.groups.consumer.validation import check_room, known_member
+from kclient.embedded.refusal import Refused
+from kclient.generated.heartbeat_request import HeartbeatRequest
+from kclient.generated.join_group_request import JoinGroupRequest
+from kclient.generated.join_group_response import JoinGroupResponse
+from kclient.generated.leave_group_request import MemberIdentity
+from kclient.generated.sync_group_request import SyncGroupRequest
+from kclient.generated.sync_group_response import SyncGroupResponse
+from kclient.group.subscription_protocol import PROTOCOL_TYPE
+from kclient.protocol.errors import (
+    ILLEGAL_GENERATION,
+    INCONSISTENT_GROUP_PROTOCOL,
+    MEMBER_ID_REQUIRED,
+    NONE,
+    REBALANCE_IN_PROGRESS,
+    UNKNOWN_MEMBER_ID,
+)
+
+TWO_STEPS_SINCE = 4  # the version of JoinGroup from which on a dynamic member must ask for its id
+
+
+# --- JoinGroup
+
+
+def join(group: ConsumerGroup, call: Call, request: JoinGroupRequest) -> JoinGroupResponse:
+    """Answered at once: there is nobody to wait for. Raises Refused."""
+    check_room(group, request.member_id)
+    part = ClassicPart(
+        request.session_timeout_ms, tuple((row.name, bytes(row.metadata)) for row in request.protocols)
+    )
+    if not _supported(group, request.member_id, request.protocol_type, part):
+        raise Refused(INCONSISTENT_GROUP_PROTOCOL)
+    member_id = request.member_id or new_member_id(call.state)
+    if call.version >= TWO_STEPS_SINCE and request.group_instance_id is None and not request.member_id:
+        return JoinGroupResponse(error_code=MEMBER_ID_REQUIRED, member_id=member_id, protocol_name=None)
+    subscription = read_subscription(part.protocols[0][1])
+    journal = Journal(group)
+    found = _find(group, request)
+    before = take_place(journal, found, member_id, anew=not request.member_id)
+    told = attrs.evolve(
+        before,
+        instance_id=request.group_instance_id,
+        rack_id=subscription.rack_id,
+        client_id=call.client_id,
+        client_host=call.client_host,
+        topics=tuple(sorted(set(subscription.topics))),
+        regex="",
+        rebalance_timeout_ms=_rebalance_timeout(request),
+        assignor=None,
+        classic=part,
+    )
+    if member_id not in group.members or told.told != before.told:
+        journal.tell(told)
+    advance(journal, set(told.topics) != set(before.topics))
+    after = settle(journal, told, with_ids(group, subscription.owned_partitions))
+    journal.write()
+    _joined(group, after)
+    if found is not None and found.classic is None:
+        downgrade_if_all_classic(group, rebalance_now=False)
+    return JoinGroupResponse(
+        generation_id=after.epoch,
+        protocol_type=PROTOCOL_TYPE,
+        protocol_name=part.protocols[0][0],
+        member_id=member_id,
+    )
+
+
+def _supported(group: ConsumerGroup, member_id: str, protocol_type: str, part: ClassicPart) -> bool:
+    """Whether every other classic member has one of its protocols."""
+    others = [
+        dict(other.classic.protocols)
+        for other in group.members.values()
+        if other.classic is not None and other.member_id != member_id
+    ]
+    common = any(all(name in other for other in others) for name, _ in part.protocols)
+    return protocol_type == PROTOCOL_TYPE and common
+
+
+def _find(group: ConsumerGroup, request: JoinGroupRequest) -> Member | None:
+    """The member, or the static one whose place it takes; None for a new one. Raises Refused."""
+    if request.group_instance_id is None:
+        return group.members.get(request.member_id)
+    if request.member_id:
+        return known_member(group, request.member_id, request.group_instance_id)
+    return group.static_member(request.group_instance_id)
+
+
+def _rebalance_timeout(request: JoinGroupRequest) -> int:
+    return request.session_timeout_ms if request.rebalance_timeout_ms < 0 else request.rebalance_timeout_ms
+
+
+def _joined(group: ConsumerGroup, member: Member) -> None:
+    sessions.heard(group, member)
+    group.timers.stop(member.member_id, Kind.JOIN)
+    late = partial(sessions.send_away, group, member.member_id)
+    group.timers.start(member.member_id, Kind.SYNC, member.rebalance_timeout_ms, late)
+
+
+# --- SyncGroup
+
+
+def sync(group: ConsumerGroup, request: SyncGroupRequest) -> SyncGroupResponse:
+    """What the coordinator assigned; what the request brings is not looked at. Raises Refused."""
+    member, part = _classic(group, request.member_id, request.group_instance_id)
+    name, subscription = part.protocols[0]
+    if request.protocol_type not in (None, PROTOCOL_TYPE) or request.protocol_name not in (None, name):
+        raise Refused(INCONSISTENT_GROUP_PROTOCOL)
+    _check_generation(member, request.generation_id)
+    if group.epoch > member.epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
+        _await_join(group, member)
+        raise Refused(REBALANCE_IN_PROGRESS)
+    group.timers.stop(member.member_id, Kind.SYNC)
+    sessions.heard(group, member)
+    return SyncGroupResponse(
+        protocol_type=PROTOCOL_TYPE,
+        protocol_name=name,
+        assignment=write_assignment(group, member.assigned, subscription),
+    )
+
+
+# --- Heartbeat and LeaveGroup
+
+
+def heartbeat(group: ConsumerGroup, request: HeartbeatRequest) -> int:
+    """The code to answer. Raises Refused."""
+    member, _ = _classic(group, request.member_id, request.group_instance_id)
+    _check_generation(member, request.generation_id)
+    sessions.heard(group, member)
+    if not _should_join_again(group, member):
+        return NONE
+    _await_join(group, member)
+    return REBALANCE_IN_PROGRESS
+
+
+def _should_join_again(group: ConsumerGroup, member: Member) -> bool:
+    """It is behind, has something to give up, or may get all that it waits for."""
+    if member.epoch < group.epoch or member.state is MemberState.UNREVOKED_PARTITIONS:
+        return True
+    missing = [one for one in target_of(group, member) if one not in member.assigned]
+    waits = member.state is MemberState.UNRELEASED_PARTITIONS
+    return waits and not any(one in group.holders for one in missing)
+
+
+def leave_group(group: ConsumerGroup, who: MemberIdentity) -> int:
+    """Let one member go, by its id or its static name alone; the code for it."""
+    member_id = who.member_id
+    if not member_id and who.group_instance_id is not None:
+        holder = group.static_member(who.group_instance_id)
+        member_id = "" if holder is None else holder.member_id
+    try:
+        member, _ = _classic(group, member_id, who.group_instance_id)
+    except Refused as no:
+        return no.code
+    leave.remove(group, [member])
+    return NONE
+
+
+def _classic(group: ConsumerGroup, member_id: str, instance_id: str | None) -> tuple[Member, ClassicPart]:
+    member = known_member(group, member_id, instance_id)
+    if member.classic is None:
+        raise Refused(UNKNOWN_MEMBER_ID)
+    return member, member.classic
+
+
+def _check_generation(member: Member, generation: int) -> None:
+    if generation != member.epoch:
+        raise Refused(ILLEGAL_GENERATION)
+
+
+def _await_join(group: ConsumerGroup, member: Member) -> None:
+    """It was told to join again: it has its rebalance timeout for that."""
+    if not group.timers.running(member.member_id, Kind.JOIN):
+        late = partial(sessions.send_away, group, member.member_id)
+        group.timers.start(member.member_id, Kind.JOIN, member.rebalance_timeout_ms, late)

@@ -1,0 +1,58 @@
+"""Which topics the patterns of a group stand for. Found out behind the heartbeat that asks, not within it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kclient.embedded.call import Call
+from kclient.embedded.groups.consumer.group import ConsumerGroup, Resolved
+from kclient.embedded.groups.consumer.journal import Journal
+from kclient.embedded.groups.consumer.metadata import metadata_hash
+from kclient.embedded.groups.consumer.regex import matching
+
+NOTHING: Final = Resolved((), 0)
+NEW_TOPICS_AFTER_MS: Final = 10_000  # topics come and go; they are looked at again no sooner than this
+
+
+def resolve_later(group: ConsumerGroup, call: Call) -> None:
+    """Resolve the patterns again, as soon as the heartbeat is answered, if one is new or it is time."""
+    if _due(group):
+        call.broker.call_later(0, lambda: _resolve(group, call))
+
+
+def forget_unused(journal: Journal) -> None:
+    """Drop the patterns that no member has."""
+    group = journal.group
+    used = {member.regex for member in group.members.values()}
+    for pattern in [one for one in group.patterns if one not in used]:
+        journal.forget(pattern)
+
+
+def _due(group: ConsumerGroup) -> bool:
+    used = [member.regex for member in group.members.values() if member.regex]
+    if any(pattern not in group.patterns for pattern in used):
+        return True
+    if not used:
+        return False
+    age = group.cluster.clock.wall_ms() - min(group.patterns[pattern].at_ms for pattern in used)
+    if group.topics_seen != tuple(group.cluster.topics) and age >= NEW_TOPICS_AFTER_MS:
+        return True
+    return age >= group.cluster.settings.group_consumer_regex_refresh_interval_ms
+
+
+def _resolve(group: ConsumerGroup, call: Call) -> None:
+    """With the eyes of who asked: a topic that it may not describe does not match."""
+    if group.dead or not _due(group):
+        return
+    journal = Journal(group)
+    now = group.cluster.clock.wall_ms()
+    before = dict(group.patterns)
+    topics = group.cluster.topics
+    group.topics_seen = tuple(topics)
+    visible = [name for name, topic in topics.items() if not topic.internal]
+    for pattern in sorted({member.regex for member in group.members.values()} - {""}):
+        found = matching(pattern, visible, lambda name: call.allowed("DESCRIBE", f"Topic:{name}"))
+        journal.resolve(pattern, Resolved(found, now))
+    if any(found.topics != before.get(one, NOTHING).topics for one, found in group.patterns.items()):
+        journal.bump(metadata_hash(group))
+    journal.write()

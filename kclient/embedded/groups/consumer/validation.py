@@ -1,0 +1,122 @@
+"""What a heartbeat must look like, and whether its member epoch is current.
+
+`check_form` needs nothing but the request; the others hold it against the group. The texts are those that brokers
+send. Spec: B.17.6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from kclient.embedded.groups.consumer.group import ConsumerGroup
+from kclient.embedded.groups.consumer.member import JOINING, LEAVING, LEAVING_FOR_A_WHILE, Member
+from kclient.embedded.groups.consumer.partitions import TopicIdPartition
+from kclient.embedded.refusal import Refused
+from kclient.embedded.releases import Release
+from kclient.generated.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from kclient.protocol.errors import (
+    FENCED_INSTANCE_ID,
+    FENCED_MEMBER_EPOCH,
+    GROUP_MAX_SIZE_REACHED,
+    INVALID_REQUEST,
+    UNKNOWN_MEMBER_ID,
+    UNRELEASED_INSTANCE_ID,
+    UNSUPPORTED_ASSIGNOR,
+)
+
+CLIENT_MADE_IDS: Final = 1  # the version of the request from which on the client chooses its member id
+REJOINING_SINCE: Final = Release.parse("4.3")  # a member that is known may begin anew with epoch 0
+
+
+def check_form(request: ConsumerGroupHeartbeatRequest, version: int, assignors: Collection[str]) -> None:
+    """Raise Refused for a request that no group could take."""
+    epoch = request.member_epoch
+    if version >= CLIENT_MADE_IDS or epoch > JOINING or epoch == LEAVING:
+        _not_empty(request.member_id, "MemberId")
+    _not_empty(request.group_id, "GroupId")
+    _not_empty(request.instance_id, "InstanceId")
+    _not_empty(request.rack_id, "RackId")
+    if epoch == JOINING:
+        _check_joining(request)
+    elif epoch == LEAVING_FOR_A_WHILE and request.instance_id is None:
+        raise Refused(INVALID_REQUEST, "InstanceId can't be null.")
+    elif epoch < LEAVING_FOR_A_WHILE:
+        raise Refused(INVALID_REQUEST, "MemberEpoch is invalid.")
+    if request.server_assignor is not None and request.server_assignor not in assignors:
+        raise Refused(
+            UNSUPPORTED_ASSIGNOR,
+            f"ServerAssignor {request.server_assignor} is not supported. "
+            f"Supported assignors: {', '.join(assignors)}.",
+        )
+
+
+def _not_empty(text: str | None, field: str) -> None:
+    if text == "":
+        raise Refused(INVALID_REQUEST, f"{field} can't be empty.")
+
+
+def _check_joining(request: ConsumerGroupHeartbeatRequest) -> None:
+    if request.rebalance_timeout_ms == -1:
+        raise Refused(INVALID_REQUEST, "RebalanceTimeoutMs must be provided in first request.")
+    if request.topic_partitions is None or request.topic_partitions:
+        raise Refused(INVALID_REQUEST, "TopicPartitions must be empty when (re-)joining.")
+    if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
+        text = "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining."
+        raise Refused(INVALID_REQUEST, text)
+
+
+def check_room(group: ConsumerGroup, member_id: str) -> None:
+    """Raise Refused for one member too many."""
+    size = group.cluster.settings.group_consumer_max_size
+    if len(group.members) >= size and member_id not in group.members:
+        text = f"The consumer group has reached its maximum capacity of {size} members."
+        raise Refused(GROUP_MAX_SIZE_REACHED, text)
+
+
+def known_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> Member:
+    """The member of this name. Raises Refused where there is none, or another has its instance id."""
+    if instance_id is None:
+        member = group.members.get(member_id)
+        if member is None:
+            text = f"Member {member_id} is not a member of group {group.group_id}."
+            raise Refused(UNKNOWN_MEMBER_ID, text)
+        return member
+    member = group.static_member(instance_id)
+    if member is None:
+        raise Refused(UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+    if member.member_id != member_id:
+        text = f"Static member {member_id} with instance id {instance_id} was fenced by member {member.member_id}."
+        raise Refused(FENCED_INSTANCE_ID, text)
+    return member
+
+
+def check_released(member: Member, joining: str) -> None:
+    """Raise Refused unless the static member has left, for a while, the instance id that another one joins with."""
+    if member.epoch != LEAVING_FOR_A_WHILE:
+        text = (
+            f"Static member {joining} with instance id {member.instance_id} cannot join the group "
+            f"because the instance id is owned by {member.member_id} member."
+        )
+        raise Refused(UNRELEASED_INSTANCE_ID, text)
+
+
+def check_epoch(
+    group: ConsumerGroup, member: Member, epoch: int, owned: Collection[TopicIdPartition] | None
+) -> None:
+    """Raise Refused for an epoch that is not the member's.
+
+    The epoch before is taken from a member that owns nothing it should not: it has lost the last answer.
+    """
+    if epoch == JOINING and group.cluster.release >= REJOINING_SINCE:
+        return
+    lost_an_answer = (
+        epoch == member.previous_epoch and owned is not None and all(one in member.assigned for one in owned)
+    )
+    if epoch > member.epoch or (epoch < member.epoch and not lost_an_answer):
+        size = "greater" if epoch > member.epoch else "smaller"
+        text = (
+            f"The consumer group member has a {size} member epoch ({epoch}) than the one known by the group "
+            f"coordinator ({member.epoch}). The member must abandon all its partitions and rejoin."
+        )
+        raise Refused(FENCED_MEMBER_EPOCH, text)
