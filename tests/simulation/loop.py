@@ -70,6 +70,8 @@ class SimLoop(Doors):
         name: str | None = None,
         context: contextvars.Context | None = None,
     ) -> SimTask:
+        if self.ended:
+            coro.close()  # it will never run; else Python would say that nobody awaited it
         return SimTask(self, coro, name, context)
 
     def call_soon(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
+
+FRAMES: Final = ("cr_frame", "gi_frame", "ag_frame")
 
 if TYPE_CHECKING:
     from tests.simulation.loop import SimLoop
@@ -59,28 +61,32 @@ def name_of(callback: object) -> str:
 
 
 def waiting_tasks(loop: SimLoop) -> list[str]:
-    """One line for each task that is not done: name, host, and its chain of awaits, the innermost last."""
-    tasks = sorted(asyncio.all_tasks(loop), key=lambda task: task.number)
-    return [f"{task.get_name()} on {_host(task)}: {' > '.join(_chain(task.get_coro()))}" for task in tasks]
+    """One line for each task that is not done: name, host, its chain of awaits, and what the innermost waits for."""
+    tasks: list[Any] = sorted(asyncio.all_tasks(loop), key=lambda task: task.number)
+    return [
+        f"{task.get_name()} on {_host(task)}: {' > '.join([*_chain(task), _end(task)])}" for task in tasks
+    ]
 
 
 def _host(task: Any) -> str:
     return "no host" if task.host is None else f"{task.host.name} ({task.host.state.value})"
 
 
-def _chain(awaited: Any) -> list[str]:
-    links = []
+def _chain(task: Any) -> list[str]:
+    links, awaited = [], task.get_coro()
     while awaited is not None:
-        frame = next((getattr(awaited, f, None) for f in ("cr_frame", "gi_frame", "ag_frame")), None)
-        if frame is None:
-            links.append(_short(awaited))
-        else:
+        frame = next((found for name in FRAMES if (found := getattr(awaited, name, None))), None)
+        if frame is not None:
             code = frame.f_code
             links.append(f"{code.co_qualname} ({Path(code.co_filename).name}:{frame.f_lineno})")
         awaited = getattr(awaited, "cr_await", None) or getattr(awaited, "gi_yieldfrom", None)
     return links
 
 
-def _short(awaited: Any) -> str:
-    text = repr(awaited)
-    return text if len(text) <= 120 else f"{text[:119]}…"
+def _end(task: Any) -> str:
+    waited = task._fut_waiter
+    if waited is None:
+        return "about to run"
+    if isinstance(waited, asyncio.Task):
+        return f"task {waited.get_name()}"
+    return f"{type(waited).__name__} {getattr(waited, 'number', '')}".rstrip()

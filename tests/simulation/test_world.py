@@ -11,6 +11,7 @@ import socket
 import threading
 import time
 import uuid
+import warnings
 import weakref
 
 import pytest
@@ -143,6 +144,27 @@ def test_a_finally_of_one_run_does_not_reach_the_next() -> None:
     assert outcome.result == []
     assert outcome.findings == ()
     assert ended == ["finally"]
+
+
+def test_what_a_finally_starts_is_closed_without_a_word() -> None:
+    async def cleans_up() -> None:
+        await asyncio.sleep(1)
+
+    async def main(world: World) -> None:
+        async def never() -> None:
+            try:
+                await asyncio.sleep(1000)
+            finally:
+                asyncio.create_task(cleans_up())  # noqa: RUF006 – it never runs
+
+        asyncio.create_task(never())  # noqa: RUF006 – left over on purpose
+        await asyncio.sleep(1)
+
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        assert run(1, main).findings == ()
+        gc.collect()
+    assert said == []
 
 
 @pytest.mark.parametrize("fails", [False, True])
