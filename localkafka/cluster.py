@@ -32,7 +32,8 @@ POLL_SECONDS = 0.05
 class KafkaCluster:
     """Apache Kafka `version` on loopback with nodes 1…`nodes`; `overrides` go into every server.properties.
 
-    `jvm_options` default to a quick start; a benchmark wants `("-Xmx1g",)`, the whole compiler.
+    `jvm_options` default to a quick start; a benchmark wants `("-Xmx1g",)`, the whole compiler. `listeners` are those
+    that clients get beside the plain one, name → security protocol; `format_options` go to StorageTool (KRaft).
     """
 
     def __init__(
@@ -41,11 +42,15 @@ class KafkaCluster:
         nodes: int = 1,
         overrides: Mapping[str, str] | None = None,
         jvm_options: Sequence[str] = FAST_START,
+        listeners: Mapping[str, str] | None = None,
+        format_options: Sequence[str] = (),
     ) -> None:
         self.version = version
         self._release = RELEASES[version]
         self._overrides = dict(overrides or {})
         self._jvm_options = tuple(jvm_options)
+        self._listeners = dict(listeners or {})
+        self._format_options = tuple(format_options)
         self._nodes = range(1, nodes + 1)
         self._brokers: dict[int, Child] = {}
         self._paused: set[int] = set()
@@ -59,7 +64,14 @@ class KafkaCluster:
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
             self._processes = stack.enter_context(Processes(folder))
             self._launcher = Launcher(
-                self._release, folder, self._processes, self._nodes, self._overrides, self._jvm_options
+                self._release,
+                folder,
+                self._processes,
+                self._nodes,
+                self._overrides,
+                self._jvm_options,
+                self._listeners,
+                self._format_options,
             )
             self._launcher.prepare()
             self._brokers = {node: self._launcher.start_broker(node) for node in self._nodes}
@@ -77,9 +89,10 @@ class KafkaCluster:
         """`host:port` of every node, also of those that are down."""
         return self._addresses(self._nodes)
 
-    def address(self, node: int) -> tuple[str, int]:
-        """Host and port of one node."""
-        return HOST, self._launcher.ports[node].clients
+    def address(self, node: int, listener: str | None = None) -> tuple[str, int]:
+        """Host and port of one node, at the plain listener or another one."""
+        ports = self._launcher.ports[node]
+        return HOST, ports.clients if listener is None else ports.listeners[listener]
 
     def leader_of(self, topic: str, partition: int) -> int:
         """The node that leads a partition now. Waits while there is none."""

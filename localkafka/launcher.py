@@ -33,9 +33,15 @@ class Launcher:
         nodes: Sequence[int],
         overrides: Mapping[str, str],
         jvm_options: Sequence[str],
+        listeners: Mapping[str, str],
+        format_options: Sequence[str],
     ) -> None:
-        zookeeper, *ports = _free_ports(1 + 2 * len(nodes))
-        self.ports = {node: Ports(ports.pop(), ports.pop()) for node in nodes}
+        zookeeper, *ports = _free_ports(1 + (2 + len(listeners)) * len(nodes))
+        self.ports = {
+            node: Ports(ports.pop(), ports.pop(), {name: ports.pop() for name in listeners}) for node in nodes
+        }
+        self._listeners = listeners
+        self._format_options = format_options
         self._zookeeper = None if release.kraft else zookeeper
         self._folder = folder
         self._processes = processes
@@ -50,7 +56,7 @@ class Launcher:
         for node in self.ports:
             data = self._data(node)
             data.mkdir()
-            properties = settings.broker(node, self.ports, data, self._zookeeper)
+            properties = settings.broker(node, self.ports, data, self._zookeeper, self._listeners)
             settings.write({**properties, **self._overrides}, self._properties(node))
         if self._zookeeper is None:
             self._format()
@@ -67,7 +73,7 @@ class Launcher:
     def _format(self) -> None:
         """Let StorageTool format the first node; the others differ from it in node id and directory id only."""
         first, *others = self.ports
-        arguments = ("format", "-t", _uuid(), "-c", str(self._properties(first)))
+        arguments = ("format", "-t", _uuid(), "-c", str(self._properties(first)), *self._format_options)
         command = [*self._java, "kafka.tools.StorageTool", *arguments]
         run = subprocess.run(command, capture_output=True, text=True, timeout=FORMAT_SECONDS, check=False)
         if run.returncode != 0:

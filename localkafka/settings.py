@@ -37,15 +37,20 @@ QUICK_KRAFT = {
 
 @attrs.frozen
 class Ports:
-    """The ports of one node: where clients connect, and where the other controllers do (KRaft)."""
+    """The ports of one node: where clients connect, where the other controllers do (KRaft), more listeners by name."""
 
     clients: int
     controller: int
+    listeners: Mapping[str, int] = attrs.field(factory=dict)
 
 
-def broker(node: int, cluster: Mapping[int, Ports], data: Path, zookeeper: int | None) -> dict[str, str]:
-    """The properties of one node: KRaft, or with the port of a ZooKeeper."""
-    address = f"PLAINTEXT://{HOST}:{cluster[node].clients}"
+def broker(
+    node: int, cluster: Mapping[int, Ports], data: Path, zookeeper: int | None, listeners: Mapping[str, str]
+) -> dict[str, str]:
+    """The properties of one node: KRaft, or with the port of a ZooKeeper. `listeners`: name → security protocol."""
+    ports = {"PLAINTEXT": cluster[node].clients, **cluster[node].listeners}
+    address = ",".join(f"{name}://{HOST}:{port}" for name, port in ports.items())
+    protocols = {"PLAINTEXT": "PLAINTEXT", "CONTROLLER": "PLAINTEXT", **listeners}
     replication = str(min(3, len(cluster)))
     properties = {
         "listeners": address,
@@ -56,6 +61,10 @@ def broker(node: int, cluster: Mapping[int, Ports], data: Path, zookeeper: int |
         "transaction.state.log.replication.factor": replication,
         **QUICK,
     }
+    if listeners:
+        properties["listener.security.protocol.map"] = ",".join(
+            f"{n}:{kind}" for n, kind in protocols.items()
+        )
     if zookeeper is not None:
         return properties | {
             "broker.id": str(node),

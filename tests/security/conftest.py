@@ -1,0 +1,84 @@
+"""One real Kafka with a listener of every kind, for all tests of this folder that want it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+import attrs
+import pytest
+
+from localkafka import KafkaCluster, unavailable
+from tests.kafka.judges import produce_numbers
+from tests.security.certificates import Authority
+
+VERSION = "4.3.1"
+TOPIC = "numbers"
+RECORDS = 30
+PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
+REAUTHENTICATE_MS = 2_000
+
+
+@attrs.frozen
+class SecureKafka:
+    """The cluster, who issued its certificate, and the password of its users."""
+
+    kafka: KafkaCluster
+    authority: Authority
+    password: str
+
+    def at(self, listener: str, host: str = "127.0.0.1") -> str:
+        """`host:port` of a listener: SSL, MTLS, SASL_SSL, SASL_PLAINTEXT or PLAINTEXT."""
+        port = self.kafka.address(1, None if listener == "PLAINTEXT" else listener)[1]
+        return f"{host}:{port}"
+
+
+@pytest.fixture(scope="session")
+def secure_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureKafka]:
+    """Apache Kafka 4.3.1 with TLS, mutual TLS, SASL over TLS and SASL without; alice in PLAIN and both SCRAMs.
+
+    The session of a SCRAM-SHA-512 user ends after two seconds.
+    """
+    if reason := unavailable(VERSION):
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"Kafka {VERSION} must run in CI: {reason}", pytrace=False)
+        pytest.skip(f"no Kafka {VERSION}: {reason}")
+    authority, password = Authority("Kafka Test Authority"), secrets.token_urlsafe(12)
+    folder = tmp_path_factory.mktemp("secure")
+    users = [f"SCRAM-SHA-{size}=[name=alice,iterations=4096,password={password}]" for size in (256, 512)]
+    with KafkaCluster(
+        VERSION,
+        overrides=_properties(authority, password, folder),
+        listeners={"SSL": "SSL", "MTLS": "SSL", "SASL_SSL": "SASL_SSL", "SASL_PLAINTEXT": "SASL_PLAINTEXT"},
+        format_options=[part for user in users for part in ("--add-scram", user)],
+    ) as kafka:
+        kafka.create_topic(TOPIC, partitions=2)
+        produce_numbers(kafka, TOPIC, range(RECORDS), partitions=2)
+        yield SecureKafka(kafka, authority, password)
+
+
+def _properties(authority: Authority, password: str, folder: Path) -> dict[str, str]:
+    jaas = {
+        "plain": f'{PLAIN_MODULE} required user_alice="{password}";',
+        "scram-sha-256": f"{SCRAM_MODULE} required;",
+        "scram-sha-512": f"{SCRAM_MODULE} required;",
+    }
+    logins = {
+        f"listener.name.{listener}.{mechanism}.sasl.jaas.config": entry
+        for listener in ("sasl_ssl", "sasl_plaintext")
+        for mechanism, entry in jaas.items()
+    }
+    return {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(authority.issue("127.0.0.1").write_pem(folder / "broker.pem")),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(authority.write_pem(folder / "ca.pem")),
+        "listener.name.mtls.ssl.client.auth": "required",
+        "listener.name.sasl_ssl.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+        "listener.name.sasl_plaintext.sasl.enabled.mechanisms": "SCRAM-SHA-256",
+        "listener.name.sasl_ssl.scram-sha-512.connections.max.reauth.ms": str(REAUTHENTICATE_MS),
+        **logins,
+    }
