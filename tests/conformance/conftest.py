@@ -1,19 +1,23 @@
 """The targets: two real brokers and two embedded ones, each started when the first test asks for it.
 
 A test takes the fixture `target` and runs against each. With `version` as well, and `@pytest.mark.api("Fetch")`, it
-runs in every version that the target offers; `@pytest.mark.api("Fetch", 7)` begins at 7. `@pytest.mark.since("4.0")`
+runs in every version that the target offers; `@pytest.mark.api("Fetch", 7)` begins at 7, `few=True` takes the first,
+the last, and the first flexible one. `@pytest.mark.since("4.0")`
 leaves out the older targets, which never were asked to know it.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import attrs
 import pytest
 
 from kclient.embedded.releases import Release
+from kclient.protocol.registry import MESSAGES
 from localkafka import KafkaCluster
 from tests.conformance.asker import Asker
 from tests.conformance.target import SETTINGS, SETTINGS_OF_4, Target, fresh, offered
@@ -21,14 +25,14 @@ from tests.kafka.fixtures import start
 
 REAL = {"kafka-4.3.1": "4.3.1", "kafka-2.8.2": "2.8.2"}
 EMBEDDED = {"embedded-4.3": "4.3", "embedded-2.8": "2.8"}
-WAITING = {"test_groups_join", "test_groups_sync", "test_groups_heartbeat", "test_groups_leave"}
-WAITING |= {"test_groups_static"}
+FILES = sorted(path.stem for path in Path(__file__).parent.glob("test_*.py"))
+WAITING = () if "CONFORMANCE_ALL" in os.environ else FILES  # files whose APIs the embedded cluster lacks
 RELEASES = {name: Release.parse(text) for name, text in {**REAL, **EMBEDDED}.items()}
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
-        "markers", "api(name, oldest=0): conformance: the API whose versions a test runs in"
+        "markers", "api(name, oldest=0, few=False): conformance: the API whose versions a test runs in"
     )
     config.addinivalue_line(
         "markers", "since(release): conformance: the first release that the test speaks of"
@@ -48,14 +52,20 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("target", [_param(name, name) for name in names], indirect=True)
         return
     mark = metafunc.definition.get_closest_marker("api")
-    api, first = (*mark.args, 0)[:2] if mark else ("", 0)
+    assert mark is not None, f"{metafunc.definition.nodeid} takes a version, but of no API"
     rows = [
         _param(f"{name}-v{version}", name, version)
         for name in names
-        for version in offered(RELEASES[name], api)
-        if version >= first
+        for version in _versions(RELEASES[name], *mark.args, **mark.kwargs)
     ]
     metafunc.parametrize(("target", "version"), rows, indirect=["target"])
+
+
+def _versions(release: Release, api: str, oldest: int = 0, few: bool = False) -> list[int]:
+    """The versions to run; `few`: the first, the last, and the first whose layout is flexible."""
+    versions = [version for version in offered(release, api) if version >= oldest]
+    landmarks = {*versions[:1], *versions[-1:], MESSAGES[f"{api}Request"].flexible_since}
+    return [version for version in versions if not few or version in landmarks]
 
 
 def _param(label: str, name: str, *more: int) -> object:

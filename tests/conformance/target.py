@@ -13,6 +13,7 @@ from typing import Any
 from kclient.embedded.releases import Release, versions_of
 from kclient.generated.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kclient.generated.find_coordinator_request import FindCoordinatorRequest
+from kclient.generated.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kclient.generated.metadata_request import MetadataRequest, MetadataRequestTopic
 from kclient.generated.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kclient.protocol import errors
@@ -115,7 +116,14 @@ class Target:
         answer = self.ask(CreateTopicsRequest(topics=[made], timeout_ms=10_000))
         assert [row.error_code for row in answer.topics] == [errors.NONE], answer
         eventually(lambda: self.metadata(name), lambda topic: led(topic) == partitions)
+        eventually(lambda: self._ends(name, partitions), lambda rows: not any(row.error_code for row in rows))
         return name
+
+    def _ends(self, topic: str, partitions: int) -> list[Any]:
+        """What ListOffsets says of each partition: a leader may be elected before it knows."""
+        rows = [ListOffsetsPartition(partition_index=number, timestamp=-1) for number in range(partitions)]
+        answer = self.ask(ListOffsetsRequest(topics=[ListOffsetsTopic(name=topic, partitions=rows)]), 1)
+        return list(answer.topics[0].partitions)
 
     def metadata(self, name: str) -> Any:
         """What Metadata says of one topic."""
