@@ -10,6 +10,7 @@ from typing import Any
 
 from kclient.embedded import EmbeddedCluster
 from kclient.embedded.state import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from kclient.embedded.transactions.states import PREPARED
 from kclient.generated.add_offsets_to_txn_request import AddOffsetsToTxnRequest
 from kclient.generated.add_partitions_to_txn_request import (
     AddPartitionsToTxnRequest,
@@ -126,9 +127,12 @@ class RawProducer:
         offset: int,
         *,
         member: tuple[str, int] = ("", -1),
+        metadata: str | None = None,
         version: int | None = None,
     ) -> int:
-        row = TxnOffsetCommitRequestPartition(partition_index=tp.partition, committed_offset=offset)
+        row = TxnOffsetCommitRequestPartition(
+            partition_index=tp.partition, committed_offset=offset, committed_metadata=metadata
+        )
         request = TxnOffsetCommitRequest(
             transactional_id=self.transactional_id,
             group_id=group_id,
@@ -174,6 +178,20 @@ class RawProducer:
         assert code == NONE
         if not self.v2:
             assert await self.write(tp, *values) == NONE
+
+
+async def settled(cluster: EmbeddedCluster) -> None:
+    """Until every marker is written."""
+    for _ in range(TURNS):
+        transactions = [
+            transaction
+            for broker in cluster.state.brokers.values()
+            for transaction in broker.transactions.transactions.values()
+        ]
+        if not any(transaction.state in PREPARED for transaction in transactions):
+            return
+        await asyncio.sleep(0.001)
+    raise AssertionError("markers are missing")
 
 
 async def coordinator_of(cluster: EmbeddedCluster, asker: Asker, topic: str, name: str) -> int:

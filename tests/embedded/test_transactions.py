@@ -11,7 +11,6 @@ import pytest
 from kclient import AsyncConsumer
 from kclient.embedded import EmbeddedCluster
 from kclient.embedded.state import TRANSACTIONS_TOPIC
-from kclient.embedded.transactions.states import PREPARED
 from kclient.group.offsets_topic import offsets_topic_partition
 from kclient.protocol.errors import (
     CONCURRENT_TRANSACTIONS,
@@ -26,7 +25,7 @@ from kclient.protocol.errors import (
 )
 from kclient.types import TopicPartition
 from tests.embedded.asker import Asker
-from tests.embedded.raw_producer import TURNS, RawProducer
+from tests.embedded.raw_producer import RawProducer, settled
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 Test = Callable[[EmbeddedCluster, Asker], Awaitable[None]]
@@ -61,20 +60,6 @@ async def last_stable(cluster: EmbeddedCluster, tp: TopicPartition = T0) -> int:
         bootstrap_servers=cluster.bootstrap_servers, isolation_level="read_committed"
     ) as consumer:
         return (await consumer.end_offsets([tp]))[tp]
-
-
-async def settled(cluster: EmbeddedCluster) -> None:
-    """Until every marker is written."""
-    for _ in range(TURNS):
-        transactions = [
-            transaction
-            for broker in cluster.state.brokers.values()
-            for transaction in broker.transactions.transactions.values()
-        ]
-        if not any(transaction.state in PREPARED for transaction in transactions):
-            return
-        await asyncio.sleep(0.001)
-    raise AssertionError("markers are missing")
 
 
 both = pytest.mark.parametrize("v2", [False, True], ids=["V1", "V2"])
@@ -330,7 +315,12 @@ def test_others_are_not_the_coordinator() -> None:
         producer = RawProducer(cluster, asker, "a")
         await producer.init()
         here = await producer.coordinator()
-        asker.ask, ask = lambda request, version, node: ask(request, version, node % 3 + 1), asker.ask  # type: ignore[method-assign,assignment]
+        ask = asker.ask
+
+        async def elsewhere(request: Any, version: int, node: int | None = None, lane: str = "") -> Any:
+            return await ask(request, version, (node or 1) % 3 + 1, lane)
+
+        asker.ask = elsewhere  # type: ignore[method-assign]
         assert here == await producer.coordinator()
         assert await producer.add(T0) == [NOT_COORDINATOR]
         assert await producer.end(commit=True) == NOT_COORDINATOR
