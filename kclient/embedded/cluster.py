@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
+from kclient.embedded import retention
 from kclient.embedded.broker import Broker
 from kclient.embedded.clock import Clock
 from kclient.embedded.controls import PLAINTEXT, ClusterClock, Controls
@@ -151,6 +152,7 @@ class EmbeddedCluster(Controls):
     async def _start(self) -> None:
         for broker in self.state.brokers.values():
             await broker.start()
+        retention.watch(self.state)
         for name, partitions in self._topics.items():
             self._create(name, partitions)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from kclient.embedded import controller
 from kclient.embedded.clock import Clock
-from kclient.embedded.control import brokers, faults, leaders, logs
+from kclient.embedded.control import brokers, faults, groups, leaders, logs
 from kclient.embedded.duration import Duration, seconds
 from kclient.embedded.faults import Edit, Rule
 from kclient.embedded.home import HasHome, control
@@ -19,6 +19,7 @@ from kclient.embedded.spreading import Value
 from kclient.embedded.state import ClusterState
 from kclient.embedded.topics import Partition
 from kclient.errors import ArgumentError
+from kclient.types import TopicPartition
 
 PLAINTEXT = "PLAINTEXT"
 
@@ -82,15 +83,7 @@ class Controls:
         replication: int | None = None,
         config: Mapping[str, str] | None = None,
     ) -> None:
-        if name in self.state.topics:
-            raise ArgumentError(f"There is a topic {name!r} already.")
-        alive = len(self.state.alive())
-        replicas = min(3, alive) if replication is None else replication
-        if partitions < 1 or not 1 <= replicas <= alive:
-            raise ArgumentError(
-                f"Topic {name!r} cannot have {partitions} partitions with {replicas} replicas on {alive} brokers."
-            )
-        controller.create_topic(self.state, name, partitions, replicas, config)
+        logs.create(self.state, name, partitions, replication, config or {})
 
     @control
     def delete_topic(self, name: str) -> None:
@@ -139,6 +132,11 @@ class Controls:
     def delete_records(self, topic: str, partition: int, before: int) -> None:
         """Move the log start offset up to `before`."""
         logs.delete_records(self.state, self._partition(topic, partition), before)
+
+    @control
+    def expire(self, topic: str) -> None:
+        """Delete the records that the topic's retention no longer keeps, as brokers do every five minutes."""
+        logs.expire_all(self.state, topic)
 
     # --- brokers
 
@@ -196,6 +194,11 @@ class Controls:
         return leaders.leader(leaders.of_group(self.state, group))
 
     @control
+    def committed(self, group: str) -> dict[TopicPartition, int]:
+        """The committed offsets of a group, as its coordinator knows them. Raises UsageError while it has none."""
+        return groups.committed(self.state, group)
+
+    @control
     def kill_leader(self, topic: str, partition: int) -> int:
         """Kill the broker that leads a partition, and give back which it was."""
         node = leaders.leader(self._partition(topic, partition))
@@ -215,6 +218,11 @@ class Controls:
         leaders.move(self.state, leaders.of_group(self.state, group), node)
 
     set_coordinator = move_coordinator
+
+    @control
+    def set_follower(self, topic: str, partition: int, node: int | None) -> None:
+        """Send consumers to this follower (KIP-392), whatever their rack; None: to the leader again."""
+        leaders.set_follower(self.state, self._partition(topic, partition), node)
 
     @control
     def prefer_leaders(self) -> None:

@@ -13,7 +13,9 @@ RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 def preferred_replica(call: Call, partition: Partition, rack: str, offset: int) -> int:
     """A follower in the rack that has the offset, the one that is furthest; −1 where the leader serves best."""
-    state = call.state
+    state, chosen = call.state, partition.read_from
+    if chosen is not None and partition.leader == call.broker.node_id != chosen and state.brokers[chosen].up:
+        return chosen
     if partition.leader != call.broker.node_id or state.settings.replica_selector_class != RACK_AWARE:
         return NONE
     here = [

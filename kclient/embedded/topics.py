@@ -31,6 +31,7 @@ class Partition:
     log: Log = attrs.field(factory=Log)
     ends: dict[int, int] = attrs.field(factory=dict)
     offline: list[int] = attrs.field(factory=list)  # replicas whose disk failed
+    read_from: int | None = None  # the follower to which consumers are sent, whatever their rack
     changed: Notice = attrs.field(factory=Notice)  # appended, replicated, led by another, gone
 
     @property

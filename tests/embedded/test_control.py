@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kclient import Consumer, TopicPartition
 from kclient.embedded import EmbeddedCluster
 from kclient.embedded.observer import Observer
 from kclient.errors import ArgumentError, InternalError, UsageError
@@ -223,7 +224,7 @@ def test_records_go_where_key_turn_or_number_say(cluster: EmbeddedCluster) -> No
     assert cluster.produce("orders", [("21", "e"), (b"21", b"f")], partition=1) == [(1, 1), (1, 2)]
     # Java's own test has murmur2("21") = -973932308, without its sign 1173551340, a multiple of 3
     assert cluster.produce("orders", [("21", "g")]) == [(0, 2)]
-    assert cluster.produce("made by itself", []) == []
+    assert cluster.produce("made-by-itself", []) == []
 
 
 def test_a_broker_says_no_as_often_as_it_is_told(cluster: EmbeddedCluster) -> None:
@@ -277,8 +278,8 @@ def test_answers_are_late_missing_cut_throttled_short_or_something_else(cluster:
         (lambda c: c.produce("orders", ["a"], codec="brotli"), "There is no codec 'brotli'"),
         (lambda c: c.produce("orders", [3]), "not int"),
         (lambda c: c.advertise(1, "kafka", 1, listener="SSL"), "has no listener 'SSL'"),
-        (lambda c: c.create("orders"), "There is a topic 'orders' already"),
-        (lambda c: c.create("more", replication=4), "4 replicas on 3 brokers"),
+        (lambda c: c.create("orders"), "Topic 'orders' cannot be made: Topic 'orders' already exists"),
+        (lambda c: c.create("more", replication=4), "only 3 broker"),
         (lambda c: c.add_partitions("orders", 3), "can only grow"),
     ],
 )
@@ -333,3 +334,47 @@ def test_an_edit_that_fails_is_told_at_the_end_and_ends_the_connection() -> None
 
     with pytest.raises(InternalError, match=r"ZeroDivisionError.*edit given to `on`"):
         main()
+
+
+def test_consumers_are_sent_to_the_follower_that_was_chosen(cluster: EmbeddedCluster) -> None:
+    cluster.produce("orders", ["a"], partition=0)
+    cluster.set_follower("orders", 0, 3)
+    settings = {"bootstrap_servers": cluster.bootstrap_servers, "auto_offset_reset": "earliest"}
+    with Consumer(client_rack="here", **settings) as consumer:
+        consumer.assign([TopicPartition("orders", 0)])
+        assert [record.value for record in consumer.poll(timeout=10.0)] == [b"a"]
+    fetches = [entry for entry in cluster.requests if entry.api == "Fetch" and entry.answer is not None]
+    sent_on = [entry.node for entry in fetches if entry.answer.responses and read_from(entry) == 3]
+    served = [entry.node for entry in fetches if entry.answer.responses and read_from(entry) == -1]
+    assert (sent_on, served[0]) == ([1], 3)
+    with pytest.raises(ArgumentError, match="Broker 9 holds no replica of orders-0"):
+        cluster.set_follower("orders", 0, 9)
+
+
+def read_from(entry: Any) -> int:
+    return int(entry.answer.responses[0].partitions[0].preferred_read_replica)
+
+
+def test_old_records_expire_when_time_passes_or_when_told() -> None:
+    with EmbeddedCluster() as cluster:
+        cluster.create("orders", config={"retention.ms": "60000"})
+        log = cluster.state.topics["orders"].partitions[0].log
+        cluster.produce("orders", ["a"])
+        cluster.clock.advance("50s")
+        cluster.produce("orders", ["b"])
+        cluster.clock.advance("11s")
+        cluster.expire("orders")
+        assert (log.start, log.end) == (1, 2)
+        cluster.clock.advance("10m")
+        assert (log.start, log.end) == (2, 2)
+
+
+def test_committed_offsets_are_those_of_the_coordinator_wherever_it_moves(cluster: EmbeddedCluster) -> None:
+    assert cluster.committed("billing") == {}
+    cluster.produce("orders", ["a", "b", "c"], partition=1)
+    settings = {"group_id": "billing", "auto_offset_reset": "earliest", "enable_auto_commit": False}
+    with Consumer("orders", bootstrap_servers=cluster.bootstrap_servers, **settings) as consumer:
+        consumer.commit(consumer.poll(timeout=10.0).next_offsets())
+    assert cluster.committed("billing") == {("orders", 1): 3}
+    cluster.kill(cluster.coordinator_of("billing"))
+    assert cluster.committed("billing") == {("orders", 1): 3}

@@ -63,6 +63,16 @@ def prefer(state: ClusterState) -> None:
             controller.set_leader(state, partition, first)
 
 
+def set_follower(state: ClusterState, partition: Partition, node: int | None) -> None:
+    """The follower that consumers are sent to. Raises ArgumentError for a broker without a replica."""
+    if node is not None and node not in partition.replicas:
+        raise ArgumentError(
+            f"Broker {node} holds no replica of {partition.tp}; brokers {partition.replicas} do."
+        )
+    partition.read_from = node
+    partition.changed.notify()
+
+
 def lag(state: ClusterState, partition: Partition, node: int, end: int | None) -> None:
     """Let a follower replicate nothing any more, its log ending at `end`; in time it is out of sync.
 

@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from kclient.embedded import controller
+from kclient.embedded import controller, placement
+from kclient.embedded.appending import append_all
 from kclient.embedded.control import leaders
+from kclient.embedded.refusal import Refused
+from kclient.embedded.retention import advance_start, expire
 from kclient.embedded.spreading import Value, batches, codec_of, spread, to_record
 from kclient.embedded.state import ClusterState
 from kclient.embedded.topics import Partition, Topic
 from kclient.errors import ArgumentError, UsageError
+
+
+def create(
+    state: ClusterState, name: str, partitions: int, replication: int | None, config: Mapping[str, str]
+) -> Topic:
+    """Make a topic that a client could make, with at most 3 replicas unless said otherwise. Raises ArgumentError."""
+    replicas = min(3, len(state.alive())) if replication is None else replication
+    try:
+        placement.check_name(state, name)
+        checked = placement.check_config(state, config)
+        count = placement.partition_count(state, partitions)
+        return controller.create_topic(
+            state, name, count, placement.replication_factor(state, replicas), checked
+        )
+    except Refused as no:
+        raise ArgumentError(f"Topic {name!r} cannot be made: {no.message}") from None
 
 
 def topic_for(state: ClusterState, name: str) -> Topic:
@@ -18,8 +37,7 @@ def topic_for(state: ClusterState, name: str) -> Topic:
     if name not in state.topics:
         if not settings.auto_create_topics_enable:
             raise ArgumentError(f"There is no topic {name!r}, and auto.create.topics.enable is False.")
-        replicas = min(3, len(state.alive()))
-        controller.create_topic(state, name, settings.num_partitions, replicas)
+        return create(state, name, settings.num_partitions, None, {})
     return state.topics[name]
 
 
@@ -45,20 +63,12 @@ def produce(
             raise UsageError(f"Broker {into.leader}, the leader of {into.tp}, is down; restart it first.")
         next_offset[number] = into.log.end
         mine = (record for record, place in zip(records, places, strict=True) if place == number)
-        for batch in batches(mine, codec_of(codec)):
-            append(state, into, batch)
+        append_all(state, into, batches(mine, codec_of(codec)))
     offsets = []
     for place in places:
         offsets.append((place, next_offset[place]))
         next_offset[place] += 1
     return offsets
-
-
-def append(state: ClusterState, partition: Partition, batch: bytes) -> None:
-    stored = partition.log.append(batch, partition.leader_epoch)
-    partition.changed.notify()
-    for observer in state.observers:
-        observer.appended(partition, stored.header)
 
 
 def truncate(state: ClusterState, partition: Partition, to: int) -> None:
@@ -80,11 +90,7 @@ def delete_records(state: ClusterState, partition: Partition, before: int) -> No
         raise ArgumentError(
             f"{partition.tp} can lose records before {partition.high_watermark} at most, not {before}."
         )
-    if before > partition.log.start:
-        partition.log.advance_start(before)
-        partition.changed.notify()
-        for observer in state.observers:
-            observer.log_start_moved(partition, before)
+    advance_start(state, partition, before)
 
 
 def recreate(state: ClusterState, name: str) -> None:
@@ -110,3 +116,9 @@ def add_partitions(state: ClusterState, name: str, count: int) -> None:
             f"{name} has {len(topic.partitions)} partitions; it can only grow, not to {count}."
         )
     controller.add_partitions(state, topic, count, len(topic.partitions[0].replicas))
+
+
+def expire_all(state: ClusterState, name: str) -> None:
+    """Delete what the topic's retention says, now, as brokers do every five minutes. Raises ArgumentError."""
+    for partition in find_topic(state, name).partitions:
+        expire(state, partition)
