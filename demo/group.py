@@ -1,4 +1,4 @@
-"""Two members read the topic; half way the one with more left to read is killed, and the other takes over.
+"""Two members read the topic. On the way a broker is killed, and half way the member with more left to read.
 
 What the members tell comes through their pipes. A line that a member wrote before SIGKILL is still read after it, so
 the count of distinct records is exact, whatever was delivered twice.
@@ -57,10 +57,11 @@ class Group:
         self._members: list[Member] = []
         self._reading = False
         self._killed: Member | None = None
+        self._broker_killed = False
         self._orphans: list[int] = []
 
-    def run(self, beside: Callable[[], None]) -> Outcome:
-        """Start, kill one, finish; `beside` is called now and then.
+    def run(self, kill_broker: Callable[[], str], beside: Callable[[], None]) -> Outcome:
+        """Start, kill a broker after a fifth and a member after half, finish; `beside` is called now and then.
 
         Raises RuntimeError when a member ends by itself or the deadline passes.
         """
@@ -72,7 +73,7 @@ class Group:
                 member = Member(name, child)
                 self._members.append(member)
                 selector.register(child.output, selectors.EVENT_READ, member)
-            self._follow(selector, beside)
+            self._follow(selector, kill_broker, beside)
             for member in self._members:
                 if member.alive and (code := member.child.end()) != 0:
                     raise RuntimeError(
@@ -80,13 +81,18 @@ class Group:
                     )
         return Outcome(self._tally.total, self._tally.repeated, self._orphans)
 
-    def _follow(self, selector: selectors.BaseSelector, beside: Callable[[], None]) -> None:
+    def _follow(
+        self, selector: selectors.BaseSelector, kill_broker: Callable[[], str], beside: Callable[[], None]
+    ) -> None:
         deadline = time.monotonic() + DEADLINE_SECONDS
         while sum(self._committed.values()) < self._total:
             for key, _ in selector.select(timeout=0.1):
                 if not self._listen(key.data):
                     selector.unregister(key.fileobj)
             self._start_when_all_own()
+            if not self._broker_killed and 5 * self._tally.total >= self._total:
+                self._broker_killed = True
+                self._terminal.say(kill_broker())
             if self._killed is None and 2 * self._tally.total >= self._total:
                 self._kill_one()
             self._show()

@@ -1,0 +1,109 @@
+"""The brokers of the demo: three of our own in this process, or three of a real Apache Kafka. One of them is killed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final, Protocol
+
+from kclient.embedded import EmbeddedCluster
+from localkafka import KafkaCluster
+
+BROKERS: Final = 3
+REPLICAS: Final = 3
+
+
+class Brokers(Protocol):
+    """What the demo wants of a cluster."""
+
+    name: str
+
+    @property
+    def servers(self) -> str:
+        """Where clients begin."""
+
+    def create(self, topic: str, partitions: int) -> None:
+        """Make a topic on all brokers that keeps records whatever their age."""
+
+    def kill_coordinator(self, group: str, topic: str, partitions: int) -> str:
+        """Kill the broker that coordinates a group, and tell which it was and what became of what it led."""
+
+    def committed(self, group: str) -> int:
+        """The sum of the committed offsets of a group."""
+
+
+@contextmanager
+def brokers(version: str | None) -> Iterator[Brokers]:
+    """A running cluster: a real one of this version, or ours. Raises LocalKafkaError."""
+    if version is None:
+        with EmbeddedCluster(BROKERS, config={"group.min.session.timeout.ms": 1000}) as cluster:
+            yield Embedded(cluster)
+    else:
+        with KafkaCluster(version, BROKERS) as kafka:
+            yield Real(kafka)
+
+
+class Embedded:
+    """Three brokers of `kclient.embedded`, on a thread of this process."""
+
+    name = "three embedded brokers"
+
+    def __init__(self, cluster: EmbeddedCluster) -> None:
+        self._cluster = cluster
+
+    @property
+    def servers(self) -> str:
+        """Where clients begin."""
+        return self._cluster.bootstrap_servers
+
+    def create(self, topic: str, partitions: int) -> None:
+        """Make a topic on all brokers that keeps records whatever their age."""
+        self._cluster.create_topic(topic, partitions, REPLICAS, {"retention.ms": "-1"})
+
+    def kill_coordinator(self, group: str, topic: str, partitions: int) -> str:
+        """Kill the broker that coordinates a group, and tell which it was and what became of what it led."""
+        return _killed(self._cluster, group, topic, partitions)
+
+    def committed(self, group: str) -> int:
+        """The sum of the committed offsets of a group."""
+        return sum(self._cluster.committed(group).values())
+
+
+class Real:
+    """Three brokers of Apache Kafka, processes of their own."""
+
+    def __init__(self, kafka: KafkaCluster) -> None:
+        self._kafka = kafka
+        self.name = f"three brokers of Apache Kafka {kafka.version}"
+
+    @property
+    def servers(self) -> str:
+        """Where clients begin."""
+        return self._kafka.bootstrap_servers
+
+    def create(self, topic: str, partitions: int) -> None:
+        """Make a topic on all brokers that keeps records whatever their age."""
+        self._kafka.create_topic(topic, partitions, REPLICAS, retention_ms=-1)
+
+    def kill_coordinator(self, group: str, topic: str, partitions: int) -> str:
+        """Kill the broker that coordinates a group, and tell which it was and what became of what it led."""
+        return _killed(self._kafka, group, topic, partitions)
+
+    def committed(self, group: str) -> int:
+        """The sum of the committed offsets of a group, as Kafka's own kafka-consumer-groups tells them."""
+        return sum(row.committed or 0 for row in self._kafka.describe_group(group).values())
+
+
+def _killed(cluster: EmbeddedCluster | KafkaCluster, group: str, topic: str, partitions: int) -> str:
+    node = cluster.coordinator_of(group)
+    led = [number for number in range(partitions) if cluster.leader_of(topic, number) == node]
+    began = time.monotonic()
+    cluster.kill(node)
+    after = {number: cluster.leader_of(topic, number) for number in led}
+    took = time.monotonic() - began
+    moved = ", ".join(f"{number} on broker {leader}" for number, leader in after.items())
+    return (
+        f"broker {node} killed, the group's coordinator and leader of {len(led)} partitions → "
+        f"{moved or 'nothing to move'} after {took * 1000:.0f} ms"
+    )
