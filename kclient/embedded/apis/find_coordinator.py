@@ -23,6 +23,7 @@ from kclient.protocol.errors import (
     INVALID_REQUEST,
     NONE,
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    error,
 )
 
 BATCHED: Final = 4  # the first version that asks for several keys
@@ -65,7 +66,7 @@ def refuse(call: Call, request: FindCoordinatorRequest, refused: Refused) -> Fin
 def _single(row: Coordinator) -> FindCoordinatorResponse:
     return FindCoordinatorResponse(
         error_code=row.error_code,
-        error_message=row.error_message,
+        error_message=error(row.error_code).name,
         node_id=row.node_id,
         host=row.host,
         port=row.port,

@@ -148,7 +148,7 @@ async def _enter(group: Roster, joiner: Joiner, member_id: str) -> JoinGroupResp
 async def _known(group: Roster, joiner: Joiner) -> JoinGroupResponse | None:
     if joiner.member_id in group.pending:
         return await _enter(group, joiner, joiner.member_id)
-    member = group.member_for(joiner.member_id, joiner.instance_id)
+    member = group.member_for(joiner.member_id, joiner.instance_id, strict=True)
     act = ANSWERS[group.state].join
     if not isinstance(act, Act):
         raise Refused(UNKNOWN_MEMBER_ID)

@@ -41,7 +41,7 @@ def leave(group: Roster, who: MemberIdentity) -> int:
     if who.member_id in group.pending:
         rebalance.remove_pending(group, who.member_id)
         return NONE
-    if who.group_instance_id is not None and holder is None:
+    if who.group_instance_id is not None and holder is None and group.knows_names:
         return UNKNOWN_MEMBER_ID
     member = group.members.get(holder or who.member_id)
     if member is None:

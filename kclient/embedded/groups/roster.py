@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import attrs
 
@@ -17,11 +17,14 @@ from kclient.embedded.groups.group import CLASSIC, Group
 from kclient.embedded.groups.member import Member
 from kclient.embedded.groups.states import MAY_BE_ENTERED_FROM, State
 from kclient.embedded.refusal import Refused
+from kclient.embedded.releases import Release
 from kclient.errors import InternalError, ProtocolDecodeError
 from kclient.generated.join_group_response import JoinGroupResponse
 from kclient.generated.sync_group_response import SyncGroupResponse
 from kclient.group.subscription_protocol import PROTOCOL_TYPE, decode_subscription
 from kclient.protocol.errors import FENCED_INSTANCE_ID, UNKNOWN_MEMBER_ID
+
+KNOWS_NAMES: Final = Release.parse("3.0")
 
 logger = logging.getLogger("kclient.embedded")
 
@@ -96,17 +99,23 @@ class Roster(Group):
             timer.cancel()
         return timer is not None
 
-    def member_for(self, member_id: str, instance_id: str | None) -> Member:
-        """The member that speaks. Raises Refused for one that is unknown, and for one whose static name another has."""
-        if instance_id is not None:
-            holder = self.static.get(instance_id)
-            if holder is None:
-                raise Refused(UNKNOWN_MEMBER_ID)
-            if holder != member_id:
-                raise Refused(FENCED_INSTANCE_ID)
-        if member_id not in self.members:
+    def member_for(self, member_id: str, instance_id: str | None, *, strict: bool = False) -> Member:
+        """The member that speaks. Raises Refused for one that is unknown, and one whose static name another has.
+
+        A name that nobody has did not matter before 3.0, but to a `strict` caller.
+        """
+        holder = None if instance_id is None else self.static.get(instance_id)
+        if holder is not None and holder != member_id:
+            raise Refused(FENCED_INSTANCE_ID)
+        strange = instance_id is not None and holder is None and (strict or self.knows_names)
+        if strange or member_id not in self.members:
             raise Refused(UNKNOWN_MEMBER_ID)
         return self.members[member_id]
+
+    @property
+    def knows_names(self) -> bool:
+        """Whether a static name that nobody has makes its member unknown."""
+        return self.coordinator.broker.state.release >= KNOWS_NAMES
 
     @property
     def waiting(self) -> list[Member]:
