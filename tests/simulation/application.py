@@ -122,7 +122,7 @@ class Member:
         # A loop that never waits would be a test of the simulation, not of the client.
         await asyncio.sleep(scenario.process_seconds if len(records) else 0.01)
         if scenario.fidgety:
-            await self._fidget(consumer)
+            await (self._calm_down if self.stage.quiet else self._fidget)(consumer)
         await self._commit_by_turn(consumer)
 
     async def _commit_by_turn(self, consumer: AsyncConsumer) -> None:
@@ -166,17 +166,20 @@ class Member:
                 consumer.seek(tp, offset)
                 self.next[tp] = offset
                 self.stage.watch.sought(self, tp, offset)
-            case "pause" if not self.stage.quiet:
+            case "pause":
                 consumer.pause([tp])
                 self.stage.watch.paused(self, tp)
             case "resume":
-                for one in consumer.paused():
-                    consumer.resume([one])
-                    self.stage.watch.resumed(self, one)
-            case "resubscribe" if not self.stage.quiet and self.rng.random() < 0.2:
+                await self._calm_down(consumer)
+            case "resubscribe" if self.rng.random() < 0.2:
                 await consumer.unsubscribe()
                 self.stage.watch.unsubscribed(self)
                 await consumer.subscribe([TOPIC], listener=Ear(self))
+
+    async def _calm_down(self, consumer: AsyncConsumer) -> None:
+        for tp in consumer.paused():
+            consumer.resume([tp])
+            self.stage.watch.resumed(self, tp)
 
     async def _recover(self, consumer: AsyncConsumer, error: KclientError) -> None:
         """What an application does about an error: some end it, some want a seek, most want another try."""

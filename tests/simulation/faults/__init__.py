@@ -1,8 +1,8 @@
 """The kinds of faults, and how a seed draws, plays and ends them.
 
-A kind is a function of this package's modules that is marked with `@kind("F-05", …)`. It begins the fault and gives back
-a function that ends it, or None where it ends by itself. A seed switches a random subset of the kinds on (a swarm):
-few kinds at a time reach states that all of them together never reach.
+A kind is a function of this package's modules that is marked with `@kind("F-05", …)`. It begins the fault and gives
+back a function that ends it, or None where it ends by itself. A seed switches a random subset of the kinds on (a
+swarm): few kinds at a time reach states that all of them together never reach.
 """
 
 from __future__ import annotations
