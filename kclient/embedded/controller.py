@@ -145,7 +145,8 @@ def broker_came(state: ClusterState, node: int) -> None:
             continue
         if partition.leader == NO_LEADER:
             elect(state, partition)
-        if partition.leader != NO_LEADER and node not in partition.isr:
+        if partition.leader not in (NO_LEADER, node):
             partition.ends.pop(node, None)
-            partition.isr.append(node)
+            if node not in partition.isr:
+                partition.isr.append(node)
             partition.changed.notify()

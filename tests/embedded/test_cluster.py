@@ -45,3 +45,14 @@ def test_a_setting_that_nothing_reads_is_refused() -> None:
         EmbeddedCluster(config={"group.max.size": "3"})
     with pytest.raises(ArgumentError, match="no Kafka release"):
         EmbeddedCluster(release="9.9")
+
+
+def test_a_follower_that_was_paused_for_a_moment_replicates_again() -> None:
+    with EmbeddedCluster(brokers=2, topics={"orders": 1}) as cluster:
+        partition = cluster.state.topics["orders"].partitions[0]
+        follower = next(node for node in partition.isr if node != partition.leader)
+        cluster.pause(follower)
+        cluster.produce("orders", ["one"])
+        assert partition.high_watermark == 0
+        cluster.resume(follower)
+        assert partition.high_watermark == 1
