@@ -20,7 +20,8 @@ from tests.simulation.hosts import HOST, State, current_name, host_name
 from tests.simulation.server import SimServer
 
 if TYPE_CHECKING:
-    from tests.simulation.network import Connection, Network
+    from tests.simulation.ends import Connection
+    from tests.simulation.network import Network
 
 Tls: TypeAlias = SSLContext | bool | None
 
@@ -48,28 +49,23 @@ class Opening:
         """As `loop.create_connection`: the first address that answers. Raises OSError, SSLError."""
         infos = await self.network.getaddrinfo(host, port)
         connection = await self._first_of([info[4] for info in infos])
-        loop, protocol, end = self.network.loop, self.factory(), connection.client
+        loop, app, end = self.network.loop, self.factory(), connection.client
         waiter = loop.create_future()
-        if not ssl:
-            end.set_protocol(protocol)
-            loop.call_soon(end.connected, waiter, context=end.context)
-            await _stands(waiter, end)
-            return end, protocol
-        context = create_default_context() if ssl is True else ssl
-        wrapped = sslproto.SSLProtocol(
-            loop,
-            protocol,
-            context,
-            waiter,
-            server_side=False,
-            server_hostname=host if server_hostname is None else server_hostname,
-            ssl_handshake_timeout=ssl_handshake_timeout,
-            ssl_shutdown_timeout=ssl_shutdown_timeout,
-        )
-        end.set_protocol(wrapped)
-        loop.call_soon(end.connected, context=end.context)
+        protocol = app
+        if ssl:
+            protocol = sslproto.SSLProtocol(
+                loop,
+                app,
+                create_default_context() if ssl is True else ssl,
+                waiter,
+                server_hostname=host if server_hostname is None else server_hostname,
+                ssl_handshake_timeout=ssl_handshake_timeout,
+                ssl_shutdown_timeout=ssl_shutdown_timeout,
+            )
+        end.set_protocol(protocol)
+        loop.call_soon(end.connected, None if ssl else waiter, context=end.context)
         await _stands(waiter, end)
-        return wrapped._app_transport, protocol
+        return (protocol._app_transport if ssl else end), app
 
     async def _first_of(self, addresses: list[tuple[str, int]]) -> Connection:
         problems: list[OSError] = []
