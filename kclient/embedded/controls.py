@@ -199,6 +199,11 @@ class Controls:
         return groups.committed(self.state, group)
 
     @control
+    def rebalance(self, group: str | None = None) -> None:
+        """Begin a rebalance of a group, or of every group that has members."""
+        groups.rebalance(self.state, group)
+
+    @control
     def kill_leader(self, topic: str, partition: int) -> int:
         """Kill the broker that leads a partition, and give back which it was."""
         node = leaders.leader(self._partition(topic, partition))

@@ -13,6 +13,7 @@ from kclient.embedded import EmbeddedCluster
 from kclient.embedded.observer import Observer
 from kclient.errors import ArgumentError, InternalError, UsageError
 from kclient.generated.api_versions_request import ApiVersionsRequest
+from kclient.generated.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest, TopicPartitions
 from kclient.generated.metadata_request import MetadataRequest, MetadataRequestTopic
 from kclient.protocol.errors import NOT_CONTROLLER, NOT_LEADER_OR_FOLLOWER
 from tests.conformance.asker import Asker
@@ -378,3 +379,45 @@ def test_committed_offsets_are_those_of_the_coordinator_wherever_it_moves(cluste
     assert cluster.committed("billing") == {("orders", 1): 3}
     cluster.kill(cluster.coordinator_of("billing"))
     assert cluster.committed("billing") == {("orders", 1): 3}
+
+
+def test_members_are_gathered_anew_when_the_test_wants_it(cluster: EmbeddedCluster) -> None:
+    with pytest.raises(ArgumentError, match="Group 'billing' has no members; groups with members are none"):
+        cluster.rebalance("billing")
+    settings = {"group_id": "billing", "heartbeat_interval_ms": 50}
+    with Consumer("orders", bootstrap_servers=cluster.bootstrap_servers, **settings) as consumer:
+        generations: list[int] = []
+        for begin in (lambda: None, cluster.rebalance, lambda: cluster.rebalance("billing")):
+            begin()
+            reached = len(generations)
+            while consumer.group_metadata().generation_id <= reached:
+                consumer.poll(timeout=0.1)
+            generations.append(consumer.group_metadata().generation_id)
+        assert generations == [1, 2, 3]
+        with pytest.raises(ArgumentError, match="'other' has no members; groups with members are billing"):
+            cluster.rebalance("other")
+
+
+def test_a_group_of_the_consumer_protocol_gets_its_next_epoch(cluster: EmbeddedCluster) -> None:
+    request = ConsumerGroupHeartbeatRequest(
+        group_id="billing",
+        member_id="a",
+        rebalance_timeout_ms=60_000,
+        subscribed_topic_names=["orders"],
+        topic_partitions=[],
+    )
+    node = cluster.coordinator_of("billing")
+    joined = ask(cluster, request, 1, node)
+    cluster.rebalance("billing")
+    heartbeat = ConsumerGroupHeartbeatRequest(
+        group_id="billing",
+        member_id="a",
+        member_epoch=joined.member_epoch,
+        rebalance_timeout_ms=60_000,
+        subscribed_topic_names=["orders"],
+        topic_partitions=[
+            TopicPartitions(one.topic_id, one.partitions) for one in joined.assignment.topic_partitions
+        ],
+    )
+    cluster.clock.advance("10s")
+    assert ask(cluster, heartbeat, 1, node).member_epoch == joined.member_epoch + 1
