@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import attrs
 
 from kclient.config import deserializers, rules, spellings
-from kclient.config.model import CALLABLES, SECRETS, Config
+from kclient.config.model import CALLABLES, SECRETS, Config, keys
 from kclient.config.model import rules as rules_by_key
 from kclient.config.properties import read_properties
 from kclient.config.refused import REFUSED, refusal
@@ -50,7 +50,7 @@ def load(
         raise _error(problems)
     rules.settle(values, given)
     _make_deserializers(values)
-    return Config(**values)
+    return Config(**values, sources={name: settings[name].place for name in given})
 
 
 def _from_arguments(arguments: Mapping[str, Any]) -> Iterable[Setting]:
@@ -109,7 +109,7 @@ def _provided(value: Any, rule: Rule) -> Any:
 
 
 def _defaults() -> dict[str, Any]:
-    return {field.name: field.default for field in attrs.fields(Config) if field.default is not attrs.NOTHING}
+    return {field.name: field.default for field in keys() if field.default is not attrs.NOTHING}
 
 
 def _make_deserializers(values: dict[str, Any]) -> None:

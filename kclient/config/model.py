@@ -7,7 +7,7 @@ This class is the table. `key(default, rule)` declares one; the rules are in `va
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import attrs
@@ -122,9 +122,31 @@ class Config:
     allow_plaintext_credentials: bool = key(False, boolean)
     tls_insecure_skip_verify: bool = key(False, boolean)
 
+    # Not a key: where each key that was set was written, for `explain`.
+    sources: Mapping[str, str] = attrs.field(factory=dict, repr=False, eq=False)
+
+    def explain(self) -> str:
+        """A table of every key: its value (secrets as three stars), where it was set, its default. Spec: users 3.2."""
+        rows = [("key", "value", "set in", "default")]
+        for field in keys():
+            value = repr(getattr(self, field.name))
+            default = "" if field.default is attrs.NOTHING else repr(field.default)
+            rows.append((field.name, value, self.sources.get(field.name, "default"), default))
+        widths = [max(len(row[column]) for row in rows) for column in range(3)]
+        lines = ["  ".join((*map(str.ljust, row, widths), row[3])).rstrip() for row in rows]
+        return "\n".join(lines)
+
+
+def keys() -> tuple[attrs.Attribute[Any], ...]:
+    """Every key with its name, its default and its rule."""
+    return tuple(field for field in attrs.fields(Config) if "rule" in field.metadata)
+
 
 SECRETS: Final = frozenset({secure.secret, secure.jaas})
-"""The rules of keys whose values nobody may see."""
+"""The rules of those keys."""
+
+SECRET_KEYS: Final = frozenset(field.name for field in keys() if field.metadata["rule"] in SECRETS)
+"""The keys whose values nobody may see."""
 
 CALLABLES: Final = frozenset({deserializer, assignors})
 """The rules of keys whose values may be functions; a function given for any other key provides its value."""
@@ -132,4 +154,4 @@ CALLABLES: Final = frozenset({deserializer, assignors})
 
 def rules() -> dict[str, Rule]:
     """The rule of every key, by its name."""
-    return {field.name: field.metadata["rule"] for field in attrs.fields(Config)}
+    return {field.name: field.metadata["rule"] for field in keys()}

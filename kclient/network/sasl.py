@@ -130,7 +130,9 @@ class _Conversation:
         self.raw = version == 0
 
     async def _plain(self) -> None:
-        rest = await self._token(plain_token(self.credentials.username, await self._password()))
+        # A provider may have to read a file; and what runs off the loop gets the secret, not its text.
+        password = await self.runtime.offload(self.credentials.password.reveal)
+        rest = await self._token(plain_token(self.credentials.username, password))
         if rest:
             raise failures.not_proved(
                 self.line.peer, self.mechanism, "the broker goes on after the last token"
@@ -151,16 +153,13 @@ class _Conversation:
         client.verify(await self._token(client.final(salted)))
 
     async def _derive(self, challenge: Challenge) -> bytes:
-        password = await self._password()
         try:
             async with asyncio.timeout(DERIVE_SECONDS):
-                return await self.runtime.offload(salted_password, self.mechanism, password, challenge)
+                return await self.runtime.offload(
+                    _salted, self.mechanism, self.credentials.password, challenge
+                )
         except TimeoutError as late:
             raise failures.too_slow(self.line.peer, self.mechanism, DERIVE_SECONDS) from late
-
-    async def _password(self) -> str:
-        """The password; a provider may have to read a file for it."""
-        return await self.runtime.offload(self.credentials.password.reveal)
 
     async def _token(self, token: bytes) -> bytes:
         """Send one token and return the broker's."""
@@ -189,3 +188,7 @@ class _Conversation:
         if not isinstance(answer, kind):
             raise InternalError(f"{message.NAME} was answered by {type(answer).__name__}")
         return answer
+
+
+def _salted(mechanism: str, password: Secret, challenge: Challenge) -> bytes:
+    return salted_password(mechanism, password.reveal(), challenge)

@@ -15,6 +15,7 @@ from typing import Any, Final
 import attrs
 
 from kclient.config import Config, load
+from kclient.config.model import SECRET_KEYS
 from kclient.config.values import INT64_MAX, boolean, filled_text, integer, one_of
 from kclient.errors import ConfigError
 from kclient.spark import choices, unsupported
@@ -61,6 +62,13 @@ ENDS: Final = ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets")
 SELECTIONS: Final = ("subscribe", "subscribePattern", "assign")
 
 
+def _hidden(kafka: Mapping[str, str]) -> str:
+    """The `kafka.*` options as a repr may show them. They stay text, because a Secret does not travel to workers."""
+    return repr(
+        {key: "***" if key.replace(".", "_") in SECRET_KEYS else value for key, value in kafka.items()}
+    )
+
+
 @attrs.frozen(kw_only=True)
 class SourceOptions:
     """What one DataFrame reads and how. It pickles, and holds the `kafka.*` texts instead of a connection."""
@@ -68,7 +76,7 @@ class SourceOptions:
     selection: Selection
     start: Bound
     end: Bound
-    kafka: Mapping[str, str]
+    kafka: Mapping[str, str] = attrs.field(repr=_hidden)
     late_start: str = "error"
     start_fallback: str = "error"
     fail_on_data_loss: bool = True

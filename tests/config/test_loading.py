@@ -11,8 +11,8 @@ from typing import Any
 import attrs
 import pytest
 
-from kclient.config import Config, load
-from kclient.config.model import rules
+from kclient.config import load
+from kclient.config.model import keys, rules
 from kclient.config.refused import REFUSED
 from kclient.config.spellings import OTHER_SPELLINGS
 from kclient.errors import ConfigError
@@ -218,7 +218,7 @@ def test_other_clients_spellings_are_answered_with_a_key_that_exists(written: st
 
 
 def test_every_key_of_the_table_has_a_default_that_keeps_its_own_rule() -> None:
-    for field in attrs.fields(Config):
+    for field in keys():
         if field.default not in (attrs.NOTHING, None):
             assert field.metadata["rule"](field.default) == field.default, field.name
 

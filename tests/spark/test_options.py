@@ -216,14 +216,33 @@ def test_kafka_keys_go_through_the_clients_own_rules() -> None:
     assert problem.startswith("kafka.isolation")
     assert "isolation_level?" in problem
     (problem,) = problems({**BASE, "kafka.sasl.mechanism": "PLAIN"})
-    assert "SASL" in problem
+    assert "write security_protocol=SASL_SSL" in problem
 
 
+SASL_SSL = {
+    "kafka.security.protocol": "SASL_SSL",
+    "kafka.sasl.mechanism": "SCRAM-SHA-512",
+    "kafka.sasl.jaas.config": "kafkashaded.org.apache.kafka.common.security.scram.ScramLoginModule required "
+    'username="alice" password="tell-nobody";',
+}
+
+
+@pytest.mark.spec("SP-45", "I-39")
 def test_a_secret_is_not_shown() -> None:
     told = problems(
         {**BASE, "kafka.sasl.jaas.config": "password='tell-nobody'", "kafka.sasl.password": "tell-nobody"}
     )
     assert "tell-nobody" not in "\n".join(told)
+    assert "tell-nobody" not in repr(SourceOptions.parse({**BASE, **SASL_SSL}))
+
+
+@pytest.mark.spec("SP-43", "SP-44")
+def test_the_options_of_a_connection_with_sasl_travel_to_a_worker_which_makes_the_secret() -> None:
+    options = pickle.loads(pickle.dumps(SourceOptions.parse({**BASE, **SASL_SSL})))
+    config = options.config("executor")
+    assert (config.security_protocol, config.sasl_mechanism) == ("SASL_SSL", "SCRAM-SHA-512")
+    assert "tell-nobody" in config.sasl_jaas_config.reveal()
+    assert "tell-nobody" not in repr(config)
 
 
 def test_the_client_reads_large_fetches_and_creates_no_topic() -> None:
