@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kclient.consumer.listener import RebalanceListener
     from kclient.errors import KclientError
     from kclient.records.records import Record, Records
+    from kclient.security import Secret, env, file
     from kclient.sync import Consumer
     from kclient.types import (
         GroupMetadata,
@@ -45,8 +46,11 @@ _WHERE = {
     "RebalanceListener": "kclient.consumer.listener",
     "Record": "kclient.records.records",
     "Records": "kclient.records.records",
+    "Secret": "kclient.security",
     "TimestampType": "kclient.types",
     "TopicPartition": "kclient.types",
+    "env": "kclient.security",
+    "file": "kclient.security",
     "load": "kclient.config",
 }
 
@@ -63,8 +67,11 @@ __all__ = [
     "RebalanceListener",
     "Record",
     "Records",
+    "Secret",
     "TimestampType",
     "TopicPartition",
+    "env",
+    "file",
     "load",
 ]
 
