@@ -8,7 +8,7 @@
     async with EmbeddedCluster(brokers=3) as cluster:                      # on the running loop
         ...
 
-Everything that a test wants to happen is a method of `Controls`, which the cluster has too.
+Everything that a test wants to happen is a method: of `Controls`, or for faults by API of `FaultControls`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from typing import Any, Self
 from kclient.embedded import retention
 from kclient.embedded.broker import Broker
 from kclient.embedded.clock import Clock
-from kclient.embedded.controls import PLAINTEXT, ClusterClock, Controls
+from kclient.embedded.control.clock import ClusterClock
+from kclient.embedded.controls import PLAINTEXT, Controls
+from kclient.embedded.fault_controls import FaultControls
 from kclient.embedded.home import Home, control
 from kclient.embedded.listener import Listener, Serve, serve
 from kclient.embedded.observer import Observer
@@ -33,7 +35,7 @@ from kclient.errors import ArgumentError, InternalError, UsageError
 from kclient.runtime import Runtime
 
 
-class EmbeddedCluster(Controls):
+class EmbeddedCluster(Controls, FaultControls):
     """See the module.
 
     `brokers` is their number, with ids from 1; `release` the Kafka whose API versions and behaviour they show, from

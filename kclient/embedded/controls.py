@@ -6,15 +6,12 @@ back a task. The work is done by the modules of `kclient.embedded.control`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from kclient.embedded import controller
-from kclient.embedded.clock import Clock
-from kclient.embedded.control import brokers, faults, groups, leaders, logs
-from kclient.embedded.duration import Duration, seconds
-from kclient.embedded.faults import Edit, Rule
-from kclient.embedded.home import HasHome, control
+from kclient.embedded.control import brokers, groups, leaders, logs
+from kclient.embedded.home import control
 from kclient.embedded.spreading import Value
 from kclient.embedded.state import ClusterState
 from kclient.embedded.topics import Partition
@@ -24,39 +21,8 @@ from kclient.types import TopicPartition
 PLAINTEXT = "PLAINTEXT"
 
 
-class ClusterClock:
-    """The time of a cluster, which a test may let pass."""
-
-    def __init__(self, cluster: HasHome, clock: Clock) -> None:
-        self._cluster = cluster
-        self._clock = clock
-
-    @property
-    def home(self) -> Any:
-        """Where the cluster lives. Raises UsageError when it does not run."""
-        return self._cluster.home
-
-    @control
-    def advance(self, duration: Duration) -> None:
-        """Let so much time pass at once ("10m", 1.5, a timedelta): sessions and records expire as they would have.
-
-        The clients' time does not move. Raises ArgumentError for a time that goes back.
-        """
-        self._clock.advance(seconds(duration))
-
-    @control
-    def now(self) -> float:
-        """Seconds that never go back."""
-        return self._clock.now()
-
-    @control
-    def wall_ms(self) -> int:
-        """Milliseconds since 1970, UTC, as the brokers see them."""
-        return self._clock.wall_ms()
-
-
 class Controls:
-    """See the module. A `Rule` that is given back may be taken away with `lift`."""
+    """See the module. Faults by API are those of `FaultControls`."""
 
     state: ClusterState
     _turns: dict[str, int]
@@ -132,6 +98,20 @@ class Controls:
     def delete_records(self, topic: str, partition: int, before: int) -> None:
         """Move the log start offset up to `before`."""
         logs.delete_records(self.state, self._partition(topic, partition), before)
+
+    @control
+    def compact(self, topic: str, partition: int) -> None:
+        """Clean a log: of each key only the newest record stays; the offsets of all others are gaps."""
+        from kclient.embedded.compaction import compact
+
+        compact(self.state, self._partition(topic, partition))
+
+    @control
+    def remove_records(self, topic: str, partition: int, offsets: Collection[int]) -> None:
+        """Take records out of the middle of a log; their offsets are gaps."""
+        from kclient.embedded.compaction import remove
+
+        remove(self.state, self._partition(topic, partition), offsets)
 
     @control
     def expire(self, topic: str) -> None:
@@ -273,66 +253,3 @@ class Controls:
     def allow(self, principal: str, operation: str, resource: str) -> None:
         """Take a denial back."""
         self.state.acl.allow(principal, operation, resource)
-
-    # --- faults by API: a request's name without "Request", or "*". All take `times` (None: until lifted), `broker`,
-    # --- `client_id` and `only_if`, a function that looks at the request.
-
-    @control
-    def fail(self, api: str, error: str | int, times: int | None = 1, **where: Any) -> Rule:
-        """Refuse requests with an error of the wire, by name or code, without handling them."""
-        return self._rule(api, times, error=faults.error_code(error), **where)
-
-    @control
-    def delay(self, api: str, ms: float, times: int | None = None, **where: Any) -> Rule:
-        """Begin to handle requests later; what follows on the connection waits behind them."""
-        return self._rule(api, times, delay=ms / 1000, **where)
-
-    @control
-    def drop(self, api: str, times: int | None = 1, handled: bool = False, **where: Any) -> Rule:
-        """Answer nothing; `handled` says whether what was asked is done all the same."""
-        return self._rule(api, times, silent=handled, ignore=not handled, **where)
-
-    @control
-    def cut(self, api: str, after: int = 0, times: int | None = 1, **where: Any) -> Rule:
-        """Handle requests, send the first bytes of the answer, and reset the connection."""
-        return self._rule(api, times, cut=after, **where)
-
-    @control
-    def throttle(self, api: str, ms: int, times: int | None = None, **where: Any) -> Rule:
-        """Say in the answers that the client is throttled for so long."""
-        return self._rule(api, times, throttle_ms=ms, **where)
-
-    @control
-    def partial(self, api: str, keep: int = 1, times: int | None = 1, **where: Any) -> Rule:
-        """Answer about the first `keep` partitions (or groups, topics) only."""
-        return self._rule(api, times, edit=faults.keep_first(keep), **where)
-
-    @control
-    def on(self, api: str, edit: Edit, times: int | None = None, **where: Any) -> Rule:
-        """Send what `edit(request, answer)` makes of an answer. It runs on the cluster's loop."""
-        return self._rule(api, times, edit=edit, **where)
-
-    @control
-    def lift(self, rule: Rule | None = None) -> None:
-        """Take one fault away, or all of them."""
-        if rule is None:
-            self.state.faults.clear()
-        else:
-            self.state.faults.remove(rule)
-
-    def _rule(
-        self,
-        api: str,
-        times: int | None,
-        *,
-        broker: int | None = None,
-        client_id: str | None = None,
-        only_if: Callable[[Any], bool] | None = None,
-        **what: Any,
-    ) -> Rule:
-        if times is not None and times < 1:
-            raise ArgumentError(
-                f"A fault happens {times} times: give 1 or more, or None for until it is lifted."
-            )
-        rule = Rule(faults.api_name(api), times, broker, client_id, only_if, **what)
-        return self.state.faults.add(rule)

@@ -421,3 +421,19 @@ def test_a_group_of_the_consumer_protocol_gets_its_next_epoch(cluster: EmbeddedC
     )
     cluster.clock.advance("10s")
     assert ask(cluster, heartbeat, 1, node).member_epoch == joined.member_epoch + 1
+
+
+def test_compaction_leaves_gaps(cluster: EmbeddedCluster) -> None:
+    cluster.produce(
+        "orders", [("k", "1"), ("k", "2"), ("other", "3"), ("k", "4"), ("last", "5")], partition=0
+    )
+    cluster.compact("orders", 0)
+    assert offsets_read(cluster) == [2, 3, 4]
+    cluster.remove_records("orders", 0, [3])
+    assert offsets_read(cluster) == [2, 4]
+
+
+def offsets_read(cluster: EmbeddedCluster) -> list[int]:
+    with Consumer(bootstrap_servers=cluster.bootstrap_servers, auto_offset_reset="earliest") as consumer:
+        consumer.assign([TopicPartition("orders", 0)])
+        return [record.offset for record in consumer.poll(timeout=10.0)]
