@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from typing import Any
 
 import pytest
@@ -57,6 +58,30 @@ def test_kill_runs_no_finally() -> None:
 
     outcome = run(1, main)
     assert outcome.result == [1.0, 2.0]
+    assert outcome.findings == ()
+
+
+def test_what_a_dead_host_waited_for_is_kept_to_the_end() -> None:
+    """Nothing else holds that task; were it collected, its `finally` would run."""
+    log: list[str] = []
+
+    async def waits() -> None:
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            log.append("finally")
+
+    async def main(world: World) -> list[str]:
+        host = world.host("a")
+        host.start(waits())
+        await asyncio.sleep(1)
+        host.kill()
+        await asyncio.sleep(1)
+        gc.collect()
+        return list(log)
+
+    outcome = run(1, main)
+    assert outcome.result == []
     assert outcome.findings == ()
 
 
