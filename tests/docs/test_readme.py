@@ -51,4 +51,6 @@ def test_spark_reads_the_topic_into_the_columns_that_are_named(
     flights = run(blocks[2], spark=request.getfixturevalue("spark"))["flights"]
     assert " ".join(flights.columns) == "key value topic partition offset timestamp timestampType"
     assert flights.count() == RECORDS
-    assert len(blocks) == 3, "a block of README has no test"
+    assert len(blocks) == 4, (
+        "a block of README has no test"
+    )  # the last one's is tests/security/test_readme_block.py
