@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
+from typing import Any
 
 from kclient.embedded.groups import rebalance
-from kclient.embedded.groups.member import Member
+from kclient.embedded.groups.member import Member, Parked
 from kclient.embedded.groups.observing import tell_rebalanced
 from kclient.embedded.groups.roster import Roster
 from kclient.embedded.groups.states import ANSWERS, Act, State
@@ -18,6 +20,7 @@ from kclient.protocol.errors import (
     ILLEGAL_GENERATION,
     INCONSISTENT_GROUP_PROTOCOL,
 )
+from kclient.records.writer import NewRecord
 
 
 async def sync(group: Roster, request: SyncGroupRequest) -> SyncGroupResponse | None:
@@ -34,7 +37,7 @@ async def sync(group: Roster, request: SyncGroupRequest) -> SyncGroupResponse | 
         return _part(group, member)
     parked = member.park_sync()
     if group.leader == member.member_id:
-        await _store(group, {row.member_id: bytes(row.assignment) for row in request.assignments})
+        await _bring(group, parked, {row.member_id: bytes(row.assignment) for row in request.assignments})
     return await parked
 
 
@@ -50,14 +53,13 @@ def _checked(group: Roster, request: SyncGroupRequest) -> Member:
     return member
 
 
-async def _store(group: Roster, plan: Mapping[str, bytes]) -> None:
+async def _bring(group: Roster, parked: Parked[SyncGroupResponse], plan: Mapping[str, bytes]) -> None:
     """Write the plan, members that the leader forgot with an empty part; then go Stable. Spec: S4-40."""
     full = {member_id: plan.get(member_id, b"") for member_id in group.members}
     generation = group.generation
     failed: Refused | None = None
     try:
-        stored = group.coordinator.write(group.group_id, [group_record(group, full)])
-        await group.coordinator.replicated(group.group_id, stored)
+        await _store(group, parked, group_record(group, full))
     except Refused as no:
         failed = no
     if group.state is not State.COMPLETING or group.generation != generation:
@@ -73,6 +75,20 @@ async def _store(group: Roster, plan: Mapping[str, bytes]) -> None:
     for member in group.members.values():
         if member.answer_sync(_part(group, member)):
             rebalance.keep_alive(group, member)
+
+
+async def _store(group: Roster, parked: Parked[SyncGroupResponse], record: NewRecord) -> None:
+    """Until it is replicated, or the leader has its answer because the plan was overtaken. Raises Refused."""
+    stored = group.coordinator.write(group.group_id, [record])
+    replicated = group.coordinator.replicated(group.group_id, stored)
+    storing = asyncio.get_running_loop().create_task(replicated, name=f"store {group.group_id}")
+    either: list[asyncio.Future[Any]] = [parked, storing]
+    try:
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        storing.cancel()
+    if storing.done():
+        storing.result()
 
 
 def _part(group: Roster, member: Member) -> SyncGroupResponse:
