@@ -12,6 +12,11 @@ from typing import Any
 
 from kclient.embedded.releases import Release, versions_of
 from kclient.generated.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from kclient.generated.delete_records_request import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 from kclient.generated.find_coordinator_request import FindCoordinatorRequest
 from kclient.generated.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kclient.generated.metadata_request import MetadataRequest, MetadataRequestTopic
@@ -31,7 +36,11 @@ SETTINGS = {
     "offsets.topic.num.partitions": 5,
     "transaction.state.log.num.partitions": 3,
 }
-SETTINGS_OF_4 = {"group.consumer.max.size": 3}
+SETTINGS_OF_4 = {
+    "group.consumer.max.size": 3,
+    "group.consumer.heartbeat.interval.ms": 1000,
+    "group.consumer.assignment.interval.ms": 0,
+}
 
 SECONDS = 20.0
 POLL_SECONDS = 0.02
@@ -150,6 +159,16 @@ class Target:
         [row] = self.ask(request, min(9, self.newest("Produce"))).responses[0].partition_responses
         assert row.error_code == errors.NONE, row
         return int(row.base_offset)
+
+    def delete_records(self, topic: str, offset: int) -> None:
+        """Move the log start of partition 0."""
+        rows = [
+            DeleteRecordsTopic(
+                name=topic, partitions=[DeleteRecordsPartition(partition_index=0, offset=offset)]
+            )
+        ]
+        [answer] = self.ask(DeleteRecordsRequest(topics=rows, timeout_ms=10_000)).topics
+        assert [(row.error_code, row.low_watermark) for row in answer.partitions] == [(errors.NONE, offset)]
 
     # --- coordinators
 

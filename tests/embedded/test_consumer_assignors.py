@@ -67,9 +67,7 @@ def test_uniform_leaves_nobody_two_behind_another_whose_partitions_it_wants(
 
 
 @given(topics_drawn, groups(), st.sampled_from("abcdefgh"))
-def test_uniform_does_not_move_what_need_not_move(
-    topics: Topics, members: list[Wanting], other: str
-) -> None:
+def test_uniform_does_not_move_what_need_not_move(topics: Topics, members: list[Wanting], other: str) -> None:
     before = ASSIGNORS["uniform"](topics, members)
     settled = [attrs.evolve(member, held=before[member.member_id]) for member in members]
     assert ASSIGNORS["uniform"](topics, settled) == before

@@ -167,13 +167,13 @@ def _should_join_again(group: ConsumerGroup, member: Member) -> bool:
 
 
 def leave_group(group: ConsumerGroup, who: MemberIdentity) -> int:
-    """Let one member go, by its id or its static name alone; the code for it."""
+    """Let one member go, of whichever protocol, by its id or its static name alone; the code for it."""
     member_id = who.member_id
     if not member_id and who.group_instance_id is not None:
         holder = group.static_member(who.group_instance_id)
         member_id = "" if holder is None else holder.member_id
     try:
-        member, _ = _classic(group, member_id, who.group_instance_id)
+        member = known_member(group, member_id, who.group_instance_id)
     except Refused as no:
         return no.code
     leave.remove(group, [member])

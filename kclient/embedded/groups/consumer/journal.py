@@ -70,9 +70,9 @@ class Journal:
 
     # --- the group
 
-    def begin(self, epoch: int) -> None:
+    def begin(self, epoch: int, metadata_hash: int) -> None:
         """The group begins in an epoch, with what it had as a classic group."""
-        self.group.epoch = epoch
+        self.group.epoch, self.group.metadata_hash = epoch, metadata_hash
         self._records += records.group_epoch(self.group)
 
     def bump(self, metadata_hash: int) -> None:

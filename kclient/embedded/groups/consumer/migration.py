@@ -14,6 +14,7 @@ from kclient.embedded.groups.consumer.blobs import read_assignment, read_subscri
 from kclient.embedded.groups.consumer.group import ConsumerGroup
 from kclient.embedded.groups.consumer.journal import Journal, tell_observers
 from kclient.embedded.groups.consumer.member import ClassicPart, Member
+from kclient.embedded.groups.consumer.metadata import metadata_hash
 from kclient.embedded.groups.member import Member as ClassicMember
 from kclient.embedded.groups.states import State
 from kclient.embedded.groups.written import group_record
@@ -39,7 +40,7 @@ def upgraded(classic: ClassicGroup) -> Journal:
     members = [_hosted(group, classic, member) for member in classic.members.values()]
     for member in members:
         journal.tell(member)
-    journal.begin(classic.generation)
+    journal.begin(classic.generation, metadata_hash(group))
     for member in members:
         journal.target(member.member_id, tuple(member.assigned))
     journal.assigned(0)

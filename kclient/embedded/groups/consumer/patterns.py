@@ -11,11 +11,11 @@ from kclient.embedded.groups.consumer.metadata import metadata_hash
 from kclient.embedded.groups.consumer.regex import matching
 
 NOTHING: Final = Resolved((), 0)
-NEW_TOPICS_AFTER_MS: Final = 10_000  # topics come and go; they are looked at again no sooner than this
+TOGETHER_MS: Final = 10_000
 
 
 def resolve_later(group: ConsumerGroup, call: Call) -> None:
-    """Resolve the patterns again, as soon as the heartbeat is answered, if one is new or it is time."""
+    """Resolve the patterns again, as soon as the heartbeat is answered, if it is time."""
     if _due(group):
         call.broker.call_later(0, lambda: _resolve(group, call))
 
@@ -29,15 +29,19 @@ def forget_unused(journal: Journal) -> None:
 
 
 def _due(group: ConsumerGroup) -> bool:
+    """All patterns are resolved together, no sooner than ten seconds after the last time."""
     used = [member.regex for member in group.members.values() if member.regex]
-    if any(pattern not in group.patterns for pattern in used):
-        return True
     if not used:
         return False
-    age = group.cluster.clock.wall_ms() - min(group.patterns[pattern].at_ms for pattern in used)
-    if group.topics_seen != tuple(group.cluster.topics) and age >= NEW_TOPICS_AFTER_MS:
-        return True
-    return age >= group.cluster.settings.group_consumer_regex_refresh_interval_ms
+    known = [resolved.at_ms for resolved in group.patterns.values()]
+    age = group.cluster.clock.wall_ms() - max(known, default=0)
+    if age <= TOGETHER_MS:
+        return False
+    return (
+        any(pattern not in group.patterns for pattern in used)
+        or group.topics_seen != tuple(group.cluster.topics)
+        or age >= group.cluster.settings.group_consumer_regex_refresh_interval_ms
+    )
 
 
 def _resolve(group: ConsumerGroup, call: Call) -> None:
@@ -47,11 +51,9 @@ def _resolve(group: ConsumerGroup, call: Call) -> None:
     journal = Journal(group)
     now = group.cluster.clock.wall_ms()
     before = dict(group.patterns)
-    topics = group.cluster.topics
-    group.topics_seen = tuple(topics)
-    visible = [name for name, topic in topics.items() if not topic.internal]
+    group.topics_seen = tuple(group.cluster.topics)
     for pattern in sorted({member.regex for member in group.members.values()} - {""}):
-        found = matching(pattern, visible, lambda name: call.allowed("DESCRIBE", f"Topic:{name}"))
+        found = matching(pattern, group.topics_seen, lambda name: call.allowed("DESCRIBE", f"Topic:{name}"))
         journal.resolve(pattern, Resolved(found, now))
     if any(found.topics != before.get(one, NOTHING).topics for one, found in group.patterns.items()):
         journal.bump(metadata_hash(group))

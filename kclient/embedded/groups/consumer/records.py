@@ -116,16 +116,22 @@ def pattern(group: ConsumerGroup, text: str) -> NewRecord:
 
 
 def group_tombstones(group: ConsumerGroup) -> list[NewRecord]:
-    """Nothing of it, or of what is left of its members, shall remain."""
+    """Nothing of it shall remain, nor of what members it still has."""
     group_id = group.group_id
+    members = [_member_keys(group, member_id) for member_id in group.members]
+    patterns = [
+        ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=one) for one in group.patterns
+    ]
     keys: list[Message] = [
+        *(current for current, _, _ in members),
+        *(target for _, target, _ in members),
         ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id),
+        *(metadata for _, _, metadata in members),
+        ConsumerGroupPartitionMetadataKey(group_id=group_id),
+        *patterns,
         ConsumerGroupMetadataKey(group_id=group_id),
     ]
-    if group.cluster.release < HASH_SINCE:
-        keys.insert(1, ConsumerGroupPartitionMetadataKey(group_id=group_id))
-    members = [record for member_id in group.members for record in member_tombstones(group, member_id)]
-    return [*members, *(_record(group, key, None) for key in keys)]
+    return [_record(group, key, None) for key in keys]
 
 
 # --- members
@@ -173,12 +179,15 @@ def current(group: ConsumerGroup, member: Member) -> NewRecord:
 
 def member_tombstones(group: ConsumerGroup, member_id: str) -> list[NewRecord]:
     """What it owns, what it should own, and it itself: gone."""
-    keys: list[Message] = [
+    return [_record(group, key, None) for key in _member_keys(group, member_id)]
+
+
+def _member_keys(group: ConsumerGroup, member_id: str) -> tuple[Message, Message, Message]:
+    return (
         ConsumerGroupCurrentMemberAssignmentKey(group_id=group.group_id, member_id=member_id),
         ConsumerGroupTargetAssignmentMemberKey(group_id=group.group_id, member_id=member_id),
         ConsumerGroupMemberMetadataKey(group_id=group.group_id, member_id=member_id),
-    ]
-    return [_record(group, key, None) for key in keys]
+    )
 
 
 def _classic(part: ClassicPart) -> ClassicMemberMetadata:
