@@ -10,7 +10,7 @@ import pytest
 from kclient.generated.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kclient.generated.fetch_response import PartitionData
 from kclient.protocol import errors
-from tests.conformance.fetching import BY_ID, base_offsets, fetch, fetch_one, fetch_request
+from tests.conformance.fetching import BY_ID, SESSIONS, base_offsets, fetch, fetch_one, fetch_request
 from tests.conformance.target import Target
 
 pytestmark = pytest.mark.api("Fetch", 4, few=True)
@@ -152,8 +152,10 @@ def test_two_partitions_in_the_order_asked(target: Target, version: int) -> None
 
 
 def test_an_unknown_isolation_level(target: Target, topic: str, version: int) -> None:
-    row = fetch_one(target, version, topic, 0, isolation_level=7)
-    assert numbers(row) == (errors.UNKNOWN_SERVER_ERROR, -1, -1, -1)
+    answer = fetch(target, version, {topic: 0}, isolation_level=7)
+    assert answer.error_code == (errors.UNKNOWN_SERVER_ERROR if version >= SESSIONS else errors.NONE)
+    rows = [numbers(row) for topic in answer.responses for row in topic.partitions]
+    assert rows == ([] if version >= BY_ID else [(errors.UNKNOWN_SERVER_ERROR, -1, -1, -1)])
 
 
 @pytest.mark.api("Fetch", 0)
