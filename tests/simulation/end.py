@@ -78,7 +78,6 @@ class End(asyncio.Transport):
     def fail(self, problem: OSError) -> None:
         """The connection broke."""
         self._broken = True
-        self._inbox.clear()
         self._force_close(problem)
 
     def wrote(self) -> None:
@@ -146,8 +145,7 @@ class End(asyncio.Transport):
             return
         self._lost_called = True
         try:
-            if self._inbox.protocol is not None:  # None: nobody had accepted it
-                self._inbox.protocol.connection_lost(problem)
+            self._inbox.protocol.connection_lost(problem)
         finally:
             self.vanish(reset=self._inbox.holds_data, tell=not self._broken)
 

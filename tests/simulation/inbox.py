@@ -39,10 +39,6 @@ class Inbox:
         """Take what arrived; `read` hands it over."""
         self._unread.append(data)
 
-    def clear(self) -> None:
-        """Lose what was not read, as a reset does."""
-        self._unread.clear()
-
     def read(self) -> None:
         """Hand over what is here, in one piece. Raises what the protocol raises."""
         if not self._unread or not self._open:

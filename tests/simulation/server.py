@@ -91,9 +91,11 @@ class SimServer(asyncio.AbstractServer):
 
     def accept(self, end: SimTransport) -> None:
         """Make the protocol of a new connection."""
-        if end.gone:
-            return
-        protocol = self._factory()
+        try:
+            protocol = self._factory()
+        except BaseException:
+            end.vanish(reset=True, tell=True)
+            raise
         if self._tls is not None:
             protocol = sslproto.SSLProtocol(
                 self._network.loop, protocol, self._tls, None, server_side=True, **self._timeouts

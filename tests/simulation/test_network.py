@@ -145,6 +145,23 @@ def test_streams_run_on_it() -> None:
     assert run(1, main).result == b"hello\n"
 
 
+def test_a_server_that_cannot_make_a_protocol_resets() -> None:
+    def fails() -> Ear:
+        raise ValueError("no protocol today")
+
+    async def main(world: World) -> Any:
+        b = world.host("b")
+        await b.start(world.loop.create_server(fails, "b", PORT))
+        (_, ear), _ = await dial(world)
+        await asyncio.sleep(1)
+        assert not world.network.connections
+        return ear.problem
+
+    outcome = run(1, main)
+    assert isinstance(outcome.result, ConnectionResetError)
+    assert "no protocol today" in outcome.findings[0]
+
+
 def test_what_runs_on_no_host_may_listen_behind_the_address_of_any() -> None:
     async def main(world: World) -> Any:
         a, b = world.host("a"), world.host("b")
@@ -252,6 +269,21 @@ def test_a_long_partition_ends_by_timeout_for_the_sender_alone(direction: tuple[
     assert seconds == pytest.approx(30, abs=0.1)
     assert far_events == ["made"]
     assert isinstance(far_problem, ConnectionResetError)
+
+
+def test_patience_begins_anew_with_each_partition() -> None:
+    async def main(world: World) -> Any:
+        plain(world, retransmit_seconds=30.0)
+        pair = await connected(world)
+        for word in (b"one", b"two"):
+            world.network.part("a", "b")
+            pair.a.call(pair.transport.write, word)
+            await asyncio.sleep(25)
+            world.network.heal_all()
+            await asyncio.sleep(2)
+        return pair.far.heard, pair.near.events
+
+    assert run(1, main).result == (b"onetwo", ["made"])
 
 
 def test_a_quiet_connection_outlives_any_partition() -> None:

@@ -123,6 +123,21 @@ def test_a_handshake_that_is_cut_fails(contexts: tuple[ssl.SSLContext, ssl.SSLCo
     assert seconds == pytest.approx(15.0 if act is Act.SILENCE else 0.0, abs=0.1)
 
 
+def test_a_handshake_that_is_cancelled_closes_the_connection(
+    contexts: tuple[ssl.SSLContext, ssl.SSLContext],
+) -> None:
+    async def main(world: World) -> None:
+        plain(world, latency=1.0)
+        task = asyncio.create_task(dial(world, contexts, Ear()))
+        await asyncio.sleep(2.5)
+        assert world.network.connections
+        task.cancel()
+        await asyncio.sleep(5)
+        assert not world.network.connections
+
+    run(1, main)
+
+
 def test_a_peer_without_tls(contexts: tuple[ssl.SSLContext, ssl.SSLContext]) -> None:
     async def main(world: World) -> None:
         class Talks(Ear):

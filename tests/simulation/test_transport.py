@@ -81,6 +81,22 @@ def test_a_slow_reader_pauses_the_writer() -> None:
     assert run(1, main).result == SAID
 
 
+def test_a_paused_writer_goes_on_below_the_low_mark() -> None:
+    class Measures(Ear):
+        def resume_writing(self) -> None:
+            self.events.append(str(self.transport.get_write_buffer_size()))
+
+    async def main(world: World) -> Any:
+        plain(world, window_bytes=1000)
+        pair = await connected(world, Measures())
+        pair.transport.set_write_buffer_limits(high=50_000, low=10_000)
+        pair.a.call(pair.transport.write, SAID[:100_000])
+        await asyncio.sleep(10)
+        return pair.near.events
+
+    assert run(1, main).result == ["made", "pause", "10000"]
+
+
 def test_a_protocol_pauses_reading() -> None:
     async def main(world: World) -> Any:
         plain(world)
@@ -106,6 +122,29 @@ def test_a_buffered_protocol_takes_what_it_has_room_for() -> None:
         return pair.far.pieces
 
     assert run(1, main).result == [b"abcdefg", b"hijklm"]
+
+
+def test_a_buffered_protocol_pauses_in_the_middle_of_a_segment() -> None:
+    class Pauses(BufferedEar):
+        def buffer_updated(self, nbytes: int) -> None:
+            super().buffer_updated(nbytes)
+            self.transport.pause_reading()
+
+    async def main(world: World) -> Any:
+        plain(world)
+        pair = await connected(world, far=Pauses(7))
+        pair.a.call(pair.transport.write, b"abcdefghijklm")
+        pair.a.call(pair.transport.close)
+        await asyncio.sleep(1)
+        first, lost = list(pair.far.pieces), pair.far.lost
+        pair.b.call(pair.far.transport.resume_reading)
+        await asyncio.sleep(1)
+        second = list(pair.far.pieces)
+        pair.b.call(pair.far.transport.resume_reading)
+        await asyncio.sleep(1)
+        return first, lost, second, pair.far.lost
+
+    assert run(1, main).result == ([b"abcdefg"], False, [b"abcdefg", b"hijklm"], True)
 
 
 def test_a_protocol_that_raises_loses_its_connection() -> None:
@@ -209,6 +248,19 @@ def test_writing_to_an_end_that_is_gone_is_answered_by_a_reset() -> None:
         return pair.near.problem
 
     assert isinstance(run(1, main).result, ConnectionResetError)
+
+
+def test_what_is_under_way_to_an_end_that_closes_is_answered_by_a_reset() -> None:
+    async def main(world: World) -> Any:
+        pair = await connected(world, near=Ear(keeps_open=True))
+        pair.a.call(pair.transport.write, b"anyone there?")
+        pair.b.call(pair.far.transport.close)
+        await asyncio.sleep(1)
+        return pair.near.events, pair.near.problem
+
+    events, problem = run(1, main).result
+    assert events == ["made", "eof", "lost"]
+    assert isinstance(problem, ConnectionResetError)
 
 
 def test_addresses_and_limits() -> None:
