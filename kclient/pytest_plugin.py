@@ -14,7 +14,7 @@ there, by name. `--kafka-seed N` repeats a run's random ids. Nothing but pytest 
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -105,12 +105,18 @@ def _embedded(request: pytest.FixtureRequest, options: dict[str, Any]) -> Abstra
         seed = Runtime().rng.randrange(1 << 32)
     request.config.stash[SEED] = seed
     runtime = Runtime.seeded(f"{seed} {request.node.nodeid}")
-    return EmbeddedCluster(**{"brokers": BROKERS, "runtime": runtime, **options})
+    cluster = EmbeddedCluster(**{"brokers": BROKERS, "runtime": runtime, **options})
+
+    @contextmanager
+    def started() -> Iterator[Any]:
+        with cluster:
+            cluster.prepare_groups()
+            yield cluster
+
+    return started()
 
 
 def _elsewhere(servers: str, options: dict[str, Any]) -> AbstractContextManager[Any]:
-    from contextlib import contextmanager
-
     from kclient.embedded.remote import RemoteCluster
 
     class Elsewhere(RemoteCluster):

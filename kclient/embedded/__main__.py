@@ -118,6 +118,7 @@ async def _serve(given: argparse.Namespace) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, over.set)
     async with cluster:
+        cluster.prepare_groups()
         teller = Teller(cluster)
         cluster.observe(teller)
         console = Console(cluster, teller, sys.stdin.fileno())

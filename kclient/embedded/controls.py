@@ -169,6 +169,14 @@ class Controls:
         return leaders.leader(self._partition(topic, partition))
 
     @control
+    def prepare_groups(self) -> None:
+        """Make `__consumer_offsets` now, as where groups have been before; else the first group makes it, and waits.
+
+        It needs up to three brokers that are up, so a test that kills one before its first group wants this.
+        """
+        leaders.of_group(self.state, "")
+
+    @control
     def coordinator_of(self, group: str) -> int:
         """The broker that coordinates a group."""
         return leaders.leader(leaders.of_group(self.state, group))

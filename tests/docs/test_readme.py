@@ -1,8 +1,15 @@
-"""README's Python blocks run as they stand: only the broker, the topic and the group get other names."""
+"""README's Python blocks run as they stand: only the broker, the topic and the group get other names.
+
+The block for pytest runs in a project of somebody who has kclient, the command for a cluster in a process of its own;
+the block about security has its test in tests/security.
+"""
 
 from __future__ import annotations
 
 import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +32,11 @@ def blocks(kafka1: KafkaCluster, fresh_name: str) -> list[str]:
         '"flights"': repr(fresh_name),
         '"delays"': repr(fresh_name),
     }
-    found = re.findall(r"^```python\n(.*?)^```$", README.read_text(), re.DOTALL | re.MULTILINE)
-    return [re.sub("|".join(names), lambda match: names[match[0]], block) for block in found]
+    return [re.sub("|".join(names), lambda match: names[match[0]], block) for block in written()]
+
+
+def written() -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```$", README.read_text(), re.DOTALL | re.MULTILINE)
 
 
 def run(block: str, **names: Any) -> dict[str, Any]:
@@ -51,6 +61,37 @@ def test_spark_reads_the_topic_into_the_columns_that_are_named(
     flights = run(blocks[2], spark=request.getfixturevalue("spark"))["flights"]
     assert " ".join(flights.columns) == "key value topic partition offset timestamp timestampType"
     assert flights.count() == RECORDS
-    assert len(blocks) == 4, (
-        "a block of README has no test"
-    )  # the last one's is tests/security/test_readme_block.py
+    assert len(blocks) == 5, "a block of README has no test"
+
+
+def test_pytest_runs_its_block_with_no_broker_around(pytester: pytest.Pytester) -> None:
+    (block,) = [block for block in written() if block.startswith("def test_")]
+    pytester.makepyfile("from kclient import Consumer\n\n\n" + block)
+    pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=1)
+
+
+def test_the_command_serves_and_obeys() -> None:
+    (command,) = re.findall(
+        r"^    python (-m kclient\.embedded .*?) +# (.*)$", README.read_text(), re.MULTILINE
+    )
+    arguments = command[0].replace(" --port 9092", "").split()
+    typed = command[1].partition("type: ")[2].replace(", ", "\n") + "\n"
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, *arguments], stdin=pipe, stdout=pipe, stderr=pipe, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        try:
+            assert process.stdout.readline().count(":") == 3
+            process.stdin.write(typed)
+            process.stdin.flush()
+            told = "".join(process.stderr.readline() for _ in range(4))
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert "broker 2 is killed" in told
+    assert "broker 2 is started" in told
+    assert "topic flights: 0 on 1" in told

@@ -122,6 +122,35 @@ def test_a_seed_repeats_what_is_drawn(project: pytest.Pytester) -> None:
     assert drawn()[0] != first
 
 
+def test_the_example_takes_less_than_100_ms(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        """
+        import time
+        import pytest
+        from kclient import Consumer
+
+        TOOK = []
+
+        @pytest.fixture(autouse=True)
+        def watch():
+            began = time.perf_counter()
+            yield
+            TOOK.append(time.perf_counter() - began)
+
+        @pytest.mark.parametrize("turn", range(8))
+        def test_it(turn, kafka):
+            kafka.produce("orders", ["one", "two"])
+            settings = {"group_id": "billing", "auto_offset_reset": "earliest"}
+            with Consumer("orders", bootstrap_servers=kafka.bootstrap_servers, **settings) as consumer:
+                assert [record.value for record in consumer.poll(timeout=5.0)] == [b"one", b"two"]
+
+        def test_took():
+            assert min(TOOK) < 0.1, TOOK
+        """
+    )
+    project.runpytest_subprocess().assert_outcomes(passed=9)
+
+
 REMOTE = """
     import pytest
 
