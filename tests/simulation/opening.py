@@ -148,7 +148,7 @@ class ServerOpening:
 
         What runs on no host may listen at the address of any: to the network it is that host.
         """
-        here, ip = HOST.get(), await self._own_address(host)
+        here, ip = HOST.get(), self._own_address(host)
         there = self.network.at(ip) if here is None else here
         address = (ip, port or self.network.next_port(host_name(there)))
         timeouts = {
@@ -160,12 +160,12 @@ class ServerOpening:
             await server.start_serving()
         return server
 
-    async def _own_address(self, host: str | None) -> str:
+    def _own_address(self, host: str | None) -> str:
         here = HOST.get()
         lent = tuple(self.network.hosts) if here is None else here.addresses
         if not host or host in ("0.0.0.0", "::"):
             return LOOPBACK if here is None else lent[0]
-        ip = (await self.network.getaddrinfo(host, 0))[0][4][0]
+        ip = self.network.names.get(host, [host])[0]  # of its own: no resolver is asked
         if ip not in (*lent, LOOPBACK):
             raise OSError(errno.EADDRNOTAVAIL, f"could not bind on any address out of [{host!r}]")
         return ip
