@@ -131,9 +131,9 @@ class Controls:
         brokers.shut_down(self.state, node)
 
     @control
-    def restart(self, node: int) -> Any:
-        """Start a broker again on its old port; one that runs is killed first."""
-        return brokers.restart(self.state, node)
+    def restart(self, node: int, port: int | None = None) -> Any:
+        """Start a broker again, on its old port or another one (0: any); one that runs is killed first."""
+        return brokers.restart(self.state, node, port)
 
     @control
     def pause(self, node: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from kclient import Consumer, TopicPartition
 from kclient.embedded import EmbeddedCluster
 from kclient.embedded.observer import Observer
-from kclient.errors import ArgumentError, InternalError, UsageError
+from kclient.errors import AdvertisedListenerError, ArgumentError, InternalError, UsageError
 from kclient.generated.api_versions_request import ApiVersionsRequest
 from kclient.generated.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest, TopicPartitions
 from kclient.generated.metadata_request import MetadataRequest, MetadataRequestTopic
@@ -217,6 +218,35 @@ def test_clients_are_told_the_advertised_address_and_bootstrap_stays(cluster: Em
     brokers = {broker.node_id: (broker.host, broker.port) for broker in metadata(cluster).brokers}
     assert brokers[2] == ("kafka", 9092)
     assert cluster.bootstrap_servers == servers
+
+
+@pytest.mark.spec("U-16")
+def test_an_advertised_address_that_leads_nowhere_is_named_within_two_seconds() -> None:
+    with EmbeddedCluster(topics={"orders": 1}) as cluster:
+        cluster.advertise(1, "kafka.invalid", 9092)
+        began = time.monotonic()
+        with (
+            Consumer(bootstrap_servers=cluster.bootstrap_servers) as consumer,
+            pytest.raises(AdvertisedListenerError) as told,
+        ):
+            consumer.list_topics()
+        assert time.monotonic() - began < 2
+    assert (told.value.node_id, told.value.advertised) == (1, "kafka.invalid:9092")
+    assert told.value.via == cluster.bootstrap_servers
+
+
+@pytest.mark.spec("U-09")
+def test_a_broker_that_comes_back_elsewhere_is_found_there(cluster: EmbeddedCluster) -> None:
+    settings = {"bootstrap_servers": cluster.bootstrap_servers, "auto_offset_reset": "earliest"}
+    cluster.produce("orders", ["a"], partition=0)
+    with Consumer(**settings) as consumer:
+        consumer.assign([TopicPartition("orders", 0)])
+        assert [record.value for record in consumer.poll(timeout=10.0)] == [b"a"]
+        for node in (1, 2, 3):  # one after the other, all brokers move
+            cluster.restart(node, port=0)
+            cluster.produce("orders", [f"after {node}"], partition=0)
+            assert [record.value for record in consumer.poll(timeout=10.0)] == [f"after {node}".encode()]
+    assert not set(cluster.bootstrap_servers.split(",")) & set(settings["bootstrap_servers"].split(","))
 
 
 def test_records_go_where_key_turn_or_number_say(cluster: EmbeddedCluster) -> None:

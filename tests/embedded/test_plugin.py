@@ -42,6 +42,7 @@ def test_the_entry_point_alone_loads_nothing_else(project: pytest.Pytester) -> N
     project.runpytest_subprocess().assert_outcomes(passed=1)
 
 
+@pytest.mark.spec("U-25")
 def test_every_test_has_a_cluster_of_its_own(project: pytest.Pytester) -> None:
     project.makepyfile(
         """
@@ -103,6 +104,7 @@ def test_a_marker_that_says_nonsense_is_an_error(project: pytest.Pytester) -> No
     result.stdout.fnmatch_lines(["*kafka_cluster takes brokers, release, config, topics, racks by name*"])
 
 
+@pytest.mark.spec("U-25")
 def test_a_seed_repeats_what_is_drawn(project: pytest.Pytester) -> None:
     project.makepyfile(
         """
@@ -122,6 +124,7 @@ def test_a_seed_repeats_what_is_drawn(project: pytest.Pytester) -> None:
     assert drawn()[0] != first
 
 
+@pytest.mark.spec("U-25")
 def test_the_example_takes_less_than_100_ms(project: pytest.Pytester) -> None:
     project.makepyfile(
         """

@@ -68,10 +68,12 @@ def resume(state: ClusterState, node: int) -> None:
     _tell(state, node, "resumed")
 
 
-async def restart(state: ClusterState, node: int) -> None:
-    """Start it on its old ports; one that runs is killed first."""
+async def restart(state: ClusterState, node: int, port: int | None = None) -> None:
+    """Start it on its old ports, or its first listener on another one; a broker that runs is killed first."""
     broker = find(state, node)
     kill(state, node, 0)
+    if port is not None:
+        broker.listeners[0].port = port
     if broker.up:  # killed, and nobody has noticed yet
         controller.broker_went(state, node)
     await broker.start()
