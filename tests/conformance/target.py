@@ -95,11 +95,15 @@ class Target:
 
     def ask(self, request: Message, version: int | None = None) -> Any:
         """One question and its answer on a connection of the target's own, in the newest version unless given."""
+        if version is None:
+            version = self.newest(request.NAME.removesuffix("Request"))
         if self._asker is None:
             self._asker = self.connect()
-        return self._asker.ask(
-            request, self.newest(request.NAME.removesuffix("Request")) if version is None else version
-        )
+        try:
+            return self._asker.ask(request, version)
+        except OSError:
+            self.close()  # an answer that comes late must not be taken for the next one
+            raise
 
     def restart(self) -> None:
         """End the broker and start it again on its data: leader epochs grow, connections are gone."""

@@ -1,6 +1,7 @@
 """Leader epochs after a change of leader: OffsetForLeaderEpoch, and who is fenced (KIP-320).
 
-One restart of the broker ends epoch 0 of a topic at offset 2; everything here is asked afterwards.
+One restart of the broker ends epoch 0 of a topic at offset 2; everything here is asked afterwards. With ZooKeeper the
+only broker comes back as leader of the same epoch, so that there is nothing to see.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from kclient.protocol import errors
 from tests.conformance.fetching import base_offsets, fetch_one
 from tests.conformance.target import Target, eventually, led
 from tests.conformance.test_list_offsets import EARLIEST, LATEST, START, found
+
+pytestmark = pytest.mark.since("3.3")
 
 CURRENT = 2  # first version of OffsetForLeaderEpoch with the asker's own epoch
 FUTURE = 1000
