@@ -23,6 +23,7 @@ from kclient.embedded.down_conversion import converted, newest_magic
 from kclient.embedded.log import Stored
 from kclient.embedded.preferred import preferred_replica
 from kclient.embedded.refusal import Refused
+from kclient.embedded.releases import Release
 from kclient.embedded.sessions import Wanted
 from kclient.embedded.topics import Partition
 from kclient.generated.fetch_response import (
@@ -46,7 +47,12 @@ from kclient.types import TopicPartition
 
 FOLLOWERS_SINCE: Final = 11
 HINTS_SINCE: Final = 16
+INDEX_INTERVAL_BYTES: Final = 4096
 READ_COMMITTED: Final = 1
+UNREAD: Final = (UNKNOWN_TOPIC_ID, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION)
+NULL_FOR_READ_SINCE: Final = Release.parse("3.0")
+FOLLOWERS_CHECKED_SINCE: Final = Release.parse("3.0")
+ZSTD_FOR_ALL_SINCE: Final = Release.parse("4.0")
 
 
 @attrs.define
@@ -78,8 +84,20 @@ def failed(index: int, code: int) -> PartitionData:
     return PartitionData(partition_index=index, error_code=code, high_watermark=-1, records=b"")
 
 
+def unread(row: PartitionData) -> bool:
+    """Whether it says no before the log was looked at; such rows come last in an answer."""
+    return row.error_code in UNREAD
+
+
 def read(call: Call, fetcher: Fetcher, wanted: Wanted, budget: Budget) -> PartitionData:
     """The row of the answer."""
+    row = _looked_at(call, fetcher, wanted, budget)
+    if row.error_code != NONE and (call.state.release < NULL_FOR_READ_SINCE or not unread(row)):
+        row.aborted_transactions = None
+    return row
+
+
+def _looked_at(call: Call, fetcher: Fetcher, wanted: Wanted, budget: Budget) -> PartitionData:
     index = wanted.asked.partition
     if wanted.topic is None:
         return failed(index, UNKNOWN_TOPIC_ID)
@@ -88,9 +106,9 @@ def read(call: Call, fetcher: Fetcher, wanted: Wanted, budget: Budget) -> Partit
     partition = call.state.partition(TopicPartition(wanted.topic, index))
     if partition is None:
         return failed(index, UNKNOWN_TOPIC_OR_PARTITION)
-    if wanted.by_id and partition.topic.topic_id != wanted.topic_id:
-        return failed(index, INCONSISTENT_TOPIC_ID)
     try:
+        if wanted.by_id and partition.topic.topic_id != wanted.topic_id:
+            raise Refused(INCONSISTENT_TOPIC_ID)
         return _read(call, fetcher, partition, wanted, budget)
     except Refused as no:
         return _refused(call, partition, index, no.code)
@@ -113,7 +131,7 @@ def _read(
     leader_only = from_follower or call.version < FOLLOWERS_SINCE
     if error := usable(call, partition, asked.current_leader_epoch, leader_only):
         raise Refused(error)
-    if from_follower and fetcher.replica_id not in partition.replicas:
+    if from_follower and call.state.release >= FOLLOWERS_CHECKED_SINCE and not _follows(fetcher, partition):
         raise Refused(NOT_LEADER_OR_FOLLOWER)
     row = _bounds(call, fetcher, partition, asked.partition)
     if call.version >= FOLLOWERS_SINCE and not from_follower:
@@ -130,6 +148,10 @@ def _read(
         below = row.last_stable_offset
     _fill(call, partition, wanted, row, below, budget)
     return row
+
+
+def _follows(fetcher: Fetcher, partition: Partition) -> bool:
+    return fetcher.replica_id in partition.replicas and fetcher.replica_id != partition.leader
 
 
 def _bounds(call: Call, fetcher: Fetcher, partition: Partition, index: int) -> PartitionData:
@@ -170,18 +192,37 @@ def _fill(
         if not budget.first:
             return
         batches, limit = batches[:1], first
-    if call.version < 10 and partition.topic.config.get("compression.type") == "zstd":
-        raise Refused(UNSUPPORTED_COMPRESSION_TYPE)
-    if any(stored.header.magic > newest_magic(call.version) for stored in batches):
-        row.records = converted(batches, newest_magic(call.version), wanted.asked.fetch_offset)
-    else:
-        row.records = _cut(batches, max(0, limit))
-    budget.spend(len(row.records))
+    _check_codec(call, partition)
+    data = _cut(batches, max(0, limit))
+    magic = newest_magic(call.version)
+    if any(stored.header.magic > magic for stored in batches):
+        data = converted(batches, magic, wanted.asked.fetch_offset, len(data))
+    row.records = data
+    budget.spend(len(data))
     if row.aborted_transactions is not None:
-        found = partition.log.producers.aborted_in(wanted.asked.fetch_offset, batches[-1].last_offset + 1)
+        found = partition.log.producers.aborted_in(
+            wanted.asked.fetch_offset, _indexed_end(partition, batches)
+        )
         row.aborted_transactions = [
             AbortedTransaction(producer_id=one.producer_id, first_offset=one.first_offset) for one in found
         ]
+
+
+def _indexed_end(partition: Partition, batches: Sequence[Stored]) -> int:
+    """Up to where aborted transactions are told: to the next entry of Kafka's index, which is beyond what was read."""
+    size = 0
+    for stored in partition.log.from_offset(batches[-1].last_offset + 1):
+        if size > INDEX_INTERVAL_BYTES:
+            return stored.base_offset
+        size += len(stored.data)
+    return partition.log.end
+
+
+def _check_codec(call: Call, partition: Partition) -> None:
+    """Brokers before 4.0 keep topics that are zstd by their settings from clients that are older than it."""
+    zstd = call.version < 10 and partition.topic.config.get("compression.type") == "zstd"
+    if zstd and call.state.release < ZSTD_FOR_ALL_SINCE:
+        raise Refused(UNSUPPORTED_COMPRESSION_TYPE)
 
 
 def _cut(batches: Sequence[Stored], limit: int) -> bytes | memoryview:

@@ -38,6 +38,7 @@ PARTITIONS = 2
 IDS = 2
 NOBODY = (-1, -1)
 LIMIT = 1 << 20
+V2_PRODUCE = 12
 BUSY = (
     errors.CONCURRENT_TRANSACTIONS,
     errors.NOT_ENOUGH_REPLICAS,
@@ -103,12 +104,12 @@ class Dialogue:
             time.sleep(0.002)
         return answer
 
-    def _believed(self, which: int, *, given: bool = False) -> tuple[int, int]:
+    def _believed(self, which: int, *, given: bool = False, newest: bool = False) -> tuple[int, int]:
         """Mostly the newest producer, sometimes one of long ago, rarely (not with `given`) an epoch of the future."""
         known = self.producers[which]
         if not known:
             return (2**61, 0)
-        producer_id, epoch = known[-1] if self.rng.random() < 0.75 else self.rng.choice(known)
+        producer_id, epoch = known[-1] if newest or self.rng.random() < 0.75 else self.rng.choice(known)
         return producer_id, epoch + (not given and self.rng.random() < 0.05)
 
     def _version(self, api: str, *preferred: int) -> int:
@@ -199,7 +200,8 @@ class Dialogue:
         producer_id, epoch = self._believed(which, given=True)  # Kafka remembers batches that it refused
         number = self.rng.randrange(PARTITIONS)
         place = (producer_id, epoch, number)
-        sequence = self.sequences.get(place, 0) + (5 if self.rng.random() < 0.1 else 0)
+        wrong = version < V2_PRODUCE and self.rng.random() < 0.1  # after a refusal V2 takes any that is new
+        sequence = self.sequences.get(place, 0) + (5 if wrong else 0)
         batch = build_batch(
             [NewRecord(value=b"%d" % len(self.lines), timestamp=int(time.time() * 1000))],
             producer_id=producer_id,
@@ -257,7 +259,9 @@ class Dialogue:
 
     def _commit_offset(self, which: int) -> str:
         version = self._version("TxnOffsetCommit", 0, 2, 3, 4, 5, 5)
-        producer_id, epoch = self._believed(which, given=True)  # before 3.7 no marker could follow
+        # Before 3.7 no marker could follow a future epoch, and an old one took pending offsets of newer ones with it.
+        old = not self.target.since("3.7")
+        producer_id, epoch = self._believed(which, given=True, newest=old)
         generation = self.rng.choice([-1] * 9 + [3]) if version >= 3 else -1
         row = TxnOffsetCommitRequestPartition(
             partition_index=self.rng.choice([0] * 9 + [PARTITIONS]), committed_offset=len(self.lines)

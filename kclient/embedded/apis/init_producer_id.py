@@ -37,7 +37,7 @@ async def handle(call: Call, request: InitProducerIdRequest) -> InitProducerIdRe
 
 def refuse(call: Call, request: InitProducerIdRequest, refused: Refused) -> InitProducerIdResponse:
     """At the top."""
-    return InitProducerIdResponse(error_code=error_of(call, refused, FENCED_SINCE))
+    return InitProducerIdResponse(error_code=error_of(call, refused, FENCED_SINCE), producer_epoch=NO_EPOCH)
 
 
 def _check_idempotent(call: Call) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kclient.embedded import leader_hints
-from kclient.embedded.admission import Admitted, RecordsRefused, admit
+from kclient.embedded.admission import RecordsRefused, WireRefused, admit, is_transactional, parsed
 from kclient.embedded.appending import tell
 from kclient.embedded.call import Call
 from kclient.embedded.checks import usable
@@ -22,21 +22,31 @@ from kclient.generated.produce_response import (
     TopicProduceResponse,
 )
 from kclient.protocol.errors import (
+    INVALID_RECORD,
     INVALID_REQUIRED_ACKS,
+    INVALID_TIMESTAMP,
     INVALID_TOPIC_EXCEPTION,
     KAFKA_STORAGE_ERROR,
     NONE,
     NOT_ENOUGH_REPLICAS,
     NOT_LEADER_OR_FOLLOWER,
+    OUT_OF_ORDER_SEQUENCE_NUMBER,
     TOPIC_AUTHORIZATION_FAILED,
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    UNKNOWN_PRODUCER_ID,
+    UNKNOWN_SERVER_ERROR,
     UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
+from kclient.records.batch import Batch
 from kclient.types import TopicPartition
 
 ALL: Final = -1
 ADMIN_CLIENT: Final = "__admin_client"
+TOLD_WITH_START: Final = (  # these errors come with the log start offset
+    *(INVALID_RECORD, INVALID_TIMESTAMP, NOT_ENOUGH_REPLICAS),
+    *(OUT_OF_ORDER_SEQUENCE_NUMBER, UNKNOWN_PRODUCER_ID, UNKNOWN_SERVER_ERROR),
+)
 
 
 async def handle(call: Call, request: ProduceRequest) -> ProduceResponse | None:
@@ -79,15 +89,18 @@ def refuse(call: Call, request: ProduceRequest, refused: Refused) -> ProduceResp
 def authorize(call: Call, request: ProduceRequest) -> None:
     """Raise Refused where the transactional id must not be used, or the number of acks means nothing."""
     transactional_id = request.transactional_id
-    if transactional_id is not None and not call.allowed("WRITE", f"TransactionalId:{transactional_id}"):
+    records = [data.records for topic in request.topic_data for data in topic.partition_data]
+    if any(map(is_transactional, records)) and not (
+        transactional_id is not None and call.allowed("WRITE", f"TransactionalId:{transactional_id}")
+    ):
         raise Refused(TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if request.acks not in (ALL, 0, 1):
         raise Refused(INVALID_REQUIRED_ACKS)
 
 
-def failed(index: int, code: int, message: str | None = None) -> PartitionProduceResponse:
+def failed(index: int, code: int) -> PartitionProduceResponse:
     """A row that says no."""
-    return PartitionProduceResponse(index=index, error_code=code, base_offset=-1, error_message=message)
+    return PartitionProduceResponse(index=index, error_code=code, base_offset=-1)
 
 
 def _topic(
@@ -117,62 +130,68 @@ def _partition(
     if partition is None:
         return failed(data.index, UNKNOWN_TOPIC_OR_PARTITION)
     try:
-        return _append(call, request, partition, data, written)
-    except RecordsRefused as no:
-        row = failed(data.index, no.code, no.message)
-        row.log_start_offset = partition.log.start
-        row.record_errors = [
-            BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=text)
-            for index, text in no.records
-        ]
-        return row
+        batches = parsed(call.state, data.records, call.version)
+        return _append(call, request, partition, data.index, batches, written)
     except Refused as no:
-        return _with_hint(call, partition, failed(data.index, no.code, no.message))
+        return _refused(call, partition, data.index, no)
+
+
+def _refused(call: Call, partition: Partition, index: int, no: Refused) -> PartitionProduceResponse:
+    row = failed(index, no.code)
+    if no.code in TOLD_WITH_START and not isinstance(no, WireRefused):
+        row.log_start_offset = partition.log.start
+    if isinstance(no, RecordsRefused):
+        row.error_message = no.message
+        row.record_errors = [
+            BatchIndexAndErrorMessage(batch_index=place, batch_index_error_message=text)
+            for place, text in no.records
+        ]
+    if call.version >= 10 and no.code in leader_hints.HINTED:
+        row.current_leader = leader_hints.leader(LeaderIdAndEpoch, partition)
+    return row
 
 
 def _append(
     call: Call,
     request: ProduceRequest,
     partition: Partition,
-    data: PartitionProduceData,
+    index: int,
+    batches: list[Batch],
     written: list[Written],
 ) -> PartitionProduceResponse:
-    state = call.state
-    admitted = admit(state, partition, data.records, call.version)
-    if partition.topic.internal and call.client_id != ADMIN_CLIENT:
-        raise Refused(INVALID_TOPIC_EXCEPTION)
-    _check_leader(call, partition)
-    if request.acks == ALL and not enough_replicas(state, partition):
-        raise Refused(NOT_ENOUGH_REPLICAS)
-    row = PartitionProduceResponse(index=data.index, log_start_offset=partition.log.start)
-    if admitted.header is not None and admitted.header.producer_id >= 0:
-        earlier = partition.log.producers.check(admitted.header, state.release)
-        if earlier is not None:
-            row.base_offset, row.log_append_time_ms = earlier.base_offset, earlier.max_timestamp
-            written.append(Written(partition, partition.leader_epoch, earlier.last_offset, row))
-            return row
-        if admitted.header.is_transactional:
-            from kclient.embedded.transactions.enlisting import enlist_batch  # only for those
-
-            enlist_batch(call, request.transactional_id, partition, admitted.header)
-    _keep(call, partition, admitted, row)
+    _check_partition(call, request, partition)
+    admitted = admit(call.state, partition, batches, call.version)
+    row = PartitionProduceResponse(index=index, log_start_offset=partition.log.start)
+    earlier = _check_producer(call, request, partition, admitted.header)
+    if earlier is not None:
+        row.base_offset, row.log_append_time_ms = earlier.base_offset, earlier.max_timestamp
+        written.append(Written(partition, partition.leader_epoch, earlier.last_offset, row))
+        return row
+    placed = admitted.place(partition.log.end, partition.leader_epoch)
+    row.base_offset = placed[0].base_offset if placed else -1
+    row.log_append_time_ms = admitted.log_append_time_ms
+    tell(call.state, partition, [partition.log.keep(one) for one in placed])
     written.append(Written(partition, partition.leader_epoch, partition.log.end - 1, row))
     return row
 
 
-def _keep(call: Call, partition: Partition, admitted: Admitted, row: PartitionProduceResponse) -> None:
-    row.base_offset = partition.log.end
-    row.log_append_time_ms = admitted.log_append_time_ms
-    stored = [partition.log.keep(one) for one in admitted.place(partition.log.end, partition.leader_epoch)]
-    tell(call.state, partition, stored)
-
-
-def _check_leader(call: Call, partition: Partition) -> None:
+def _check_partition(call: Call, request: ProduceRequest, partition: Partition) -> None:
+    if partition.topic.internal and call.client_id != ADMIN_CLIENT:
+        raise Refused(INVALID_TOPIC_EXCEPTION)
     if error := usable(call, partition, -1):
         raise Refused(NOT_LEADER_OR_FOLLOWER if error == KAFKA_STORAGE_ERROR and call.version < 4 else error)
+    if request.acks == ALL and not enough_replicas(call.state, partition):
+        raise Refused(NOT_ENOUGH_REPLICAS)
 
 
-def _with_hint(call: Call, partition: Partition, row: PartitionProduceResponse) -> PartitionProduceResponse:
-    if call.version >= 10 and row.error_code in leader_hints.HINTED:
-        row.current_leader = leader_hints.leader(LeaderIdAndEpoch, partition)
-    return row
+def _check_producer(
+    call: Call, request: ProduceRequest, partition: Partition, header: Batch | None
+) -> Batch | None:
+    """The batch that this one repeats, of an idempotent producer."""
+    if header is None or header.producer_id < 0:
+        return None
+    if header.is_transactional:
+        from kclient.embedded.transactions.enlisting import enlist_batch  # only for those
+
+        enlist_batch(call, request.transactional_id, partition, header)
+    return partition.log.producers.check(header, call.state.release)

@@ -107,6 +107,7 @@ async def _commit(call: Call, request: TxnOffsetCommitRequest, rows: Asked) -> d
     )
     group = _group(call, group_id, committer)
     group.check_commit(committer, list(rows))
+    _check_epoch(request, partition)
     most = call.state.settings.offset_metadata_max_bytes
     long = [tp for tp, row in rows.items() if len((row.committed_metadata or "").encode()) > most]
     commits = {tp: _new(call, tp, row) for tp, row in rows.items() if tp not in long}
@@ -123,11 +124,8 @@ async def _commit(call: Call, request: TxnOffsetCommitRequest, rows: Asked) -> d
 
 
 def _enlist(call: Call, request: TxnOffsetCommitRequest, partition: Partition) -> None:
-    """See to it that the group's partition is part of the transaction, and the producer the one of now."""
+    """See to it that the group's partition is part of the transaction."""
     producer = Producer(request.producer_id, request.producer_epoch)
-    known = partition.log.producers.known.get(producer.producer_id)
-    if known is not None and known.epoch > producer.epoch:
-        raise Refused(INVALID_PRODUCER_EPOCH)
     adds = call.version >= V2_SINCE
     if not writes_already(partition, producer) and (adds or call.state.release >= VERIFIED_SINCE):
         enlist(
@@ -138,6 +136,13 @@ def _enlist(call: Call, request: TxnOffsetCommitRequest, partition: Partition) -
             adds=adds,
             knows_abortable=call.version >= ABORTABLE_SINCE,
         )
+
+
+def _check_epoch(request: TxnOffsetCommitRequest, partition: Partition) -> None:
+    """The log takes nothing of a producer from before its newest epoch."""
+    known = partition.log.producers.known.get(request.producer_id)
+    if known is not None and known.epoch > request.producer_epoch:
+        raise Refused(INVALID_PRODUCER_EPOCH)
 
 
 def _group(call: Call, group_id: str, committer: Committer) -> Group:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import attrs
 
@@ -17,6 +18,7 @@ from kclient.embedded.groups.roster import Roster
 from kclient.embedded.groups.states import ANSWERS, State
 from kclient.embedded.groups.sync import sync
 from kclient.embedded.refusal import Refused
+from kclient.embedded.releases import Release
 from kclient.generated.heartbeat_request import HeartbeatRequest
 from kclient.generated.join_group_request import JoinGroupRequest
 from kclient.generated.join_group_response import JoinGroupResponse
@@ -33,6 +35,10 @@ from kclient.protocol.errors import (
 )
 from kclient.records.writer import NewRecord
 from kclient.types import TopicPartition
+
+NAMED_SINCE: Final = Release.parse(
+    "3.0"
+)  # before that a transaction's commit need not say which member it is of
 
 
 @attrs.define(eq=False)
@@ -104,7 +110,10 @@ class ClassicGroup(Roster):
             if committer.transactional:
                 return  # producers before KIP-447 do not say who consumed
             raise Refused(UNKNOWN_MEMBER_ID)
-        member = self.member_for(committer.member_id, committer.instance_id)
+        named = committer.member_id or committer.instance_id is not None
+        old = self.coordinator.broker.state.release < NAMED_SINCE
+        if named or not (committer.transactional and old):
+            member = self.member_for(committer.member_id, committer.instance_id)
         if committer.generation != self.generation:
             raise Refused(ILLEGAL_GENERATION)
         if committer.transactional:

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kclient.embedded.refusal import Refused
-from kclient.embedded.releases import Release
-from kclient.embedded.transactions.coordinator import TransactionCoordinator
+from kclient.embedded.transactions.coordinator import V2_SINCE, TransactionCoordinator
 from kclient.embedded.transactions.states import State, Verdict
 from kclient.embedded.transactions.transaction import V2, Producer, Transaction
 from kclient.protocol.errors import (
@@ -20,8 +19,6 @@ from kclient.protocol.errors import (
     INVALID_TXN_STATE,
 )
 from kclient.types import TopicPartition
-
-FOUR = Release.parse("4.0")
 
 
 def init(
@@ -43,13 +40,10 @@ def init(
         transaction = Transaction(transactional_id, coordinator.new_producer_id(), timeout_ms)
     transaction.check_settled()
     transaction.check_init(expected)
-    now_ms = state.clock.wall_ms()
     if transaction.state is State.ONGOING:
-        transaction.fence()
-        transaction.prepare(False, now_ms)
-        coordinator.save(transaction)
+        coordinator.abort(transaction)
         raise Refused(CONCURRENT_TRANSACTIONS)
-    transaction.init(expected, timeout_ms, coordinator.new_producer_id, now_ms)
+    transaction.init(expected, timeout_ms, coordinator.new_producer_id, state.clock.wall_ms())
     coordinator.save(transaction)
     return transaction.producer
 
@@ -63,7 +57,7 @@ def add(
 ) -> None:
     """Let the producer's transaction write to these partitions; the first ones begin it."""
     transaction = coordinator.known(transactional_id)
-    if coordinator.state.release >= FOUR:
+    if coordinator.state.release >= V2_SINCE:
         transaction.check_settled()  # an end may bring another id, which the producer knows already
     transaction.check_producer(producer)
     if transaction.add(partitions, version, coordinator.state.clock.wall_ms()):

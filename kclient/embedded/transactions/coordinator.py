@@ -93,6 +93,12 @@ class TransactionCoordinator:
             del self.transactions[transaction.transactional_id]
         self._set_timer(transaction)
 
+    def abort(self, transaction: Transaction) -> None:
+        """Shut the producer out and abort its open transaction."""
+        transaction.fence(recoverable=self.state.release >= V2_SINCE)
+        transaction.prepare(False, self.state.clock.wall_ms())
+        self.save(transaction)
+
     def leader_changed(self, partition: Partition) -> None:
         """Load a partition that this broker leads now, forget one that it leads no more."""
         self._forget(partition.number)
@@ -146,8 +152,8 @@ class TransactionCoordinator:
                 return
             transaction.complete(now_ms)
         elif transaction.state is State.ONGOING:
-            transaction.fence()
-            transaction.prepare(False, now_ms)
+            self.abort(transaction)
+            return
         else:
             transaction.expire(now_ms)
         self.save(transaction)

@@ -26,6 +26,7 @@ from kclient.protocol.errors import (
     INVALID_TXN_STATE,
     NOT_COORDINATOR,
     NOT_ENOUGH_REPLICAS,
+    OUT_OF_ORDER_SEQUENCE_NUMBER,
     PRODUCER_FENCED,
     TRANSACTION_ABORTABLE,
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
@@ -54,6 +55,8 @@ def enlist_batch(call: Call, transactional_id: str | None, partition: Partition,
             adds=adds,
             knows_abortable=knows_abortable,
         )
+        if adds and batch.base_sequence != 0 and producer.producer_id not in partition.log.producers.known:
+            raise Refused(OUT_OF_ORDER_SEQUENCE_NUMBER)  # whose records are gone from the log must begin anew
 
 
 def writes_already(partition: Partition, producer: Producer) -> bool:

@@ -123,10 +123,13 @@ class Transaction:
 
     # --- its end
 
-    def fence(self) -> None:
-        """Take the next epoch, which nobody is given: the producer that has an open transaction is shut out."""
+    def fence(self, *, recoverable: bool) -> None:
+        """Take the next epoch: the producer that has an open transaction is shut out.
+
+        Nobody is given that epoch, unless the producer of before may ask for it (`recoverable`).
+        """
+        self.last_epoch = self.epoch if recoverable else NO_EPOCH
         self.epoch += 1
-        self.last_epoch = NO_EPOCH
 
     def verdict(self, producer: Producer, commit: bool, version: int) -> Verdict:
         """What becomes of the producer's request to end its transaction. Raises Refused if it is not the producer."""
