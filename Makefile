@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 FLIGHTS := $(VENV)/.flights
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars codegen check format test test-fast fuzz bench-codecs bench-records bench-consume bench-idle sim spec demo clean
+.PHONY: help setup jars codegen check format test test-fast fuzz bench-codecs bench-records bench-consume bench-idle bench-embedded sim spec demo clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +64,9 @@ bench-idle: $(READY)  ## what a consumer costs while nothing happens, and how so
 
 sim: $(READY)  ## the whole client under simulated time: SEEDS=500 of them, or SEED=12345 again with its history
 	$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),100)) $(SIM)
+
+bench-embedded: $(READY)  ## until the embedded cluster is there, and what it takes and serves
+	$(BIN)/python -m benchmarks.bench_embedded
 
 spec: $(READY)  ## which rows of the behaviour pages have a passing test, and which have none
 	@test -f .cache/spec.json || \
