@@ -192,6 +192,11 @@ class Controls:
         groups.rebalance(self.state, group)
 
     @control
+    def expire_member(self, group: str, member_id: str) -> None:
+        """End the session of a member of a classic group, as if nothing had been heard of it."""
+        groups.expire_member(self.state, group, member_id)
+
+    @control
     def kill_leader(self, topic: str, partition: int) -> int:
         """Kill the broker that leads a partition, and give back which it was."""
         node = leaders.leader(self._partition(topic, partition))

@@ -428,6 +428,18 @@ def test_members_are_gathered_anew_when_the_test_wants_it(cluster: EmbeddedClust
             cluster.rebalance("other")
 
 
+def test_a_member_that_is_made_to_expire_joins_again(cluster: EmbeddedCluster) -> None:
+    settings = {"group_id": "billing", "heartbeat_interval_ms": 50}
+    with Consumer("orders", bootstrap_servers=cluster.bootstrap_servers, **settings) as consumer:
+        while not (before := consumer.group_metadata()).member_id:
+            consumer.poll(timeout=0.1)
+        with pytest.raises(ArgumentError, match="has no member 'nobody'; it has consumer-billing"):
+            cluster.expire_member("billing", "nobody")
+        cluster.expire_member("billing", before.member_id)
+        while consumer.group_metadata().member_id in ("", before.member_id):
+            consumer.poll(timeout=0.1)
+
+
 def test_a_group_of_the_consumer_protocol_gets_its_next_epoch(cluster: EmbeddedCluster) -> None:
     request = ConsumerGroupHeartbeatRequest(
         group_id="billing",

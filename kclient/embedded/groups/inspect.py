@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from kclient.embedded.broker import Broker
-from kclient.embedded.groups import rebalance as flows
+from kclient.embedded.groups import rebalance as classic
+from kclient.embedded.groups.consumer import assignment
+from kclient.embedded.groups.consumer.group import ConsumerGroup
+from kclient.embedded.groups.consumer.journal import Journal
 from kclient.embedded.groups.group import Group
 from kclient.embedded.groups.roster import Roster
-from kclient.embedded.state import OFFSETS_TOPIC, ClusterState
-from kclient.embedded.topics import NO_LEADER
+from kclient.embedded.state import ClusterState
 from kclient.errors import ArgumentError
-from kclient.group.offsets_topic import offsets_topic_partition
-from kclient.types import OffsetAndMetadata, TopicPartition
-
-
-def coordinator_of(state: ClusterState, group_id: str) -> Broker | None:
-    """The broker that coordinates a group; None where no running one does."""
-    number = offsets_topic_partition(group_id, state.settings.offsets_topic_num_partitions)
-    partition = state.partition(TopicPartition(OFFSETS_TOPIC, number))
-    if partition is None or partition.leader == NO_LEADER:
-        return None
-    broker = state.brokers[partition.leader]
-    return broker if broker.running else None
 
 
 def groups(state: ClusterState) -> dict[str, Group]:
@@ -37,32 +26,23 @@ def find(state: ClusterState, group_id: str) -> Group | None:
     return groups(state).get(group_id)
 
 
-def committed(state: ClusterState, group_id: str) -> dict[TopicPartition, OffsetAndMetadata]:
-    """What the group has committed; nothing for an unknown group."""
-    group = find(state, group_id)
-    return {} if group is None else {tp: one.plain() for tp, one in sorted(group.offsets.committed.items())}
-
-
-def rebalance(state: ClusterState, group_id: str, reason: str = "asked for") -> None:
-    """Let a classic group gather its members anew. Raises ArgumentError for a group without members."""
-    group = _classic(state, group_id)
-    if not group.members:
-        raise ArgumentError(f"The group {group_id!r} has no members to gather.")
-    flows.prepare(group, reason)
+def rebalance(group: Group, reason: str = "the test wants it") -> None:
+    """Let the members of a group join anew, or in the consumer protocol be assigned anew, in the next epoch."""
+    if isinstance(group, Roster):
+        classic.prepare(group, reason)
+    elif isinstance(group, ConsumerGroup):
+        journal = Journal(group)
+        assignment.advance(journal, changed=True)
+        journal.write()
 
 
 def expire_member(state: ClusterState, group_id: str, member_id: str) -> None:
-    """End a member's session as if nothing had been heard of it. Raises ArgumentError for an unknown one."""
-    group = _classic(state, group_id)
+    """End a classic member's session as if nothing had been heard of it. Raises ArgumentError for an unknown one."""
+    group = find(state, group_id)
+    if not isinstance(group, Roster):
+        raise ArgumentError(f"There is no classic group {group_id!r}; there are {', '.join(groups(state))}.")
     if member_id not in group.members:
         raise ArgumentError(
             f"The group {group_id!r} has no member {member_id!r}; it has {', '.join(group.members) or 'none'}."
         )
-    flows.remove(group, group.members[member_id], f"member {member_id} was made to expire")
-
-
-def _classic(state: ClusterState, group_id: str) -> Roster:
-    group = find(state, group_id)
-    if not isinstance(group, Roster):
-        raise ArgumentError(f"There is no classic group {group_id!r}; there are {', '.join(groups(state))}.")
-    return group
+    classic.remove(group, group.members[member_id], f"member {member_id} was made to expire")
