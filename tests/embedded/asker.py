@@ -43,7 +43,9 @@ class Asker:
         brokers = self._cluster.state.brokers
         broker = brokers[node or next(iter(brokers))]
         key = (broker.node_id, lane)
-        if key not in self._lanes or self._lanes[key].closed:
+        if key in self._lanes and self._lanes[key].closed:
+            self._lanes.pop(key).close()
+        if key not in self._lanes:
             address = broker.listeners[0].address
             self._lanes[key] = Lane(await asyncio.open_connection(*address), self._client_id)
         async with asyncio.timeout(SECONDS):

@@ -12,7 +12,7 @@ import attrs
 from kclient.embedded import controller
 from kclient.embedded.call import Call
 from kclient.embedded.refusal import Refused
-from kclient.embedded.state import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from kclient.embedded.state import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, ClusterState
 from kclient.embedded.topics import NO_LEADER
 from kclient.generated.find_coordinator_request import FindCoordinatorRequest
 from kclient.generated.find_coordinator_response import Coordinator, FindCoordinatorResponse
@@ -26,6 +26,7 @@ from kclient.protocol.errors import (
     error,
 )
 
+MAKING_SECONDS: Final = 0.005  # until every broker knows of a topic that one of them asked for
 BATCHED: Final = 4  # the first version that asks for several keys
 
 
@@ -84,7 +85,7 @@ def _find(call: Call, kind: Kind, key: str) -> Coordinator:
         return _nowhere(key, kind.denied)
     topic = call.state.topics.get(kind.topic)
     if topic is None:
-        controller.create_internal_topic(call.state, kind.topic)  # S1-03…S1-05: the next question finds it
+        _make(call.state, kind.topic)
         return _nowhere(key, COORDINATOR_NOT_AVAILABLE)
     partition = topic.partitions[offsets_topic_partition(key, len(topic.partitions))]
     leader = call.state.brokers.get(partition.leader) if partition.leader != NO_LEADER else None
@@ -93,3 +94,12 @@ def _find(call: Call, kind: Kind, key: str) -> Coordinator:
         return _nowhere(key, COORDINATOR_NOT_AVAILABLE)  # S1-35, S1-36
     host, port = listener.address
     return Coordinator(key=key, error_code=NONE, node_id=leader.node_id, host=host, port=port)
+
+
+def _make(state: ClusterState, topic: str) -> None:
+    """Who asks meanwhile, at whichever broker, is told to ask again. Spec: S1-03…S1-05, S1-35."""
+    state.clock.call_later(MAKING_SECONDS, lambda: _made(state, topic))
+
+
+def _made(state: ClusterState, topic: str) -> None:
+    controller.create_internal_topic(state, topic)

@@ -124,16 +124,18 @@ class GroupCoordinator:
         Raises Refused when that takes too long or the leadership was lost. Spec: B.21.
         """
         partition, clock = self.check(group_id, nameless=True), self.broker.state.clock
+        if partition.high_watermark > stored.last_offset:
+            return
         epoch, deadline = partition.leader_epoch, clock.now() + WRITE_SECONDS
-        timer = None
-        while partition.high_watermark <= stored.last_offset:
-            if clock.now() >= deadline:
-                raise Refused(COORDINATOR_NOT_AVAILABLE)
-            timer = timer or self.broker.call_later(WRITE_SECONDS, partition.changed.notify)
-            await partition.changed.wait(partition.changed.count)
-            if partition.leader_epoch != epoch:
-                raise Refused(NOT_COORDINATOR)
-        if timer is not None:
+        timer = self.broker.call_later(WRITE_SECONDS, partition.changed.notify)
+        try:
+            while partition.high_watermark <= stored.last_offset:
+                if clock.now() >= deadline:
+                    raise Refused(COORDINATOR_NOT_AVAILABLE)
+                await partition.changed.wait(partition.changed.count)
+                if partition.leader_epoch != epoch:
+                    raise Refused(NOT_COORDINATOR)
+        finally:
             timer.cancel()
 
     def forget(self, group: Group) -> None:
