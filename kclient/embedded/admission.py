@@ -29,26 +29,34 @@ from kclient.protocol.errors import (
     INVALID_TIMESTAMP,
     MESSAGE_TOO_LARGE,
     RECORD_LIST_TOO_LARGE,
+    UNKNOWN_SERVER_ERROR,
     UNSUPPORTED_COMPRESSION_TYPE,
 )
-from kclient.records.batch import Batch, read_batches
+from kclient.records.batch import MAGIC_POSITION, TRANSACTIONAL_FLAG, Batch, read_batches
 from kclient.records.columns import Columns
 from kclient.records.compression import Compression
+from kclient.records.sections import columns_for, open_batch
 from kclient.records.writer import NewRecord, build_batch
+from kclient.types import TimestampType
 
 UNREADABLE: Final = (CorruptBatchError, BatchTooLargeError, UnsupportedFormatError)
 CODECS: Final = {"uncompressed": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 FORMAT_2_SINCE: Final = Release.parse("0.11.0")
 INVALID_RECORD_SINCE: Final = Release.parse("2.4")
-FUTURE_CHECKED_SINCE: Final = Release.parse("4.0")
+STRICT_TIMES_SINCE: Final = Release.parse("4.0")
+FLAGS_AT: Final = 22
+
+
+class WireRefused(Refused):
+    """These bytes are no records that this version of Produce may bring."""
 
 
 class RecordsRefused(Refused):
     """These records, as (place in the batch, reason), are why the batch is not taken."""
 
-    def __init__(self, code: int, message: str, records: list[tuple[int, str]] | None = None) -> None:
-        super().__init__(code, message)
-        self.records = records or []
+    def __init__(self, code: int, records: list[tuple[int, str]]) -> None:
+        super().__init__(code, "One or more records have been rejected")
+        self.records = records
 
 
 @attrs.frozen(eq=False)
@@ -63,21 +71,36 @@ class Admitted:
     log_append_time_ms: int = -1
 
 
-def admit(
-    state: ClusterState, partition: Partition, records: bytes | memoryview | None, version: int
-) -> Admitted:
-    """Check what Produce of this version brought for a partition. Raises Refused, RecordsRefused."""
+def is_transactional(records: bytes | memoryview | None) -> bool:
+    """Whether the first batch, unread, belongs to a transaction."""
+    known = records is not None and len(records) > FLAGS_AT and records[MAGIC_POSITION] == 2
+    return known and records is not None and bool(records[FLAGS_AT] & TRANSACTIONAL_FLAG)
+
+
+def parsed(state: ClusterState, records: bytes | memoryview | None, version: int) -> list[Batch]:
+    """The batches that Produce of this version brought for a partition. Raises Refused, WireRefused."""
     data = bytes(records or b"")
     try:
         batches = list(read_batches(data))
-        for batch in batches:
-            _check_size(state, partition, batch)
-            batch.check_crc()
     except UNREADABLE as problem:
-        raise Refused(CORRUPT_MESSAGE, str(problem)) from problem
+        raise Refused(CORRUPT_MESSAGE) from problem
+    if version >= 3 and (len(batches) != 1 or batches[0].magic != 2 or batches[0].end != len(data)):
+        raise WireRefused(_invalid(state))
+    if version < 7 and any(batch.compression == Compression.ZSTD for batch in batches):
+        raise WireRefused(UNSUPPORTED_COMPRESSION_TYPE)
+    return batches
+
+
+def admit(state: ClusterState, partition: Partition, batches: list[Batch], version: int) -> Admitted:
+    """Check them as far as the topic has a say. Raises Refused, RecordsRefused."""
+    for batch in batches:
+        _check_size(state, partition, batch)
+        try:
+            batch.check_crc()
+        except CorruptBatchError as problem:
+            raise Refused(CORRUPT_MESSAGE) from problem
     if version >= 3:
-        _check_wire(state, batches, data, version)
-        return _admit_batch(state, partition, batches[0], data)
+        return _admit_batch(state, partition, batches[0])
     return _admit_messages(state, partition, batches)
 
 
@@ -94,22 +117,10 @@ def magic_of(state: ClusterState, partition: Partition) -> int:
 # --- one batch of format 2
 
 
-def _check_wire(state: ClusterState, batches: list[Batch], data: bytes, version: int) -> None:
-    if len(batches) != 1 or batches[0].magic != 2 or batches[0].end != len(data):
-        text = f"Produce requests with version {version} are only allowed to contain one record batch of format 2"
-        raise Refused(_invalid(state), text)
-    if batches[0].compression == Compression.ZSTD and version < 7:
-        text = f"Produce requests with version {version} are not allowed to use ZStandard compression"
-        raise Refused(UNSUPPORTED_COMPRESSION_TYPE, text)
-
-
-def _admit_batch(state: ClusterState, partition: Partition, header: Batch, data: bytes) -> Admitted:
+def _admit_batch(state: ClusterState, partition: Partition, header: Batch) -> Admitted:
     _check_header(state, header)
-    try:
-        columns = columns_of(header)
-    except UNREADABLE as problem:
-        raise Refused(_invalid(state), str(problem)) from problem
-    _check_records(state, partition, columns)
+    data, columns = header.field, _columns(state, header)
+    _check_records(state, partition, header, columns)
     now = state.clock.wall_ms() if partition.topic.log_append_time else None
     magic, codec = magic_of(state, partition), _codec(partition, header.compression)
     if magic < 2:
@@ -125,17 +136,25 @@ def _admit_batch(state: ClusterState, partition: Partition, header: Batch, data:
 
 
 def _check_header(state: ClusterState, header: Batch) -> None:
-    problem = None
-    if header.base_offset != 0:
-        problem = f"The baseOffset of the record batch should be 0, but it is {header.base_offset}"
-    elif header.count <= 0 or header.last_offset + 1 != header.count:
-        problem = f"The record count {header.count} does not fit its last offset {header.last_offset}"
-    elif header.is_control:
-        problem = "Clients are not allowed to write control records"
-    elif header.producer_id >= 0 and header.base_sequence < 0:
-        problem = f"Invalid sequence number {header.base_sequence} of producer {header.producer_id}"
-    if problem is not None:
-        raise Refused(_invalid(state), problem)
+    """It begins at 0, counts its records, holds no marker, and has sequences if it has a producer."""
+    counted = header.count > 0 and header.last_offset + 1 == header.count
+    sequenced = header.producer_id < 0 or header.base_sequence >= 0
+    if header.base_offset != 0 or not counted or header.is_control or not sequenced:
+        raise Refused(_invalid(state))
+
+
+def _columns(state: ClusterState, header: Batch) -> Columns:
+    """Its records. What no codec can unpack is an error that real brokers did not think of."""
+    try:
+        section = open_batch(header)
+    except UNREADABLE as problem:
+        raise Refused(UNKNOWN_SERVER_ERROR if header.compression else _invalid(state)) from problem
+    columns = columns_for(section)
+    try:
+        section.read_into(columns, header.count)
+    except CorruptBatchError as problem:
+        raise Refused(_invalid(state)) from problem
+    return columns
 
 
 def _recompressed(header: Batch, codec: int) -> bytes:
@@ -159,8 +178,8 @@ def _admit_messages(state: ClusterState, partition: Partition, batches: list[Bat
         try:
             columns = columns_of(batch)
         except UNREADABLE as problem:
-            raise Refused(CORRUPT_MESSAGE, str(problem)) from problem
-        _check_records(state, partition, columns)
+            raise Refused(CORRUPT_MESSAGE) from problem
+        _check_records(state, partition, batch, columns)
         records += records_of(batch)
         codec = batch.compression or codec
     if not records:
@@ -189,29 +208,30 @@ def _admitted_set(records: list[NewRecord], magic: int, codec: int, now: int | N
 
 def _check_size(state: ClusterState, partition: Partition, batch: Batch) -> None:
     config = partition.topic.config
-    limit = topic_config.number("max.message.bytes", config, state.settings)
-    if batch.size_in_bytes > limit:
-        text = f"The record batch size in the append to {partition.tp} is {batch.size_in_bytes} bytes "
-        raise Refused(MESSAGE_TOO_LARGE, text + f"which exceeds the maximum configured value of {limit}.")
+    if batch.size_in_bytes > topic_config.number("max.message.bytes", config, state.settings):
+        raise Refused(MESSAGE_TOO_LARGE)
     if batch.size_in_bytes > topic_config.number("segment.bytes", config, state.settings):
         raise Refused(RECORD_LIST_TOO_LARGE)
 
 
-def _check_records(state: ClusterState, partition: Partition, columns: Columns) -> None:
+def _check_records(state: ClusterState, partition: Partition, batch: Batch, columns: Columns) -> None:
     if partition.topic.compacted and -1 in columns.key_sizes:
         text = f"Compacted topic cannot accept message without key in topic partition {partition.tp}."
         rows = [(index, text) for index, size in enumerate(columns.key_sizes) if size < 0]
-        raise RecordsRefused(_invalid(state), "One or more records have been rejected", rows)
-    if state.release < FUTURE_CHECKED_SINCE or partition.topic.log_append_time:
+        raise RecordsRefused(_invalid(state), rows)
+    if partition.topic.log_append_time:
+        return
+    if state.release < STRICT_TIMES_SINCE:
+        if batch.timestamp_type is TimestampType.LOG_APPEND_TIME:
+            raise RecordsRefused(INVALID_TIMESTAMP, [(0, "Producers do not set LogAppendTime.")])
         return
     now, config = state.clock.wall_ms(), partition.topic.config
     latest = now + topic_config.number("message.timestamp.after.max.ms", config, state.settings)
     earliest = now - topic_config.number("message.timestamp.before.max.ms", config, state.settings)
-    if max(columns.timestamps, default=-1) <= latest and min(columns.timestamps, default=now) >= earliest:
-        return
-    text = f"Timestamp is out of the range from {earliest} to {latest}."
-    rows = [(at, text) for at, time in enumerate(columns.timestamps) if not earliest <= time <= latest]
-    raise RecordsRefused(INVALID_TIMESTAMP, "One or more records have been rejected", rows)
+    strange = [at for at, time in enumerate(columns.timestamps) if not earliest <= time <= latest]
+    if strange:
+        text = f"Timestamp is out of the range from {earliest} to {latest}."
+        raise RecordsRefused(INVALID_TIMESTAMP, [(at, text) for at in strange])
 
 
 def _codec(partition: Partition, sent: int) -> int:

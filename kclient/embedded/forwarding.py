@@ -12,7 +12,12 @@ from kclient.protocol.errors import NOT_CONTROLLER
 FORWARDED_SINCE: Final = Release.parse("3.0")
 
 
+def forwards(call: Call) -> bool:
+    """Whether this release asks a controller of its own kind (KRaft)."""
+    return call.state.release >= FORWARDED_SINCE
+
+
 def check_controller(call: Call) -> None:
     """Raise Refused where this broker cannot change topics."""
-    if call.state.release < FORWARDED_SINCE and call.broker.node_id != call.state.controller_id:
+    if not forwards(call) and call.broker.node_id != call.state.controller_id:
         raise Refused(NOT_CONTROLLER)

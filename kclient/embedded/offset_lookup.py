@@ -91,12 +91,10 @@ def _record(stored: Stored, fits: Callable[[int, int], bool]) -> Found | None:
 def old_style(
     partition: Partition, timestamp: int, count: int, isolation: int | None, now_ms: int
 ) -> list[int]:
-    """What ListOffsets v0 tells: up to `count` first offsets of segments, newest first. A log is one segment here."""
+    """What ListOffsets v0 tells: up to `count` first offsets of segments, newest first. A log is one segment here,
+    and its time is now."""
     log, limit = partition.log, last_fetchable(partition, isolation)
     if timestamp == EARLIEST:
         return [log.start][:count]
     offsets = [limit, log.start] if limit > log.start else [log.start]
-    if timestamp == LATEST or timestamp >= now_ms:
-        return offsets[:count]
-    written = log.latest
-    return [log.start][:count] if written is None or written.header.max_timestamp <= timestamp else []
+    return offsets[:count] if timestamp == LATEST or timestamp >= now_ms else []

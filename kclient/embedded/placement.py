@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from kclient.embedded import topic_config
 from kclient.embedded.refusal import Refused
+from kclient.embedded.releases import Release
 from kclient.embedded.state import ClusterState
 from kclient.embedded.topic_names import legal_name
 from kclient.protocol.errors import (
@@ -16,6 +17,7 @@ from kclient.protocol.errors import (
     INVALID_PARTITIONS,
     INVALID_REPLICA_ASSIGNMENT,
     INVALID_REPLICATION_FACTOR,
+    INVALID_REQUEST,
     INVALID_TOPIC_EXCEPTION,
     TOPIC_ALREADY_EXISTS,
 )
@@ -37,6 +39,8 @@ def check_name(state: ClusterState, name: str) -> None:
 
 def check_config(state: ClusterState, config: Mapping[str, str | None]) -> dict[str, str]:
     """Known keys with values that they can have."""
+    if state.release < Release.parse("3.0") and None in config.values():
+        raise Refused(INVALID_REQUEST, "Null value not supported for topic configs.")
     if found := topic_config.problems(config, state.release):
         raise Refused(INVALID_CONFIG, found[0])
     return {name: value for name, value in config.items() if value is not None}

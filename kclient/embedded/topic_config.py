@@ -16,9 +16,29 @@ from kclient.embedded.settings import KEYS as BROKER_KEYS
 from kclient.embedded.settings import Settings
 
 BOOLEAN, STRING, INT, LONG, DOUBLE, LIST = 1, 2, 3, 5, 6, 7  # types as DescribeConfigs numbers them
-TOPIC, BROKER, DEFAULT = 1, 4, 5  # where a value comes from, as it numbers that
+TOPIC, CLUSTER_DEFAULT, BROKER, DEFAULT = 1, 3, 4, 5  # where a value comes from, as it numbers that
 INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1
+MIN_SEGMENT_BYTES: Final = 1_048_576
+LARGE_SEGMENTS_SINCE: Final = Release.parse("4.0")
+CLUSTER_DEFAULTS_SINCE: Final = Release.parse("4.1")
+FORMATS: Final = {  # release → the message format that it writes unless told otherwise
+    "0.10.0": "0.10.0-IV1",
+    "0.10.1": "0.10.1-IV2",
+    "0.10.2": "0.10.2-IV0",
+    "0.11.0": "0.11.0-IV2",
+    "1.0": "1.0-IV0",
+    "1.1": "1.1-IV0",
+    "2.0": "2.0-IV1",
+    "2.1": "2.1-IV2",
+    "2.2": "2.2-IV1",
+    "2.3": "2.3-IV1",
+    "2.4": "2.4-IV1",
+    "2.5": "2.5-IV0",
+    "2.6": "2.6-IV0",
+    "2.7": "2.7-IV2",
+    "2.8": "2.8-IV1",
+}
 CODECS: Final = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 
 
@@ -32,6 +52,7 @@ class Key:
     least: float = 0
     most: float = LONG_MAX
     values: tuple[str, ...] = ()
+    unset: bool = False  # the broker's key has no default of its own
     since: str = "0.10.0"
     before: str = ""  # the release that gave it up
 
@@ -77,7 +98,7 @@ KEYS: Final = {
     "delete.retention.ms": Key(LONG, "86400000", "log.cleaner.delete.retention.ms"),
     "file.delete.delay.ms": Key(LONG, "60000", "log.segment.delete.delay.ms"),
     "flush.messages": Key(LONG, str(LONG_MAX), "log.flush.interval.messages", 1),
-    "flush.ms": Key(LONG, str(LONG_MAX), "log.flush.interval.ms"),
+    "flush.ms": Key(LONG, str(LONG_MAX), "log.flush.interval.ms", unset=True),
     "follower.replication.throttled.replicas": Key(LIST, ""),
     "index.interval.bytes": Key(INT, "4096", "log.index.interval.bytes", 0, INT_MAX),
     "leader.replication.throttled.replicas": Key(LIST, ""),
@@ -105,11 +126,11 @@ KEYS: Final = {
     "remote.log.delete.on.disable": _flag("false", since="3.9"),
     "remote.storage.enable": _flag("false", since="3.6"),
     "retention.bytes": Key(LONG, "-1", "log.retention.bytes", -1),
-    "retention.ms": Key(LONG, "604800000", "log.retention.ms", -1),
-    "segment.bytes": Key(INT, "1073741824", "log.segment.bytes", 1_048_576, INT_MAX),
+    "retention.ms": Key(LONG, "604800000", "log.retention.ms", -1, unset=True),
+    "segment.bytes": Key(INT, "1073741824", "log.segment.bytes", 14, INT_MAX),
     "segment.index.bytes": Key(INT, "10485760", "log.index.size.max.bytes", 4, INT_MAX),
-    "segment.jitter.ms": Key(LONG, "0", "log.roll.jitter.ms"),
-    "segment.ms": Key(LONG, "604800000", "log.roll.ms", 1),
+    "segment.jitter.ms": Key(LONG, "0", "log.roll.jitter.ms", unset=True),
+    "segment.ms": Key(LONG, "604800000", "log.roll.ms", 1, unset=True),
     "unclean.leader.election.enable": _flag("false", "unclean.leader.election.enable"),
 }
 
@@ -129,9 +150,19 @@ def described(config: Mapping[str, str], settings: Settings, release: Release) -
     rows = []
     for name, key in KEYS.items():
         if key.known_to(release):
-            source = TOPIC if name in config else broker_source(key.synonym, settings)
-            rows.append(Described(name, value(name, config, settings), source, key.synonym))
+            text = value(name, config, settings)
+            if name == "message.format.version" and name not in config:
+                text = FORMATS.get(str(release), "3.0-IV1")
+            rows.append(Described(name, text, _source(name, config, settings, release), key.synonym))
     return rows
+
+
+def _source(name: str, config: Mapping[str, str], settings: Settings, release: Release) -> int:
+    if name in config:
+        return TOPIC
+    source = broker_source(KEYS[name].synonym, settings)
+    by_cluster = name == "min.insync.replicas" and source == DEFAULT and release >= CLUSTER_DEFAULTS_SINCE
+    return CLUSTER_DEFAULT if by_cluster else source
 
 
 def broker_source(name: str, settings: Settings) -> int:
@@ -169,9 +200,14 @@ def problems(config: Mapping[str, str | None], release: Release) -> list[str]:
             found.append(f"Unknown topic config name: {name}")
         elif value is None:
             found.append(f"Null value not supported for topic configs: {name}")
-        elif reason := KEYS[name].problem(value):
+        elif reason := KEYS[name].problem(value) or _too_small(name, value, release):
             found.append(f"Invalid value {value} for configuration {name}: {reason}")
     return found
+
+
+def _too_small(name: str, value: str, release: Release) -> str | None:
+    small = name == "segment.bytes" and release >= LARGE_SEGMENTS_SINCE and int(value) < MIN_SEGMENT_BYTES
+    return f"it must be at least {MIN_SEGMENT_BYTES}" if small else None
 
 
 def _words(value: str) -> list[str]:

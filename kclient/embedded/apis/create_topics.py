@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 from kclient.embedded import controller, placement, topic_config
 from kclient.embedded.call import Call
-from kclient.embedded.forwarding import check_controller
+from kclient.embedded.forwarding import check_controller, forwards
 from kclient.embedded.operations import CLUSTER
 from kclient.embedded.refusal import Refused
-from kclient.embedded.topics import Topic
 from kclient.generated.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kclient.generated.create_topics_response import (
     CreatableTopicConfigs,
@@ -22,50 +22,62 @@ from kclient.protocol.errors import (
     REQUEST_TIMED_OUT,
     TOPIC_AUTHORIZATION_FAILED,
 )
+from kclient.protocol.primitives import ZERO_UUID
 
 
 async def handle(call: Call, request: CreateTopicsRequest) -> CreateTopicsResponse:
-    """One result for each topic, in the order of the request. A timeout of 0 makes them and says so."""
+    """One result for each topic. A timeout of 0 is over at once; with ZooKeeper they are made all the same."""
     check_controller(call)
     counted = Counter(topic.name for topic in request.topics)
-    results: dict[str, CreatableTopicResult] = {}
-    for topic in request.topics:
+    asked = request.topics if not forwards(call) else list({one.name: one for one in request.topics}.values())
+    rows = []
+    for topic in asked:
+        row = CreatableTopicResult(name=topic.name, error_message=None)
         try:
             if counted[topic.name] > 1:
                 raise Refused(INVALID_REQUEST, "Duplicate topic name.")
-            results[topic.name] = _create(call, request, topic)
+            _create(call, request, topic, row)
         except Refused as no:
-            results[topic.name] = _failed(topic, no)
-    return CreateTopicsResponse(topics=list(results.values()))
+            row.error_code, row.error_message = no.code, no.message
+        rows.append(row)
+    return CreateTopicsResponse(topics=rows)
 
 
 def refuse(call: Call, request: CreateTopicsRequest, refused: Refused) -> CreateTopicsResponse:
     """At every topic."""
-    return CreateTopicsResponse(topics=[_failed(topic, refused) for topic in request.topics])
+    return CreateTopicsResponse(
+        topics=[
+            CreatableTopicResult(name=topic.name, error_code=refused.code, error_message=refused.message)
+            for topic in request.topics
+        ]
+    )
 
 
-def _failed(topic: CreatableTopic, no: Refused) -> CreatableTopicResult:
-    return CreatableTopicResult(name=topic.name, error_code=no.code, error_message=no.message)
-
-
-def _create(call: Call, request: CreateTopicsRequest, asked: CreatableTopic) -> CreatableTopicResult:
+def _create(
+    call: Call, request: CreateTopicsRequest, asked: CreatableTopic, row: CreatableTopicResult
+) -> None:
     state = call.state
     if not (call.allowed("CREATE", CLUSTER) or call.allowed("CREATE", f"Topic:{asked.name}")):
         raise Refused(TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
     placement.check_name(state, asked.name)
-    config = placement.check_config(state, {row.name: row.value for row in asked.configs})
+    config = placement.check_config(state, {one.name: one.value for one in asked.configs})
     assignment = _assignment(call, asked)
     if assignment:
         count, replicas = len(assignment), len(assignment[0])
     else:
         replicas = placement.replication_factor(state, asked.replication_factor)
         count = placement.partition_count(state, asked.num_partitions)
+    if request.timeout_ms <= 0 and forwards(call):
+        raise Refused(REQUEST_TIMED_OUT)
     if request.validate_only:
-        return _described(call, Topic(asked.name, bytes(16), config=config), count, replicas)
-    topic = controller.create_topic(state, asked.name, count, replicas, config, assignment or None)
+        row.topic_id = state.new_id() if forwards(call) else ZERO_UUID
+    else:
+        row.topic_id = controller.create_topic(
+            state, asked.name, count, replicas, config, assignment or None
+        ).topic_id
     if request.timeout_ms <= 0:
         raise Refused(REQUEST_TIMED_OUT)
-    return _described(call, topic, count, replicas)
+    _describe(call, row, config, count, replicas)
 
 
 def _assignment(call: Call, asked: CreatableTopic) -> dict[int, list[int]]:
@@ -82,16 +94,16 @@ def _assignment(call: Call, asked: CreatableTopic) -> dict[int, list[int]]:
     return given
 
 
-def _described(call: Call, topic: Topic, count: int, replicas: int) -> CreatableTopicResult:
-    result = CreatableTopicResult(name=topic.name, topic_id=topic.topic_id, error_message=None)
+def _describe(
+    call: Call, row: CreatableTopicResult, config: Mapping[str, str], count: int, replicas: int
+) -> None:
     if call.version < 5:
-        return result
-    if not call.allowed("DESCRIBE_CONFIGS", f"Topic:{topic.name}"):
-        result.topic_config_error_code, result.configs = TOPIC_AUTHORIZATION_FAILED, None
-        return result
-    result.num_partitions, result.replication_factor = count, replicas
-    result.configs = [
-        CreatableTopicConfigs(name=row.name, value=row.value, config_source=row.source)
-        for row in topic_config.described(topic.config, call.state.settings, call.state.release)
+        return
+    if not call.allowed("DESCRIBE_CONFIGS", f"Topic:{row.name}"):
+        row.topic_config_error_code, row.configs = TOPIC_AUTHORIZATION_FAILED, None
+        return
+    row.num_partitions, row.replication_factor = count, replicas
+    row.configs = [
+        CreatableTopicConfigs(name=one.name, value=one.value, config_source=one.source)
+        for one in topic_config.described(config, call.state.settings, call.state.release)
     ]
-    return result

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from kclient.embedded import controller
 from kclient.embedded.call import Call
-from kclient.embedded.forwarding import check_controller
+from kclient.embedded.forwarding import check_controller, forwards
 from kclient.embedded.refusal import Refused
 from kclient.generated.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kclient.generated.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
@@ -25,15 +25,17 @@ async def handle(call: Call, request: DeleteTopicsRequest) -> DeleteTopicsRespon
     """One result for each topic. Who waits on a partition of it is answered."""
     check_controller(call)
     asked = list(_asked(call, request))
-    counted = Counter((one.name, one.topic_id) for one in asked)
-    rows = []
+    counted = Counter(map(_key, asked))
+    answered: dict[tuple[str | None, bytes], DeletableTopicResult] = {}
     for one in asked:
-        try:
-            if counted[one.name, one.topic_id] > 1:
-                raise Refused(INVALID_REQUEST, "Duplicate topic name.")
-            rows.append(_delete(call, request, one))
-        except Refused as no:
-            rows.append(_failed(one, no))
+        if _key(one) not in answered:
+            try:
+                if counted[_key(one)] > 1 and forwards(call):
+                    raise Refused(INVALID_REQUEST, "Duplicate topic name.")
+                answered[_key(one)] = _delete(call, request, one)
+            except Refused as no:
+                answered[_key(one)] = _failed(one, no)
+    rows = list(answered.values()) if forwards(call) else [answered[_key(one)] for one in asked]
     return DeleteTopicsResponse(responses=rows)
 
 
@@ -47,6 +49,10 @@ def _asked(call: Call, request: DeleteTopicsRequest) -> Iterator[DeleteTopicStat
         yield from request.topics
     else:
         yield from (DeleteTopicState(name=name) for name in request.topic_names)
+
+
+def _key(asked: DeleteTopicState) -> tuple[str | None, bytes]:
+    return asked.name, asked.topic_id
 
 
 def _failed(asked: DeleteTopicState, no: Refused) -> DeletableTopicResult:
@@ -69,4 +75,5 @@ def _delete(call: Call, request: DeleteTopicsRequest, asked: DeleteTopicState) -
     controller.delete_topic(state, topic)
     if request.timeout_ms <= 0:
         raise Refused(REQUEST_TIMED_OUT)
-    return DeletableTopicResult(name=topic.name, topic_id=topic.topic_id)
+    topic_id = topic.topic_id if by_id or forwards(call) else ZERO_UUID
+    return DeletableTopicResult(name=topic.name, topic_id=topic_id)

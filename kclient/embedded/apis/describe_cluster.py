@@ -18,8 +18,9 @@ CONTROLLERS: Final = 2
 async def handle(call: Call, request: DescribeClusterRequest) -> DescribeClusterResponse:
     """What Metadata says of brokers. Raises Refused for endpoints of another kind."""
     if request.endpoint_type != BROKERS:
-        known = request.endpoint_type == CONTROLLERS
-        raise Refused(MISMATCHED_ENDPOINT_TYPE if known else UNSUPPORTED_ENDPOINT_TYPE)
+        if request.endpoint_type == CONTROLLERS:
+            raise Refused(MISMATCHED_ENDPOINT_TYPE, "This is a broker's endpoint, not a controller's.")
+        raise Refused(UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
     brokers = []
     for broker in call.state.alive():
         listener = broker.listener(call.connection.listener.name)

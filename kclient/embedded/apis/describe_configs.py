@@ -9,7 +9,7 @@ from kclient.embedded.call import Call
 from kclient.embedded.operations import CLUSTER
 from kclient.embedded.refusal import Refused
 from kclient.embedded.settings import KEYS as BROKER_KEYS
-from kclient.embedded.topic_config import BROKER, DEFAULT, TOPIC, Described
+from kclient.embedded.topic_config import BROKER, CLUSTER_DEFAULT, DEFAULT, TOPIC, Described
 from kclient.embedded.topic_names import legal_name
 from kclient.generated.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from kclient.generated.describe_configs_response import (
@@ -62,14 +62,13 @@ def _described(
     if asked.resource_type == TOPICS:
         rows = _of_topic(call, request, asked.resource_name)
     elif asked.resource_type == BROKERS:
-        rows = _of_broker(call, asked.resource_name)
+        rows = _of_broker(call, request, asked.resource_name)
     else:
         raise Refused(INVALID_REQUEST, f"Unsupported resource type: {asked.resource_type}")
     keys = asked.configuration_keys
     # an empty list meant all keys until 2.0, and librdkafka and others send one to this day
     chosen = [row for row in rows if not keys or row.name in keys]
     return DescribeConfigsResult(
-        error_message=None,
         resource_type=asked.resource_type,
         resource_name=asked.resource_name,
         configs=chosen,
@@ -109,31 +108,55 @@ def _synonyms(call: Call, row: Described) -> list[DescribeConfigsSynonym]:
     if row.synonym and topic_config.broker_source(row.synonym, settings) == BROKER:
         inherited = topic_config.inherited(row.name, settings)
         found.append(DescribeConfigsSynonym(name=row.synonym, value=inherited, source=BROKER))
-    if row.synonym:
+    if row.source == CLUSTER_DEFAULT:
+        found.append(DescribeConfigsSynonym(name=row.synonym, value=row.value, source=CLUSTER_DEFAULT))
+    if row.synonym and not topic_config.KEYS[row.name].unset:
         default = topic_config.KEYS[row.name].default
         found.append(DescribeConfigsSynonym(name=row.synonym, value=default, source=DEFAULT))
     return found
 
 
-def _of_broker(call: Call, name: str) -> list[DescribeConfigsResourceResult]:
+def _of_broker(call: Call, request: DescribeConfigsRequest, name: str) -> list[DescribeConfigsResourceResult]:
     if not call.allowed("DESCRIBE_CONFIGS", CLUSTER):
         raise Refused(CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
-    if name == "":  # defaults of the whole cluster that were changed at run time: none
-        return []
+    if name == "":
+        return _of_all_brokers(call)
     if name != str(call.broker.node_id):
         text = f"Unexpected broker id, expected {call.broker.node_id} or empty string, but received {name}"
         raise Refused(INVALID_REQUEST, text)
     rows = []
     for key, field in BROKER_KEYS.items():
         source = topic_config.broker_source(key, call.state.settings)
+        value = topic_config.as_text(getattr(call.state.settings, field.name))
         row = DescribeConfigsResourceResult(
             name=key,
-            value=topic_config.as_text(getattr(call.state.settings, field.name)),
+            value=value,
             read_only=True,
             is_default=call.version == 0 and source == DEFAULT,
             config_source=source,
             config_type=TYPES[type(field.default)],
             documentation=None,
         )
+        if request.include_synonyms:
+            given = [(value, BROKER)] if source == BROKER else []
+            row.synonyms = [
+                DescribeConfigsSynonym(name=key, value=text, source=place)
+                for text, place in (*given, (topic_config.as_text(field.default), DEFAULT))
+            ]
         rows.append(row)
     return rows
+
+
+def _of_all_brokers(call: Call) -> list[DescribeConfigsResourceResult]:
+    """What was set for the whole cluster while it ran: nothing but what a new cluster of 4.1 sets itself."""
+    state, key = call.state, "min.insync.replicas"
+    if state.release < topic_config.CLUSTER_DEFAULTS_SINCE:
+        return []
+    row = DescribeConfigsResourceResult(
+        name=key,
+        value=topic_config.inherited(key, state.settings),
+        config_source=CLUSTER_DEFAULT,
+        config_type=topic_config.KEYS[key].kind,
+        documentation=None,
+    )
+    return [row]

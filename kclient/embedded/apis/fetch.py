@@ -9,7 +9,7 @@ import attrs
 from kclient.embedded import leader_hints
 from kclient.embedded.broker import Broker
 from kclient.embedded.call import Call
-from kclient.embedded.reading import Budget, Fetcher, ends_wait, read
+from kclient.embedded.reading import Budget, Fetcher, ends_wait, read, unread
 from kclient.embedded.refusal import Refused
 from kclient.embedded.sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, Key, Session, Sessions, Wanted
 from kclient.generated.fetch_request import FetchRequest
@@ -145,13 +145,14 @@ def _changes(call: Call, wanted: list[Wanted]) -> Iterator[Notice]:
 def _answer(
     call: Call, request: FetchRequest, talk: Conversation, rows: list[PartitionData]
 ) -> FetchResponse:
-    pairs = list(zip(talk.wanted, rows, strict=True))
+    pairs = sorted(zip(talk.wanted, rows, strict=True), key=lambda pair: unread(pair[1]))
     session_id = NO_SESSION
     if talk.session is not None:
         session_id = talk.session.session_id
         pairs = [(wanted, row) for wanted, row in pairs if wanted.is_news(row)]
-        for wanted, _ in pairs:  # those that had their turn go to the end
-            talk.session.partitions[wanted.key] = talk.session.partitions.pop(wanted.key)
+        for wanted, row in pairs:
+            if row.records:  # it had its turn
+                talk.session.partitions[wanted.key] = talk.session.partitions.pop(wanted.key)
     for wanted, row in pairs:
         wanted.remember(row)
     if talk.opens:

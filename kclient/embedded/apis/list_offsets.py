@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final
 
 from kclient.embedded import offset_lookup
 from kclient.embedded.call import Call
 from kclient.embedded.checks import usable
 from kclient.embedded.refusal import Refused
+from kclient.embedded.releases import Release, versions_of
 from kclient.generated.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest
 from kclient.generated.list_offsets_response import (
     ListOffsetsPartitionResponse,
@@ -25,28 +27,36 @@ from kclient.protocol.errors import (
 from kclient.types import TopicPartition
 
 DEBUGGING_REPLICA: Final = -2
+LIST_OFFSETS: Final = 2
+WORDS_CHECKED_SINCE: Final = Release.parse("4.0")
+REPEATED_ONCE_SINCE: Final = Release.parse("3.0")
 SINCE: Final = {-1: 0, -2: 0, -3: 7, -4: 8, -5: 9, -6: 11}  # what has a meaning of its own → version
 
 
 async def handle(call: Call, request: ListOffsetsRequest) -> ListOffsetsResponse:
     """One answer for each partition. Spec: S0-51…S0-55, S0-61, S0-62, B.8."""
-    seen: dict[TopicPartition, int] = {}
-    for topic in request.topics:
-        for one in topic.partitions:
-            tp = TopicPartition(topic.name, one.partition_index)
-            seen[tp] = seen.get(tp, 0) + 1
+    counted = Counter(
+        TopicPartition(topic.name, one.partition_index)
+        for topic in request.topics
+        for one in topic.partitions
+    )
     topics = []
     for topic in request.topics:
-        rows = []
+        rows: dict[int, list[ListOffsetsPartitionResponse]] = {}
         for one in topic.partitions:
             tp = TopicPartition(topic.name, one.partition_index)
+            repeated = counted[tp] > 1 and call.version >= 1
             try:
-                if seen[tp] > 1 and call.version >= 1:
-                    raise Refused(INVALID_REQUEST)
-                rows.append(_partition(call, request, tp, one))
+                row = _failed(call, one, INVALID_REQUEST) if repeated else _partition(call, request, tp, one)
             except Refused as no:
-                rows.append(_failed(call, one, no.code))
-        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=rows))
+                row = _failed(call, one, no.code)
+            rows.setdefault(one.partition_index, []).append(row)
+        told = [
+            row
+            for same in rows.values()
+            for row in (same if call.state.release < REPEATED_ONCE_SINCE else same[:1])
+        ]
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=told))
     return ListOffsetsResponse(topics=topics)
 
 
@@ -76,7 +86,8 @@ def _partition(
     partition = call.state.partition(tp)
     if partition is None:
         raise Refused(UNKNOWN_TOPIC_OR_PARTITION)
-    if call.version >= 1 and asked.timestamp < 0 and call.version < SINCE.get(asked.timestamp, 2**15):
+    is_known = asked.timestamp >= 0 or call.version >= SINCE.get(asked.timestamp, 2**15)
+    if call.state.release >= WORDS_CHECKED_SINCE and not is_known:
         raise Refused(UNSUPPORTED_VERSION)
     leader_only = request.replica_id != DEBUGGING_REPLICA
     if error := usable(call, partition, asked.current_leader_epoch, leader_only):
@@ -89,8 +100,14 @@ def _partition(
             partition, asked.timestamp, asked.max_num_offsets, isolation, now
         )
         return row
-    found = offset_lookup.look_up(partition, asked.timestamp, isolation)
+    found = offset_lookup.look_up(partition, _meant(call, asked.timestamp), isolation)
     if found is not None:
         row.timestamp, row.offset = found.timestamp, found.offset
         row.leader_epoch = found.leader_epoch if call.version >= 4 else -1
     return row
+
+
+def _meant(call: Call, timestamp: int) -> int:
+    """A word for an offset, in releases that have it; else a time before all records."""
+    newest = versions_of(call.state.release)[LIST_OFFSETS][1]
+    return timestamp if timestamp >= 0 or newest >= SINCE.get(timestamp, 2**15) else 0

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from kclient.embedded import controller
 from kclient.embedded.call import Call
+from kclient.embedded.forwarding import forwards
+from kclient.embedded.operations import (
+    CLUSTER,
+    NOT_ASKED,
+    OF_CLUSTER,
+    OF_TOPIC,
+    authorized_operations,
+)
 from kclient.embedded.refusal import Refused
 from kclient.embedded.state import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kclient.embedded.topic_names import legal_name
@@ -30,11 +38,20 @@ from kclient.protocol.primitives import ZERO_UUID
 async def handle(call: Call, request: MetadataRequest) -> MetadataResponse:
     """What was asked for; topics that are missing are made if broker and client allow it. Spec: B.5, S1-03."""
     state = call.state
+    topics = sorted(_topics(call, request), key=lambda topic: topic.error_code != NONE)
+    if request.include_topic_authorized_operations:
+        for topic in topics:
+            resource = f"Topic:{topic.name}"
+            topic.topic_authorized_operations = authorized_operations(call, OF_TOPIC, resource)
+    asked = request.include_cluster_authorized_operations
     return MetadataResponse(
         brokers=_brokers(call),
         cluster_id=state.cluster_id,
         controller_id=state.controller_id,
-        topics=_topics(call, request),
+        topics=topics,
+        cluster_authorized_operations=authorized_operations(call, OF_CLUSTER, CLUSTER)
+        if asked
+        else NOT_ASKED,
     )
 
 
@@ -105,7 +122,7 @@ def _created(call: Call, name: str) -> int:
         return COORDINATOR_NOT_AVAILABLE if made is None else LEADER_NOT_AVAILABLE
     replicas = min(settings.default_replication_factor, len(call.state.alive()))
     controller.create_topic(call.state, name, settings.num_partitions, replicas)
-    return LEADER_NOT_AVAILABLE
+    return UNKNOWN_TOPIC_OR_PARTITION if forwards(call) else LEADER_NOT_AVAILABLE
 
 
 def _internal(name: str) -> bool:
