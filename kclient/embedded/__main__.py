@@ -17,17 +17,20 @@ from kclient.embedded.cluster import EmbeddedCluster
 from kclient.embedded.console import COMMANDS, Console, Teller
 from kclient.embedded.releases import KNOWN
 from kclient.embedded.settings import KEYS
-from kclient.errors import KclientError
+from kclient.errors import InternalError, KclientError
 
+BUG_EXIT: Final = 1
 USAGE_EXIT: Final = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve until SIGINT or SIGTERM; 0 then, 2 when the arguments cannot be used."""
+    """Serve until SIGINT or SIGTERM; 0 then, 2 when the arguments cannot be used, 1 after a bug of ours."""
     parser = _parser()
     given = parser.parse_args(arguments)
     try:
         asyncio.run(_serve(given))
+    except InternalError as bug:
+        parser.exit(BUG_EXIT, f"{parser.prog}: {bug}\n")
     except (KclientError, OSError) as problem:
         parser.exit(USAGE_EXIT, f"{parser.prog}: error: {problem}\n")
     return 0
