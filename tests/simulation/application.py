@@ -11,8 +11,9 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from kclient import AsyncConsumer, RebalanceListener
-from kclient.errors import BrokerError, ClosedError, KclientError, OffsetError
+from kclient.errors import BrokerError, ClosedError, CorruptBatchError, KclientError, OffsetError
 from kclient.protocol.errors import FENCED_INSTANCE_ID
+from kclient.records.records import Records
 from kclient.types import OffsetAndMetadata, TopicPartition
 
 if TYPE_CHECKING:
@@ -23,20 +24,26 @@ GROUP: Final = "readers"
 CLOSE_SECONDS: Final = 20.0
 
 
+class Upset(Exception):
+    """Raised by a callback."""
+
+
 class Ear(RebalanceListener):
     """Tells what happens to the assignment, and commits what is about to go where the scenario says so."""
 
     def __init__(self, member: Member) -> None:
         self.member = member
 
-    def on_partitions_assigned(self, partitions: Iterable[TopicPartition]) -> None:
+    async def on_partitions_assigned(self, partitions: Iterable[TopicPartition]) -> None:
         self.member.stage.watch.assigned(self.member, partitions)
+        await self.member.moody()
 
     async def on_partitions_revoked(self, partitions: Iterable[TopicPartition]) -> None:
         member = self.member
         member.stage.watch.revoked(member, partitions)
         if member.stage.scenario.commit == "on_revoke":
             await member.commit()
+        await member.moody()
         member.stage.watch.revoked_ended(member, partitions)
 
     def on_partitions_lost(self, partitions: Iterable[TopicPartition]) -> None:
@@ -56,6 +63,9 @@ class Member:
         self.stopping = False
         self.over = False
         self.polls = 0
+        self.extra_work = 0.0  # seconds, on the next records
+        self.mood = 0  # of the next callback: 1 raises, 2 takes long, 3 commits, 4 asks for the end
+        self.cancel_after: float | None = None  # seconds into the next poll
 
     def __str__(self) -> str:
         return f"{self.name}/{self.incarnation}"
@@ -110,7 +120,7 @@ class Member:
         """One poll, the work on what it returned, and the commit."""
         scenario, watch = self.stage.scenario, self.stage.watch
         watch.poll_began(self)
-        records = await consumer.poll(scenario.poll_timeout)
+        records = await self._poll(consumer)
         self.polls += 1
         for record in records:
             tp = TopicPartition(record.topic, record.partition)
@@ -119,11 +129,41 @@ class Member:
         watch.poll_ended(self, len(records))
         for tp in records.partitions():
             watch.position(self, tp, await consumer.position(tp))
-        # A loop that never waits would be a test of the simulation, not of the client.
-        await asyncio.sleep(scenario.process_seconds if len(records) else 0.01)
+        await self._work(len(records))
         if scenario.fidgety:
             await (self._calm_down if self.stage.quiet else self._fidget)(consumer)
         await self._commit_by_turn(consumer)
+
+    async def _poll(self, consumer: AsyncConsumer) -> Records[Any, Any]:
+        """A poll, or one that is cancelled on the way (F-51)."""
+        timeout = self.stage.scenario.poll_timeout
+        if self.cancel_after is None:
+            return await consumer.poll(timeout)
+        polling = asyncio.ensure_future(consumer.poll(timeout))
+        await asyncio.wait([polling], timeout=self.cancel_after)
+        self.cancel_after = None
+        polling.cancel()
+        await asyncio.wait([polling])
+        return Records() if polling.cancelled() else polling.result()
+
+    async def _work(self, count: int) -> None:
+        """On what a poll returned. A loop that never waits would test the simulation, not the client."""
+        seconds = self.stage.scenario.process_seconds if count and not self.stage.quiet else 0.01
+        if count:
+            seconds, self.extra_work = seconds + self.extra_work, 0.0
+        await asyncio.sleep(seconds)
+
+    async def moody(self) -> None:
+        """What callbacks do that they should not (F-50)."""
+        mood, self.mood = self.mood, 0
+        if mood == 1:
+            raise Upset(f"{self} does not like this")
+        if mood == 2:
+            await asyncio.sleep(4.0)
+        if mood == 3:
+            await self.commit()
+        if mood == 4:
+            self.stop()
 
     async def _commit_by_turn(self, consumer: AsyncConsumer) -> None:
         how = self.stage.scenario.commit
@@ -185,6 +225,9 @@ class Member:
         """What an application does about an error: some end it, some want a seek, most want another try."""
         if isinstance(error, ClosedError) or getattr(error, "code", 0) == FENCED_INSTANCE_ID:
             self.stopping = True
+        elif isinstance(error, CorruptBatchError) and error.topic and error.partition is not None:
+            tp = TopicPartition(error.topic, error.partition)
+            consumer.seek(tp, await consumer.position(tp))  # fetch it again
         elif isinstance(error, OffsetError):
             lost = [tp for tp in consumer.assignment() if tp in getattr(error, "partitions", ())]
             consumer.seek_to_beginning(lost)

@@ -64,15 +64,16 @@ def draw(rng: Random) -> Scenario:
     """A scenario of this seed's own; small numbers are likelier, because they show more in less time."""
     brokers = rng.choice((1, 2, 3, 3, 3, 4, 5))
     session = rng.choice((6_000, 10_000, 10_000, 20_000))
+    release = rng.choice(("4.3", "4.3", "4.3", "4.0", "3.9", "3.4", "2.8", "2.3", "1.1"))
     return Scenario(
         brokers=brokers,
         members=rng.choice((1, 2, 2, 3, 3, 4, 5, 8)),
         partitions=rng.choice((1, 2, 3, 4, 6, 6, 12, 24, 64)),
-        release=rng.choice(("4.3", "4.3", "4.3", "4.0", "3.9", "3.4", "2.8", "2.3", "1.1")),
+        release=release,
         chaos_seconds=rng.uniform(60.0, 90.0),
         assignor=rng.choice(("range", "roundrobin")),
         commit=rng.choice(("auto", "auto", "sync", "async", "on_revoke")),
-        static=rng.random() < 0.2,
+        static=rng.random() < 0.2 and release != "1.1",  # KIP-345 came with 2.3
         isolation=rng.choice(("read_uncommitted", "read_committed")),
         reset=rng.choice(("earliest", "earliest", "earliest", "latest")),
         transactions=rng.random() < 0.4,

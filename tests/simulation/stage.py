@@ -8,18 +8,23 @@ quiet   until everything visible was read, and the liveness bounds are held or b
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 from kclient.embedded import EmbeddedCluster
 from kclient.embedded.listener import Factory, Listener
+from kclient.embedded.releases import Release
+from kclient.embedded.state import OFFSETS_TOPIC
 from kclient.embedded.topics import Partition
+from kclient.group.offsets_topic import offsets_topic_partition
+from kclient.types import TopicPartition
 from tests.simulation.application import TOPIC, Member
 from tests.simulation.hosts import Host
 from tests.simulation.ledger import Ledger
 from tests.simulation.plan import Plan
 from tests.simulation.watch import Invariant, Violation, Watch
+from tests.simulation.wire import Wire
 from tests.simulation.world import World
 
 PORT: Final = 9092
@@ -41,8 +46,12 @@ class Stage:
         self.open_faults: list[Callable[[], object]] = []
         self.watch = Watch(one(self) for one in invariants)
         self.ledger = Ledger(self.watch)
-        wire = world.network.default
-        wire.latency, wire.jitter = self.scenario.latency, self.scenario.jitter
+        for member in range(self.scenario.members):
+            for broker in range(self.scenario.brokers):
+                ends = f"member-{member + 1}", f"broker-{broker + 1}"
+                for way in (ends, ends[::-1]):
+                    wire = Wire(latency=self.scenario.latency, jitter=self.scenario.jitter)
+                    world.network.wires[way] = wire
         names = [f"broker-{number + 1}" for number in range(self.scenario.brokers)]
         self.bootstrap = ",".join(f"{name}:{PORT}" for name in names)
         self.cluster = EmbeddedCluster(
@@ -55,11 +64,10 @@ class Stage:
         )
 
     async def _serve(self, factory: Factory, listener: Listener) -> asyncio.Server:
-        """Each broker listens on a host of its own, so that the network can cut it off."""
-        host = self.world.host(listener.host)
-        opening = self.world.loop.create_server(factory, listener.host, listener.port, ssl=listener.ssl)
-        server: asyncio.Server = await host.start(opening)
-        return server
+        """The cluster runs on no host; each broker listens behind the address of one, so the network can cut it off."""
+        if listener.host not in self.world.network.by_name:
+            self.world.host(listener.host)
+        return await self.world.loop.create_server(factory, listener.host, listener.port, ssl=listener.ssl)
 
     # --- what everybody asks
 
@@ -87,6 +95,29 @@ class Stage:
         broker = self.cluster.state.brokers.get(partition.leader)
         return broker is not None and broker.running
 
+    def group_partition(self, group_id: str) -> Partition | None:
+        """The partition that holds a group, if it was made already."""
+        state = self.cluster.state
+        number = offsets_topic_partition(group_id, state.settings.offsets_topic_num_partitions)
+        return state.partition(TopicPartition(OFFSETS_TOPIC, number))
+
+    def background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run something on no host."""
+        return self.world.loop.create_task(work)
+
+    def speak(self, release: str) -> Callable[[], object]:
+        """Let the brokers show another release, on new connections; give back what takes that back."""
+        state, before = self.cluster.state, self.cluster.state.release
+
+        def show(which: Release) -> None:
+            state.release = which
+            for broker in state.brokers.values():
+                for connection in list(broker.connections):
+                    connection.kill()
+
+        show(min(before, Release.parse(release)))
+        return lambda: show(before)
+
     # --- applications
 
     def start_member(self, name: str) -> None:
@@ -97,12 +128,13 @@ class Stage:
         self.hosts[name] = self.world.host(name)
         self.hosts[name].start(member.live(), name=f"application {member}")
 
-    def kill_member(self, name: str) -> None:
-        """kill -9, seen by nobody but the network."""
+    def kill_member(self, name: str, *, silently: bool = False) -> None:
+        """kill -9, seen by nobody but the network; silently: not even by that."""
         member = self.members[name]
         if not member.over:
             member.over = True
-            self.hosts[name].kill()
+            host = self.hosts[name]
+            host.power_off() if silently else host.kill()
             self.watch.died(member)
 
     async def stop_members(self, limit: float) -> list[Member]:

@@ -63,7 +63,7 @@ def one(seed: int) -> Result:
     try:
         verdict: Verdict = run_seed(seed)
     except Exception as problem:  # noqa: BLE001 – whatever it is, it is what the seed found
-        text = f"{type(problem).__name__}: {problem}"
+        text = f"{type(problem).__name__}: {problem}".partition("\n")[0]
         return Result(seed, (), "", 0.0, time.process_time() - began, text)
     return Result(
         seed,

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING
 
-from tests.simulation.faults import application, brokers, hosts, logs, wire
+from tests.simulation.faults import answers, application, brokers, hosts, logs, wire
 from tests.simulation.faults.kinds import KINDS, End
 from tests.simulation.plan import Fault
 from tests.simulation.scenario import Scenario
@@ -20,7 +20,7 @@ from tests.simulation.scenario import Scenario
 if TYPE_CHECKING:
     from tests.simulation.stage import Stage
 
-__all__ = ["KINDS", "application", "brokers", "draw", "heal", "hosts", "logs", "play", "wire"]
+__all__ = ["KINDS", "answers", "application", "brokers", "draw", "heal", "hosts", "logs", "play", "wire"]
 
 
 def draw(rng: Random, scenario: Scenario) -> tuple[Fault, ...]:

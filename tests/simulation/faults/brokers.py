@@ -1,22 +1,40 @@
-"""What happens to brokers and leaders."""
+"""What happens to brokers, leaders and coordinators."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
-from tests.simulation.application import TOPIC
-from tests.simulation.faults.kinds import End, broker, kind, partition, several_brokers
+from tests.simulation.application import GROUP, TOPIC
+from tests.simulation.faults.kinds import End, amount, broker, kind, nothing, partition, several_brokers
 from tests.simulation.plan import Fault
 
 if TYPE_CHECKING:
     from tests.simulation.stage import Stage
 
 
-@kind("F-19", target=broker)
+@kind("F-19", target=broker, amount=amount(0, 0, 500, 5_000))
 def kill_broker(stage: Stage, fault: Fault) -> End | None:
-    """kill -9; it comes back when the fault ends."""
+    """kill -9, noticed by the others after so many ms; it comes back when the fault ends."""
     node = int(fault.target)
+    stage.cluster.kill(node, int(fault.amount))
+    return lambda: stage.cluster.restart(node)
+
+
+@kind("F-09", "F-19", target=broker)
+def power_off_broker(stage: Stage, fault: Fault) -> End | None:
+    """The plug is pulled: no client hears a word until it is back."""
+    node = int(fault.target)
+    stage.world.network.by_name[f"broker-{node}"].power_off()
     stage.cluster.kill(node)
+    return lambda: stage.cluster.restart(node)
+
+
+@kind("F-20", target=broker)
+def shut_down_broker(stage: Stage, fault: Fault) -> End | None:
+    """SIGTERM; it comes back when the fault ends."""
+    node = int(fault.target)
+    stage.cluster.shutdown(node)
     return lambda: stage.cluster.restart(node)
 
 
@@ -28,11 +46,58 @@ def pause_broker(stage: Stage, fault: Fault) -> End | None:
     return lambda: stage.cluster.resume(node)
 
 
+@kind("F-26")
+def all_down(stage: Stage, fault: Fault) -> End | None:
+    """No broker is there."""
+    nodes = list(stage.cluster.state.brokers)
+    for node in nodes:
+        stage.cluster.kill(node)
+    return lambda: [stage.cluster.restart(node) for node in nodes]
+
+
+@kind("F-27", fits=several_brokers)
+def roll(stage: Stage, fault: Fault) -> End | None:
+    """One broker after the other is shut down and started again."""
+
+    async def one_by_one() -> None:
+        for node in stage.cluster.state.brokers:
+            stage.cluster.shutdown(node)
+            await asyncio.sleep(fault.seconds / len(stage.cluster.state.brokers))
+            await stage.cluster.restart(node)
+
+    rolling = stage.background(one_by_one())
+    return lambda: rolling.cancel() and None
+
+
+@kind("F-28", target=broker)
+def move_broker(stage: Stage, fault: Fault) -> End | None:
+    """It comes back on another port."""
+    node = int(fault.target)
+    stage.cluster.kill(node)
+    for listener in stage.cluster.state.brokers[node].listeners:
+        listener.port += 1
+    return lambda: stage.cluster.restart(node)
+
+
 @kind("F-34", target=partition, fits=several_brokers)
 def move_leader(stage: Stage, fault: Fault) -> End | None:
     """Another replica leads, if one is in sync."""
-    part = stage.partitions()[int(fault.target)]
+    part = stage.partitions()[int(fault.target) % len(stage.partitions())]
     others = [node for node in part.isr if node != part.leader and stage.cluster.state.brokers[node].up]
     if others:
         stage.cluster.move_leader(TOPIC, part.number, others[0])
     return None
+
+
+@kind("F-35", target=nothing, fits=several_brokers, amount=amount(0.0, 0.5, 5.0))
+def move_coordinator(stage: Stage, fault: Fault) -> End | None:
+    """Another broker coordinates the group, after it has read the group's partition for so many seconds."""
+    state = stage.cluster.state
+    part = stage.group_partition(GROUP)
+    if part is None:
+        return None
+    others = [node for node in part.isr if node != part.leader and state.brokers[node].up]
+    if others:
+        state.coordinator_load_seconds = fault.amount
+        stage.cluster.move_coordinator(GROUP, others[0])
+    return lambda: setattr(state, "coordinator_load_seconds", 0.0)

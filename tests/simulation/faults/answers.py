@@ -1,0 +1,172 @@
+"""What brokers answer instead of what they should."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING, Any, Final
+
+from kclient.protocol.message import Message
+from tests.simulation.application import GROUP, TOPIC
+from tests.simulation.faults.kinds import End, amount, kind, nothing
+from tests.simulation.plan import Fault
+from tests.simulation.scenario import Scenario
+
+if TYPE_CHECKING:
+    from tests.simulation.stage import Stage
+
+RETRIABLE: Final = {
+    "Metadata": ("LEADER_NOT_AVAILABLE",),
+    "FindCoordinator": ("COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS"),
+    "JoinGroup": ("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"),
+    "SyncGroup": ("COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", "REBALANCE_IN_PROGRESS"),
+    "Heartbeat": ("COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", "REBALANCE_IN_PROGRESS"),
+    "OffsetCommit": ("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"),
+    "OffsetFetch": ("COORDINATOR_LOAD_IN_PROGRESS", "NOT_COORDINATOR"),
+    "ListOffsets": ("NOT_LEADER_OR_FOLLOWER", "UNKNOWN_TOPIC_OR_PARTITION", "LEADER_NOT_AVAILABLE"),
+    "OffsetForLeaderEpoch": ("NOT_LEADER_OR_FOLLOWER", "FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH"),
+    "Fetch": ("NOT_LEADER_OR_FOLLOWER", "FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH", "KAFKA_STORAGE_ERROR"),
+}
+FATAL: Final = {
+    "JoinGroup": ("UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION"),
+    "SyncGroup": ("UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION"),
+    "Heartbeat": ("UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION"),
+    "OffsetCommit": ("UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION"),
+    "Fetch": ("UNKNOWN_SERVER_ERROR",),
+    "ListOffsets": ("UNKNOWN_SERVER_ERROR",),
+}
+OFTEN: Final = (
+    "Metadata",
+    "FindCoordinator",
+    "JoinGroup",
+    "SyncGroup",
+    "Heartbeat",
+    "OffsetCommit",
+    "OffsetFetch",
+)
+ANY: Final = (*OFTEN, "ListOffsets", "Fetch", "ApiVersions", "LeaveGroup")
+
+
+def error_of(table: dict[str, tuple[str, ...]]) -> Any:
+    """An API and one of its errors, as "Fetch NOT_LEADER_OR_FOLLOWER"."""
+
+    def draw(rng: Random, scenario: Scenario) -> str:
+        api = rng.choice(list(table))
+        return f"{api} {rng.choice(table[api])}"
+
+    return draw
+
+
+def api(rng: Random, scenario: Scenario) -> str:
+    """The name of an API."""
+    return rng.choice(ANY)
+
+
+@kind("F-30", target=error_of(RETRIABLE), amount=amount(1, 1, 3, 10))
+def retriable_error(stage: Stage, fault: Fault) -> End | None:
+    """An error that another try may heal, so many times."""
+    name, error = fault.target.split()
+    rule = stage.cluster.fail(name, error, int(fault.amount))
+    return lambda: stage.cluster.lift(rule)
+
+
+@kind("F-31", target=error_of(FATAL), amount=amount(1, 1, 2))
+def fatal_error(stage: Stage, fault: Fault) -> End | None:
+    """An error that no other try of the same request heals."""
+    name, error = fault.target.split()
+    rule = stage.cluster.fail(name, error, int(fault.amount))
+    return lambda: stage.cluster.lift(rule)
+
+
+@kind("F-32", target=api, amount=amount(50, 500, 3_000))
+def throttle(stage: Stage, fault: Fault) -> End | None:
+    """The client is asked to keep silent for so many ms."""
+    rule = stage.cluster.throttle(fault.target, int(fault.amount))
+    return lambda: stage.cluster.lift(rule)
+
+
+@kind("F-08", target=api, amount=amount(100, 1_000, 8_000))
+def answer_late(stage: Stage, fault: Fault) -> End | None:
+    """An API takes so many ms."""
+    rule = stage.cluster.delay(fault.target, fault.amount)
+    return lambda: stage.cluster.lift(rule)
+
+
+@kind("F-08", target=api, amount=amount(0, 1))
+def never_answer(stage: Stage, fault: Fault) -> End | None:
+    """One request is not answered; whether it was done depends."""
+    rule = stage.cluster.drop(fault.target, handled=bool(fault.amount))
+    return lambda: stage.cluster.lift(rule)
+
+
+@kind("F-07", target=api, amount=amount(0, 3, 11, 60))
+def cut_answer(stage: Stage, fault: Fault) -> End | None:
+    """A request is done, and its answer cut after so many bytes."""
+    rule = stage.cluster.cut(fault.target, int(fault.amount))
+    return lambda: stage.cluster.lift(rule)
+
+
+@kind("F-33")
+def stale_metadata(stage: Stage, fault: Fault) -> End | None:
+    """Brokers tell of leaders as they are now, however they change."""
+    frozen = {part.number: (part.leader, part.leader_epoch) for part in stage.partitions()}
+
+    def edit(request: Any, answer: Any) -> Message:
+        for topic in answer.topics:
+            for part in topic.partitions if topic.name == TOPIC else ():
+                if part.partition_index in frozen:
+                    part.leader_id, part.leader_epoch = frozen[part.partition_index]
+        return answer  # type: ignore[no-any-return]
+
+    rule = stage.cluster.on("Metadata", edit)
+    return lambda: stage.cluster.lift(rule)
+
+
+def answered_in_part(rng: Random, scenario: Scenario) -> str:
+    """The name of an API whose answers are lists."""
+    return rng.choice(("OffsetFetch", "ListOffsets", "Fetch", "OffsetCommit", "Metadata"))
+
+
+@kind("F-36", target=answered_in_part, amount=amount(0, 1))
+def partial_answer(stage: Stage, fault: Fault) -> End | None:
+    """An answer is about some of what was asked for only."""
+    rule = stage.cluster.partial(fault.target, int(fault.amount), times=3)
+    return lambda: stage.cluster.lift(rule)
+
+
+@kind("F-46", target=nothing, amount=amount(0, 1))
+def revoke_access(stage: Stage, fault: Fault) -> End | None:
+    """The topic, or the group, may not be read for a while."""
+    resource = f"Group:{GROUP}" if fault.amount else f"Topic:{TOPIC}"
+    stage.cluster.deny("*", "READ", resource)
+    return stage.cluster.state.acl.clear
+
+
+@kind("F-18", amount=amount(1, 3))
+def flip_bits(stage: Stage, fault: Fault) -> End | None:
+    """A bit of a batch, behind its checksum, is wrong in so many answers."""
+
+    def edit(request: Any, answer: Any) -> Message:
+        parts = [part for topic in answer.responses for part in topic.partitions if part.records]
+        for part in parts[:1]:
+            damaged = bytearray(part.records)
+            damaged[-1] ^= 1
+            part.records = bytes(damaged)
+        return answer  # type: ignore[no-any-return]
+
+    rule = stage.cluster.on("Fetch", edit, times=int(fault.amount))
+    return lambda: stage.cluster.lift(rule)
+
+
+@kind("F-47", amount=amount(0, 1, 2))
+def small_group(stage: Stage, fault: Fault) -> End | None:
+    """The group takes no more than so many members."""
+    settings = stage.cluster.state.settings
+    before = settings.group_max_size
+    settings.group_max_size = max(1, int(fault.amount))
+    return lambda: setattr(settings, "group_max_size", before)
+
+
+@kind("F-45")
+def other_release(stage: Stage, fault: Fault) -> End | None:
+    """Brokers speak the versions of an older release from their next connections on, as in a roll back."""
+    return stage.speak("2.8")
