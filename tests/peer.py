@@ -29,10 +29,13 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from kclient.generated.response_header import ResponseHeader
+from kclient.generated.sasl_handshake_response import SaslHandshakeResponse
+from kclient.protocol.errors import ILLEGAL_SASL_STATE
 from kclient.protocol.headers import request_header_version, response_header_version
 from kclient.protocol.registry import read_message, request_name, write_message
 from tests.standing import api_versions, metadata
 
+NO_SASL_HERE = SaslHandshakeResponse(error_code=ILLEGAL_SASL_STATE)
 Topics = Mapping[str, int] | None
 Versions = Mapping[str, tuple[int, int]] | None
 
@@ -72,7 +75,7 @@ class ScriptedPeer:
         self.tls = tls
         self.script, self.node_id, self.topics = list(script), node_id, dict(topics or {})
         self.versions, self.host, self.port = dict(versions or {}), "127.0.0.1", 0
-        self.standing: dict[str, Any] = {}
+        self.standing: dict[str, Any] = {"SaslHandshakeRequest": NO_SASL_HERE}
         if topics is not None:
             self.standing["MetadataRequest"] = partial(metadata, self)
         self.brokers: Sequence[ScriptedPeer] = [self]

@@ -29,19 +29,22 @@ from kclient.embedded.listener import Listener, Serve, serve
 from kclient.embedded.observer import Observer
 from kclient.embedded.releases import Release
 from kclient.embedded.requests import LoggedRequest, RequestLog
+from kclient.embedded.security_controls import SecurityControls
 from kclient.embedded.settings import settings
 from kclient.embedded.state import ClusterState
 from kclient.errors import ArgumentError, InternalError, UsageError
 from kclient.runtime import Runtime
 
 
-class EmbeddedCluster(Controls, FaultControls):
+class EmbeddedCluster(Controls, FaultControls, SecurityControls):
     """See the module.
 
     `brokers` is their number, with ids from 1; `release` the Kafka whose API versions and behaviour they show, from
     "0.10.0" to "4.3"; `config` broker settings under Kafka's names; `topics` name → partitions, made at the start;
     `racks` one for each broker; `addresses` host and port for each broker instead of loopback and any free port;
-    `serve` opens a broker's port, for networks that are none.
+    `serve` opens a broker's port, for networks that are none; `listeners` are more ways to reach every broker beside
+    PLAINTEXT, found with `servers(name)`: `Listener("SASL_SSL", ssl=context, mechanisms=("PLAIN", "SCRAM-SHA-256"))`;
+    `users` name → password, for those with mechanisms.
 
     Raises ConfigError for a setting that is not honoured, ArgumentError for an unknown release.
     """
@@ -57,6 +60,8 @@ class EmbeddedCluster(Controls, FaultControls):
         addresses: Sequence[tuple[str, int]] | None = None,
         runtime: Runtime | None = None,
         serve: Serve = serve,
+        listeners: Sequence[Listener] = (),
+        users: Mapping[str, str] | None = None,
     ) -> None:
         if brokers < 1 or len(racks or ()) not in (0, brokers) or len(addresses or ()) not in (0, brokers):
             raise ArgumentError(
@@ -74,8 +79,10 @@ class EmbeddedCluster(Controls, FaultControls):
         for number in range(brokers):
             host, port = addresses[number] if addresses else ("127.0.0.1", 0)
             rack = racks[number] if racks else None
-            listeners = [Listener(PLAINTEXT, host, port)]
-            self.state.brokers[number + 1] = Broker(self.state, number + 1, listeners, rack)
+            doors = [Listener(PLAINTEXT, host, port), *(one.of_broker(number) for one in listeners)]
+            self.state.brokers[number + 1] = Broker(self.state, number + 1, doors, rack)
+        for name, password in (users or {}).items():
+            self.state.users.add(name, password, runtime)
         self.clock = ClusterClock(self, self.state.clock)
         self._requests = RequestLog()
         self.state.observers.append(self._requests)

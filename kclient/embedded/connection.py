@@ -18,6 +18,7 @@ from kclient.network.transport import FrameProtocol
 from kclient.notice import Notice
 
 if TYPE_CHECKING:
+    from kclient.embedded.authentication import Authentication
     from kclient.embedded.broker import Broker
     from kclient.embedded.listener import Listener
 
@@ -25,6 +26,12 @@ logger = logging.getLogger("kclient.embedded")
 
 WAITING_FRAMES: Final = 100  # beyond that nothing more is read
 ANONYMOUS: Final = "User:ANONYMOUS"
+SHORT: Final = {
+    "commonName": "CN",
+    "organizationName": "O",
+    "organizationalUnitName": "OU",
+    "countryName": "C",
+}
 
 
 class ServerConnection(FrameProtocol):
@@ -39,7 +46,10 @@ class ServerConnection(FrameProtocol):
         self.authenticated = not listener.mechanisms
         self.raw: Callable[[memoryview], Awaitable[bytes]] | None = None
         self.client_address = ""
-        self.sasl: Any = None  # the conversation under way
+        self.authenticated_at = 0.0  # when that last began
+        self.session_ends: float | None = None  # in the cluster's time
+        self.sasl: Authentication | None = None  # the conversation under way
+        self.last_answer = False  # the connection ends behind the next one
         self._frames: deque[memoryview] = deque()
         self._more = Notice()
         self._task: asyncio.Task[None] | None = None
@@ -48,6 +58,8 @@ class ServerConnection(FrameProtocol):
         super().connection_made(transport)
         peer = transport.get_extra_info("peername")
         self.client_address = str(peer[0]) if peer else ""
+        if shown := transport.get_extra_info("peercert"):
+            self.principal = f"User:{_distinguished_name(shown)}"
         self.broker.connections.append(self)
         self._task = asyncio.get_running_loop().create_task(self._serve(), name=f"serve {peer}")
         self._task.add_done_callback(self._served)
@@ -111,5 +123,13 @@ class ServerConnection(FrameProtocol):
         except ProtocolDecodeError as problem:
             logger.info("broker %d: %s: closed: %s", self.broker.node_id, self.client_address, problem)
             self.abort()
+        if self.last_answer and self._transport is not None:
+            self._transport.close()
         while self.connected and not self.writable:
             await self.write_changed.wait(self.write_changed.count)
+
+
+def _distinguished_name(certificate: dict[str, Any]) -> str:
+    """The subject as Java writes it, the last part first: CN=client,O=Example."""
+    parts = [part for group in certificate.get("subject", ()) for part in group]
+    return ",".join(f"{SHORT.get(name, name)}={value}" for name, value in reversed(parts))

@@ -5,8 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from ssl import SSLContext
+from typing import Final
 
 import attrs
+
+from kclient.errors import ArgumentError
+from kclient.security import SCRAM_DIGESTS
+
+MECHANISMS: Final = ("PLAIN", *SCRAM_DIGESTS)
 
 
 @attrs.define(eq=False)
@@ -17,12 +23,24 @@ class Listener:
     """
 
     name: str
-    host: str
-    port: int
+    host: str = "127.0.0.1"
+    port: int = 0
     ssl: SSLContext | None = None
-    mechanisms: tuple[str, ...] = ()
+    mechanisms: tuple[str, ...] = attrs.field(default=())
     advertised: tuple[str, int] | None = None
     server: asyncio.Server | None = None
+
+    @mechanisms.validator
+    def _known(self, attribute: object, mechanisms: tuple[str, ...]) -> None:
+        for mechanism in mechanisms:
+            if mechanism not in MECHANISMS:
+                raise ArgumentError(
+                    f"The embedded cluster does not speak {mechanism!r}; it speaks {', '.join(MECHANISMS)}."
+                )
+
+    def of_broker(self, number: int) -> Listener:
+        """The same for one broker (the first is 0): a fixed port counts up from broker to broker."""
+        return attrs.evolve(self, port=self.port + number if self.port else 0, server=None)
 
     @property
     def address(self) -> tuple[str, int]:

@@ -17,6 +17,7 @@ from kclient.embedded.observer import Observer
 from kclient.embedded.releases import Release
 from kclient.embedded.settings import Settings
 from kclient.embedded.topics import Partition, Topic
+from kclient.embedded.users import Users
 from kclient.runtime import Runtime
 from kclient.types import TopicPartition
 
@@ -38,6 +39,7 @@ class ClusterState:
     clock: Clock
     serve: Serve = serve  # how a broker opens a port
     acl: Acl = attrs.field(factory=Acl)
+    users: Users = attrs.field(factory=Users)
     faults: Faults = attrs.field(factory=Faults)
     brokers: dict[int, Broker] = attrs.field(factory=dict)
     topics: dict[str, Topic] = attrs.field(factory=dict)

@@ -77,6 +77,8 @@ class Connection:
         self.reason: KclientError | None = None  # why it was closed, if not on purpose
         self.cause: Exception | None = None  # what ended the transport
         self.stage = "versions"  # how far setting it up has come
+        self.answers = 0  # since it is ready
+        self.hung_up = False  # the peer ended it
         self.trailing_bytes = 0
         self.protocol = FrameProtocol(HANDSHAKE_FRAME_BYTES, self._on_frame, self._on_lost)
         self._settings = settings
@@ -241,6 +243,7 @@ class Connection:
             self._note_throttle(entry, message)
             entry.answer.set_result(message)
         self._in_flight.answered()
+        self.answers += self.ready
         self._turn_changed.notify()
 
     def _read(self, entry: Entry, frame: memoryview) -> Message:
@@ -296,6 +299,7 @@ class Connection:
         """The transport is gone: by us, by the peer (cause None), or by a failure."""
         self._gone.notify()
         self.cause = cause
+        self.hung_up = not self.closed
         why = "closed by the peer" if cause is None else str(cause)
         if isinstance(cause, InvalidFrameError):
             self._end(cause.text, cause)

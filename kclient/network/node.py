@@ -28,7 +28,7 @@ from kclient.network import tls_failures, unreachable
 from kclient.network.backoff import Backoff
 from kclient.network.connection import Connection, Settings
 from kclient.network.dial import answers_plain, open_connection, resolve
-from kclient.network.probes import answers_tls
+from kclient.network.probes import PROBE_SECONDS, answers_tls, require_no_sasl
 from kclient.network.topology import Broker
 from kclient.network.unreachable import Peer
 from kclient.runtime import Address, Runtime
@@ -71,6 +71,8 @@ class Node:
         self._reconnect = Backoff(*surroundings.reconnect_backoff_ms, rng)
         self._setup = Backoff(*surroundings.setup_timeout_ms, rng)
         self._last_ip = ""
+        self._heard = False  # a request has been answered
+        self._dumb = False  # the last connection was closed instead of the first answer
         self._refusal: ConnectError | None = None  # of certificate or password, until the next attempt
         self._attempt: asyncio.Task[KclientError | None] | None = None
 
@@ -193,6 +195,9 @@ class Node:
             raise
         self._setup.reset()
         self._last_ip = address.ip
+        if self._dumb:
+            self._dumb = False
+            await require_no_sasl(connection, around.runtime.now() + PROBE_SECONDS)
         return connection
 
     async def _is_tls(self, peer: Peer, problem: ConnectError) -> bool:
@@ -227,6 +232,10 @@ class Node:
         if connection is not self.connection:
             return  # it never became ready: the attempt tells
         self.connection = None
+        # So ends a connection without SASL to a listener that wants it: ask, before the next one is used.
+        without_sasl = self.peer.node_id is None and self._around.settings.authenticate is None
+        self._heard = self._heard or connection.answers > 0
+        self._dumb = without_sasl and connection.hung_up and not self._heard
         if reason is not None:
             self._trouble(reason, "disconnected")
 

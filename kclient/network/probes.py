@@ -1,4 +1,4 @@
-"""A second look at a peer that a connection failed at, to say why. Nothing is sent but a TLS handshake.
+"""A second look at a peer that a connection failed at, to say why. Nothing secret is sent.
 
 Spec: U-17, H-24.
 """
@@ -9,7 +9,13 @@ import asyncio
 import ssl
 from typing import Final
 
+from kclient.errors import KclientError
+from kclient.generated.sasl_handshake_request import SaslHandshakeRequest
+from kclient.generated.sasl_handshake_response import SaslHandshakeResponse
+from kclient.network.connection import Connection
+from kclient.network.sasl_failures import asked_for
 from kclient.network.unreachable import Peer
+from kclient.protocol.errors import NONE, UNSUPPORTED_SASL_MECHANISM
 from kclient.runtime import Address, Runtime
 from kclient.security.certificate import CertificateFacts, read_certificate
 from kclient.security.tls import Tls
@@ -77,6 +83,18 @@ async def refusal(peer: Peer, tls: Tls, runtime: Runtime) -> Exception | None:
                 transport.abort()
     except OSError:
         return None
+
+
+async def require_no_sasl(connection: Connection, deadline: float) -> None:
+    """Raise AuthenticationError where a listener goes on with SASL; others say that it is out of place."""
+    try:
+        version = connection.version_for(SaslHandshakeRequest)
+        answer = await connection.request(SaslHandshakeRequest(mechanism="PLAIN"), version, deadline)
+    except KclientError:
+        return  # it tells nothing then, and whoever uses the connection learns what is wrong with it
+    if isinstance(answer, SaslHandshakeResponse) and answer.error_code in (NONE, UNSUPPORTED_SASL_MECHANISM):
+        connection.close()
+        raise asked_for(connection.peer, answer.mechanisms)
 
 
 class _Listening(asyncio.Protocol):

@@ -47,6 +47,16 @@ def not_asked_for(peer: Peer, mechanism: str) -> AuthenticationError:
     )
 
 
+def asked_for(peer: Peer, offered: Iterable[str]) -> AuthenticationError:
+    """The listener wants SASL, and we have none."""
+    return AuthenticationError(
+        f"{peer} wants clients to authenticate with SASL, and this client does not. "
+        f"The listener offers {', '.join(_printable(name) for name in offered)}. "
+        "Set security_protocol to SASL_SSL (or SASL_PLAINTEXT), sasl_mechanism to one of these, and user and password.",
+        **where(peer),
+    )
+
+
 def not_proved(peer: Peer, mechanism: str, why: str) -> AuthenticationError:
     """The broker broke the mechanism's rules, or could not prove that it knows the credential."""
     return AuthenticationError(

@@ -1,0 +1,35 @@
+"""SaslAuthenticate: one token of the conversation that SaslHandshake began."""
+
+from __future__ import annotations
+
+from kclient.embedded import authentication
+from kclient.embedded.authentication import Denied
+from kclient.embedded.call import Call
+from kclient.embedded.refusal import Refused
+from kclient.generated.sasl_authenticate_request import SaslAuthenticateRequest
+from kclient.generated.sasl_authenticate_response import SaslAuthenticateResponse
+from kclient.protocol.errors import ILLEGAL_SASL_STATE, SASL_AUTHENTICATION_FAILED
+
+
+async def handle(call: Call, request: SaslAuthenticateRequest) -> SaslAuthenticateResponse:
+    """Answer the token. A failure is told, and then the connection ends. Spec: B.4.12."""
+    connection = call.connection
+    conversation = connection.sasl
+    if conversation is None:
+        raise Refused(ILLEGAL_SASL_STATE, "SaslAuthenticate was not expected")
+    try:
+        answer = SaslAuthenticateResponse(
+            error_message=None, auth_bytes=conversation.step(request.auth_bytes)
+        )
+    except Denied as no:
+        raise Refused(SASL_AUTHENTICATION_FAILED, str(no)) from None
+    if conversation.done:
+        authentication.end(connection)
+        answer.session_lifetime_ms = call.state.settings.connections_max_reauth_ms
+    return answer
+
+
+def refuse(call: Call, request: SaslAuthenticateRequest, refused: Refused) -> SaslAuthenticateResponse:
+    """At the top, in words."""
+    call.connection.last_answer = refused.code == SASL_AUTHENTICATION_FAILED
+    return SaslAuthenticateResponse(error_code=refused.code, error_message=refused.message)
