@@ -221,17 +221,23 @@ def _check_records(state: ClusterState, partition: Partition, batch: Batch, colu
         raise RecordsRefused(_invalid(state), rows)
     if partition.topic.log_append_time:
         return
-    if state.release < STRICT_TIMES_SINCE:
-        if batch.timestamp_type is TimestampType.LOG_APPEND_TIME:
-            raise RecordsRefused(INVALID_TIMESTAMP, [(0, "Producers do not set LogAppendTime.")])
-        return
-    now, config = state.clock.wall_ms(), partition.topic.config
-    latest = now + topic_config.number("message.timestamp.after.max.ms", config, state.settings)
-    earliest = now - topic_config.number("message.timestamp.before.max.ms", config, state.settings)
+    if state.release < STRICT_TIMES_SINCE and batch.timestamp_type is TimestampType.LOG_APPEND_TIME:
+        raise RecordsRefused(INVALID_TIMESTAMP, [(0, "Producers do not set LogAppendTime.")])
+    earliest, latest = _times(state, partition)
     strange = [at for at, time in enumerate(columns.timestamps) if not earliest <= time <= latest]
     if strange:
         text = f"Timestamp is out of the range from {earliest} to {latest}."
         raise RecordsRefused(INVALID_TIMESTAMP, [(at, text) for at in strange])
+
+
+def _times(state: ClusterState, partition: Partition) -> tuple[int, int]:
+    """The earliest and the latest timestamp that the topic takes."""
+    now, config, settings = state.clock.wall_ms(), partition.topic.config, state.settings
+    if state.release < STRICT_TIMES_SINCE:
+        most = topic_config.number("message.timestamp.difference.max.ms", config, settings)
+        return now - most, now + most
+    before = topic_config.number("message.timestamp.before.max.ms", config, settings)
+    return now - before, now + topic_config.number("message.timestamp.after.max.ms", config, settings)
 
 
 def _codec(partition: Partition, sent: int) -> int:

@@ -9,7 +9,7 @@ import attrs
 from kclient.embedded import leader_hints
 from kclient.embedded.broker import Broker
 from kclient.embedded.call import Call
-from kclient.embedded.reading import Budget, Fetcher, ends_wait, read, unread
+from kclient.embedded.reading import READ_COMMITTED, Budget, Fetcher, ends_wait, failed, read, unread
 from kclient.embedded.refusal import Refused
 from kclient.embedded.sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, Key, Session, Sessions, Wanted
 from kclient.generated.fetch_request import FetchRequest
@@ -20,10 +20,20 @@ from kclient.generated.fetch_response import (
     PartitionData,
 )
 from kclient.notice import Notice, wait_any
+from kclient.protocol.errors import (
+    FETCH_SESSION_ID_NOT_FOUND,
+    FETCH_SESSION_TOPIC_ID_ERROR,
+    INVALID_FETCH_SESSION_EPOCH,
+    NONE,
+    UNKNOWN_SERVER_ERROR,
+)
 from kclient.types import TopicPartition
 
 UNLIMITED = 2**31 - 1
+SESSIONS_SINCE = 7
 IDS_SINCE = 13
+READ_UNCOMMITTED = 0
+OF_SESSIONS = (FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR)
 
 
 @attrs.define(eq=False)
@@ -37,20 +47,21 @@ class Conversation:
 
 async def handle(call: Call, request: FetchRequest) -> FetchResponse:
     """Read, and wait for more while there is too little. Spec: B.10, S0-61, S4-60."""
+    if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
+        raise Refused(UNKNOWN_SERVER_ERROR)
     talk = _begin(call, request)
     rows = await _collect(call, request, talk.wanted)
     return _answer(call, request, talk, rows)
 
 
 def refuse(call: Call, request: FetchRequest, refused: Refused) -> FetchResponse:
-    """At the top from v7 on, and at every partition before."""
-    if call.version >= 7:
-        return FetchResponse(error_code=refused.code)
-    rows = [
-        (wanted, PartitionData(wanted.asked.partition, error_code=refused.code, high_watermark=-1))
-        for wanted in _asked(call, request)
-    ]
-    return FetchResponse(responses=_by_topic(rows))
+    """At the top from v7 on; before v13 at every partition too, unless the session is at fault."""
+    named = call.version < IDS_SINCE and refused.code not in OF_SESSIONS
+    asked = _asked(call, request) if named else ()
+    return FetchResponse(
+        error_code=refused.code if call.version >= SESSIONS_SINCE else NONE,
+        responses=_by_topic([(wanted, failed(wanted.asked.partition, refused.code)) for wanted in asked]),
+    )
 
 
 def sessions_of(broker: Broker) -> Sessions:
@@ -67,7 +78,7 @@ def sessions_of(broker: Broker) -> Sessions:
 
 def _begin(call: Call, request: FetchRequest) -> Conversation:
     asked = list({wanted.key: wanted for wanted in _asked(call, request)}.values())
-    if call.version < 7:
+    if call.version < SESSIONS_SINCE:
         return Conversation(asked)
     sessions, by_id = sessions_of(call.broker), call.version >= IDS_SINCE
     if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):

@@ -25,6 +25,7 @@ from kclient.generated.metadata_response import (
 )
 from kclient.protocol.errors import (
     COORDINATOR_NOT_AVAILABLE,
+    INVALID_REQUEST,
     INVALID_TOPIC_EXCEPTION,
     LEADER_NOT_AVAILABLE,
     NONE,
@@ -33,6 +34,8 @@ from kclient.protocol.errors import (
     UNKNOWN_TOPIC_OR_PARTITION,
 )
 from kclient.protocol.primitives import ZERO_UUID
+
+IDS_SINCE = 12
 
 
 async def handle(call: Call, request: MetadataRequest) -> MetadataResponse:
@@ -81,8 +84,10 @@ def _topics(call: Call, request: MetadataRequest) -> list[MetadataResponseTopic]
     if asked is None or (call.version == 0 and not asked):
         seen = [topic for topic in state.topics.values() if call.allowed("DESCRIBE", f"Topic:{topic.name}")]
         return [_described(call, topic) for topic in seen]
+    if call.version < IDS_SINCE and any(one.name is None or one.topic_id != ZERO_UUID for one in asked):
+        raise Refused(INVALID_REQUEST)
     answers = []
-    for one in asked:
+    for one in {(one.name, one.topic_id): one for one in asked}.values():
         if one.name is None:
             answers.append(_by_id(call, one.topic_id))
         else:
