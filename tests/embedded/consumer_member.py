@@ -1,0 +1,113 @@
+"""Members of the consumer protocol that talk to an embedded cluster on the running loop.
+
+`Member` sends what it is told to. `Client` follows the protocol as a client library does, with a user who may take
+his time to give partitions up, and a network that may lose answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from kclient.embedded.groups.consumer.partitions import by_topic
+from kclient.generated.consumer_group_describe_request import ConsumerGroupDescribeRequest
+from kclient.generated.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest, TopicPartitions
+from kclient.protocol import errors
+from tests.embedded.asker import Asker
+
+Partition = tuple[bytes, int]
+
+
+class Member:
+    """It sends its own id and the epoch that the last good answer gave it."""
+
+    def __init__(self, asker: Asker, group: str, member_id: str, instance_id: str | None = None) -> None:
+        self.asker, self.group = asker, group
+        self.member_id, self.instance_id = member_id, instance_id
+        self.epoch = 0
+
+    async def beat(
+        self,
+        epoch: int | None = None,
+        owned: Iterable[Partition] | None = None,
+        node: int | None = None,
+        **fields: Any,
+    ) -> Any:
+        """One heartbeat with what it is given and nothing else."""
+        if owned is not None:
+            rows = by_topic(owned).items()  # type: ignore[arg-type]
+            fields["topic_partitions"] = [
+                TopicPartitions(topic_id=topic_id, partitions=numbers) for topic_id, numbers in rows
+            ]
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=self.group,
+            member_id=self.member_id,
+            member_epoch=self.epoch if epoch is None else epoch,
+            instance_id=self.instance_id,
+            **fields,
+        )
+        answer = await self.asker.ask(request, 1, node)
+        if answer.error_code == errors.NONE:
+            self.epoch = answer.member_epoch
+        return answer
+
+    async def join(self, *topics: str, rebalance_timeout_ms: int = 30_000, **fields: Any) -> Any:
+        """The first heartbeat, with everything that it must say."""
+        said = {"subscribed_topic_names": list(topics), **fields}
+        return await self.beat(0, owned=[], rebalance_timeout_ms=rebalance_timeout_ms, **said)
+
+
+def partitions(answer: Any) -> set[Partition] | None:
+    """The assignment in an answer, None where it says nothing."""
+    if answer.assignment is None:
+        return None
+    return {(row.topic_id, number) for row in answer.assignment.topic_partitions for number in row.partitions}
+
+
+async def described(asker: Asker, group: str, node: int | None = None) -> Any:
+    """What ConsumerGroupDescribe says."""
+    [row] = (await asker.ask(ConsumerGroupDescribeRequest(group_ids=[group]), 1, node)).groups
+    return row
+
+
+class Client(Member):
+    """Follows the protocol. `owned` is what its user may read; `target` the assignment that it was last told."""
+
+    def __init__(self, asker: Asker, group: str, member_id: str, topics: list[str]) -> None:
+        super().__init__(asker, group, member_id)
+        self.topics = topics
+        self.owned: set[Partition] = set()
+        self.target: set[Partition] = set()
+        self.said_all = False  # the coordinator has heard everything, and its answer came
+
+    async def step(self, *, slow: bool = False, lost: bool = False) -> None:
+        """Heartbeat, then take the next step of its own. `slow`: nothing is given up yet; `lost`: no answer came."""
+        before = self.epoch
+        answer = await self._send()
+        if lost:
+            self.epoch, self.said_all = before, False
+            return
+        if answer.error_code in (errors.FENCED_MEMBER_EPOCH, errors.UNKNOWN_MEMBER_ID):
+            self.epoch, self.said_all = 0, False
+            self.owned, self.target = set(), set()
+            return
+        assert answer.error_code == errors.NONE, answer
+        self.said_all = True
+        told = partitions(answer)
+        self.target = self.target if told is None else told
+        if self.owned <= self.target:
+            self.owned = set(self.target)
+        elif not slow:
+            self.owned &= self.target  # what is new it takes when it has said that the old is given up
+
+    async def subscribe(self, topics: list[str]) -> None:
+        """Another subscription, told with the next heartbeat."""
+        self.topics, self.said_all = topics, False
+
+    async def _send(self) -> Any:
+        if self.epoch == 0:
+            return await self.join(*self.topics)
+        if self.said_all:
+            return await self.beat(owned=self.owned)
+        full = {"rebalance_timeout_ms": 30_000, "subscribed_topic_names": self.topics}
+        return await self.beat(owned=self.owned, **full)
