@@ -135,7 +135,9 @@ class Target:
     def _ends(self, topic: str, partitions: int) -> list[Any]:
         """What ListOffsets says of each partition: a leader may be elected before it knows."""
         rows = [ListOffsetsPartition(partition_index=number, timestamp=-1) for number in range(partitions)]
-        answer = self.ask(ListOffsetsRequest(topics=[ListOffsetsTopic(name=topic, partitions=rows)]), 1)
+        answer = self.ask(
+            ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=rows)]), 1
+        )
         return list(answer.topics[0].partitions)
 
     def metadata(self, name: str) -> Any:

@@ -28,13 +28,14 @@ LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING
 EPOCH = 4  # first version with leader epochs
 START = 1_600_000_000_000
 READ_COMMITTED = 1
+CLIENT = -1  # as replica id
 
 
 def ask(target: Target, version: int, topic: str, timestamp: int, **fields: Any) -> Any:
     """The whole answer about partition 0 of a topic."""
     partition = {"partition_index": 0, "timestamp": timestamp, **fields.pop("partition", {})}
     row = ListOffsetsTopic(name=topic, partitions=[ListOffsetsPartition(**partition)])
-    return target.ask(ListOffsetsRequest(topics=[row], **fields), version)
+    return target.ask(ListOffsetsRequest(**{"replica_id": CLIENT, "topics": [row], **fields}), version)
 
 
 def found(
@@ -160,7 +161,7 @@ def test_a_leader_epoch_ahead_of_the_brokers(target: Target, topic: str, version
 
 def test_a_partition_asked_twice_is_refused(target: Target, topic: str, version: int) -> None:
     rows = [ListOffsetsPartition(partition_index=0, timestamp=which) for which in (LATEST, EARLIEST)]
-    request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=topic, partitions=rows)])
+    request = ListOffsetsRequest(replica_id=CLIENT, topics=[ListOffsetsTopic(name=topic, partitions=rows)])
     [answer] = target.ask(request, version).topics
     assert {row.error_code for row in answer.partitions} == {errors.INVALID_REQUEST}
 
