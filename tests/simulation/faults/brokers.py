@@ -71,12 +71,17 @@ def roll(stage: Stage, fault: Fault) -> End | None:
 
 @kind("F-28", target=broker)
 def move_broker(stage: Stage, fault: Fault) -> End | None:
-    """It comes back on another port."""
+    """It comes back on another port, and in the end on its own: the only one that bootstrap servers name."""
     node = int(fault.target)
-    stage.cluster.kill(node)
-    for listener in stage.cluster.state.brokers[node].listeners:
-        listener.port += 1
-    return lambda: stage.cluster.restart(node)
+
+    def move(ports: int) -> object:
+        stage.cluster.kill(node)
+        for listener in stage.cluster.state.brokers[node].listeners:
+            listener.port += ports
+        return stage.cluster.restart(node)
+
+    move(1)
+    return lambda: move(-1)
 
 
 @kind("F-34", target=partition, fits=several_brokers)
