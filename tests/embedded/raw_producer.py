@@ -190,7 +190,8 @@ async def settled(cluster: EmbeddedCluster) -> None:
         ]
         if not any(transaction.state in PREPARED for transaction in transactions):
             return
-        await asyncio.sleep(0.001)
+        cluster.state.clock.advance(0.01)
+        await asyncio.sleep(0)
     raise AssertionError("markers are missing")
 
 

@@ -43,7 +43,7 @@ class TransactionCoordinator:
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
         self.transactions: dict[str, Transaction] = {}
-        self.loading: set[int] = set()
+        self._waiting: dict[int, tuple[int, Timer]] = {}  # led, but not read yet: what is answered meanwhile
         self._timers: dict[str, Timer] = {}
 
     @property
@@ -67,8 +67,8 @@ class TransactionCoordinator:
         partition = self.state.partition(TopicPartition(TRANSACTIONS_TOPIC, number))
         if partition is None or partition.leader != self.broker.node_id:
             raise Refused(NOT_COORDINATOR)
-        if number in self.loading:
-            raise Refused(COORDINATOR_LOAD_IN_PROGRESS)
+        if number in self._waiting:
+            raise Refused(self._waiting[number][0])
         if len(partition.isr) < settings.transaction_state_log_min_isr:
             raise Refused(COORDINATOR_NOT_AVAILABLE)
         return partition
@@ -99,16 +99,31 @@ class TransactionCoordinator:
         transaction.prepare(False, self.state.clock.wall_ms())
         self.save(transaction)
 
+    # --- partitions come and go
+
     def leader_changed(self, partition: Partition) -> None:
         """Load a partition that this broker leads now, forget one that it leads no more."""
         self._forget(partition.number)
-        if partition.leader == self.broker.node_id:
-            found = read_log(partition.log)
-            self.transactions.update(found)
-            for transaction in found.values():
-                self._set_timer(transaction)
+        if partition.leader != self.broker.node_id:
+            return
+        fresh = partition.leader_epoch == 0
+        seconds = self.state.coordinator_start_seconds if fresh else self.state.coordinator_load_seconds
+        if seconds <= 0:
+            self._load(partition)
+            return
+        timer = self.broker.call_later(seconds, lambda: self._load(partition))
+        self._waiting[partition.number] = NOT_COORDINATOR if fresh else COORDINATOR_LOAD_IN_PROGRESS, timer
+
+    def _load(self, partition: Partition) -> None:
+        self._waiting.pop(partition.number, None)
+        found = read_log(partition.log)
+        self.transactions.update(found)
+        for transaction in found.values():
+            self._set_timer(transaction)
 
     def _forget(self, number: int) -> None:
+        if number in self._waiting:
+            self._waiting.pop(number)[1].cancel()
         count = self.state.settings.transaction_state_log_num_partitions
         for transactional_id in list(self.transactions):
             if offsets_topic_partition(transactional_id, count) == number:
