@@ -11,10 +11,13 @@ import asyncio
 import signal
 import sys
 from collections.abc import Sequence
+from ssl import PROTOCOL_TLS_SERVER, SSLContext
 from typing import Any, Final
 
 from kclient.embedded.cluster import EmbeddedCluster
 from kclient.embedded.console import COMMANDS, Console, Teller
+from kclient.embedded.controls import PLAINTEXT
+from kclient.embedded.listener import MECHANISMS, Listener
 from kclient.embedded.releases import KNOWN
 from kclient.embedded.settings import KEYS
 from kclient.errors import InternalError, KclientError
@@ -70,6 +73,15 @@ def _parser() -> argparse.ArgumentParser:
         metavar="KEY=VALUE",
         help="a broker setting; again for more",
     )
+    add(
+        "--user",
+        action="append",
+        default=[],
+        type=_user,
+        metavar="NAME:PASSWORD",
+        help="let this user in at one more listener, with SASL (PLAIN and SCRAM), that is printed too; again for more",
+    )
+    add("--certificate", metavar="PEM", help="certificate and key: that listener speaks TLS")
     return parser
 
 
@@ -92,6 +104,13 @@ def _topic(text: str) -> tuple[str, int]:
     return name, _positive(partitions or "1")
 
 
+def _user(text: str) -> tuple[str, str]:
+    name, colon, password = text.partition(":")
+    if not (name and colon and password):
+        raise argparse.ArgumentTypeError("must be NAME:PASSWORD")
+    return name, password
+
+
 def _setting(text: str) -> tuple[str, Any]:
     """A value of the type that the key has; keys that are not known are told later, with all others."""
     key, equals, value = text.partition("=")
@@ -108,7 +127,19 @@ def _setting(text: str) -> tuple[str, Any]:
         raise argparse.ArgumentTypeError(f"{key} must be {kind.__name__}, not {value!r}") from None
 
 
+def _listeners(given: argparse.Namespace) -> list[Listener]:
+    """The listener besides PLAINTEXT, if one is asked for. Raises OSError for a file that is no certificate."""
+    context = None
+    if given.certificate:
+        context = SSLContext(PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(given.certificate)
+    mechanisms = MECHANISMS if given.user else ()
+    name = f"{'SASL_' if mechanisms else ''}{'SSL' if context else 'PLAINTEXT'}"
+    return [] if name == PLAINTEXT else [Listener(name, given.host, ssl=context, mechanisms=mechanisms)]
+
+
 async def _serve(given: argparse.Namespace) -> None:
+    listeners = _listeners(given)
     ports = [given.port + number if given.port else 0 for number in range(given.brokers)]
     cluster = EmbeddedCluster(
         given.brokers,
@@ -116,6 +147,8 @@ async def _serve(given: argparse.Namespace) -> None:
         topics=dict(given.topic),
         config=dict(given.config),
         addresses=[(given.host, port) for port in ports],
+        listeners=listeners,
+        users=dict(given.user),
     )
     loop, over = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -126,6 +159,7 @@ async def _serve(given: argparse.Namespace) -> None:
         cluster.observe(teller)
         console = Console(cluster, teller, sys.stdin.fileno())
         sys.stdout.write(cluster.bootstrap_servers + "\n")
+        sys.stdout.writelines(f"{one.name} {cluster.servers(one.name)}\n" for one in listeners)
         sys.stdout.flush()
         teller.tell(f"{given.brokers} brokers of release {given.release} serve; interrupt to end them")
         console.open()

@@ -9,11 +9,14 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from kclient import Consumer
 from kclient.embedded.__main__ import main
+from kclient.errors import AuthenticationError
+from tests.security.certificates import Authority
 
 SECONDS = 20
 
@@ -81,6 +84,28 @@ def test_it_listens_where_it_is_told() -> None:
             assert "address already in use" in line(second, "stderr").lower()
 
 
+@pytest.mark.parametrize("tls", [False, True])
+def test_users_log_in_at_a_listener_of_their_own(tls: bool, tmp_path: Path) -> None:
+    authority = Authority("Test Authority")
+    protocol = "SASL_SSL" if tls else "SASL_PLAINTEXT"
+    pem = authority.issue("127.0.0.1").write_pem(tmp_path / "broker.pem")
+    certificate = ["--certificate", str(pem)] if tls else []
+    with running("--topic", "flights", "--user", "alice:secret:1", *certificate) as process:
+        plain = line(process, "stdout").strip()
+        name, servers = line(process, "stdout").split()
+        assert (name, servers == plain) == (protocol, False)
+        settings = {"bootstrap_servers": servers, "security_protocol": protocol, "sasl_username": "alice"}
+        if tls:
+            settings["ssl_truststore_location"] = str(authority.write_pem(tmp_path / "ca.pem"))
+        with Consumer(sasl_mechanism="SCRAM-SHA-256", sasl_password="secret:1", **settings) as consumer:
+            assert "flights" in consumer.list_topics()
+        with (
+            Consumer(sasl_mechanism="SCRAM-SHA-512", sasl_password="wrong", **settings) as stranger,
+            pytest.raises(AuthenticationError),
+        ):
+            stranger.list_topics()
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -92,6 +117,8 @@ def test_it_listens_where_it_is_told() -> None:
         (["--config", "group.max.size=many"], "group.max.size must be int"),
         (["--config", "group.max.sise=3"], "did you mean 'group.max.size'"),
         (["--config", "auto.create.topics.enable=no"], "must be true or false"),
+        (["--user", "alice"], "must be NAME:PASSWORD"),
+        (["--certificate", "/nowhere.pem"], "No such file"),
         (["--color"], "unrecognized arguments"),
     ],
 )
