@@ -47,6 +47,7 @@ class ClusterState:
     next_producer_id: int = 1000
     coordinator_load_seconds: float = 0.0  # a coordinator that takes over reads its log so long
     coordinator_start_seconds: float = 0.0  # one whose topic is new says NOT_COORDINATOR so long
+    zookeeper_offsets: dict[tuple[str, TopicPartition], int] = attrs.field(factory=dict)  # group → offset
     marker_delay: float = 0.0  # seconds between the end of a transaction and its markers
     connections: int = 0  # how many there have been
     bugs: list[BaseException] = attrs.field(factory=list)  # what handlers, edits and observers failed with

@@ -1,6 +1,6 @@
 """OffsetCommit: store how far a group has read. Spec: B.14, B.15.8, B.21, C.4.
 
-Version 0 of old brokers kept offsets in ZooKeeper; here they lie where all others do.
+Version 0 of old brokers kept offsets in ZooKeeper, apart from those of all later versions and without a coordinator.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ async def handle(call: Call, request: OffsetCommitRequest) -> OffsetCommitRespon
             if codes[i, j] == NONE:
                 commits[tp], places[tp] = row, (i, j)
     if commits:
-        for tp, code in (await _commit(call, request, commits)).items():
+        done = _keep(call, request, commits) if call.version == 0 else await _commit(call, request, commits)
+        for tp, code in done.items():
             codes[places[tp]] = code
     return _answer(request, codes)
 
@@ -110,6 +111,17 @@ def _problem(call: Call, tp: TopicPartition) -> int:
 
 
 # --- the commit
+
+
+def _keep(
+    call: Call, request: OffsetCommitRequest, rows: dict[TopicPartition, Row]
+) -> dict[TopicPartition, int]:
+    """Version 0, which any broker takes of anybody. Spec: S1-01."""
+    codes = {tp: OFFSET_METADATA_TOO_LARGE if _too_long(call, row) else NONE for tp, row in rows.items()}
+    for tp, row in rows.items():
+        if codes[tp] == NONE:
+            call.state.zookeeper_offsets[request.group_id, tp] = row.committed_offset
+    return codes
 
 
 async def _commit(

@@ -1,6 +1,7 @@
 """OffsetFetch: how far groups have read. Spec: S0-34…S0-40, S0-59, B.15.7, B.21.
 
-Up to version 7 one group is asked for, from version 8 on several, each with an error of its own.
+Up to version 7 one group is asked for, from version 8 on several, each with an error of its own. Version 0 reads what
+commits of version 0 left in ZooKeeper.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from kclient.protocol.errors import (
     NONE,
     TOPIC_AUTHORIZATION_FAILED,
     UNKNOWN_TOPIC_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
     UNSTABLE_OFFSET_COMMIT,
 )
 from kclient.protocol.primitives import ZERO_UUID
@@ -139,6 +141,9 @@ def _no(asked: Asked, code: int) -> OffsetFetchResponseGroup:
 def _read(call: Call, asked: Asked, require_stable: bool) -> OffsetFetchResponseGroup:
     if not call.allowed("DESCRIBE", f"Group:{asked.group_id}"):
         raise Refused(GROUP_AUTHORIZATION_FAILED)
+    if call.version == 0:
+        kept = [_from_zookeeper(call, asked.group_id, topic) for topic in asked.topics or ()]
+        return OffsetFetchResponseGroup(group_id=asked.group_id, topics=kept)
     group = call.broker.groups.find(asked.group_id, nameless=True)
     if group is not None and group.state_name == State.DEAD.value:
         group = None  # S0-35
@@ -217,3 +222,19 @@ def _nothing(number: int, code: int = NONE) -> OffsetFetchResponsePartitions:
     return OffsetFetchResponsePartitions(
         partition_index=number, committed_offset=NOWHERE, metadata="", error_code=code
     )
+
+
+def _from_zookeeper(call: Call, group_id: str, topic: AskedTopic) -> OffsetFetchResponseTopics:
+    """There no offset and no partition are the same. Spec: S1-01."""
+    rows = []
+    for number in topic.numbers:
+        tp = TopicPartition(topic.name, number)
+        offset = call.state.zookeeper_offsets.get((group_id, tp))
+        if not call.allowed("DESCRIBE", f"Topic:{topic.name}"):
+            rows.append(_nothing(number, TOPIC_AUTHORIZATION_FAILED))
+        elif offset is None or call.state.partition(tp) is None:
+            rows.append(_nothing(number, UNKNOWN_TOPIC_OR_PARTITION))
+        else:
+            row = OffsetFetchResponsePartitions(partition_index=number, committed_offset=offset, metadata="")
+            rows.append(row)
+    return OffsetFetchResponseTopics(name=topic.name, partitions=rows)
