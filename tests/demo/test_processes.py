@@ -8,7 +8,7 @@ import pytest
 
 from demo.processes import Child, members
 
-RUNAWAY = "import os, time; os.setpgid(0, 0); print('{}', flush=True); time.sleep(60)"
+RUNAWAY = "import os, time; os.setpgid(0, 0); os.write(1, b'{}\\n'); time.sleep(60)"
 PARENT = f"""
 import subprocess, sys, time
 subprocess.Popen([sys.executable, "-c", {RUNAWAY!r}])

@@ -96,6 +96,24 @@ def test_librdkafka_writes_with_every_codec_and_reads_in_a_group(
     assert sorted(record.value for record in read_by_us(cluster, "audit", RECORDS)) == sorted(values())
 
 
+@pytest.mark.parametrize("release", ["0.10.0", "0.10.2", "0.11.0", "1.1", "2.0", "2.8", "3.3", "4.0"])
+def test_librdkafka_gets_along_with_every_age_of_kafka(release: str) -> None:
+    with EmbeddedCluster(brokers=2, topics={"orders": 6}, release=release) as cluster:
+        for codec in ("gzip", "lz4"):
+            producer = confluent_kafka.Producer(
+                {"bootstrap.servers": cluster.bootstrap_servers, "compression.type": codec, **QUIET}
+            )
+            for value in values(30):
+                producer.produce("orders", value)
+            assert producer.flush(SECONDS) == 0
+        consumer = librdkafka_consumer(cluster, "billing")
+        consumer.subscribe(["orders"])
+        assert sorted(message.value() for message in librdkafka_reads(consumer, 60)) == sorted(values(30) * 2)
+        consumer.commit(asynchronous=False)
+        consumer.close()
+        assert sum(cluster.committed("billing").values()) == 60
+
+
 @pytest.mark.parametrize("assignor", ["range", "roundrobin", "cooperative-sticky"])
 def test_members_of_librdkafka_share_the_partitions_and_a_survivor_takes_over(
     cluster: EmbeddedCluster, assignor: str
