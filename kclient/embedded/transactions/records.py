@@ -7,7 +7,7 @@ from typing import Final, TypeVar, cast
 
 from kclient.embedded.log import Log
 from kclient.embedded.transactions.states import State
-from kclient.embedded.transactions.transaction import Transaction
+from kclient.embedded.transactions.transaction import NO_ID, Transaction
 from kclient.generated.transaction_log_key import TransactionLogKey
 from kclient.generated.transaction_log_value import PartitionsSchema, TransactionLogValue
 from kclient.protocol.message import Message
@@ -55,7 +55,7 @@ def _value(transaction: Transaction) -> TransactionLogValue:
     rows = [PartitionsSchema(topic=name, partition_ids=numbers) for name, numbers in topics.items()]
     return TransactionLogValue(
         producer_id=transaction.producer_id,
-        previous_producer_id=transaction.previous_id,
+        previous_producer_id=_previous(transaction),
         next_producer_id=transaction.next_id,
         producer_epoch=transaction.epoch,
         transaction_timeout_ms=transaction.timeout_ms,
@@ -65,6 +65,11 @@ def _value(transaction: Transaction) -> TransactionLogValue:
         transaction_start_timestamp_ms=transaction.started_ms,
         client_transaction_version=transaction.version,
     )
+
+
+def _previous(transaction: Transaction) -> int:
+    """Brokers of 4.x write the present id where there was none before."""
+    return transaction.producer_id if transaction.previous_id == NO_ID else transaction.previous_id
 
 
 def _transaction(transactional_id: str, value: TransactionLogValue) -> Transaction:
