@@ -14,6 +14,7 @@ import confluent_kafka
 import pytest
 
 from kclient.embedded import EmbeddedCluster
+from kclient.embedded.groups import inspect
 from kclient.types import TopicPartition
 
 pytestmark = [pytest.mark.spec("B.17.6"), pytest.mark.timeout(60)]
@@ -105,15 +106,9 @@ def members(cluster: EmbeddedCluster) -> Iterator[Members]:
         yield found
 
 
-def kind(cluster: EmbeddedCluster, group: str) -> str:
-    """The protocol of the group where it is coordinated."""
-
-    def look() -> str:
-        found = [broker.groups.groups.get(group) for broker in cluster.state.alive()]
-        [one] = [group for group in found if group is not None]
-        return one.kind
-
-    return str(cluster.home.call(look))
+def look(cluster: EmbeddedCluster, group: str, attribute: str) -> Any:
+    """What the coordinator has of the group."""
+    return cluster.home.call(lambda: getattr(inspect.find(cluster.state, group), attribute))
 
 
 def test_three_members_come_and_go(members: Members) -> None:
@@ -143,15 +138,16 @@ def test_every_record_is_read_once_while_members_share_what_moves(
     assert sorted(members.read, key=int) == first + second
 
 
-def test_a_static_member_comes_back_to_its_partitions(members: Members) -> None:
+def test_a_static_member_comes_back_to_its_partitions(cluster: EmbeddedCluster, members: Members) -> None:
     members.add("one", group_instance_id="i1")
     members.add("two", group_instance_id="i2")
     members.poll_until(members.shared)
-    before = members.owned()
+    before, epoch = members.owned(), look(cluster, members.group, "epoch")
     members.close("one")
     members.add("one again", group_instance_id="i1")
     members.poll_until(members.shared)
     after = members.owned()
+    assert look(cluster, members.group, "epoch") == epoch
     assert (after["one again"], after["two"]) == (before["one"], before["two"])
 
 
@@ -181,24 +177,24 @@ def test_classic_members_and_new_ones_take_turns(
     members.add("classic one", assignor)
     members.add("classic two", assignor)
     members.poll_until(lambda: members.shared() and len(members.read) >= 120)
-    assert kind(cluster, members.group) == "classic"
+    assert look(cluster, members.group, "kind") == "classic"
 
     members.close("classic one")
     members.add("new one")
     members.poll_until(members.shared)
-    assert kind(cluster, members.group) == "consumer"
+    assert look(cluster, members.group, "kind") == "consumer"
     members.close("classic two")
     members.add("new two")
     members.poll_until(members.shared)
-    assert kind(cluster, members.group) == "consumer"
+    assert look(cluster, members.group, "kind") == "consumer"
 
     members.close("new one")
     members.add("classic three", assignor)
     members.poll_until(members.shared)
-    assert kind(cluster, members.group) == "consumer"
+    assert look(cluster, members.group, "kind") == "consumer"
     members.close("new two")
     members.poll_until(members.shared)
-    assert kind(cluster, members.group) == "classic"
+    assert look(cluster, members.group, "kind") == "classic"
     members.add("classic four", assignor)
     members.poll_until(members.shared)
 

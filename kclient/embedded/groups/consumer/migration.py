@@ -52,8 +52,8 @@ def upgraded(classic: ClassicGroup) -> Journal:
 def _check_upgrade(classic: ClassicGroup) -> None:
     settings = classic.coordinator.broker.state.settings
     why = None
-    if settings.group_consumer_migration_policy not in UP:
-        why = "the online upgrade is disabled"
+    if settings.group_consumer_migration_policy.lower() not in UP:
+        why = "online upgrade is disabled"
     elif classic.type_of_protocol != PROTOCOL_TYPE:
         why = "the group does not use the consumer embedded protocol"
     elif len(classic.members) > settings.group_consumer_max_size:
@@ -90,7 +90,7 @@ def downgrade_if_all_classic(
     """Turn the group into a classic one if nobody but classic members is left, and the way is open."""
     settings = group.cluster.settings
     stay = [member for member in group.members.values() if member.member_id not in leaving]
-    allowed = settings.group_consumer_migration_policy in DOWN and len(stay) <= settings.group_max_size
+    allowed = settings.group_consumer_migration_policy.lower() in DOWN and len(stay) <= settings.group_max_size
     if not stay or not allowed or any(member.classic is None for member in stay):
         return False
     classic = _classic_group(group, stay)
