@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 
+from kclient import Consumer
 from kclient.embedded import EmbeddedCluster
 from kclient.embedded.clock import Clock
 from kclient.embedded.duration import Duration, seconds
@@ -70,3 +71,15 @@ def test_time_passes_for_whoever_says_so_on_whatever_thread() -> None:
         assert cluster.clock.wall_ms() - wall == pytest.approx(600_000, abs=5_000)
         with pytest.raises(ArgumentError, match="cannot go back"):
             cluster.clock.advance(-1)
+
+
+@pytest.mark.spec("U-25")
+def test_members_expire_when_ten_minutes_pass_and_come_again() -> None:
+    with EmbeddedCluster(topics={"orders": 1}) as cluster:
+        settings = {"group_id": "billing", "heartbeat_interval_ms": 50}
+        with Consumer("orders", bootstrap_servers=cluster.bootstrap_servers, **settings) as consumer:
+            while not (before := consumer.group_metadata()).member_id:
+                consumer.poll(timeout=0.1)
+            cluster.clock.advance("10m")
+            while consumer.group_metadata().member_id in ("", before.member_id):
+                consumer.poll(timeout=0.1)

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from kclient import Consumer, TopicPartition
-from kclient.embedded import EmbeddedCluster
+from kclient.embedded import EmbeddedCluster, requests
 from kclient.embedded.observer import Observer
 from kclient.errors import AdvertisedListenerError, ArgumentError, InternalError, UsageError
 from kclient.generated.api_versions_request import ApiVersionsRequest
 from kclient.generated.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest, TopicPartitions
+from kclient.generated.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kclient.generated.metadata_request import MetadataRequest, MetadataRequestTopic
 from kclient.protocol.errors import NOT_CONTROLLER, NOT_LEADER_OR_FOLLOWER
 from tests.conformance.asker import Asker
@@ -351,6 +352,22 @@ def test_requests_are_logged_decoded(cluster: EmbeddedCluster) -> None:
     assert [topic.name for topic in entry.answer.topics] == ["orders"]
     assert entry.connection == 2
     assert "Metadata v9 to broker 2 from 'asker' on connection 2" in str(entry)
+
+
+def test_the_log_of_requests_keeps_the_newest_within_its_bounds(
+    cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(requests, "KEPT", 3)
+    for version in range(1, 9):
+        ask(cluster, MetadataRequest(topics=None), version)
+    assert [entry.version for entry in cluster.requests] == [6, 7, 8]
+    monkeypatch.setattr(requests, "KEPT", 100)
+    monkeypatch.setattr(requests, "KEPT_BYTES", 2_500)
+    cluster.produce("orders", [b"x" * 1_000], partition=0)
+    fetched = [FetchTopic(topic="orders", partitions=[FetchPartition(0, partition_max_bytes=10_000)])]
+    for _ in range(5):
+        ask(cluster, FetchRequest(topics=fetched), 11)
+    assert [entry.api for entry in cluster.requests] == ["Fetch", "Fetch"]
 
 
 def test_an_edit_that_fails_is_told_at_the_end_and_ends_the_connection() -> None:

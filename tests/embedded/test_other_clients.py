@@ -142,8 +142,11 @@ def poll_until(members: list[confluent_kafka.Consumer], reached: Callable[[], bo
             assert message is None or message.error() is None
 
 
-def test_members_of_librdkafka_share_by_the_consumer_protocol(cluster: EmbeddedCluster) -> None:
-    share_and_take_over(cluster, {"group_protocol": "consumer"})
+def test_members_of_librdkafka_share_by_the_consumer_protocol() -> None:
+    config = {"group.consumer.heartbeat.interval.ms": 100}
+    with EmbeddedCluster(brokers=3, topics={"orders": 6}, config=config) as cluster:
+        share_and_take_over(cluster, {"group_protocol": "consumer"})
+        assert any(entry.api == "ConsumerGroupHeartbeat" for entry in cluster.requests)
 
 
 def test_librdkafka_reads_on_through_the_death_of_leader_and_coordinator(cluster: EmbeddedCluster) -> None:
