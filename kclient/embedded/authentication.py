@@ -10,10 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from kclient.embedded.refusal import Refused
 from kclient.errors import ProtocolDecodeError
+from kclient.protocol.errors import ILLEGAL_SASL_STATE
 from kclient.security import SCRAM_DIGESTS, ScramError, ScramServer, plain_user
 
 if TYPE_CHECKING:
+    from kclient.embedded.call import Call
     from kclient.embedded.connection import ServerConnection
 
 NONCE_BYTES: Final = 18
@@ -77,12 +80,20 @@ class Authentication:
 
 def may_begin(connection: ServerConnection) -> bool:
     """Whether a handshake is in place now: at the start, or to renew a session that ends."""
-    if not connection.listener.mechanisms or connection.sasl is not None:
+    if not connection.listener.mechanisms:
         return False
     if not connection.authenticated:
         return True
     now = connection.broker.state.clock.now()
     return connection.session_ends is not None and now - connection.authenticated_at >= LEAST_SECONDS
+
+
+def require_turn(call: Call) -> None:
+    """While a conversation is under way nothing but its tokens is in place. Raises Refused."""
+    connection = call.connection
+    if connection.sasl is not None and call.api != "SaslAuthenticate":
+        connection.last_answer = True
+        raise Refused(ILLEGAL_SASL_STATE)
 
 
 def begin(connection: ServerConnection, mechanism: str, *, raw: bool) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kclient.embedded import apis
+from kclient.embedded import apis, authentication
 from kclient.embedded.call import Call
 from kclient.embedded.clock import Timer
 from kclient.embedded.connection import ServerConnection
@@ -174,7 +174,8 @@ class Broker:
                 connection.send(apis.versions_unsupported(correlation_id, self.state.release))
                 return None
             raise ProtocolDecodeError(f"API {key} in version {version} is not spoken by {self.state.release}")
-        if not connection.authenticated and key not in apis.BEFORE_AUTHENTICATION:
+        waiting = not connection.authenticated and connection.sasl is None
+        if waiting and key not in apis.BEFORE_AUTHENTICATION:
             raise ProtocolDecodeError(f"API {key} came before authentication")
         ends = connection.session_ends
         if ends is not None and self.state.clock.now() > ends and key not in apis.BEFORE_AUTHENTICATION:
@@ -205,6 +206,7 @@ class Broker:
             refused = next((rule.error for rule in rules if rule.error is not None), None)
             if refused is not None:
                 raise Refused(refused)
+            authentication.require_turn(call)
             answer = await module.handle(call, call.message)
         except Refused as no:
             answer = module.refuse(call, call.message, no)

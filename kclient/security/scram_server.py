@@ -1,6 +1,6 @@
 """SASL SCRAM, the server's side as a pure object: it holds keys, never a password.
 
-A user who is not known gets a challenge like any other, and fails at the proof as a wrong password does.
+A user who is not known is refused at the first token, as by Kafka.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ class ScramServer:
     def _challenge(self, text: str) -> bytes:
         flag, comma, rest = text.partition(",")
         authorization_id, second_comma, bare = rest.partition(",")
-        if flag not in ("n", "y") or not (comma and second_comma):
-            raise ScramError("channel binding is not possible here")
+        if flag != "n" or not (comma and second_comma):
+            raise ScramError("only a client that knows no channel binding is expected")
         fields = attributes(bare, "n", "r")
         self.username = unescaped(fields["n"])
         if not self.username or authorization_id not in ("", f"a={fields['n']}"):
@@ -88,10 +88,11 @@ class ScramServer:
         self.token_auth = fields.get("tokenauth", "").lower() == "true"
         self._credential = self._lookup(self.username)
         self._nonce = fields["r"] + self._nonce
-        shown = self._credential or _stranger(self.username)
+        if self._credential is None:
+            raise ScramError("nobody has this name")
         self._header = text[: len(text) - len(bare)]
         self._first_bare = bare
-        self._first = f"r={self._nonce},s={encoded(shown.salt)},i={shown.iterations}"
+        self._first = f"r={self._nonce},s={encoded(self._credential.salt)},i={self._credential.iterations}"
         return self._first.encode()
 
     def _signature(self, text: str) -> bytes:
@@ -112,8 +113,3 @@ class ScramServer:
             raise ScramError(REFUSED)
         self.done = True
         return f"v={encoded(hmac.digest(credential.server_key, signed, digest))}".encode()
-
-
-def _stranger(username: str) -> ScramCredential:
-    """The credential that nobody has, with a salt that is the same whenever the same name is tried."""
-    return ScramCredential(hashlib.sha256(username.encode()).digest()[:16], MIN_ITERATIONS, b"", b"")

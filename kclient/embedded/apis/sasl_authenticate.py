@@ -6,6 +6,7 @@ from kclient.embedded import authentication
 from kclient.embedded.authentication import Denied
 from kclient.embedded.call import Call
 from kclient.embedded.refusal import Refused
+from kclient.errors import ProtocolDecodeError
 from kclient.generated.sasl_authenticate_request import SaslAuthenticateRequest
 from kclient.generated.sasl_authenticate_response import SaslAuthenticateResponse
 from kclient.protocol.errors import ILLEGAL_SASL_STATE, SASL_AUTHENTICATION_FAILED
@@ -15,12 +16,15 @@ async def handle(call: Call, request: SaslAuthenticateRequest) -> SaslAuthentica
     """Answer the token. A failure is told, and then the connection ends. Spec: B.4.12."""
     connection = call.connection
     conversation = connection.sasl
+    if conversation is None and not connection.authenticated:
+        raise ProtocolDecodeError(
+            "a token came before the handshake"
+        )  # the connection ends without an answer
     if conversation is None:
-        raise Refused(ILLEGAL_SASL_STATE, "SaslAuthenticate was not expected")
+        late = "SaslAuthenticate request received after successful authentication"
+        raise Refused(ILLEGAL_SASL_STATE, late)
     try:
-        answer = SaslAuthenticateResponse(
-            error_message=None, auth_bytes=conversation.step(request.auth_bytes)
-        )
+        answer = SaslAuthenticateResponse(auth_bytes=conversation.step(request.auth_bytes))
     except Denied as no:
         raise Refused(SASL_AUTHENTICATION_FAILED, str(no)) from None
     if conversation.done:
