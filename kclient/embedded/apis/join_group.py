@@ -54,7 +54,7 @@ def _new(coordinator: GroupCoordinator, found: Group | None, request: JoinGroupR
     """For a member without id. An empty group of the other protocol becomes a classic one. Spec: S4-29, S4-30."""
     if request.member_id:
         raise Refused(UNKNOWN_MEMBER_ID)
-    group = ClassicGroup(coordinator, request.group_id)
+    group = ClassicGroup(coordinator, request.group_id, since_ms=coordinator.broker.state.clock.wall_ms())
     records = []
     if found is not None:
         group.offsets = found.offsets
