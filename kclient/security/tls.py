@@ -127,6 +127,7 @@ class _Material:
         context.minimum_version, context.maximum_version = options.ciphers.versions(
             options.lowest, options.highest
         )
+        context.options |= ssl.OP_NO_RENEGOTIATION
         options.ciphers.apply(context)
         if self.trusted is None:
             context.load_default_certs()

@@ -143,6 +143,12 @@ def test_wrong_credentials(secure_kafka: SecureKafka, mechanism: str, wrong: dic
     assert isinstance(error, AuthenticationError)
     assert (error.mechanism, error.stage) == (mechanism, "sasl")
     assert "SASL_AUTHENTICATION_FAILED (58)" in error.text
+    words = (
+        "Invalid username or password"
+        if mechanism == "PLAIN"
+        else f"invalid credentials with SASL mechanism {mechanism}"
+    )
+    assert words in error.text
     assert "hunter2" not in error.text
     assert secure_kafka.password not in error.text
 
@@ -161,6 +167,19 @@ def test_sasl_where_the_listener_asks_for_none(secure_kafka: SecureKafka) -> Non
     error = failure(consumer(secure_kafka, "PLAINTEXT", **{**keys, **login}))
     assert isinstance(error, AuthenticationError)
     assert "does not ask for SASL" in error.text
+
+
+@pytest.mark.spec("U-17")
+@pytest.mark.parametrize(
+    ("listener", "offered"), [("SASL_PLAINTEXT", "SCRAM-SHA-256"), ("SASL_SSL", "PLAIN, SCRAM")]
+)
+def test_no_sasl_where_the_listener_asks_for_it(
+    secure_kafka: SecureKafka, listener: str, offered: str
+) -> None:
+    keys = dict.fromkeys(("sasl_mechanism", "sasl_username", "sasl_password"))
+    error = failure(consumer(secure_kafka, listener, security_protocol=listener[5:], **keys))
+    assert isinstance(error, AuthenticationError)
+    assert f"offers {offered}" in error.text
 
 
 @pytest.mark.spec("U-17")

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import random
 import struct
+import threading
 from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from typing import Any
@@ -18,6 +19,7 @@ from kclient.generated.heartbeat_request import HeartbeatRequest
 from kclient.generated.heartbeat_response import HeartbeatResponse
 from kclient.generated.sasl_authenticate_response import SaslAuthenticateResponse
 from kclient.generated.sasl_handshake_response import SaslHandshakeResponse
+from kclient.network import sasl
 from kclient.network.cluster import Cluster
 from kclient.network.connection import Connection
 from kclient.network.sasl import Authenticator, Credentials
@@ -25,7 +27,7 @@ from kclient.network.unreachable import Peer
 from kclient.protocol.errors import ILLEGAL_SASL_STATE, SASL_AUTHENTICATION_FAILED, UNSUPPORTED_SASL_MECHANISM
 from kclient.protocol.message import Message
 from kclient.runtime import Runtime
-from kclient.security import ScramError, ScramServer, Secret, plain_user, scram_credential
+from kclient.security import ScramError, ScramServer, Secret, plain_user, scram, scram_credential
 from tests.network.helpers import connect
 from tests.peer import On, ScriptedPeer
 
@@ -288,6 +290,45 @@ def test_an_old_broker_refuses_by_closing() -> None:
         async with raw_broker([None], []) as peer:
             with pytest.raises(ConnectError, match="waiting for an authentication token"):
                 await connect(peer, authenticate=who("SCRAM-SHA-256"))
+
+    asyncio.run(main())
+
+
+@pytest.mark.spec("H-22")
+def test_the_key_is_derived_off_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[int] = []
+    derive = scram.hashlib.pbkdf2_hmac
+
+    def watched(*arguments: Any) -> bytes:
+        threads.append(threading.get_ident())
+        return derive(*arguments)
+
+    async def main() -> None:
+        steps = scram_steps("SCRAM-SHA-512")
+        monkeypatch.setattr(scram.hashlib, "pbkdf2_hmac", watched)
+        async with ScriptedPeer(*steps) as peer:
+            (await connect(peer, authenticate=who("SCRAM-SHA-512"))).close()
+
+    asyncio.run(main())
+    assert len(threads) == 1
+    assert threads[0] != threading.get_ident()
+
+
+@pytest.mark.spec("H-22")
+def test_a_key_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    given_up = threading.Event()
+
+    def endless(*arguments: Any) -> bytes:
+        given_up.wait(5.0)
+        return b""
+
+    async def main() -> None:
+        steps = scram_steps("SCRAM-SHA-256")[:2]
+        monkeypatch.setattr(scram.hashlib, "pbkdf2_hmac", endless)
+        monkeypatch.setattr(sasl, "DERIVE_SECONDS", 0.05)
+        async with ScriptedPeer(*steps) as peer:
+            assert "took more than" in (await refused(peer, who("SCRAM-SHA-256"))).text
+        given_up.set()
 
     asyncio.run(main())
 
