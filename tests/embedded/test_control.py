@@ -104,6 +104,29 @@ def test_a_paused_broker_says_nothing_and_loses_what_it_leads_until_it_goes_on(
         assert [partition.leader_id for partition in asker.receive().topics[0].partitions] == [1, 2, 3]
 
 
+def test_nothing_is_written_to_a_leader_that_cannot_take_it(cluster: EmbeddedCluster) -> None:
+    cluster.pause(1)
+    with pytest.raises(UsageError, match="Broker 1, the leader of orders-0, is down or paused"):
+        cluster.produce("orders", ["a"], partition=0)
+    cluster.kill(1, failover_ms=1_000)  # the timer of the pause ends with it
+    cluster.clock.advance("900ms")
+    assert leaders(cluster, node=2) == [1, 2, 3]
+    with pytest.raises(UsageError, match="Broker 1 is down"):
+        cluster.move_leader("orders", 2, 1)
+    cluster.clock.advance("200ms")
+    assert leaders(cluster, node=2) == [2, 2, 3]
+
+
+def test_a_topic_made_anew_during_a_pause_stays_where_it_is(cluster: EmbeddedCluster) -> None:
+    cluster.pause(1)
+    cluster.clock.advance("10s")
+    cluster.recreate_topic("orders")
+    made = leaders(cluster, node=2)
+    cluster.resume(1)
+    assert leaders(cluster) == made
+    assert 1 not in made
+
+
 def test_a_paused_follower_holds_the_high_watermark_until_it_is_out_of_sync(cluster: EmbeddedCluster) -> None:
     partition = cluster.state.topics["orders"].partitions[0]
     cluster.produce("orders", ["a"], partition=0)

@@ -61,7 +61,7 @@ def resume(state: ClusterState, node: int) -> None:
         broker.expiry.cancel()
     controller.broker_came(state, node)
     for partition in state.partitions():
-        if partition.tp in broker.lost:
+        if partition.tp in broker.lost and node in partition.isr and partition.leader != node:
             controller.set_leader(state, partition, node)
     broker.lost.clear()
     broker.resume()
@@ -101,6 +101,8 @@ def _notice_later(state: ClusterState, broker: Broker, after_ms: int) -> None:
         if broker.node_id in partition.replicas and partition.leader != broker.node_id:
             partition.ends.setdefault(broker.node_id, partition.log.end)
     broker.lost.clear()
+    if broker.expiry is not None:
+        broker.expiry.cancel()
     broker.expiry = state.clock.call_later(after_ms / 1000, notice)
 
 

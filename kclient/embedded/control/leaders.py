@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kclient.embedded import controller
+from kclient.embedded.broker import Broker
 from kclient.embedded.control import brokers
 from kclient.embedded.state import OFFSETS_TOPIC, ClusterState
 from kclient.embedded.topics import NO_LEADER, Partition
@@ -43,23 +44,27 @@ def move(state: ClusterState, partition: Partition, node: int | None) -> None:
         raise ArgumentError(
             f"Broker {node} holds no replica of {partition.tp}; brokers {partition.replicas} do."
         )
-    if not brokers.find(state, node).up:
+    if not _able(brokers.find(state, node)):
         raise UsageError(f"Broker {node} is down; restart it before it leads {partition.tp}.")
     controller.set_leader(state, partition, node)
 
 
 def _other(state: ClusterState, partition: Partition) -> int:
     for node in partition.replicas:
-        if node != partition.leader and node in partition.isr and state.brokers[node].up:
+        if node != partition.leader and node in partition.isr and _able(state.brokers[node]):
             return node
     raise UsageError(f"{partition.tp} has no other in-sync replica that is up; in sync are {partition.isr}.")
+
+
+def _able(broker: Broker) -> bool:
+    return broker.up and broker.running
 
 
 def prefer(state: ClusterState) -> None:
     """Give every partition its first replica as leader, where that one is up and in sync."""
     for partition in state.partitions():
         first = partition.replicas[0]
-        if first != partition.leader and first in partition.isr and state.brokers[first].up:
+        if first != partition.leader and first in partition.isr and _able(state.brokers[first]):
             controller.set_leader(state, partition, first)
 
 

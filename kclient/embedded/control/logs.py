@@ -59,8 +59,11 @@ def produce(
     next_offset: dict[int, int] = {}
     for number in sorted(set(places)):
         into = leaders.find(state, topic.name, number)
-        if not state.brokers[leaders.leader(into)].running:
-            raise UsageError(f"Broker {into.leader}, the leader of {into.tp}, is down; restart it first.")
+        broker = state.brokers[leaders.leader(into)]
+        if not broker.running or broker.paused:
+            raise UsageError(
+                f"Broker {into.leader}, the leader of {into.tp}, is down or paused; `heal` the cluster."
+            )
         next_offset[number] = into.log.end
         mine = (record for record, place in zip(records, places, strict=True) if place == number)
         append_all(state, into, batches(mine, codec_of(codec)))
