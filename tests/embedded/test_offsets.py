@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kclient import AsyncConsumer, OffsetAndMetadata, protocol
+from kclient.embedded.groups.records import read_key, read_value, record
 from kclient.embedded.observer import Observer
 from kclient.generated.group_metadata_value import GroupMetadataValue
 from kclient.generated.offset_commit_value import OffsetCommitValue
@@ -22,6 +23,7 @@ from kclient.protocol.errors import (
 )
 from kclient.types import TopicPartition
 from tests.embedded.grouping import GROUP, World, blob, known, plan, play, stable, until
+from tests.vectors.cases import Case, vectors
 
 MINUTE = 60.0
 HOUR = 60 * MINUTE
@@ -30,6 +32,7 @@ RETENTION = 7 * DAY
 CHECK = 10 * MINUTE  # how often expired offsets are looked for
 
 CONSUMER_OFFSETS = "__consumer_offsets"
+OF_JAVA = vectors("offsets_topic")
 KEYS = {1: "OffsetCommitKey", 2: "GroupMetadataKey"}
 VALUES = {1: "OffsetCommitValue", 2: "GroupMetadataValue"}
 
@@ -158,6 +161,19 @@ def test_observers_hear_of_every_commit_and_who_made_it() -> None:
         assert seen == [(GROUP, member.member_id, 1, offsets)]
 
     play(scenario)
+
+
+@pytest.mark.spec("C.4", "S1-01")
+@pytest.mark.parametrize("case", OF_JAVA, ids=lambda case: case["case"])
+def test_records_of_java_are_read_and_written_byte_for_byte(case: Case) -> None:
+    key = bytes.fromhex(case["key_hex"])
+    value = None if case["value_hex"] is None else bytes.fromhex(case["value_hex"])
+    known_as = read_key(key)
+    assert known_as is not None
+    kind, name = known_as
+    version = 0 if value is None else int.from_bytes(value[:2], "big")
+    made = record(name, None if value is None else read_value(kind, value), version)
+    assert (made.key, made.value) == (key, value)
 
 
 # --- when they are seen
