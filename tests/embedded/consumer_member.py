@@ -31,6 +31,7 @@ class Member:
         epoch: int | None = None,
         owned: Iterable[Partition] | None = None,
         node: int | None = None,
+        version: int = 1,
         **fields: Any,
     ) -> Any:
         """One heartbeat with what it is given and nothing else."""
@@ -46,7 +47,7 @@ class Member:
             instance_id=self.instance_id,
             **fields,
         )
-        answer = await self.asker.ask(request, 1, node)
+        answer = await self.asker.ask(request, version, node)
         if answer.error_code == errors.NONE:
             self.epoch = answer.member_epoch
         return answer

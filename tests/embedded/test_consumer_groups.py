@@ -126,6 +126,19 @@ def test_the_heartbeat_interval_is_the_setting() -> None:
     play(scene, group_consumer_heartbeat_interval_ms=1_234)
 
 
+def test_a_test_may_expire_a_member_or_want_a_rebalance() -> None:
+    async def scene(cluster: EmbeddedCluster, asker: Asker) -> None:
+        one, two = Member(asker, GROUP, "m1"), Member(asker, GROUP, "m2")
+        await one.join("a")
+        await two.join("a")
+        cluster.rebalance(GROUP)
+        assert await epochs(asker) == ("Reconciling", 4, 4, {"m1": 2, "m2": 3})
+        cluster.expire_member(GROUP, "m1")
+        assert await epochs(asker) == ("Assigning", 5, 4, {"m2": 3})
+
+    play(scene)
+
+
 # --- topics
 
 
@@ -247,6 +260,15 @@ def test_before_4_3_epochs_begin_at_1_and_must_fit() -> None:
         assert (await one.join("a")).error_code == errors.FENCED_MEMBER_EPOCH
 
     play(scene, release="4.0", group_consumer_assignment_interval_ms=60_000)
+
+
+@pytest.mark.parametrize("release", ["3.7", "3.9"])
+def test_before_4_0_the_protocol_is_listed_and_not_spoken(release: str) -> None:
+    async def scene(cluster: EmbeddedCluster, asker: Asker) -> None:
+        answer = await Member(asker, GROUP, "m").join("a", version=0)
+        assert answer.error_code == errors.UNSUPPORTED_VERSION
+
+    play(scene, release=release)
 
 
 @pytest.mark.spec("C.4")

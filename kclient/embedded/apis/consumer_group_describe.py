@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from kclient.embedded.call import Call
-from kclient.embedded.groups.consumer.entry import known_group
+from kclient.embedded.groups.consumer.entry import check_enabled, known_group
 from kclient.embedded.groups.consumer.group import ConsumerGroup
 from kclient.embedded.groups.consumer.member import Member
 from kclient.embedded.groups.consumer.partitions import TopicIdPartition, by_topic
@@ -30,6 +30,7 @@ UNSEEN_TOPIC: Final = "The group has described topic(s) that the client is not a
 
 async def handle(call: Call, request: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
     """Each group for itself, in the order asked for. Spec: B.17.6."""
+    check_enabled(call.state.release)
     return ConsumerGroupDescribeResponse(groups=[_one(call, group_id) for group_id in request.group_ids])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kclient.embedded.call import Call
-from kclient.embedded.groups.consumer.entry import group_to_join, known_group
+from kclient.embedded.groups.consumer.entry import check_enabled, group_to_join, known_group
 from kclient.embedded.groups.consumer.heartbeat import heartbeat
 from kclient.embedded.groups.consumer.journal import Journal
 from kclient.embedded.groups.consumer.leave import leave
@@ -17,6 +17,7 @@ from kclient.protocol.errors import GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZAT
 
 async def handle(call: Call, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
     """Rights, then form, then the coordinator, then the group. Spec: B.17.6."""
+    check_enabled(call.state.release)
     if not call.allowed("READ", f"Group:{request.group_id}"):
         raise Refused(GROUP_AUTHORIZATION_FAILED)
     if not all(call.allowed("DESCRIBE", f"Topic:{name}") for name in request.subscribed_topic_names or ()):

@@ -36,7 +36,7 @@ def rebalance(state: ClusterState, name: str | None) -> None:
 
 
 def expire_member(state: ClusterState, name: str, member_id: str) -> None:
-    """End the session of a member of a classic group. Raises ArgumentError for an unknown one."""
+    """End the session of a member of a group. Raises ArgumentError for an unknown one."""
     from kclient.embedded.groups import inspect
 
     inspect.expire_member(state, name, member_id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kclient.embedded.groups import rebalance as classic
-from kclient.embedded.groups.consumer import assignment
+from kclient.embedded.groups.consumer import assignment, leave
 from kclient.embedded.groups.consumer.group import ConsumerGroup
 from kclient.embedded.groups.consumer.journal import Journal
 from kclient.embedded.groups.group import Group
@@ -37,12 +37,15 @@ def rebalance(group: Group, reason: str = "the test wants it") -> None:
 
 
 def expire_member(state: ClusterState, group_id: str, member_id: str) -> None:
-    """End a classic member's session as if nothing had been heard of it. Raises ArgumentError for an unknown one."""
+    """End a member's session as if nothing had been heard of it. Raises ArgumentError for an unknown one."""
     group = find(state, group_id)
-    if not isinstance(group, Roster):
-        raise ArgumentError(f"There is no classic group {group_id!r}; there are {', '.join(groups(state))}.")
+    if not isinstance(group, Roster | ConsumerGroup):
+        raise ArgumentError(f"There is no group {group_id!r}; there are {', '.join(groups(state))}.")
     if member_id not in group.members:
         raise ArgumentError(
             f"The group {group_id!r} has no member {member_id!r}; it has {', '.join(group.members) or 'none'}."
         )
+    if isinstance(group, ConsumerGroup):
+        leave.remove(group, [group.members[member_id]])
+        return
     classic.remove(group, group.members[member_id], f"member {member_id} was made to expire")

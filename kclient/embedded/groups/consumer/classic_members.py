@@ -9,6 +9,7 @@ Spec: B.17.6.
 from __future__ import annotations
 
 from functools import partial
+from typing import Final
 
 import attrs
 
@@ -41,7 +42,7 @@ from kclient.protocol.errors import (
     UNKNOWN_MEMBER_ID,
 )
 
-TWO_STEPS_SINCE = 4  # the version of JoinGroup from which on a dynamic member must ask for its id
+TWO_STEPS_SINCE: Final = 4  # the version of JoinGroup from which on a dynamic member must ask for its id
 
 
 # --- JoinGroup
@@ -58,9 +59,29 @@ def join(group: ConsumerGroup, call: Call, request: JoinGroupRequest) -> JoinGro
     member_id = request.member_id or new_member_id(call.state)
     if call.version >= TWO_STEPS_SINCE and request.group_instance_id is None and not request.member_id:
         return JoinGroupResponse(error_code=MEMBER_ID_REQUIRED, member_id=member_id, protocol_name=None)
+    found = _find(group, request)
+    after = _enter(group, call, request, found, member_id, part)
+    if found is not None and found.classic is None:
+        downgrade_if_all_classic(group, rebalance_now=False)
+    return JoinGroupResponse(
+        generation_id=after.epoch,
+        protocol_type=PROTOCOL_TYPE,
+        protocol_name=part.protocols[0][0],
+        member_id=member_id,
+    )
+
+
+def _enter(
+    group: ConsumerGroup,
+    call: Call,
+    request: JoinGroupRequest,
+    found: Member | None,
+    member_id: str,
+    part: ClassicPart,
+) -> Member:
+    """What a heartbeat does to a member of the new protocol; the subscription says what this one owns."""
     subscription = read_subscription(part.protocols[0][1])
     journal = Journal(group)
-    found = _find(group, request)
     before = take_place(journal, found, member_id, anew=not request.member_id)
     told = attrs.evolve(
         before,
@@ -76,18 +97,11 @@ def join(group: ConsumerGroup, call: Call, request: JoinGroupRequest) -> JoinGro
     )
     if member_id not in group.members or told.told != before.told:
         journal.tell(told)
-    advance(journal, set(told.topics) != set(before.topics))
+    advance(journal, told.topics != before.topics)
     after = settle(journal, told, with_ids(group, subscription.owned_partitions))
     journal.write()
     _joined(group, after)
-    if found is not None and found.classic is None:
-        downgrade_if_all_classic(group, rebalance_now=False)
-    return JoinGroupResponse(
-        generation_id=after.epoch,
-        protocol_type=PROTOCOL_TYPE,
-        protocol_name=part.protocols[0][0],
-        member_id=member_id,
-    )
+    return after
 
 
 def _supported(group: ConsumerGroup, member_id: str, protocol_type: str, part: ClassicPart) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import attrs
 
 from kclient.embedded.groups.classic import ClassicGroup
@@ -12,7 +14,10 @@ from kclient.embedded.groups.consumer.migration import upgraded
 from kclient.embedded.groups.coordinator import GroupCoordinator
 from kclient.embedded.groups.group import Group
 from kclient.embedded.refusal import Refused
-from kclient.protocol.errors import GROUP_ID_NOT_FOUND, REBALANCE_IN_PROGRESS
+from kclient.embedded.releases import Release
+from kclient.protocol.errors import GROUP_ID_NOT_FOUND, REBALANCE_IN_PROGRESS, UNSUPPORTED_VERSION
+
+ENABLED_SINCE: Final = Release.parse("4.0")  # brokers of 3.7 to 3.9 list the APIs, but serve them to nobody
 
 
 @attrs.frozen
@@ -31,6 +36,12 @@ class Entered:
                 sessions.heard(group, member)
         if self.instead_of is not None:
             self.instead_of.end(REBALANCE_IN_PROGRESS)
+
+
+def check_enabled(release: Release) -> None:
+    """Raise Refused where the consumer protocol is not switched on."""
+    if release < ENABLED_SINCE:
+        raise Refused(UNSUPPORTED_VERSION)
 
 
 def known_group(coordinator: GroupCoordinator, group_id: str, called: str) -> ConsumerGroup:

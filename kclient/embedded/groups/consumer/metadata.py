@@ -22,10 +22,11 @@ def metadata_hash(group: ConsumerGroup) -> int:
     topics = topics_read(group)
     if not topics:
         return 0
+    with_racks = any(broker.rack is not None for broker in group.cluster.brokers.values())
     whole = hashlib.blake2b(digest_size=8)
     for topic in topics:
-        racks = [replica_racks(group, partition) for partition in topic.partitions]
-        whole.update(repr((topic.name, topic.topic_id, racks)).encode())
+        racks = [replica_racks(group, one) for one in topic.partitions] if with_racks else []
+        whole.update(repr((topic.name, topic.topic_id, len(topic.partitions), racks)).encode())
     return int.from_bytes(whole.digest(), "big", signed=True)
 
 

@@ -90,7 +90,9 @@ def downgrade_if_all_classic(
     """Turn the group into a classic one if nobody but classic members is left, and the way is open."""
     settings = group.cluster.settings
     stay = [member for member in group.members.values() if member.member_id not in leaving]
-    allowed = settings.group_consumer_migration_policy.lower() in DOWN and len(stay) <= settings.group_max_size
+    allowed = (
+        settings.group_consumer_migration_policy.lower() in DOWN and len(stay) <= settings.group_max_size
+    )
     if not stay or not allowed or any(member.classic is None for member in stay):
         return False
     classic = _classic_group(group, stay)
