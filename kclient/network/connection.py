@@ -16,7 +16,6 @@ from __future__ import annotations
 import asyncio
 import copy
 import logging
-import math
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
@@ -31,6 +30,7 @@ from kclient.errors import (
 )
 from kclient.network import unreachable
 from kclient.network.inflight import Entry, InFlight
+from kclient.network.session import Session
 from kclient.network.transport import SMALLEST_FRAME, FrameProtocol
 from kclient.network.unreachable import Peer
 from kclient.network.versions import THROTTLES_SINCE, Range, choose_version, negotiate, read_api_versions
@@ -93,8 +93,9 @@ class Connection:
         self._why = "closed by kclient"
         self._gone = Notice()
         self._raw: asyncio.Future[bytes] | None = None  # waits for a token without a header
-        self._renew_at = math.inf
-        self._renewal: asyncio.Task[None] | None = None
+        self._session: Session[Connection] | None = None
+        if settings.authenticate is not None:
+            self._session = Session(settings.authenticate, self, self._renewed)
 
     @property
     def in_flight(self) -> int:
@@ -111,9 +112,9 @@ class Connection:
     async def shake_hands(self) -> None:
         """Learn the broker's versions, authenticate, and become ready. Raises KclientError."""
         self.offered = await negotiate(self._ask_versions, self.peer)
-        if self._settings.authenticate is not None:
+        if self._session is not None:
             self.stage = "sasl"
-            await self._authenticate(self._settings.authenticate)
+            await self._session.begin()
             self.offered = await negotiate(self._ask_versions, self.peer)
         if self.closed:  # by something that came right behind the last answer
             raise unreachable.lost(self.peer, "becoming ready", self._why)
@@ -126,29 +127,11 @@ class Connection:
 
     # --- authentication
 
-    async def _authenticate(self, authenticate: Callable[[Connection], Awaitable[float | None]]) -> None:
-        began = self._loop.time()
-        seconds = await authenticate(self)
-        self._renew_at = math.inf if seconds is None else began + seconds
-
-    def _renew_session(self) -> None:
-        """Authenticate anew if it is time. Spec: B.4.12, KIP-368."""
-        if (
-            self._renewal is None
-            and self._settings.authenticate is not None
-            and self._loop.time() >= self._renew_at
-        ):
-            self._renew_at = math.inf
-            self._renewal = asyncio.create_task(self._renew(self._settings.authenticate))
-
-    async def _renew(self, authenticate: Callable[[Connection], Awaitable[float | None]]) -> None:
-        try:
-            await self._authenticate(authenticate)
-        except KclientError as problem:
+    def _renewed(self, problem: KclientError | None) -> None:
+        """The session goes on, or the connection ends with the reason why it does not."""
+        if problem is not None:
             self._end("the session could not be renewed", problem)
-        finally:
-            self._renewal = None
-            self._turn_changed.notify()
+        self._turn_changed.notify()
 
     async def ask(self, message: Message, version: int, deadline: float) -> Message:
         """Send a request ahead of all who wait, for authentication alone. Raises as `request` does."""
@@ -212,9 +195,9 @@ class Connection:
             if isinstance(self.reason, AuthenticationError):
                 raise copy.copy(self.reason)
             raise unreachable.lost(self.peer, f"{name} was to be sent", self._why)
-        self._renew_session()
-        free = self._renewal is None and not self.throttled
-        return free and not self._in_flight.full and self.protocol.writable
+        if self._session is not None and self._session.renewing():
+            return False
+        return not self.throttled and not self._in_flight.full and self.protocol.writable
 
     def _late(self, entry: Entry) -> None:
         why = f"no answer to {entry.name} in time"
@@ -320,8 +303,8 @@ class Connection:
         )
         if self._raw is not None and not self._raw.done():
             self._raw.set_exception(unreachable.lost(self.peer, "waiting for an authentication token", why))
-        if self._renewal is not None and self._renewal is not asyncio.current_task(self._loop):
-            self._renewal.cancel()
+        if self._session is not None:
+            self._session.end()
         self.protocol.abort()
         self._turn_changed.notify()
         self._on_closed(self, reason)
