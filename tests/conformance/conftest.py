@@ -3,15 +3,13 @@
 A test takes the fixture `target` and runs against each. With `version` as well, and `@pytest.mark.api("Fetch")`, it
 runs in every version that the target offers; `@pytest.mark.api("Fetch", 7)` begins at 7, `few=True` takes the first,
 the last, and the first flexible one. `@pytest.mark.since("4.0")`
-leaves out the older targets, which never were asked to know it.
+leaves out the older targets.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
 import attrs
 import pytest
@@ -20,13 +18,11 @@ from kclient.embedded.releases import Release
 from kclient.protocol.registry import MESSAGES
 from localkafka import KafkaCluster
 from tests.conformance.asker import Asker
-from tests.conformance.target import SETTINGS, SETTINGS_OF_4, Target, fresh, offered
+from tests.conformance.target import SETTINGS, SETTINGS_OF_4, SETTINGS_OF_REAL_ONES, Target, fresh, offered
 from tests.kafka.fixtures import start
 
 REAL = {"kafka-4.3.1": "4.3.1", "kafka-2.8.2": "2.8.2"}
 EMBEDDED = {"embedded-4.3": "4.3", "embedded-2.8": "2.8"}
-FILES = sorted(path.stem for path in Path(__file__).parent.glob("test_*.py"))
-WAITING = () if "CONFORMANCE_ALL" in os.environ else FILES  # files whose APIs the embedded cluster lacks
 RELEASES = {name: Release.parse(text) for name, text in {**REAL, **EMBEDDED}.items()}
 
 
@@ -46,8 +42,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     since = metafunc.definition.get_closest_marker("since")
     oldest = Release.parse(since.args[0] if since else "0.10.0")
     names = [name for name, release in RELEASES.items() if release >= oldest]
-    if metafunc.module.__name__.rpartition(".")[2] in WAITING:
-        names = [name for name in names if name in REAL]
     if "version" not in metafunc.fixturenames:
         metafunc.parametrize("target", [_param(name, name) for name in names], indirect=True)
         return
@@ -86,7 +80,8 @@ class Targets:
         return self.running[name]
 
     def _real(self, version: str) -> Target:
-        texts = {key: str(value).lower() for key, value in _settings(version).items()}
+        settings = _settings(version) | SETTINGS_OF_REAL_ONES
+        texts = {key: str(value).lower() for key, value in settings.items()}
         kafka: KafkaCluster = self._enter(start(version, 1, texts))
         return Target(version, kafka.bootstrap_servers, lambda: kafka.restart(1), embedded=False)
 

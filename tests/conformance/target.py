@@ -36,6 +36,8 @@ SETTINGS = {
     "offsets.topic.num.partitions": 5,
     "transaction.state.log.num.partitions": 3,
 }
+# Real brokers look only so often for transactions that last too long.
+SETTINGS_OF_REAL_ONES = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": 500}
 SETTINGS_OF_4 = {
     "group.consumer.max.size": 3,
     "group.consumer.heartbeat.interval.ms": 1000,

@@ -46,7 +46,7 @@ def test_a_topics_settings_and_where_they_come_from(target: Target, version: int
     assert not any(row.read_only or row.is_sensitive for row in rows.values())
 
 
-@pytest.mark.api("DescribeConfigs")
+@pytest.mark.api("DescribeConfigs", few=True)
 def test_without_keys_all_settings_of_a_topic_are_told(target: Target, topic: str, version: int) -> None:
     names = {row.name for row in describe(target, version, TOPIC, topic).configs}
     assert names >= {
@@ -58,18 +58,18 @@ def test_without_keys_all_settings_of_a_topic_are_told(target: Target, topic: st
     }
 
 
-@pytest.mark.api("DescribeConfigs")
+@pytest.mark.api("DescribeConfigs", few=True)
 def test_an_unknown_topic(target: Target, version: int) -> None:
     answer = describe(target, version, TOPIC, "no-such-topic")
     assert (answer.error_code, answer.configs) == (errors.UNKNOWN_TOPIC_OR_PARTITION, [])
 
 
-@pytest.mark.api("DescribeConfigs")
+@pytest.mark.api("DescribeConfigs", few=True)
 def test_an_invalid_topic(target: Target, version: int) -> None:
     assert describe(target, version, TOPIC, "a b").error_code == errors.INVALID_TOPIC_EXCEPTION
 
 
-@pytest.mark.api("DescribeConfigs")
+@pytest.mark.api("DescribeConfigs", few=True)
 def test_settings_of_the_broker(target: Target, version: int) -> None:
     key = "offsets.topic.num.partitions"
     answer = describe(target, version, BROKER, "1", [key])
@@ -79,7 +79,7 @@ def test_settings_of_the_broker(target: Target, version: int) -> None:
         assert row.config_source == STATIC
 
 
-@pytest.mark.api("DescribeConfigs")
+@pytest.mark.api("DescribeConfigs", few=True)
 @pytest.mark.parametrize("name", ["2", "one"])
 def test_another_broker_is_not_known_here(target: Target, version: int, name: str) -> None:
     answer = describe(target, version, BROKER, name)
@@ -120,7 +120,7 @@ def test_the_cluster_describes_itself(target: Target, version: int) -> None:
     assert answer.brokers == [DescribeClusterBroker(broker_id=1, host=target.host, port=target.port)]
 
 
-@pytest.mark.api("DescribeCluster", 1)
+@pytest.mark.api("DescribeCluster", 1, few=True)
 def test_controllers_are_not_described_by_a_broker(target: Target, version: int) -> None:
     answer = target.ask(DescribeClusterRequest(endpoint_type=2), version)
     assert answer.error_code == errors.MISMATCHED_ENDPOINT_TYPE

@@ -9,7 +9,7 @@ from kclient.generated.find_coordinator_response import Coordinator, FindCoordin
 from kclient.protocol import errors
 from tests.conformance.target import Target, eventually, fresh
 
-pytestmark = pytest.mark.api("FindCoordinator")
+pytestmark = pytest.mark.api("FindCoordinator", few=True)
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
 SEVERAL = 4
@@ -28,20 +28,21 @@ def found(target: Target, version: int, key: str, key_type: int = GROUP) -> tupl
 
 
 @pytest.mark.spec("S1-10", "S4-14", "S1-36")
+@pytest.mark.api("FindCoordinator", few=True)
 def test_a_group_has_a_coordinator(target: Target, group: str, version: int) -> None:
     target.coordinated(group)
     assert found(target, version, group) == (errors.NONE, 1, target.host, target.port)
 
 
 @pytest.mark.spec("S1-37")
-@pytest.mark.api("FindCoordinator", 1)
+@pytest.mark.api("FindCoordinator", 1, few=True)
 def test_a_transaction_has_a_coordinator(target: Target, version: int) -> None:
     key = target.coordinated(fresh("transaction"), TRANSACTION)
     assert found(target, version, key, TRANSACTION) == (errors.NONE, 1, target.host, target.port)
 
 
 @pytest.mark.spec("S1-03")
-@pytest.mark.api("FindCoordinator", 1)
+@pytest.mark.api("FindCoordinator", 1, few=True)
 def test_both_internal_topics_exist_from_then_on(target: Target, group: str, version: int) -> None:
     target.coordinated(group)
     target.coordinated(fresh("transaction"), TRANSACTION)
@@ -51,13 +52,13 @@ def test_both_internal_topics_exist_from_then_on(target: Target, group: str, ver
 
 
 @pytest.mark.spec("S1-08")
-@pytest.mark.api("FindCoordinator", 1)
+@pytest.mark.api("FindCoordinator", 1, few=True)
 def test_an_unknown_kind_of_key_is_refused(target: Target, group: str, version: int) -> None:
     assert found(target, version, group, 9)[0] == errors.INVALID_REQUEST
 
 
 @pytest.mark.spec("S1-08")
-@pytest.mark.api("FindCoordinator", SEVERAL)
+@pytest.mark.api("FindCoordinator", SEVERAL, few=True)
 @pytest.mark.parametrize("key", ["group", "group:AAAAAAAAAAAAAAAAAAAAAA"])
 def test_a_share_key_needs_version_6_and_its_form(target: Target, version: int, key: str) -> None:
     assert found(target, version, key, SHARE)[0] == errors.INVALID_REQUEST
@@ -82,7 +83,7 @@ def test_the_text_of_a_found_coordinator_is_none(target: Target, group: str, ver
         )
 
 
-@pytest.mark.api("FindCoordinator", SEVERAL)
+@pytest.mark.api("FindCoordinator", SEVERAL, few=True)
 def test_several_keys_are_answered_each(target: Target, version: int) -> None:
     keys = [target.coordinated(fresh("group")) for _ in range(3)]
     answer = target.ask(FindCoordinatorRequest(coordinator_keys=keys), version)
@@ -91,7 +92,7 @@ def test_several_keys_are_answered_each(target: Target, version: int) -> None:
     ]
 
 
-@pytest.mark.api("FindCoordinator", SEVERAL)
+@pytest.mark.api("FindCoordinator", SEVERAL, few=True)
 def test_no_keys_no_answers(target: Target, version: int) -> None:
     answer = target.ask(FindCoordinatorRequest(coordinator_keys=[]), version)
     assert answer.coordinators == []

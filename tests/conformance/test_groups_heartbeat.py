@@ -12,10 +12,11 @@ from kclient.protocol import errors
 from tests.conformance.classic import Member, pair
 from tests.conformance.target import Target
 
-pytestmark = pytest.mark.api("Heartbeat")
+pytestmark = pytest.mark.api("Heartbeat", few=True)
 
 
 @pytest.mark.spec("B.21")
+@pytest.mark.api("Heartbeat")
 def test_in_stable_all_is_well(target: Target, group: str, version: int) -> None:
     with Member(target, group) as member:
         member.settle()

@@ -11,7 +11,7 @@ from kclient.protocol import errors
 from tests.conformance.classic import OTHER, SUBSCRIPTION, Member, pair, settled_pair, subscription
 from tests.conformance.target import Target
 
-pytestmark = pytest.mark.api("JoinGroup")
+pytestmark = pytest.mark.api("JoinGroup", few=True)
 
 BLOBS = [subscription("flights", user_data=b"%d" % number) for number in range(4)]
 
@@ -28,6 +28,7 @@ def refused(target: Target, version: int, code: int, member_id: str = "") -> Joi
 
 
 @pytest.mark.spec("S4-30", "S4-31", "S4-32", "S4-35", "S4-36", "S4-37", "E11", "B.21")
+@pytest.mark.api("JoinGroup")
 def test_the_first_member_leads_generation_1(target: Target, group: str, version: int) -> None:
     with Member(target, group, versions={"JoinGroup": version}) as member:
         answer = member.join()
@@ -138,6 +139,7 @@ def test_a_group_takes_no_more_than_its_maximum(target: Target, group: str) -> N
 
 
 @pytest.mark.spec("S4-33", "S4-34", "S4-36", "S4-37", "S4-53")
+@pytest.mark.api("JoinGroup")
 def test_a_second_member_waits_until_the_first_rejoined(target: Target, group: str, version: int) -> None:
     versions = {"JoinGroup": version}
     with (

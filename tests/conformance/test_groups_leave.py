@@ -10,7 +10,7 @@ from kclient.protocol import errors
 from tests.conformance.classic import Member, settled_pair
 from tests.conformance.target import Target
 
-pytestmark = pytest.mark.api("LeaveGroup")
+pytestmark = pytest.mark.api("LeaveGroup", few=True)
 
 
 def answer_of(version: int, member: Member, code: int) -> LeaveGroupResponse:
@@ -22,6 +22,7 @@ def answer_of(version: int, member: Member, code: int) -> LeaveGroupResponse:
 
 
 @pytest.mark.spec("S4-42", "B.21")
+@pytest.mark.api("LeaveGroup", few=True)
 def test_the_last_member_leaves_an_empty_group(target: Target, group: str, version: int) -> None:
     with Member(target, group, versions={"LeaveGroup": version}) as member:
         member.settle()
@@ -75,7 +76,7 @@ def test_a_member_id_that_was_only_handed_out_may_leave(target: Target, group: s
 
 
 @pytest.mark.spec("B.21")
-@pytest.mark.api("LeaveGroup", 3)
+@pytest.mark.api("LeaveGroup", 3, few=True)
 def test_several_leave_at_once_each_with_its_answer(target: Target, group: str, version: int) -> None:
     with Member(target, group, instance_id="a") as first, Member(target, group) as second:
         first.settle()
@@ -102,7 +103,7 @@ def test_several_leave_at_once_each_with_its_answer(target: Target, group: str, 
 
 
 @pytest.mark.spec("B.21")
-@pytest.mark.api("LeaveGroup", 3)
+@pytest.mark.api("LeaveGroup", 3, few=True)
 def test_another_members_instance_is_fenced(target: Target, group: str, version: int) -> None:
     with Member(target, group, instance_id="a") as member:
         member.settle()

@@ -10,7 +10,7 @@ from kclient.protocol import errors
 from tests.conformance.classic import OTHER, SUBSCRIPTION, Member, settled_pair
 from tests.conformance.target import Target
 
-pytestmark = pytest.mark.api("JoinGroup", 5)
+pytestmark = pytest.mark.api("JoinGroup", 5, few=True)
 
 
 @pytest.mark.spec("S4-31", "B.21")
@@ -22,6 +22,7 @@ def test_a_static_member_needs_no_second_join(target: Target, group: str, versio
 
 
 @pytest.mark.spec("B.21")
+@pytest.mark.api("JoinGroup", 5)
 def test_coming_back_unchanged_keeps_the_generation_and_fences_the_predecessor(
     target: Target, group: str, version: int
 ) -> None:

@@ -9,7 +9,7 @@ from kclient.protocol import errors
 from tests.conformance.classic import OTHER, Member, pair, settled_pair
 from tests.conformance.target import Target
 
-pytestmark = pytest.mark.api("SyncGroup")
+pytestmark = pytest.mark.api("SyncGroup", few=True)
 
 
 def refused(code: int) -> SyncGroupResponse:
@@ -18,6 +18,7 @@ def refused(code: int) -> SyncGroupResponse:
 
 
 @pytest.mark.spec("S4-40", "S4-42", "B.21")
+@pytest.mark.api("SyncGroup", few=True)
 def test_the_leaders_plan_reaches_the_parked_follower(target: Target, group: str, version: int) -> None:
     leader, follower = pair(target, group, versions={"SyncGroup": version})
     with leader, follower:
@@ -76,7 +77,7 @@ def test_another_generation_is_refused(target: Target, group: str, version: int,
 
 
 @pytest.mark.spec("B.21")
-@pytest.mark.api("SyncGroup", 5)
+@pytest.mark.api("SyncGroup", 5, few=True)
 @pytest.mark.parametrize("changes", [{"protocol_type": "connect"}, {"protocol_name": "roundrobin"}])
 def test_another_protocol_is_refused(
     target: Target, group: str, version: int, changes: dict[str, str]
@@ -87,7 +88,7 @@ def test_another_protocol_is_refused(
 
 
 @pytest.mark.spec("B.21")
-@pytest.mark.api("SyncGroup", 5)
+@pytest.mark.api("SyncGroup", 5, few=True)
 @pytest.mark.parametrize("changes", [{"protocol_type": None}, {"protocol_name": None}])
 def test_protocol_type_and_name_are_mandatory(
     target: Target, group: str, version: int, changes: dict[str, None]

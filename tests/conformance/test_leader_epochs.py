@@ -85,27 +85,27 @@ def test_an_epoch_of_the_past_ends_where_the_next_begins(
 
 
 @pytest.mark.spec("B.9")
-@pytest.mark.api("OffsetForLeaderEpoch")
+@pytest.mark.api("OffsetForLeaderEpoch", few=True)
 def test_the_current_epoch_ends_at_the_end_of_the_log(target: Target, history: History, version: int) -> None:
     assert ask(target, version, history.topic, history.epoch) == ended(version, history.epoch, 3)
 
 
 @pytest.mark.spec("B.9")
-@pytest.mark.api("OffsetForLeaderEpoch")
+@pytest.mark.api("OffsetForLeaderEpoch", few=True)
 def test_an_epoch_of_the_future_is_not_defined(target: Target, history: History, version: int) -> None:
     assert ask(target, version, history.topic, FUTURE) == ended(version, -1, -1)
     assert ask(target, version, history.topic, -1) == ended(version, -1, -1)
 
 
 @pytest.mark.spec("B.9")
-@pytest.mark.api("OffsetForLeaderEpoch")
+@pytest.mark.api("OffsetForLeaderEpoch", few=True)
 def test_an_empty_partition_of_the_first_epoch(target: Target, history: History, version: int) -> None:
     topic = target.topic()
     assert ask(target, version, topic, 0) == ended(version, 0, 0)
 
 
 @pytest.mark.spec("S0-61")
-@pytest.mark.api("OffsetForLeaderEpoch")
+@pytest.mark.api("OffsetForLeaderEpoch", few=True)
 def test_unknown_partitions(target: Target, history: History, version: int) -> None:
     unknown = errors.UNKNOWN_TOPIC_OR_PARTITION
     assert ask(target, version, history.topic, 0, partition=5) == ended(version, -1, -1, unknown, 5)
@@ -113,7 +113,7 @@ def test_unknown_partitions(target: Target, history: History, version: int) -> N
 
 
 @pytest.mark.spec("S0-61")
-@pytest.mark.api("OffsetForLeaderEpoch", CURRENT)
+@pytest.mark.api("OffsetForLeaderEpoch", CURRENT, few=True)
 def test_the_askers_own_epoch_is_checked(target: Target, history: History, version: int) -> None:
     topic, epoch = history
     assert ask(target, version, topic, 0, current_leader_epoch=epoch) == ended(version, 0, 2)
@@ -124,7 +124,7 @@ def test_the_askers_own_epoch_is_checked(target: Target, history: History, versi
 
 
 @pytest.mark.spec("S0-61")
-@pytest.mark.api("ListOffsets", 4)
+@pytest.mark.api("ListOffsets", 4, few=True)
 def test_list_offsets_fences_an_old_epoch(target: Target, history: History, version: int) -> None:
     topic, epoch = history
     old = found(target, version, topic, LATEST, partition={"current_leader_epoch": epoch - 1})
@@ -135,7 +135,7 @@ def test_list_offsets_fences_an_old_epoch(target: Target, history: History, vers
 
 
 @pytest.mark.spec("S0-61")
-@pytest.mark.api("Fetch", 9)
+@pytest.mark.api("Fetch", 9, few=True)
 def test_fetch_fences_an_old_epoch(target: Target, history: History, version: int) -> None:
     topic, epoch = history
     row = fetch_one(target, version, topic, 0, partition={"current_leader_epoch": epoch - 1})
@@ -145,7 +145,7 @@ def test_fetch_fences_an_old_epoch(target: Target, history: History, version: in
 
 
 @pytest.mark.spec("B.10.16")
-@pytest.mark.api("Fetch", 12)
+@pytest.mark.api("Fetch", 12, few=True)
 def test_fetch_tells_where_the_readers_epoch_ended(target: Target, history: History, version: int) -> None:
     topic, epoch = history
     row = fetch_one(target, version, topic, 3, partition={"last_fetched_epoch": 0})
@@ -158,7 +158,7 @@ def test_fetch_tells_where_the_readers_epoch_ended(target: Target, history: Hist
 
 
 @pytest.mark.spec("C.2.1")
-@pytest.mark.api("Metadata", 7)
+@pytest.mark.api("Metadata", 7, few=True)
 def test_metadata_tells_the_new_epoch(target: Target, history: History, version: int) -> None:
     from tests.conformance.test_metadata import ask as metadata
 

@@ -15,7 +15,7 @@ from kclient.generated.list_offsets_response import (
 from kclient.protocol import errors
 from tests.conformance.target import Target
 
-pytestmark = pytest.mark.api("ListOffsets", 1)
+pytestmark = pytest.mark.api("ListOffsets", 1, few=True)
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = (
     -1,
@@ -55,6 +55,7 @@ def filled(target: Target, **configs: str | int) -> str:
 
 
 @pytest.mark.spec("S0-53")
+@pytest.mark.api("ListOffsets", 1)
 def test_the_latest_offset_is_the_end(target: Target, version: int) -> None:
     topic = filled(target)
     row = ListOffsetsPartitionResponse(
@@ -95,7 +96,7 @@ def test_an_empty_partition(target: Target, topic: str, version: int) -> None:
 
 
 @pytest.mark.spec("C.2.1")
-@pytest.mark.api("ListOffsets", 7)
+@pytest.mark.api("ListOffsets", 7, few=True)
 def test_the_record_with_the_highest_timestamp(target: Target, topic: str, version: int) -> None:
     assert found(target, version, topic, MAX_TIMESTAMP) == (errors.NONE, -1, -1, -1)
     target.produce(topic, b"0", b"1", timestamps=[START + 50, START])
@@ -104,19 +105,19 @@ def test_the_record_with_the_highest_timestamp(target: Target, topic: str, versi
 
 
 @pytest.mark.spec("C.2.1")
-@pytest.mark.api("ListOffsets", 8)
+@pytest.mark.api("ListOffsets", 8, few=True)
 def test_the_earliest_local_offset_is_the_start(target: Target, version: int) -> None:
     assert found(target, version, filled(target), EARLIEST_LOCAL) == (errors.NONE, -1, 0, 0)
 
 
 @pytest.mark.spec("C.2.1")
-@pytest.mark.api("ListOffsets", 9)
+@pytest.mark.api("ListOffsets", 9, few=True)
 def test_nothing_is_tiered(target: Target, version: int) -> None:
     assert found(target, version, filled(target), LATEST_TIERED) == (errors.NONE, -1, -1, -1)
 
 
 @pytest.mark.spec("C.2.1")
-@pytest.mark.api("ListOffsets", 11)
+@pytest.mark.api("ListOffsets", 11, few=True)
 def test_nothing_waits_for_upload(target: Target, version: int) -> None:
     assert found(target, version, filled(target), EARLIEST_PENDING_UPLOAD) == (errors.NONE, -1, -1, -1)
 
@@ -126,6 +127,7 @@ def test_nothing_waits_for_upload(target: Target, version: int) -> None:
     ("timestamp", "since"),
     [(MAX_TIMESTAMP, 7), (EARLIEST_LOCAL, 8), (LATEST_TIERED, 9), (EARLIEST_PENDING_UPLOAD, 11), (-7, 99)],
 )
+@pytest.mark.api("ListOffsets", 1)
 def test_special_timestamps_are_refused_before_their_version(
     target: Target, topic: str, version: int, timestamp: int, since: int
 ) -> None:
@@ -136,7 +138,7 @@ def test_special_timestamps_are_refused_before_their_version(
 
 
 @pytest.mark.spec("S0-51")
-@pytest.mark.api("ListOffsets", 2)
+@pytest.mark.api("ListOffsets", 2, few=True)
 def test_without_transactions_both_isolation_levels_see_the_same_end(target: Target, version: int) -> None:
     topic = filled(target)
     for isolation_level in (0, READ_COMMITTED):
@@ -151,7 +153,7 @@ def test_an_unknown_partition_and_an_unknown_topic(target: Target, topic: str, v
 
 
 @pytest.mark.spec("S0-61", "S0-62")
-@pytest.mark.api("ListOffsets", EPOCH)
+@pytest.mark.api("ListOffsets", EPOCH, few=True)
 def test_a_leader_epoch_ahead_of_the_brokers(target: Target, topic: str, version: int) -> None:
     ahead = found(target, version, topic, LATEST, partition={"current_leader_epoch": 1})
     assert ahead == (errors.UNKNOWN_LEADER_EPOCH, -1, -1, -1)
@@ -184,7 +186,7 @@ def test_with_log_append_time_the_broker_stamps(target: Target, version: int) ->
 
 
 @pytest.mark.spec("C.2.1")
-@pytest.mark.api("ListOffsets")
+@pytest.mark.api("ListOffsets", few=True)
 def test_version_0_lists_several_offsets(target: Target, version: int) -> None:
     if version > 0:
         return

@@ -16,7 +16,7 @@ from kclient.generated.metadata_response import (
 from kclient.protocol import errors
 from tests.conformance.target import Target
 
-pytestmark = pytest.mark.api("Metadata")
+pytestmark = pytest.mark.api("Metadata", few=True)
 
 NOT_ASKED = -2147483648
 NO_ID = bytes(16)
@@ -38,6 +38,7 @@ def ask(target: Target, version: int, *names: str, **fields: Any) -> Any:
 
 
 @pytest.mark.spec("C.2.1")
+@pytest.mark.api("Metadata", few=True)
 def test_brokers_and_controller_are_told(target: Target, topic: str, version: int) -> None:
     answer = ask(target, version, topic)
     broker = MetadataResponseBroker(node_id=1, host=target.host, port=target.port)
@@ -49,6 +50,7 @@ def test_brokers_and_controller_are_told(target: Target, topic: str, version: in
 
 
 @pytest.mark.spec("C.2.1")
+@pytest.mark.api("Metadata", few=True)
 def test_a_topic_is_described(target: Target, version: int) -> None:
     topic = target.topic(partitions=2)
     [answer] = ask(target, version, topic).topics
@@ -72,6 +74,7 @@ def test_a_topic_is_described(target: Target, version: int) -> None:
 
 
 @pytest.mark.spec("C.2.1", "B.15.11")
+@pytest.mark.api("Metadata", few=True)
 def test_an_unknown_topic(target: Target, version: int) -> None:
     assert ask(target, version, "no-such-topic").topics == [
         MetadataResponseTopic(
@@ -90,7 +93,7 @@ def test_an_invalid_name(target: Target, version: int, name: str) -> None:
 
 
 @pytest.mark.spec("C.2.1")
-@pytest.mark.api("Metadata", 4)
+@pytest.mark.api("Metadata", 4, few=True)
 def test_asking_creates_nothing_where_the_broker_does_not_allow_it(target: Target, version: int) -> None:
     for _ in range(2):
         [answer] = ask(target, version, "not-created", allow_auto_topic_creation=True).topics
@@ -104,18 +107,18 @@ def test_all_topics(target: Target, topic: str, version: int) -> None:
 
 
 @pytest.mark.spec("C.2.1")
-@pytest.mark.api("Metadata", 1)
+@pytest.mark.api("Metadata", 1, few=True)
 def test_no_topics(target: Target, topic: str, version: int) -> None:
     answer = target.ask(MetadataRequest(topics=[]), version)
     assert (answer.topics, len(answer.brokers)) == ([], 1)
 
 
-@pytest.mark.api("Metadata", 1)
+@pytest.mark.api("Metadata", 1, few=True)
 def test_a_topic_asked_twice_is_told_once(target: Target, topic: str, version: int) -> None:
     assert [row.name for row in ask(target, version, topic, topic).topics] == [topic]
 
 
-@pytest.mark.api("Metadata", 1)
+@pytest.mark.api("Metadata", 1, few=True)
 def test_internal_topics_are_marked(target: Target, group: str, version: int) -> None:
     target.coordinated(group)
     [answer] = ask(target, version, "__consumer_offsets").topics
@@ -123,7 +126,7 @@ def test_internal_topics_are_marked(target: Target, group: str, version: int) ->
 
 
 @pytest.mark.spec("C.2.1")
-@pytest.mark.api("Metadata", BY_ID)
+@pytest.mark.api("Metadata", BY_ID, few=True)
 def test_topics_by_id(target: Target, topic: str, version: int) -> None:
     topic_id, unknown = target.topic_id(topic), uuid.uuid4().bytes
     rows = [MetadataRequestTopic(topic_id=one, name=None) for one in (topic_id, unknown)]
@@ -133,7 +136,7 @@ def test_topics_by_id(target: Target, topic: str, version: int) -> None:
 
 
 @pytest.mark.spec("C.2.1")
-@pytest.mark.api("Metadata", 10)
+@pytest.mark.api("Metadata", 10, few=True)
 def test_ids_are_refused_before_version_12(target: Target, topic: str, version: int) -> None:
     if version >= BY_ID:
         return
@@ -142,7 +145,7 @@ def test_ids_are_refused_before_version_12(target: Target, topic: str, version: 
     assert {row.error_code for row in answer.topics} <= {errors.INVALID_REQUEST}
 
 
-@pytest.mark.api("Metadata", 8)
+@pytest.mark.api("Metadata", 8, few=True)
 def test_authorized_operations_on_request(target: Target, topic: str, version: int) -> None:
     asked = {"include_topic_authorized_operations": True}
     if version <= 10:

@@ -22,7 +22,7 @@ from tests.conformance.classic import Member, pair
 from tests.conformance.offsets import BY_ID, NOTHING, Committed, commit, commit_request, committed
 from tests.conformance.target import Target
 
-pytestmark = pytest.mark.api("OffsetCommit", 1)
+pytestmark = pytest.mark.api("OffsetCommit", 1, few=True)
 
 METADATA_MAX_BYTES = 4096
 
@@ -33,6 +33,7 @@ def member_of(member: Member) -> dict[str, object]:
 
 
 @pytest.mark.spec("S0-39", "B.21")
+@pytest.mark.api("OffsetCommit", 1, few=True)
 def test_a_simple_consumer_commits_to_a_group_that_did_not_exist(
     target: Target, group: str, topic: str, version: int
 ) -> None:
@@ -83,6 +84,7 @@ def test_an_unknown_member_is_refused(target: Target, group: str, topic: str, ve
 
 
 @pytest.mark.spec("B.21")
+@pytest.mark.api("OffsetCommit", 1, few=True)
 def test_an_unknown_group_with_a_generation_is_refused(
     target: Target, group: str, topic: str, version: int
 ) -> None:
@@ -122,7 +124,7 @@ def test_in_completing_rebalance_a_commit_is_sent_back(
 
 
 @pytest.mark.spec("B.21")
-@pytest.mark.api("OffsetCommit", 7)
+@pytest.mark.api("OffsetCommit", 7, few=True)
 def test_another_member_with_the_instance_is_fenced(
     target: Target, group: str, topic: str, version: int
 ) -> None:
@@ -170,6 +172,7 @@ def test_an_unknown_partition_is_refused_and_the_others_are_kept(
 
 
 @pytest.mark.spec("B.21")
+@pytest.mark.api("OffsetCommit", 1, few=True)
 def test_an_unknown_topic_is_refused(target: Target, group: str, version: int) -> None:
     target.coordinated(group)
     row = OffsetCommitRequestPartition(partition_index=0, committed_offset=1)

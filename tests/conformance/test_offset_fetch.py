@@ -26,10 +26,11 @@ from tests.conformance.offsets import (
 )
 from tests.conformance.target import Target, fresh
 
-pytestmark = pytest.mark.api("OffsetFetch", 1)
+pytestmark = pytest.mark.api("OffsetFetch", 1, few=True)
 
 
 @pytest.mark.spec("S0-38", "S0-39")
+@pytest.mark.api("OffsetFetch", 1)
 def test_found_and_not_found(target: Target, group: str, version: int) -> None:
     topic = target.topic(partitions=2)
     assert commit(target, group, topic, offset=12, metadata="note", leader_epoch=0) == errors.NONE
@@ -44,12 +45,13 @@ def test_found_and_not_found(target: Target, group: str, version: int) -> None:
 
 
 @pytest.mark.spec("S0-34")
+@pytest.mark.api("OffsetFetch", 1)
 def test_an_unknown_group_has_nothing(target: Target, group: str, topic: str, version: int) -> None:
     assert rows_of(fetch_answer(target, group, {topic: [0, 3]}, version)) == {0: NOTHING, 3: NOTHING}
 
 
 @pytest.mark.spec("S0-59")
-@pytest.mark.api("OffsetFetch", 2)
+@pytest.mark.api("OffsetFetch", 2, few=True)
 def test_an_unknown_group_has_no_topics_at_all(target: Target, group: str, version: int) -> None:
     answer = fetch_answer(target, group, None, version)
     assert (answer.error_code, answer.topics) == (errors.NONE, [])
@@ -86,7 +88,7 @@ def test_an_unknown_topic_has_nothing_by_name_and_an_error_by_id(
     assert rows_of(answer)[0] == Committed(-1, -1, "", errors.UNKNOWN_TOPIC_ID)
 
 
-@pytest.mark.api("OffsetFetch", SEVERAL)
+@pytest.mark.api("OffsetFetch", SEVERAL, few=True)
 def test_several_groups_are_answered_each(target: Target, topic: str, version: int) -> None:
     groups = [fresh("group"), fresh("group")]
     assert commit(target, groups[1], topic, offset=3) == errors.NONE
@@ -96,7 +98,7 @@ def test_several_groups_are_answered_each(target: Target, topic: str, version: i
     assert found == {groups[0]: (errors.NONE, 0), groups[1]: (errors.NONE, 1)}
 
 
-@pytest.mark.api("OffsetFetch", SEVERAL)
+@pytest.mark.api("OffsetFetch", SEVERAL, few=True)
 def test_no_groups_no_answers(target: Target, version: int) -> None:
     assert target.ask(OffsetFetchRequest(groups=[]), version) == OffsetFetchResponse()
 
@@ -110,7 +112,7 @@ def test_members_are_not_asked_for_in_a_classic_group(
         assert committed(target, group, topic, version) == NOTHING
 
 
-@pytest.mark.api("OffsetFetch", 9)
+@pytest.mark.api("OffsetFetch", 9, few=True)
 def test_a_classic_group_does_not_look_at_the_member(
     target: Target, group: str, topic: str, version: int
 ) -> None:

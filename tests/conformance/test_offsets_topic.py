@@ -36,12 +36,18 @@ def written(target: Target, group: str) -> list[Written]:
         consumer.assign([tp])
         end = consumer.end_offsets([tp])[tp]
         while consumer.position(tp) < end:
-            found.extend(_decoded(record.key, record.value) for record in consumer.poll(timeout=1.0))
+            records = consumer.poll(timeout=1.0)
+            found.extend(_decoded(one.key, one.value) for one in records if _kind(one.key) in NAMES)
     return [row for row in found if getattr(row[0], "group", None) == group]
 
 
+def _kind(key: bytes) -> int:
+    """The number of the record's type; groups of the consumer protocol write others."""
+    return int.from_bytes(key[:2], "big")
+
+
 def _decoded(key: bytes, value: bytes | None) -> Written:
-    name = NAMES[int.from_bytes(key[:2], "big")]
+    name = NAMES[_kind(key)]
     about = protocol.decode(name + "Key", 0, key[2:])
     if value is None:
         return about, -1, None

@@ -63,14 +63,14 @@ def test_a_topic_is_created(target: Target, version: int) -> None:
         assert row.topic_id == target.topic_id(name)
 
 
-@pytest.mark.api("CreateTopics", 1)
+@pytest.mark.api("CreateTopics", 1, few=True)
 def test_validation_alone_creates_nothing(target: Target, version: int) -> None:
     name = fresh("topic")
     assert create(target, version, plain(name), validate_only=True) == {name: errors.NONE}
     assert not exists(target, name)
 
 
-@pytest.mark.api("CreateTopics")
+@pytest.mark.api("CreateTopics", few=True)
 def test_a_topic_that_exists_is_refused(target: Target, topic: str, version: int) -> None:
     assert create(target, version, plain(topic)) == {topic: errors.TOPIC_ALREADY_EXISTS}
 
@@ -90,28 +90,28 @@ def test_a_name_that_differs_by_dot_or_underscore_only_is_refused(target: Target
     assert create(target, version, plain(twin)) == {twin: errors.INVALID_TOPIC_EXCEPTION}
 
 
-@pytest.mark.api("CreateTopics")
+@pytest.mark.api("CreateTopics", few=True)
 @pytest.mark.parametrize("partitions", [0, -2])
 def test_a_topic_needs_partitions(target: Target, version: int, partitions: int) -> None:
     name = fresh("topic")
     assert create(target, version, plain(name, partitions)) == {name: errors.INVALID_PARTITIONS}
 
 
-@pytest.mark.api("CreateTopics")
+@pytest.mark.api("CreateTopics", few=True)
 @pytest.mark.parametrize("replicas", [0, -2, 2])
 def test_replicas_need_brokers(target: Target, version: int, replicas: int) -> None:
     name = fresh("topic")
     assert create(target, version, plain(name, 1, replicas)) == {name: errors.INVALID_REPLICATION_FACTOR}
 
 
-@pytest.mark.api("CreateTopics", DEFAULTS)
+@pytest.mark.api("CreateTopics", DEFAULTS, few=True)
 def test_minus_one_stands_for_the_default(target: Target, version: int) -> None:
     name = fresh("topic")
     assert create(target, version, plain(name, -1, -1)) == {name: errors.NONE}
     eventually(lambda: target.metadata(name), lambda topic: led(topic) == 1)
 
 
-@pytest.mark.api("CreateTopics")
+@pytest.mark.api("CreateTopics", few=True)
 def test_defaults_are_refused_before_their_version(target: Target, version: int) -> None:
     if version < DEFAULTS and not target.since("4.0"):
         name = fresh("topic")
@@ -234,18 +234,18 @@ def test_partitions_are_added(target: Target, topic: str, version: int) -> None:
     eventually(lambda: target.metadata(topic), lambda answer: led(answer) == 3)
 
 
-@pytest.mark.api("CreatePartitions")
+@pytest.mark.api("CreatePartitions", few=True)
 @pytest.mark.parametrize("count", [1, 0, -1])
 def test_partitions_never_get_fewer(target: Target, topic: str, version: int, count: int) -> None:
     assert grow(target, version, topic, count) == errors.INVALID_PARTITIONS
 
 
-@pytest.mark.api("CreatePartitions")
+@pytest.mark.api("CreatePartitions", few=True)
 def test_partitions_of_an_unknown_topic(target: Target, version: int) -> None:
     assert grow(target, version, "no-such-topic", 2) == errors.UNKNOWN_TOPIC_OR_PARTITION
 
 
-@pytest.mark.api("CreatePartitions")
+@pytest.mark.api("CreatePartitions", few=True)
 @pytest.mark.parametrize("broker_ids", [[[9]], [[1], [1]], [[1, 1]]])
 def test_new_replicas_must_fit(target: Target, topic: str, version: int, broker_ids: list[list[int]]) -> None:
     code = grow(target, version, topic, 2, broker_ids=broker_ids)
@@ -273,7 +273,7 @@ def test_records_before_an_offset_are_deleted(target: Target, topic: str, versio
     assert cut(target, version, topic, -1) == (errors.NONE, 3)  # up to the high watermark
 
 
-@pytest.mark.api("DeleteRecords")
+@pytest.mark.api("DeleteRecords", few=True)
 def test_records_that_do_not_exist_cannot_be_deleted(target: Target, topic: str, version: int) -> None:
     target.produce(topic, b"0")
     assert cut(target, version, topic, 2) == (errors.OFFSET_OUT_OF_RANGE, -1)
