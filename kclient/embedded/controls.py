@@ -193,7 +193,7 @@ class Controls:
 
     @control
     def expire_member(self, group: str, member_id: str) -> None:
-        """End the session of a member of a classic group, as if nothing had been heard of it."""
+        """End the session of a member of a group, as if nothing had been heard of it."""
         groups.expire_member(self.state, group, member_id)
 
     @control
