@@ -15,8 +15,7 @@ from confluent_kafka import Consumer as LibrdkafkaConsumer
 from confluent_kafka import KafkaException
 
 from kclient import AsyncConsumer, Consumer, TopicPartition, file
-from kclient.embedded import EmbeddedCluster
-from kclient.embedded.listener import Listener
+from kclient.embedded import EmbeddedCluster, Listener
 from kclient.errors import (
     ArgumentError,
     AuthenticationError,

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from kclient.embedded import EmbeddedCluster
-from kclient.embedded.listener import Listener
+from kclient.embedded import EmbeddedCluster, Listener
 from kclient.generated.api_versions_request import ApiVersionsRequest
 from kclient.generated.heartbeat_request import HeartbeatRequest
 from kclient.generated.metadata_request import MetadataRequest

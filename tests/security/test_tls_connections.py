@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import datetime
 import logging
+import os
 import socket
 import ssl
 import threading
@@ -27,9 +28,13 @@ from kclient.errors import (
     PortClosedError,
     TlsError,
 )
+from kclient.generated.heartbeat_request import HeartbeatRequest
 from kclient.network.cluster import Cluster
 from kclient.runtime import Runtime
-from tests.peer import ScriptedPeer
+from kclient.security import Secret
+from kclient.security.tls import Tls, TlsOptions
+from tests.network.helpers import connect
+from tests.peer import On, ScriptedPeer
 from tests.security.certificates import Authority
 
 AUTHORITY = Authority()
@@ -274,6 +279,28 @@ def test_a_peer_that_says_nothing_during_the_handshake_is_given_up() -> None:
             error = await failure(config(address, socket_connection_setup_timeout_ms=300))
             assert (type(error), error.stage) == (PortClosedError, "tls")
             assert "sent no TLS" in error.text
+
+    asyncio.run(main())
+
+
+@pytest.mark.spec("H-24")
+def test_an_end_without_close_notify_fails_what_is_in_flight_at_once(tmp_path: Path) -> None:
+    async def main() -> None:
+        asked = asyncio.Event()
+        never = On("HeartbeatRequest", check=lambda request: asked.set() or True)
+        async with ScriptedPeer(never, tls=LOCALHOST.server_context(tmp_path)) as peer:
+            tls = Tls(TlsOptions(trusted=Secret(AUTHORITY.pem)))
+            connection = await connect(peer, tls=tls)
+            beat = asyncio.ensure_future(
+                connection.request(HeartbeatRequest(), 4, connection._loop.time() + 30)
+            )
+            await asked.wait()
+            raw = peer.connections[0].get_extra_info("socket")
+            with socket.socket(fileno=os.dup(raw.fileno())) as bare:
+                bare.shutdown(socket.SHUT_WR)
+            with pytest.raises(PortClosedError, match="waiting for the answer to Heartbeat"):
+                async with asyncio.timeout(2):
+                    await beat
 
     asyncio.run(main())
 
