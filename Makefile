@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 FLIGHTS := $(VENV)/.flights
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars codegen check format test test-fast fuzz bench-codecs bench-records bench-consume bench-idle bench-embedded sim spec demo clean
+.PHONY: help setup jars codegen check format test test-fast fuzz bench-codecs bench-records bench-consume bench-idle bench-embedded sim mutants spec demo clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,6 +67,9 @@ sim: $(READY)  ## the whole client under simulated time: SEEDS=500 of them, or S
 
 bench-embedded: $(READY)  ## until the embedded cluster is there, and what it takes and serves
 	$(BIN)/python -m benchmarks.bench_embedded
+
+mutants: $(READY)  ## plant known bugs into the client and see that simulated seeds notice each of them
+	$(BIN)/python -m tests.simulation.mutants $(MUTANTS)
 
 spec: $(READY)  ## which rows of the behaviour pages have a passing test, and which have none
 	@test -f .cache/spec.json || \

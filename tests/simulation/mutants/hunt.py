@@ -1,0 +1,64 @@
+"""Look for a seed that notices a planted bug."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from typing import Final
+
+import attrs
+
+from tests.simulation.mutants import MUTANTS, planted
+from tests.simulation.runner import run_seed
+
+SEEDS: Final = 200
+
+
+@attrs.frozen
+class Caught:
+    """The seed that noticed, after so many seeds, and what it said. Nothing noticed: `seed` is None."""
+
+    mutant: str
+    seed: int | None
+    tried: int
+    invariants: tuple[str, ...] = ()
+    text: str = ""
+
+    def __str__(self) -> str:
+        if self.seed is None:
+            return f"{self.mutant} was NOT noticed by {self.tried} seeds: {MUTANTS[self.mutant].what}"
+        by = ", ".join(self.invariants)
+        return f"{self.mutant} noticed by {by} with seed {self.seed} (try {self.tried}): {self.text}"
+
+
+def hunt(name: str, seeds: int = SEEDS) -> Caught:
+    """Try the seed that noticed last time, then others. A seed that fails without the bug proves nothing."""
+    first = MUTANTS[name].seed
+    tries = itertools.chain([first], (seed for seed in range(1, seeds) if seed != first))
+    for tried, seed in enumerate(tries, 1):
+        found = _symptoms(seed, name)
+        if found and not _symptoms(seed):
+            return Caught(name, seed, tried, tuple(sorted({one for one, _ in found})), found[0][1][:160])
+    return Caught(name, None, seeds)
+
+
+def _symptoms(seed: int, name: str | None = None) -> list[tuple[str, str]]:
+    """What is wrong with a seed: (invariant, text) pairs. A run that never ends is I-22's."""
+    try:
+        if name is None:
+            verdict = run_seed(seed)
+        else:
+            with planted(name):
+                verdict = run_seed(seed)
+    except Exception as problem:  # noqa: BLE001 – a hang or a crash is noticed too
+        return [("I-38", f"{type(problem).__name__}: {problem}".partition("\n")[0])]
+    return [(violation.invariant, str(violation)) for violation in verdict.violations]
+
+
+def hunt_all(names: Iterable[str], jobs: int) -> Iterator[Caught]:
+    """All of them, on several processes, as they are caught."""
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        for future in as_completed([pool.submit(hunt, name) for name in names]):
+            yield future.result()

@@ -1,0 +1,66 @@
+"""What a planted bug is, and the table of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import attrs
+
+
+@attrs.define
+class Patch:
+    """Replaces attributes of classes and modules, and puts back what was there."""
+
+    _before: list[tuple[Any, str, Any]] = attrs.field(factory=list)
+
+    def put(self, owner: Any, name: str, value: Any) -> Any:
+        """Replace `owner.name`; give back what it was, for the patch to call."""
+        before = vars(owner)[name]
+        self._before.append((owner, name, before))
+        setattr(owner, name, value)
+        return before
+
+    def undo(self) -> None:
+        """Put everything back."""
+        while self._before:
+            setattr(*self._before.pop())
+
+
+Plant = Callable[[Patch], None]
+
+
+@attrs.frozen
+class Mutant:
+    """One planted bug: what the docstring of its function says. `seed` is where to look first."""
+
+    id: str
+    invariants: tuple[str, ...]
+    what: str
+    plant: Plant
+    seed: int
+
+
+MUTANTS: Final[dict[str, Mutant]] = {}
+
+
+def mutant(id: str, *invariants: str, seed: int = 1) -> Callable[[Plant], Plant]:  # noqa: A002 – it is its id
+    """Enter a function that plants a bug; `invariants` are those that should notice."""
+
+    def enter(plant: Plant) -> Plant:
+        MUTANTS[id] = Mutant(id, invariants, (plant.__doc__ or "").strip(), plant, seed)
+        return plant
+
+    return enter
+
+
+@contextmanager
+def planted(id: str) -> Iterator[None]:  # noqa: A002
+    """The bug is there inside of the block."""
+    patch = Patch()
+    try:
+        MUTANTS[id].plant(patch)
+        yield
+    finally:
+        patch.undo()
