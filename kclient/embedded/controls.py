@@ -218,6 +218,11 @@ class Controls:
     set_coordinator = move_coordinator
 
     @control
+    def delay_markers(self, ms: float) -> None:
+        """Write the markers of a transaction so much later than its end is answered; until then nobody reads it."""
+        self.state.marker_delay = ms / 1000
+
+    @control
     def set_follower(self, topic: str, partition: int, node: int | None) -> None:
         """Send consumers to this follower (KIP-392), whatever their rack; None: to the leader again."""
         leaders.set_follower(self.state, self._partition(topic, partition), node)

@@ -86,7 +86,7 @@ def test_the_coordinators_epoch_is_in_the_marker() -> None:
 def test_a_partition_that_is_gone_needs_no_marker() -> None:
     async def main() -> None:
         async with EmbeddedCluster(topics={"t": 1, "other": 1}) as cluster, Asker(cluster) as asker:
-            cluster.state.marker_delay = 1.0
+            cluster.delay_markers(1000)
             producer = RawProducer(cluster, asker, "a")
             await producer.init()
             await producer.begin_write(T0, b"1")

@@ -201,7 +201,7 @@ def test_a_leader_whose_coordinator_is_not_there(v2: bool) -> None:
 
 def test_v2_writes_while_the_transaction_before_ends() -> None:
     async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
-        cluster.state.marker_delay = 10.0
+        cluster.delay_markers(10000)
         producer = RawProducer(cluster, asker, "a", v2=True)
         await producer.init()
         assert await producer.write(T0, b"1") == NONE

@@ -75,7 +75,7 @@ async def commit(producer: RawProducer, offset: int, **keys: Any) -> int:
 @pytest.mark.spec("S0-37", "S0-22", "D-21")
 def test_an_offset_is_unstable_until_the_marker(v2: bool) -> None:
     async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
-        cluster.state.marker_delay = 60.0
+        cluster.delay_markers(60000)
         producer = RawProducer(cluster, asker, "a", v2=v2)
         await producer.init()
         assert await commit(producer, 7) == NONE

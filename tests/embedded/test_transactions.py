@@ -102,7 +102,7 @@ def test_markers_may_come_later_than_the_answer(v2: bool) -> None:
     """While they are not written the transaction is committed, and nobody sees it."""
 
     async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
-        cluster.state.marker_delay = 3600.0
+        cluster.delay_markers(3600000)
         producer = RawProducer(cluster, asker, "a", v2=v2)
         await producer.init()
         await producer.begin_write(T0, b"1")
@@ -270,7 +270,7 @@ def test_another_coordinator_writes_the_markers(v2: bool) -> None:
     """What was decided when the coordinator died is done by the next one."""
 
     async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
-        cluster.state.marker_delay = 5.0
+        cluster.delay_markers(5000)
         producer = RawProducer(cluster, asker, "a", v2=v2)
         await producer.init()
         await producer.begin_write(T0, b"1")
@@ -283,7 +283,7 @@ def test_another_coordinator_writes_the_markers(v2: bool) -> None:
         await settled(cluster)
         assert await last_stable(cluster) == 2
         assert await read(cluster, 1) == [b"1"]
-        cluster.state.marker_delay = 0.0
+        cluster.delay_markers(0)
         await producer.transact(T0, b"2", commit=True)
         assert await read(cluster, 2) == [b"1", b"2"]
 

@@ -82,9 +82,10 @@ async def restart(state: ClusterState, node: int, port: int | None = None) -> No
 
 
 async def heal(state: ClusterState) -> None:
-    """Every broker runs again, no fault is left, nobody is denied anything."""
+    """Every broker runs again, no fault is left, nobody is denied anything, markers come at once."""
     state.faults.clear()
     state.acl.clear()
+    state.marker_delay = 0.0
     for node, broker in state.brokers.items():
         resume(state, node)
         if not broker.running:
