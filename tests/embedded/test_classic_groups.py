@@ -16,6 +16,7 @@ from kclient.embedded import EmbeddedCluster
 from kclient.embedded.groups.states import MAY_BE_ENTERED_FROM, State
 from kclient.embedded.observer import Observer
 from kclient.protocol.errors import (
+    FENCED_INSTANCE_ID,
     GROUP_MAX_SIZE_REACHED,
     MEMBER_ID_REQUIRED,
     NONE,
@@ -357,6 +358,38 @@ def test_the_last_member_leaves_an_empty_group_of_the_next_generation() -> None:
         assert seen == [(GROUP, 1, owned), (GROUP, 2, {})]
 
     play(scenario)
+
+
+@pytest.mark.spec("B.13.10", "B.21")
+@pytest.mark.parametrize(("release", "skips", "leads"), [("4.3", True, True), ("2.8", False, False)])
+def test_a_static_leader_that_comes_back_takes_its_place_without_a_rebalance(
+    release: str, skips: bool, leads: bool
+) -> None:
+    seen: list[tuple[int, dict[str, list[TopicPartition]]]] = []
+
+    class Watcher(Observer):
+        def rebalanced(self, group_id: str, generation: int, owned: dict[str, list[TopicPartition]]) -> None:
+            seen.append((generation, owned))
+
+    async def scenario(world: World) -> None:
+        before, other, after = (world.member(instance_id=name) for name in ("a", "b", "a"))
+        await stable(world, before, other)
+        world.state.observers.append(Watcher())
+        answer = await after.join()
+        assert (answer.error_code, answer.generation_id) == (NONE, 1)
+        assert (answer.skip_assignment, answer.leader == after.member_id) == (skips, leads)
+        assert len(answer.members) == (2 if leads else 0)
+        assert (await after.ask_to_sync({})).assignment == plan(0)
+        assert await other.heartbeat() == NONE
+        assert await before.heartbeat() == FENCED_INSTANCE_ID
+        assert await before.commit(1) == FENCED_INSTANCE_ID
+        owned = {
+            after.member_id: [TopicPartition("orders", 0)],
+            other.member_id: [TopicPartition("orders", 1)],
+        }
+        assert seen == [(1, owned)]
+
+    play(scenario, release)
 
 
 @pytest.mark.spec("S4-42", "B.21")

@@ -155,8 +155,7 @@ def _group(call: Call, request: OffsetCommitRequest) -> Group:
     if request.generation_id_or_member_epoch >= 0:
         told = call.version >= TELLS_UNKNOWN_GROUPS and call.state.release >= NEW_COORDINATOR
         raise Refused(GROUP_ID_NOT_FOUND if told else ILLEGAL_GENERATION)
-    group = coordinator.groups[request.group_id] = ClassicGroup(coordinator, request.group_id)
-    return group
+    return ClassicGroup(coordinator, request.group_id)
 
 
 def _too_long(call: Call, row: Row) -> bool:
@@ -182,6 +181,7 @@ async def _store(coordinator: GroupCoordinator, group: Group, commits: dict[Topi
     """Write, and let it be seen when it is on all in-sync replicas. Raises Refused."""
     release = coordinator.broker.state.release
     too_large = UNKNOWN_SERVER_ERROR if release >= NEW_COORDINATOR else INVALID_COMMIT_OFFSET_SIZE
+    coordinator.groups.setdefault(group.group_id, group)
     records = [commit_record(release, group.group_id, tp, commit) for tp, commit in commits.items()]
     stored = coordinator.write(group.group_id, records, too_large=too_large)
     group.offsets.begin(commits)

@@ -10,6 +10,7 @@ import attrs
 from kclient.embedded.call import Call
 from kclient.embedded.groups import rebalance
 from kclient.embedded.groups.member import Member, Parked
+from kclient.embedded.groups.observing import tell_rebalanced
 from kclient.embedded.groups.roster import Roster
 from kclient.embedded.groups.states import ANSWERS, Act, State
 from kclient.embedded.groups.written import group_record
@@ -193,6 +194,7 @@ async def _step_in(group: Roster, joiner: Joiner, member: Member, member_id: str
         member.protocols = protocols
         group.rename(member, old_id)
         raise
+    tell_rebalanced(group)  # the same generation, under another member id
     answer = rebalance.joined(group, member)
     if joiner.version >= 9:
         answer.skip_assignment = group.leader == member_id
