@@ -1,19 +1,19 @@
-"""Other clients on the embedded cluster: what they write and read there is what they were given.
+"""librdkafka (confluent-kafka) on the embedded cluster: what it writes and reads there is what it was given.
 
-A cluster that only our own client can talk to would prove nothing.
+A cluster that only our own client can talk to would prove nothing. Clients in Python are in test_python_clients.py,
+those in Java in test_java_clients.py.
 """
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import confluent_kafka
 import pytest
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, OffsetSpec
 
 from kclient import Consumer
 from kclient.embedded import EmbeddedCluster
@@ -42,9 +42,6 @@ def read_by_us(cluster: EmbeddedCluster, group: str, count: int) -> list[Any]:
             assert time.monotonic() < deadline, f"only {len(records)} of {count} records"
             records += consumer.poll(timeout=0.5)
     return records
-
-
-# --- confluent-kafka (librdkafka)
 
 
 def librdkafka_consumer(cluster: EmbeddedCluster, group: str, **settings: Any) -> confluent_kafka.Consumer:
@@ -221,61 +218,40 @@ def test_the_admin_client_of_librdkafka_makes_describes_and_deletes(cluster: Emb
     assert list(cluster.state.topics) == ["orders", "__consumer_offsets"]
 
 
-# --- kafka-python
+def test_librdkafka_reads_from_the_follower_in_its_rack() -> None:
+    selector = {"replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector"}
+    with EmbeddedCluster(brokers=3, topics={"orders": 1}, racks=["a", "b", "c"], config=selector) as cluster:
+        consumer = librdkafka_consumer(cluster, "billing", client_rack="b")
+        consumer.subscribe(["orders"])
+        for number in range(3):
+            cluster.produce("orders", [b"%d" % number])
+            assert [message.value() for message in librdkafka_reads(consumer, 1)] == [b"%d" % number]
+        consumer.close()
+        fetches = [entry for entry in cluster.requests if entry.api == "Fetch" and entry.answer is not None]
+        with_records = [entry.node for entry in fetches if any(rows(entry))]
+    assert cluster.state.topics["orders"].partitions[0].leader == 1
+    assert with_records == [2, 2, 2]
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # its own
-def test_kafka_python_writes_and_reads_in_a_group(cluster: EmbeddedCluster) -> None:
-    from kafka import KafkaConsumer, KafkaProducer
-
-    producer = KafkaProducer(bootstrap_servers=cluster.bootstrap_servers, compression_type="gzip", acks="all")
-    for value in values():
-        producer.send("orders", value)
-    producer.flush(SECONDS)
-    producer.close()
-    consumer = KafkaConsumer(
-        "orders",
-        bootstrap_servers=cluster.bootstrap_servers,
-        group_id="billing",
-        auto_offset_reset="earliest",
-    )
-    found: list[bytes] = []
-    deadline = time.monotonic() + SECONDS
-    while len(found) < RECORDS:
-        assert time.monotonic() < deadline, f"only {len(found)} of {RECORDS} records"
-        batches = consumer.poll(timeout_ms=500)
-        found += [record.value for records in batches.values() for record in records]
-    consumer.commit()
-    consumer.close()
-    assert sorted(found) == sorted(values())
-    assert sum(cluster.committed("billing").values()) == RECORDS
-    assert len(read_by_us(cluster, "audit", RECORDS)) == RECORDS
+def rows(entry: Any) -> list[Any]:
+    return [part.records for topic in entry.answer.responses for part in topic.partitions]
 
 
-# --- aiokafka
-
-
-def test_aiokafka_writes_and_reads_in_a_group(cluster: EmbeddedCluster) -> None:
-    async def main() -> list[bytes]:
-        servers = cluster.bootstrap_servers
-        async with AIOKafkaProducer(
-            bootstrap_servers=servers, compression_type="lz4", enable_idempotence=True
-        ) as producer:
-            for value in values():
-                await producer.send("orders", value)
-            await producer.flush()
-        found: list[bytes] = []
-        async with (
-            AIOKafkaConsumer(
-                "orders", bootstrap_servers=servers, group_id="billing", auto_offset_reset="earliest"
-            ) as consumer,
-            asyncio.timeout(SECONDS),
-        ):
-            while len(found) < RECORDS:
-                batches = await consumer.getmany(timeout_ms=500)
-                found += [record.value for records in batches.values() for record in records]
-            await consumer.commit()
-        return found
-
-    assert sorted(asyncio.run(main())) == sorted(values())
-    assert sum(cluster.committed("billing").values()) == RECORDS
+def test_the_admin_client_of_librdkafka_looks_up_and_changes(cluster: EmbeddedCluster) -> None:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, **QUIET})
+    cluster.produce("orders", values(20), partition=0, timestamp_ms=1_000)
+    cluster.produce("orders", values(5), partition=0, timestamp_ms=2_000)
+    first, tenth = TopicPartition("orders", 0), TopicPartition("orders", 0, 10)
+    for spec, offset in (
+        (OffsetSpec.earliest(), 0),
+        (OffsetSpec.latest(), 25),
+        (OffsetSpec.for_timestamp(1_500), 20),
+    ):
+        assert admin.list_offsets({first: spec})[first].result(SECONDS).offset == offset
+    assert admin.delete_records([tenth])[tenth].result(SECONDS).low_watermark == 10
+    admin.create_partitions([NewPartitions("orders", 8)])["orders"].result(SECONDS)
+    assert len(admin.list_topics("orders", SECONDS).topics["orders"].partitions) == 8
+    resource = ConfigResource(ConfigResource.Type.TOPIC, "orders")
+    described = admin.describe_configs([resource])[resource].result(SECONDS)
+    assert described["retention.ms"].value == "604800000"
+    assert admin.describe_cluster().result(SECONDS).controller.id == 1
