@@ -8,6 +8,7 @@ import pytest
 
 from kclient.embedded.releases import versions_of
 from kclient.generated.api_versions_request import ApiVersionsRequest
+from kclient.generated.metadata_request import MetadataRequest
 from kclient.protocol import decode, errors
 from tests.conformance.asker import Asker
 from tests.conformance.target import Target
@@ -66,3 +67,10 @@ def test_an_unknown_api_ends_the_connection(asker: Asker) -> None:
 def test_a_body_that_is_cut_off_ends_the_connection(asker: Asker) -> None:
     asker.send_raw(struct.pack(">hhi", 3, 1, 1) + b"\x00\x01x" + b"\x00\x00\x00\x07")
     assert asker.closed()
+
+
+@pytest.mark.api("Metadata", 1, few=True)
+def test_bytes_behind_a_request_are_overlooked(asker: Asker, version: int) -> None:
+    asker.send(MetadataRequest(topics=[]), version, behind=b"\0\0\0")
+    assert len(asker.receive().brokers) == 1
+    assert asker.ask(REQUEST, 0).error_code == errors.NONE

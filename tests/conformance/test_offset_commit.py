@@ -207,3 +207,23 @@ def test_a_commit_counts_as_a_heartbeat(target: Target, group: str, topic: str) 
             time.sleep(0.45)
             assert commit(target, group, topic, **member_of(member)) == errors.NONE
         assert member.heartbeat() == errors.NONE
+
+
+@pytest.mark.spec("B.21")
+def test_a_commit_that_is_too_large_for_one_batch_is_refused_as_a_whole(target: Target, group: str) -> None:
+    """What coordinators of 4.x answer for it has changed: an error that tells nothing."""
+    partitions = list(range(260))  # with 4,096 bytes of metadata each more than max.message.bytes, 1,048,588
+    topic = target.topic(partitions=len(partitions))
+    version = target.newest("OffsetCommit")
+    large = commit_request(
+        target,
+        target.coordinated(group),
+        topic,
+        version,
+        metadata="m" * METADATA_MAX_BYTES,
+        partitions=partitions,
+    )
+    [answer] = target.ask(large, version).topics
+    too_large = errors.UNKNOWN_SERVER_ERROR if target.since("4.0") else errors.INVALID_COMMIT_OFFSET_SIZE
+    assert [row.error_code for row in answer.partitions] == [too_large] * len(partitions)
+    assert committed(target, group, topic) == NOTHING
