@@ -3,7 +3,7 @@
     SaslHandshake ─▶ SaslAuthenticate … ─▶ authenticated ─▶ (session near its end) SaslHandshake ─▶ …
 
 A connection that was authenticated once may be so again for the same user by the same mechanism, if sessions end at
-all, and not within a second (KIP-368). Whatever fails ends the connection behind its answer.
+all, and not twice within a second (KIP-368). Whatever fails ends the connection behind its answer.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kclient.embedded.connection import ServerConnection
 
 NONCE_BYTES: Final = 18
-LEAST_SECONDS: Final = 1.0  # between two authentications of one connection
+LEAST_SECONDS: Final = 1.0  # between two renewals of one session
 
 
 class Denied(Exception):
@@ -41,7 +41,12 @@ class Authentication:
             self._scram = ScramServer(mechanism, lambda name: self._users.credential(mechanism, name), nonce)
 
     def step(self, token: bytes) -> bytes:
-        """Answer a token; behind the last one the connection is the user's. Raises Denied."""
+        """Answer a token; behind the last one the connection is the user's.
+
+        Raises Denied, and ProtocolDecodeError where the connection ends without an answer.
+        """
+        if self._connection.authenticated and self._connection.mechanism != self.mechanism:
+            raise ProtocolDecodeError("a session is renewed by the mechanism that it began with")
         if self._scram is None:
             self._succeed(self._plain(token))
             return b""
@@ -70,11 +75,13 @@ class Authentication:
         principal = f"User:{name}"
         if connection.authenticated and connection.principal != principal:
             raise Denied(
-                f"Cannot change principals during re-authentication from {connection.principal} to {principal}"
+                "Cannot change principals during re-authentication from "
+                f"{connection.principal.replace(':', '.')}: {principal.replace(':', '.')}"
             )
         state = connection.broker.state
         lifetime_ms = state.settings.connections_max_reauth_ms
-        connection.principal, connection.authenticated, self.done = principal, True, True
+        connection.principal, connection.mechanism = principal, self.mechanism
+        connection.authenticated = self.done = True
         connection.session_ends = state.clock.now() + lifetime_ms / 1000 if lifetime_ms > 0 else None
 
 
@@ -84,8 +91,9 @@ def may_begin(connection: ServerConnection) -> bool:
         return False
     if not connection.authenticated:
         return True
-    now = connection.broker.state.clock.now()
-    return connection.session_ends is not None and now - connection.authenticated_at >= LEAST_SECONDS
+    renewed_at, now = connection.renewed_at, connection.broker.state.clock.now()
+    long_ago = renewed_at is None or now - renewed_at >= LEAST_SECONDS
+    return connection.session_ends is not None and long_ago
 
 
 def require_turn(call: Call) -> None:
@@ -98,7 +106,8 @@ def require_turn(call: Call) -> None:
 
 def begin(connection: ServerConnection, mechanism: str, *, raw: bool) -> None:
     """Wait for the first token; `raw` ones come without Kafka's headers."""
-    connection.authenticated_at = connection.broker.state.clock.now()
+    if connection.authenticated:
+        connection.renewed_at = connection.broker.state.clock.now()
     authentication = connection.sasl = Authentication(connection, mechanism)
 
     async def token(frame: memoryview) -> bytes:

@@ -46,7 +46,8 @@ class ServerConnection(FrameProtocol):
         self.authenticated = not listener.mechanisms
         self.raw: Callable[[memoryview], Awaitable[bytes]] | None = None
         self.client_address = ""
-        self.authenticated_at = 0.0  # when that last began
+        self.mechanism = ""  # by which it was authenticated
+        self.renewed_at: float | None = None  # when that was last done anew
         self.session_ends: float | None = None  # in the cluster's time
         self.sasl: Authentication | None = None  # the conversation under way
         self.last_answer = False  # the connection ends behind the next one

@@ -31,7 +31,7 @@ class SecureKafka:
     password: str
 
     def at(self, listener: str, host: str = "127.0.0.1") -> str:
-        """`host:port` of a listener: SSL, MTLS, SASL_SSL, SASL_PLAINTEXT or PLAINTEXT."""
+        """`host:port` of a listener: SSL, MTLS, SASL_SSL, SASL_PLAINTEXT, RENEWED or PLAINTEXT."""
         port = self.kafka.address(1, None if listener == "PLAINTEXT" else listener)[1]
         return f"{host}:{port}"
 
@@ -40,7 +40,7 @@ class SecureKafka:
 def secure_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureKafka]:
     """Apache Kafka 4.3.1 with TLS, mutual TLS, SASL over TLS and SASL without; alice in PLAIN and both SCRAMs.
 
-    The session of a SCRAM-SHA-512 user ends after two seconds.
+    The session of a SCRAM-SHA-512 user ends after two seconds, at the listener RENEWED after a minute.
     """
     if reason := unavailable(VERSION):
         if os.environ.get("CI") == "true":
@@ -48,11 +48,21 @@ def secure_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureKaf
         pytest.skip(f"no Kafka {VERSION}: {reason}")
     authority, password = Authority("Kafka Test Authority"), secrets.token_urlsafe(12)
     folder = tmp_path_factory.mktemp("secure")
-    users = [f"SCRAM-SHA-{size}=[name=alice,iterations=4096,password={password}]" for size in (256, 512)]
+    users = [
+        f"SCRAM-SHA-{size}=[name={name},iterations=4096,password={password}]"
+        for size in (256, 512)
+        for name in ("alice", "bob")
+    ]
     with KafkaCluster(
         VERSION,
         overrides=_properties(authority, password, folder),
-        listeners={"SSL": "SSL", "MTLS": "SSL", "SASL_SSL": "SASL_SSL", "SASL_PLAINTEXT": "SASL_PLAINTEXT"},
+        listeners={
+            "SSL": "SSL",
+            "MTLS": "SSL",
+            "SASL_SSL": "SASL_SSL",
+            "SASL_PLAINTEXT": "SASL_PLAINTEXT",
+            "RENEWED": "SASL_PLAINTEXT",
+        },
         format_options=[part for user in users for part in ("--add-scram", user)],
     ) as kafka:
         kafka.create_topic(TOPIC, partitions=2)
@@ -68,7 +78,7 @@ def _properties(authority: Authority, password: str, folder: Path) -> dict[str, 
     }
     logins = {
         f"listener.name.{listener}.{mechanism}.sasl.jaas.config": entry
-        for listener in ("sasl_ssl", "sasl_plaintext")
+        for listener in ("sasl_ssl", "sasl_plaintext", "renewed")
         for mechanism, entry in jaas.items()
     }
     return {
@@ -79,6 +89,9 @@ def _properties(authority: Authority, password: str, folder: Path) -> dict[str, 
         "listener.name.mtls.ssl.client.auth": "required",
         "listener.name.sasl_ssl.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
         "listener.name.sasl_plaintext.sasl.enabled.mechanisms": "SCRAM-SHA-256",
+        "listener.name.renewed.sasl.enabled.mechanisms": "SCRAM-SHA-256,SCRAM-SHA-512",
+        "listener.name.renewed.scram-sha-256.connections.max.reauth.ms": "60000",
+        "listener.name.renewed.scram-sha-512.connections.max.reauth.ms": "60000",
         "listener.name.sasl_ssl.scram-sha-512.connections.max.reauth.ms": str(REAUTHENTICATE_MS),
         **logins,
     }

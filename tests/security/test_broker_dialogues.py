@@ -6,6 +6,7 @@ A dialogue is a list of requests on one connection; "closed" stands where the br
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -110,9 +111,17 @@ def open_at(request: pytest.FixtureRequest) -> Iterator[Open]:
         return opened[-1]
 
     if request.param == "embedded":
-        listener = Listener("SASL_PLAINTEXT", mechanisms=(*MECHANISMS,))
-        with EmbeddedCluster(listeners=[listener], users={"alice": PASSWORD}) as cluster:
-            yield lambda name: at(cluster.servers(name), PASSWORD)
+        listener, users = (
+            Listener("SASL_PLAINTEXT", mechanisms=MECHANISMS),
+            {"alice": PASSWORD, "bob": PASSWORD},
+        )
+        ends = {"connections.max.reauth.ms": 60_000}
+        with (
+            EmbeddedCluster(listeners=[listener], users=users) as cluster,
+            EmbeddedCluster(listeners=[listener], users=users, config=ends) as renewed,
+        ):
+            where = {"RENEWED": renewed.servers("SASL_PLAINTEXT")}
+            yield lambda name: at(where.get(name) or cluster.servers(name), PASSWORD)
             for dialogue in opened:
                 dialogue.close()
     else:
@@ -243,3 +252,50 @@ def test_where_sessions_do_not_end_a_later_handshake_is_out_of_place(open_at: Op
     late = "SaslAuthenticate request received after successful authentication"
     assert dialogue.token(b"x") == (34, late, b"")
     assert dialogue.metadata() == 1
+
+
+# --- sessions that end -----------------------------------------------------------------------------------------------
+
+
+def renew(dialogue: Dialogue, name: str = "alice", mechanism: str = SCRAM) -> Any:
+    """Authenticate on a connection that is authenticated; code and words of the first refusal, else the lifetime."""
+    code, _ = dialogue.handshake(mechanism)
+    if code:
+        return code
+    client = ScramClient(mechanism, name, "client-nonce")
+    first = dialogue.ask(SaslAuthenticateRequest(auth_bytes=client.first()), 2)
+    if first == CLOSED or first.error_code:
+        return first if first == CLOSED else (first.error_code, first.error_message)
+    final = client.final(salted_password(mechanism, dialogue.password, client.challenge(first.auth_bytes)))
+    last = dialogue.ask(SaslAuthenticateRequest(auth_bytes=final), 2)
+    if last == CLOSED or last.error_code:
+        return last if last == CLOSED else (last.error_code, last.error_message)
+    return last.session_lifetime_ms
+
+
+@pytest.mark.spec("B.4.12")
+def test_a_session_is_renewed_on_the_connection_and_not_twice_within_a_second(open_at: Open) -> None:
+    dialogue = open_at("RENEWED")
+    log_in(dialogue)
+    assert renew(dialogue) == 60_000
+    assert renew(dialogue) == ILLEGAL_SASL_STATE
+    assert dialogue.metadata() == 1
+    time.sleep(1.1)
+    assert renew(dialogue) == 60_000
+    assert dialogue.metadata() == 1
+
+
+@pytest.mark.spec("B.4.12")
+def test_a_session_is_not_renewed_for_another_user(open_at: Open) -> None:
+    dialogue = open_at("RENEWED")
+    log_in(dialogue)
+    words = "Cannot change principals during re-authentication from User.alice: User.bob"
+    assert renew(dialogue, "bob") == (58, words)
+    assert dialogue.metadata() == CLOSED
+
+
+@pytest.mark.spec("B.4.12")
+def test_a_session_is_not_renewed_by_another_mechanism(open_at: Open) -> None:
+    dialogue = open_at("RENEWED")
+    log_in(dialogue)
+    assert renew(dialogue, mechanism="SCRAM-SHA-512") == CLOSED
