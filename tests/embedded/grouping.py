@@ -206,7 +206,7 @@ class Member:
         )
         return await self.world.ask(request, 5, self.lane)
 
-    async def heartbeat(self) -> int:
+    async def heartbeat(self, version: int = 4) -> int:
         """The code."""
         request = HeartbeatRequest(
             group_id=GROUP,
@@ -214,7 +214,7 @@ class Member:
             member_id=self.member_id,
             group_instance_id=self.instance_id,
         )
-        return int((await self.world.ask(request, 4, self.lane)).error_code)
+        return int((await self.world.ask(request, version, self.lane)).error_code)
 
     async def leave(self) -> Any:
         """The answer."""

@@ -300,6 +300,18 @@ def test_who_does_not_ask_for_its_part_within_the_rebalance_timeout_is_removed()
     play(scenario)
 
 
+@pytest.mark.spec("B.21", "B.15.5")
+@pytest.mark.parametrize(("release", "code"), [("4.3", NONE), ("2.8", NONE), ("2.3", REBALANCE_IN_PROGRESS)])
+def test_a_heartbeat_between_join_and_sync_as_each_release_takes_it(release: str, code: int) -> None:
+    async def scenario(world: World) -> None:
+        version = 9 if release == "4.3" else 5
+        leader = world.member(join_version=version)
+        await gathered(world, leader)
+        assert await leader.heartbeat(version=3) == code
+
+    play(scenario, release)
+
+
 @pytest.mark.spec("B.21")
 def test_a_group_that_has_all_its_parts_is_left_alone_by_the_rebalance_timeout() -> None:
     async def scenario(world: World) -> None:

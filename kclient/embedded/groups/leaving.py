@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kclient.embedded.groups import rebalance
 from kclient.embedded.groups.roster import Roster
 from kclient.embedded.groups.states import ANSWERS, State
 from kclient.embedded.refusal import Refused
+from kclient.embedded.releases import Release
 from kclient.generated.heartbeat_request import HeartbeatRequest
 from kclient.generated.leave_group_request import MemberIdentity
 from kclient.protocol.errors import (
@@ -17,6 +20,10 @@ from kclient.protocol.errors import (
     UNKNOWN_MEMBER_ID,
 )
 
+PATIENT_SINCE: Final = Release.parse(
+    "2.6"
+)  # before, a heartbeat between JoinGroup and the plan sent one back
+
 
 def heartbeat(group: Roster, request: HeartbeatRequest) -> int:
     """The code to answer. Raises Refused. Spec: B.21."""
@@ -25,6 +32,8 @@ def heartbeat(group: Roster, request: HeartbeatRequest) -> int:
     member = group.member_for(request.member_id, request.group_instance_id)
     if request.generation_id != group.generation:
         raise Refused(ILLEGAL_GENERATION)
+    if group.state is State.COMPLETING and group.coordinator.broker.state.release < PATIENT_SINCE:
+        return REBALANCE_IN_PROGRESS
     code = ANSWERS[group.state].heartbeat
     if code in (NONE, REBALANCE_IN_PROGRESS):
         rebalance.keep_alive(group, member)

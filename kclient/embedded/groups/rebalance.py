@@ -16,10 +16,14 @@ from kclient.embedded.groups.roster import Roster
 from kclient.embedded.groups.states import State
 from kclient.embedded.groups.written import group_record
 from kclient.embedded.refusal import Refused
+from kclient.embedded.releases import Release
 from kclient.generated.join_group_response import JoinGroupResponse, JoinGroupResponseMember
 from kclient.generated.sync_group_response import SyncGroupResponse
 from kclient.protocol.errors import REBALANCE_IN_PROGRESS, UNKNOWN_MEMBER_ID
 
+AWAITS_SYNC_SINCE: Final = Release.parse(
+    "2.8"
+)  # older coordinators wait for SyncGroup as long as the session lasts
 NEW_MEMBER_SECONDS: Final = 300.0  # how long a member that never was in a generation may wait for one
 
 CAN_BEGIN: Final = (State.STABLE, State.COMPLETING, State.EMPTY)
@@ -125,9 +129,11 @@ def _next_generation(group: Roster) -> None:
         member.is_new = False
         group.unsynced[member.member_id] = None
         keep_alive(group, member)
-    group.planning = group.coordinator.broker.call_later(
-        group.rebalance_timeout, lambda: _sync_overdue(group)
-    )
+    state = group.coordinator.broker.state
+    if state.release >= AWAITS_SYNC_SINCE:
+        group.planning = group.coordinator.broker.call_later(
+            group.rebalance_timeout, lambda: _sync_overdue(group)
+        )
 
 
 def joined(group: Roster, member: Member) -> JoinGroupResponse:
