@@ -8,8 +8,9 @@ format         0 and 1 before release 0.11 (or where the topic says so), 2 since
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeGuard
 
 import attrs
 
@@ -32,7 +33,7 @@ from kclient.protocol.errors import (
     UNKNOWN_SERVER_ERROR,
     UNSUPPORTED_COMPRESSION_TYPE,
 )
-from kclient.records.batch import MAGIC_POSITION, TRANSACTIONAL_FLAG, Batch, read_batches
+from kclient.records.batch import BATCH_HEADER_BYTES, MAGIC_POSITION, TRANSACTIONAL_FLAG, Batch, read_batches
 from kclient.records.columns import Columns
 from kclient.records.compression import Compression
 from kclient.records.sections import columns_for, open_batch
@@ -44,7 +45,10 @@ CODECS: Final = {"uncompressed": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 FORMAT_2_SINCE: Final = Release.parse("0.11.0")
 INVALID_RECORD_SINCE: Final = Release.parse("2.4")
 STRICT_TIMES_SINCE: Final = Release.parse("4.0")
-FLAGS_AT: Final = 22
+FLAGS_AT: Final = 21
+PRODUCER_ID_AT: Final = 43
+_FLAGS: Final = struct.Struct(">h")
+_PRODUCER_ID: Final = struct.Struct(">q")
 
 
 class WireRefused(Refused):
@@ -73,8 +77,16 @@ class Admitted:
 
 def is_transactional(records: bytes | memoryview | None) -> bool:
     """Whether the first batch, unread, belongs to a transaction."""
-    known = records is not None and len(records) > FLAGS_AT and records[MAGIC_POSITION] == 2
-    return known and records is not None and bool(records[FLAGS_AT] & TRANSACTIONAL_FLAG)
+    return _is_batch(records) and bool(_FLAGS.unpack_from(records, FLAGS_AT)[0] & TRANSACTIONAL_FLAG)
+
+
+def is_idempotent(records: bytes | memoryview | None) -> bool:
+    """Whether the first batch, unread, is of a producer with an id."""
+    return _is_batch(records) and _PRODUCER_ID.unpack_from(records, PRODUCER_ID_AT)[0] >= 0
+
+
+def _is_batch(records: bytes | memoryview | None) -> TypeGuard[bytes | memoryview]:
+    return records is not None and len(records) >= BATCH_HEADER_BYTES and records[MAGIC_POSITION] == 2
 
 
 def parsed(state: ClusterState, records: bytes | memoryview | None, version: int) -> list[Batch]:

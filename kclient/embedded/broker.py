@@ -26,7 +26,6 @@ from kclient.notice import Notice
 from kclient.protocol.headers import request_header_version, response_header_version
 from kclient.protocol.message import Message
 from kclient.protocol.registry import read_message, request_name, write_message
-from kclient.types import TopicPartition
 
 if TYPE_CHECKING:
     from kclient.embedded.groups.coordinator import GroupCoordinator
@@ -50,7 +49,7 @@ class Broker:
         self.up = False
         self.paused = False
         self.expiry: Timer | None = None  # when the others notice that it is gone
-        self.lost: list[TopicPartition] = []  # what it led when they did
+        self.lost: list[Partition] = []  # what it led when they did
         self.resumed = Notice()
         self.connections: list[ServerConnection] = []
         self.memory: dict[str, object] = {}  # what a room keeps of its own and loses with the process

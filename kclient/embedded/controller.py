@@ -67,14 +67,21 @@ def add_partitions(
     replication: int,
     assignment: Mapping[int, list[int]] | None = None,
 ) -> None:
-    """Grow a topic to `count` partitions."""
-    nodes = [broker.node_id for broker in state.alive()]
+    """Grow a topic to `count` partitions. Brokers that are down get replicas only where there are too few others."""
     for number in range(len(topic.partitions), count):
-        spread = [nodes[(number + step) % len(nodes)] for step in range(replication)]
-        replicas = list(assignment[number]) if assignment else spread
-        partition = Partition(topic, number, replicas, isr=list(replicas))
+        replicas = list(assignment[number]) if assignment else _spread(state, number, replication)
+        up = [node for node in replicas if state.brokers[node].up]
+        behind = {node: 0 for node in replicas if node not in up}
+        partition = Partition(topic, number, replicas, isr=up, ends=behind)
         topic.partitions.append(partition)
         elect(state, partition)
+
+
+def _spread(state: ClusterState, number: int, replication: int) -> list[int]:
+    up = [broker.node_id for broker in state.alive()]
+    down = [broker.node_id for broker in state.brokers.values() if not broker.up]
+    first = number % max(1, len(up))
+    return [*up[first:], *up[:first], *down][:replication]
 
 
 def delete_topic(state: ClusterState, topic: Topic) -> None:

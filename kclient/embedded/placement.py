@@ -6,6 +6,7 @@ Every function raises Refused with the code and words for the client.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from kclient.embedded import topic_config
 from kclient.embedded.refusal import Refused
@@ -22,7 +23,8 @@ from kclient.protocol.errors import (
     TOPIC_ALREADY_EXISTS,
 )
 
-DEFAULT = -1
+DEFAULT: Final = -1
+KRAFT_SINCE: Final = Release.parse("3.0")
 
 
 def check_name(state: ClusterState, name: str) -> None:
@@ -39,7 +41,7 @@ def check_name(state: ClusterState, name: str) -> None:
 
 def check_config(state: ClusterState, config: Mapping[str, str | None]) -> dict[str, str]:
     """Known keys with values that they can have."""
-    if state.release < Release.parse("3.0") and None in config.values():
+    if state.release < KRAFT_SINCE and None in config.values():
         raise Refused(INVALID_REQUEST, "Null value not supported for topic configs.")
     if found := topic_config.problems(config, state.release):
         raise Refused(INVALID_CONFIG, found[0])
@@ -56,16 +58,15 @@ def partition_count(state: ClusterState, asked: int) -> int:
 
 
 def replication_factor(state: ClusterState, asked: int) -> int:
-    """How many replicas, the broker's default for −1, never more than brokers are up."""
+    """How many replicas, the broker's default for −1; brokers that are down count where there is no ZooKeeper."""
     wanted = state.settings.default_replication_factor if asked == DEFAULT else asked
     if wanted < 1:
         raise Refused(
             INVALID_REPLICATION_FACTOR, "Replication factor was set to an invalid non-positive value."
         )
-    if wanted > len(state.alive()):
-        text = (
-            f"Unable to replicate the partition {wanted} time(s): only {len(state.alive())} broker(s) are up."
-        )
+    usable = len(state.brokers) if state.release >= KRAFT_SINCE else len(state.alive())
+    if wanted > usable:
+        text = f"Unable to replicate the partition {wanted} time(s): there are only {usable} broker(s)."
         raise Refused(INVALID_REPLICATION_FACTOR, text)
     return wanted
 

@@ -12,6 +12,7 @@ import pytest
 from kclient.embedded import EmbeddedCluster
 from kclient.generated.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kclient.protocol.errors import (
+    CLUSTER_AUTHORIZATION_FAILED,
     CORRUPT_MESSAGE,
     INVALID_PRODUCER_EPOCH,
     INVALID_RECORD,
@@ -197,6 +198,16 @@ def test_five_batches_are_remembered_and_sequences_begin_again_at_0() -> None:
 def test_a_producer_whose_records_are_gone_may_go_on_since_2_5(release: str, code: int) -> None:
     async def test(cluster: EmbeddedCluster, on: OneTopic) -> None:
         assert (await on.produce(*sequenced((0, 5)), version=3)).error_code == code
+
+    run(test, brokers=1, release=release)
+
+
+@pytest.mark.parametrize(("release", "code"), [("2.8", CLUSTER_AUTHORIZATION_FAILED), ("4.3", NONE)])
+def test_sequences_want_a_right_of_their_own_before_3_0(release: str, code: int) -> None:
+    async def test(cluster: EmbeddedCluster, on: OneTopic) -> None:
+        cluster.deny("*", "IDEMPOTENT_WRITE", "Cluster:*")
+        assert (await on.produce(*sequenced((0, 0)))).error_code == code
+        assert (await on.produce(batch(b"a"))).error_code == NONE
 
     run(test, brokers=1, release=release)
 

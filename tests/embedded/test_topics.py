@@ -62,13 +62,24 @@ def test_replicas_lie_where_they_were_assigned() -> None:
     run(test)
 
 
-def test_no_more_replicas_than_brokers_that_are_up() -> None:
+@pytest.mark.parametrize(("release", "code"), [("2.8", INVALID_REPLICATION_FACTOR), ("4.3", NONE)])
+def test_a_broker_that_is_down_holds_replicas_where_there_is_no_zookeeper(release: str, code: int) -> None:
     async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
         cluster.kill(3)
-        asked = CreatableTopic(name="orders", num_partitions=1, replication_factor=3)
+        asked = CreatableTopic(name="orders", num_partitions=3, replication_factor=3)
+        assert (await create(asker, asked)).error_code == code
+        asked = CreatableTopic(name="more", num_partitions=3, replication_factor=4)
         assert (await create(asker, asked)).error_code == INVALID_REPLICATION_FACTOR
+        if code == NONE:
+            answer = await asker.ask(MetadataRequest(topics=[MetadataRequestTopic(name="orders")]), 9)
+            told = [
+                (row.leader_id, row.isr_nodes, row.offline_replicas) for row in answer.topics[0].partitions
+            ]
+            assert told == [(1, [1, 2], [3]), (2, [2, 1], [3]), (1, [1, 2], [3])]
+            await cluster.restart(3)
+            assert cluster.state.topics["orders"].partitions[0].isr == [1, 2, 3]
 
-    run(test)
+    run(test, release=release)
 
 
 @pytest.mark.parametrize(("release", "code"), [("2.8", NOT_CONTROLLER), ("3.0", NONE), ("4.3", NONE)])

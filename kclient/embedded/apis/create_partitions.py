@@ -69,8 +69,10 @@ def _grow(call: Call, request: CreatePartitionsRequest, asked: CreatePartitionsT
             raise Refused(INVALID_REPLICA_ASSIGNMENT, text)
         placement.check_assignment(state, given)
         assignment = dict(enumerate(given, before))
+    if assignment is None:
+        placement.replication_factor(state, replicas)
     if request.validate_only:
         return
-    controller.add_partitions(state, topic, asked.count, min(replicas, len(state.alive())), assignment)
+    controller.add_partitions(state, topic, asked.count, replicas, assignment)
     if request.timeout_ms <= 0:
         raise Refused(REQUEST_TIMED_OUT)

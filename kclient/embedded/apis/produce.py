@@ -5,11 +5,20 @@ from __future__ import annotations
 from typing import Final
 
 from kclient.embedded import leader_hints
-from kclient.embedded.admission import RecordsRefused, WireRefused, admit, is_transactional, parsed
+from kclient.embedded.admission import (
+    RecordsRefused,
+    WireRefused,
+    admit,
+    is_idempotent,
+    is_transactional,
+    parsed,
+)
 from kclient.embedded.appending import tell
 from kclient.embedded.call import Call
 from kclient.embedded.checks import usable
+from kclient.embedded.operations import CLUSTER
 from kclient.embedded.refusal import Refused
+from kclient.embedded.releases import Release
 from kclient.embedded.replication import Written, enough_replicas, replicated
 from kclient.embedded.topics import Partition, Topic
 from kclient.generated.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -22,6 +31,7 @@ from kclient.generated.produce_response import (
     TopicProduceResponse,
 )
 from kclient.protocol.errors import (
+    CLUSTER_AUTHORIZATION_FAILED,
     INVALID_RECORD,
     INVALID_REQUIRED_ACKS,
     INVALID_TIMESTAMP,
@@ -43,6 +53,7 @@ from kclient.types import TopicPartition
 
 ALL: Final = -1
 ADMIN_CLIENT: Final = "__admin_client"
+ANYONE_IDEMPOTENT_SINCE: Final = Release.parse("3.0")  # who may write may do it so
 TOLD_WITH_START: Final = (  # these errors come with the log start offset
     *(INVALID_RECORD, INVALID_TIMESTAMP, NOT_ENOUGH_REPLICAS),
     *(OUT_OF_ORDER_SEQUENCE_NUMBER, UNKNOWN_PRODUCER_ID, UNKNOWN_SERVER_ERROR),
@@ -94,6 +105,9 @@ def authorize(call: Call, request: ProduceRequest) -> None:
         transactional_id is not None and call.allowed("WRITE", f"TransactionalId:{transactional_id}")
     ):
         raise Refused(TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    wanted = call.state.release < ANYONE_IDEMPOTENT_SINCE and any(map(is_idempotent, records))
+    if wanted and transactional_id is None and not call.allowed("IDEMPOTENT_WRITE", CLUSTER):
+        raise Refused(CLUSTER_AUTHORIZATION_FAILED)
     if request.acks not in (ALL, 0, 1):
         raise Refused(INVALID_REQUIRED_ACKS)
 

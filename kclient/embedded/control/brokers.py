@@ -61,7 +61,7 @@ def resume(state: ClusterState, node: int) -> None:
         broker.expiry.cancel()
     controller.broker_came(state, node)
     for partition in state.partitions():
-        if partition.tp in broker.lost and node in partition.isr and partition.leader != node:
+        if partition in broker.lost and node in partition.isr and partition.leader != node:
             controller.set_leader(state, partition, node)
     broker.lost.clear()
     broker.resume()
@@ -94,7 +94,7 @@ async def heal(state: ClusterState) -> None:
 
 def _notice_later(state: ClusterState, broker: Broker, after_ms: int) -> None:
     def notice() -> None:
-        broker.lost.extend(one.tp for one in state.partitions() if one.leader == broker.node_id)
+        broker.lost.extend(one for one in state.partitions() if one.leader == broker.node_id)
         controller.broker_went(state, broker.node_id)
         _tell(state, broker.node_id, "not counted on")
 
