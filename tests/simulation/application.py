@@ -6,17 +6,22 @@ One `Member` is one incarnation of a process; it lives on a host of its own and 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from kclient import AsyncConsumer, RebalanceListener
 from kclient.errors import BrokerError, ClosedError, CorruptBatchError, KclientError, OffsetError
 from kclient.protocol.errors import FENCED_INSTANCE_ID
-from kclient.records.records import Records
+from kclient.records.records import Record, Records
 from kclient.types import OffsetAndMetadata, TopicPartition
+from tests.simulation.holding import Holding
+from tests.simulation.probes import watched_runtime
+from tests.simulation.watch import Handed
 
 if TYPE_CHECKING:
+    from tests.simulation.ledger import Row
     from tests.simulation.stage import Stage
 
 TOPIC: Final = "events"
@@ -35,23 +40,33 @@ class Ear(RebalanceListener):
         self.member = member
 
     async def on_partitions_assigned(self, partitions: Iterable[TopicPartition]) -> None:
-        self.member.stage.watch.assigned(self.member, partitions)
-        await self.member.moody()
+        member = self.member
+        member.stage.watch.assigned(member, partitions)
+        committed = member.stage.ledger.committed_offsets
+        for tp in partitions:
+            member.holdings[tp] = Holding(tp, member.stage.now, committed.get(tp))
+        with member.called_back():
+            await member.moody()
 
     async def on_partitions_revoked(self, partitions: Iterable[TopicPartition]) -> None:
         member = self.member
         member.stage.watch.revoked(member, partitions)
-        if member.stage.scenario.commit == "on_revoke":
-            await member.commit()
-        await member.moody()
-        member.stage.watch.revoked_ended(member, partitions)
+        try:
+            with member.called_back():
+                if member.stage.scenario.commit == "on_revoke":
+                    await member.commit()
+                await member.moody()
+        finally:
+            member.stage.watch.revoked_ended(member, partitions)
+            member.let_go(partitions)
 
     def on_partitions_lost(self, partitions: Iterable[TopicPartition]) -> None:
         self.member.stage.watch.lost(self.member, partitions)
+        self.member.let_go(partitions)
 
 
 class Member:
-    """See the module. `next` holds, per partition, the offset behind what this member was handed last."""
+    """See the module. `holdings` are the partitions that it has been told are its own."""
 
     def __init__(self, stage: Stage, name: str, incarnation: int) -> None:
         self.stage = stage
@@ -59,7 +74,13 @@ class Member:
         self.incarnation = incarnation
         self.rng = Random(f"{stage.world.seed}:{name}:{incarnation}")
         self.consumer: AsyncConsumer | None = None
-        self.next: dict[TopicPartition, int] = {}
+        self.holdings: dict[TopicPartition, Holding] = {}
+        self.inside: list[str] = []  # the calls, and in them the callbacks, that have begun and not ended
+        self.in_hand: list[Row] = []  # what the last poll returned
+        self.records = 0
+        self.upset = False  # a callback raised, and no call has said so yet
+        self.working_since: float | None = None
+        self.callback_seconds = 0.0  # spent in callbacks, in all
         self.stopping = False
         self.over = False
         self.polls = 0
@@ -98,9 +119,7 @@ class Member:
     async def live(self) -> None:
         """The whole life of the process; a host that is killed ends it without a word."""
         settings = {name: value for name, value in self.settings().items() if value is not None}
-        self.consumer = AsyncConsumer(
-            TOPIC, listener=Ear(self), runtime=self.stage.world.runtime(self.name), **settings
-        )
+        self.consumer = AsyncConsumer(TOPIC, listener=Ear(self), runtime=watched_runtime(self), **settings)
         self.stage.watch.began(self)
         while not self.stopping:
             try:
@@ -119,20 +138,66 @@ class Member:
     async def _round(self, consumer: AsyncConsumer) -> None:
         """One poll, the work on what it returned, and the commit."""
         scenario, watch = self.stage.scenario, self.stage.watch
-        watch.poll_began(self)
-        records = await self._poll(consumer)
+        self._release()
+        with self.calling("poll"):
+            watch.poll_began(self)
+            records = await self._poll(consumer)
         self.polls += 1
         for record in records:
-            tp = TopicPartition(record.topic, record.partition)
-            watch.delivered(self, record)
-            self.next[tp] = record.offset + 1
+            self._take(record)
         watch.poll_ended(self, len(records))
         for tp in records.partitions():
-            watch.position(self, tp, await consumer.position(tp))
+            await self._look_where(consumer, tp)
         await self._work(len(records))
         if scenario.fidgety:
             await (self._calm_down if self.stage.quiet else self._fidget)(consumer)
         await self._commit_by_turn(consumer)
+
+    def _take(self, record: Record[Any, Any]) -> None:
+        """Note a record that was handed out."""
+        tp = TopicPartition(record.topic, record.partition)
+        row, holding = self.stage.ledger.handed_out(record), self.holdings.get(tp)
+        self.stage.watch.delivered(Handed(self, record, tp, row, holding))
+        self.records += 1
+        if row is not None:
+            row.delivered = True
+            self.in_hand.append(row)
+        if holding is not None:
+            holding.took(record, row)
+
+    def _release(self) -> None:
+        """Asking for more says that one is done with what one has."""
+        for row in self.in_hand:
+            row.released = True
+        self.in_hand.clear()
+
+    async def _look_where(self, consumer: AsyncConsumer, tp: TopicPartition) -> None:
+        offset = await consumer.position(tp)
+        self.stage.watch.position(self, tp, offset)
+
+    @contextmanager
+    def calling(self, what: str) -> Iterator[None]:
+        """A call of the consumer's, from its beginning to its end, however it ends."""
+        self.inside.append(what)
+        try:
+            yield
+        finally:
+            self.inside.remove(what)
+
+    @contextmanager
+    def called_back(self) -> Iterator[None]:
+        """A callback runs."""
+        began = self.stage.now
+        try:
+            with self.calling("callback"):
+                yield
+        finally:
+            self.callback_seconds += self.stage.now - began
+
+    def let_go(self, partitions: Iterable[TopicPartition]) -> None:
+        """They are not this member's any more."""
+        for tp in partitions:
+            self.holdings.pop(tp, None)
 
     async def _poll(self, consumer: AsyncConsumer) -> Records[Any, Any]:
         """A poll, or one that is cancelled on the way (F-51)."""
@@ -151,12 +216,17 @@ class Member:
         seconds = self.stage.scenario.process_seconds if count and not self.stage.quiet else 0.01
         if count:
             seconds, self.extra_work = seconds + self.extra_work, 0.0
+        self.working_since = self.stage.now
         await asyncio.sleep(seconds)
+        self.working_since = None
 
     async def moody(self) -> None:
         """What callbacks do that they should not (F-50)."""
         mood, self.mood = self.mood, 0
+        if self.stage.quiet:
+            return
         if mood == 1:
+            self.upset = True
             raise Upset(f"{self} does not like this")
         if mood == 2:
             await asyncio.sleep(4.0)
@@ -172,6 +242,7 @@ class Member:
         elif how == "async" and self.polls % 5 == 0:
             offsets = self._owned(consumer)
             self.stage.watch.commit_began(self, offsets)
+            self._release()
             consumer.commit_async(
                 offsets, callback=lambda _, error: self.stage.watch.commit_ended(self, offsets, error)
             )
@@ -183,16 +254,20 @@ class Member:
             return
         offsets = self._owned(consumer)
         self.stage.watch.commit_began(self, offsets)
+        self._release()
         try:
-            await consumer.commit(offsets)
+            with self.calling("commit"):
+                await consumer.commit(offsets)
         except KclientError as error:
             self.stage.watch.commit_ended(self, offsets, error)
         else:
             self.stage.watch.commit_ended(self, offsets, None)
 
     def _owned(self, consumer: AsyncConsumer) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What is to be committed: behind what was handed out last, with its leader epoch."""
         owned = consumer.assignment()
-        return {tp: OffsetAndMetadata(offset) for tp, offset in self.next.items() if tp in owned}
+        places = {tp: holding.place for tp, holding in self.holdings.items() if tp in owned}
+        return {tp: place for tp, place in places.items() if place is not None}
 
     async def _fidget(self, consumer: AsyncConsumer) -> None:
         """Go back, pause, go on, leave and come back, at random (F-49); never forward, which would skip records."""
@@ -201,47 +276,68 @@ class Member:
             return
         tp = self.rng.choice(assigned)
         match self.rng.choice(("seek", "pause", "resume", "resubscribe")):
-            case "seek" if tp in self.next:
-                offset = max(0, self.next[tp] - self.rng.randrange(1, 20))
+            case "seek" if (place := self.holdings[tp].place) is not None:
+                offset = max(0, place.offset - self.rng.randrange(1, 20))
                 consumer.seek(tp, offset)
-                self.next[tp] = offset
-                self.stage.watch.sought(self, tp, offset)
+                self._sought(tp, offset)
             case "pause":
                 consumer.pause([tp])
                 self.stage.watch.paused(self, tp)
+                self.holdings[tp].paused = True
             case "resume":
                 await self._calm_down(consumer)
             case "resubscribe" if self.rng.random() < 0.2:
+                await self._resubscribe(consumer)
+
+    async def _resubscribe(self, consumer: AsyncConsumer) -> None:
+        try:
+            with self.calling("unsubscribe"):
                 await consumer.unsubscribe()
-                self.stage.watch.unsubscribed(self)
-                await consumer.subscribe([TOPIC], listener=Ear(self))
+        finally:
+            self.stage.watch.unsubscribed(self)
+            self.holdings.clear()
+            await consumer.subscribe([TOPIC], listener=Ear(self))
+
+    def _sought(self, tp: TopicPartition, offset: int | None) -> None:
+        self.stage.watch.sought(self, tp, offset)
+        self.holdings[tp].goes_to(offset)
 
     async def _calm_down(self, consumer: AsyncConsumer) -> None:
         for tp in consumer.paused():
             consumer.resume([tp])
             self.stage.watch.resumed(self, tp)
+            self.holdings[tp].paused = False
 
     async def _recover(self, consumer: AsyncConsumer, error: KclientError) -> None:
         """What an application does about an error: some end it, some want a seek, most want another try."""
         if isinstance(error, ClosedError) or getattr(error, "code", 0) == FENCED_INSTANCE_ID:
             self.stopping = True
         elif isinstance(error, CorruptBatchError) and error.topic and error.partition is not None:
-            tp = TopicPartition(error.topic, error.partition)
-            consumer.seek(tp, await consumer.position(tp))  # fetch it again
+            await self._fetch_again(consumer, TopicPartition(error.topic, error.partition))
         elif isinstance(error, OffsetError):
             lost = [tp for tp in consumer.assignment() if tp in getattr(error, "partitions", ())]
             consumer.seek_to_beginning(lost)
             for tp in lost:
-                self.next.pop(tp, None)
-                self.stage.watch.sought(self, tp, 0)
+                self._sought(tp, None)
         await asyncio.sleep(0.1 if isinstance(error, BrokerError) else 0.02)
+
+    async def _fetch_again(self, consumer: AsyncConsumer, tp: TopicPartition) -> None:
+        """What is buffered cannot be read: seek to where one is. Not while the position is unknown: it will be seen."""
+        holding = self.holdings.get(tp)
+        if holding is not None and holding.place is not None:
+            consumer.seek(tp, holding.place)
+            self._sought(tp, holding.place.offset)
+        elif tp in consumer.assignment():
+            consumer.seek(tp, await consumer.position(tp))
 
     async def _close(self, consumer: AsyncConsumer) -> None:
         watch, began = self.stage.watch, self.stage.now
         watch.close_began(self, CLOSE_SECONDS)
+        self._release()
         problem: KclientError | None = None
         try:
-            await consumer.close(CLOSE_SECONDS)
+            with self.calling("close"):
+                await consumer.close(CLOSE_SECONDS)
         except KclientError as error:
             problem = error
         self.over = True

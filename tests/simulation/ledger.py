@@ -1,18 +1,20 @@
 """The truth about every record: who wrote it, where it lies, whether a reader may see it, and why no longer.
 
-The publisher enters what it appended; the cluster tells what became of it. Nothing here looks at the client.
+The publisher enters what it appended; the cluster tells what became of it. Nothing here looks at the client: what an
+application was handed is noted by the application, in `delivered` and `released`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from kclient.embedded.observer import Observer
 from kclient.embedded.topics import Partition
-from kclient.types import OffsetAndMetadata, TopicPartition
+from kclient.records.records import Record
+from kclient.types import OffsetAndMetadata, TimestampType, TopicPartition
 
 if TYPE_CHECKING:
     from kclient.embedded.call import Call
@@ -26,7 +28,11 @@ ABORTED = "aborted"
 
 @attrs.define(eq=False)
 class Row:
-    """One record. `number` is its own in the whole run; `gone` says why it is in the log no more."""
+    """One record. `number` is its own in the whole run; `gone` says why it is in the log no more.
+
+    `again`: another record lay there before, and was lost to a truncation. `delivered`: some application was handed it;
+    `released`: and asked for more, committed, or closed. `holder` is what was handed it last (see Holding).
+    """
 
     number: int
     tp: TopicPartition
@@ -37,43 +43,92 @@ class Row:
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...]
     timestamp: int
+    timestamp_type: TimestampType = TimestampType.CREATE_TIME
     state: str = VISIBLE
     gone: str = ""
+    again: bool = False
+    delivered: bool = False
+    released: bool = False
+    holder: object = None
+
+    def is_what(self, record: Record[Any, Any]) -> bool:
+        """Whether this is what was handed out."""
+        return (
+            record.value == self.value
+            and record.key == self.key
+            and record.timestamp == self.timestamp
+            and record.timestamp_type == self.timestamp_type
+            and tuple(record.headers) == self.headers
+            and record.leader_epoch in (None, self.epoch)
+        )
 
 
 class Ledger(Observer):
-    """See the module. `rows[tp]` holds what lies in the log now, by offset."""
+    """See the module. `rows[tp]` holds what lies in the log now, by offset; `committed` what the group has stored.
 
-    def __init__(self, watch: Watch) -> None:
+    `hides` is the isolation level: the states of records that readers must not see.
+    """
+
+    def __init__(self, watch: Watch, *, read_committed: bool) -> None:
         self.watch = watch
+        self.visible = (VISIBLE,) if read_committed else (VISIBLE, OPEN, ABORTED)
         self.rows: dict[TopicPartition, dict[int, Row]] = {}
         self.all: list[Row] = []
-        self.committed_offsets: dict[TopicPartition, int] = {}
+        self.committed_offsets: dict[TopicPartition, OffsetAndMetadata] = {}
+        self.ends: dict[TopicPartition, int] = {}  # the highest end that each log ever had
+        self.truncations = 0
+        self._former: dict[tuple[TopicPartition, int], list[Row]] = {}
 
     def enter(self, row: Row) -> None:
         """The publisher appended a record."""
+        end = self.ends.get(row.tp, 0)
+        row.again = row.offset < end
+        self.ends[row.tp] = max(end, row.offset + 1)
         self.rows.setdefault(row.tp, {})[row.offset] = row
         self.all.append(row)
 
-    def finish(self, rows: list[Row], state: str) -> None:
+    def finish(self, rows: Iterable[Row], state: str) -> None:
         """A transaction ended."""
         for row in rows:
             row.state = state
+
+    def is_visible(self, row: Row) -> bool:
+        """Whether readers of this run's isolation level may see it."""
+        return row.state in self.visible
 
     def at(self, tp: TopicPartition, offset: int) -> Row | None:
         """The record that lies there now."""
         return self.rows.get(tp, {}).get(offset)
 
+    def handed_out(self, record: Record[Any, Any]) -> Row | None:
+        """What an application was handed: the record that lies there now, or one that did before."""
+        tp = TopicPartition(record.topic, record.partition)
+        row = self.rows.get(tp, {}).get(record.offset)
+        if row is not None and row.is_what(record):
+            return row
+        former = self._former.get((tp, record.offset), ())
+        return next((one for one in reversed(former) if one.is_what(record)), None)
+
     def between(self, tp: TopicPartition, start: int, end: int) -> Iterator[Row]:
         """The records that lie in [start, end) now, by offset."""
-        rows = self.rows.get(tp, {})
-        for offset in range(start, end):
-            if (row := rows.get(offset)) is not None:
-                yield row
+        rows = self.rows.get(tp)
+        if rows:
+            for offset in range(start, end):
+                if (row := rows.get(offset)) is not None:
+                    yield row
+
+    def first_visible(self, tp: TopicPartition, start: int, end: int) -> Row | None:
+        """The first record in [start, end) that readers may see."""
+        return next((row for row in self.between(tp, start, end) if row.state in self.visible), None)
+
+    def undelivered(self) -> list[Row]:
+        """What lies in a log, may be seen, and was handed to nobody."""
+        return [row for row in self.all if not row.delivered and not row.gone and row.state in self.visible]
 
     # --- what the cluster tells
 
     def truncated(self, partition: Partition, to: int) -> None:
+        self.truncations += 1
         self._drop(partition.tp, lambda offset: offset >= to, "truncated")
         self.watch.truncated(partition, to)
 
@@ -88,11 +143,17 @@ class Ledger(Observer):
     def topic_deleted(self, name: str, topic_id: bytes) -> None:
         for tp in [tp for tp in self.rows if tp.topic == name]:
             self._drop(tp, lambda offset: True, "deleted")
+            self.ends.pop(tp, None)
+        for tp in [tp for tp in self.committed_offsets if tp.topic == name]:
+            del self.committed_offsets[tp]
+        self.watch.topic_deleted(name, topic_id)
 
-    def _drop(self, tp: TopicPartition, where: object, why: str) -> None:
+    def _drop(self, tp: TopicPartition, where: Callable[[int], bool], why: str) -> None:
         rows = self.rows.get(tp, {})
-        for offset in [offset for offset in rows if where(offset)]:  # type: ignore[operator]
-            rows.pop(offset).gone = why
+        for offset in [offset for offset in rows if where(offset)]:
+            row = rows.pop(offset)
+            row.gone = why
+            self._former.setdefault((tp, offset), []).append(row)
 
     def leader_changed(self, partition: Partition) -> None:
         self.watch.leader_changed(partition)
@@ -100,9 +161,8 @@ class Ledger(Observer):
     def committed(
         self, group_id: str, member_id: str, generation: int, offsets: dict[TopicPartition, OffsetAndMetadata]
     ) -> None:
-        for tp, offset in offsets.items():
-            self.committed_offsets[tp] = offset.offset
         self.watch.accepted(group_id, member_id, generation, offsets)
+        self.committed_offsets.update(offsets)
 
     def rebalanced(self, group_id: str, generation: int, owned: dict[str, list[TopicPartition]]) -> None:
         self.watch.rebalanced(group_id, generation, owned)

@@ -16,6 +16,7 @@ import attrs
 from tests.simulation import faults, invariants
 from tests.simulation.application import TOPIC
 from tests.simulation.plan import Plan
+from tests.simulation.probes import probing
 from tests.simulation.publishing import publish
 from tests.simulation.scenario import draw
 from tests.simulation.stage import Stage
@@ -63,8 +64,10 @@ def run_plan(seed: int, plan: Plan, *, history: bool = False) -> Verdict:
     stages: list[Stage] = []
 
     async def main(world: World) -> None:
-        stages.append(Stage(world, plan, invariants.ALL))
-        await play(stages[0])
+        stage = Stage(world, plan, invariants.ALL)
+        stages.append(stage)
+        with probing(stage):
+            await play(stage)
 
     outcome = run(seed, main, limit=LIMIT, history=history)
     stage = stages[0]
@@ -86,7 +89,8 @@ async def play(stage: Stage) -> None:
     scenario = stage.scenario
     async with stage.cluster:
         stage.cluster.state.observers.append(stage.ledger)
-        stage.cluster.create_topic(TOPIC, scenario.partitions, min(3, scenario.brokers))
+        times = {"message.timestamp.type": "LogAppendTime"} if scenario.log_append_time else None
+        stage.cluster.create_topic(TOPIC, scenario.partitions, min(3, scenario.brokers), times)
         for number in range(scenario.members):
             stage.start_member(f"member-{number + 1}")
         publisher = asyncio.create_task(publish(stage))

@@ -28,6 +28,7 @@ class Scenario:
     isolation: str = "read_uncommitted"
     reset: str = "earliest"
     transactions: bool = False
+    log_append_time: bool = False  # brokers set the time of records
     compression: int = 0
     records_per_second: float = 20.0
     record_bytes: int = 60
@@ -94,4 +95,5 @@ def draw(rng: Random) -> Scenario:
         latency=rng.choice((0.0005, 0.002, 0.02, 0.1)),
         jitter=rng.choice((0.0, 0.002, 0.05)),
         fidgety=rng.random() < 0.3,
+        log_append_time=rng.random() < 0.2,
     )

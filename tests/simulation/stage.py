@@ -45,7 +45,7 @@ class Stage:
         self.hosts: dict[str, Host] = {}
         self.open_faults: list[Callable[[], object]] = []
         self.watch = Watch(one(self) for one in invariants)
-        self.ledger = Ledger(self.watch)
+        self.ledger = Ledger(self.watch, read_committed=self.scenario.isolation == "read_committed")
         for member in range(self.scenario.members):
             for broker in range(self.scenario.brokers):
                 ends = f"member-{member + 1}", f"broker-{broker + 1}"

@@ -1,86 +1,187 @@
-"""What is handed to the application: everything, once, in order, as it was written."""
+"""What is handed to the application: everything, in order, as it was written, and released before it is committed."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
-from kclient.records.records import Record
-from kclient.types import TopicPartition
+from kclient.embedded.releases import Release
+from kclient.types import OffsetAndMetadata, TopicPartition
 from tests.simulation.application import Member
-from tests.simulation.ledger import VISIBLE
-from tests.simulation.watch import Invariant
+from tests.simulation.holding import Holding
+from tests.simulation.ledger import Row
+from tests.simulation.watch import Handed, Invariant, Offsets
+
+if TYPE_CHECKING:
+    from kclient.embedded.topics import Partition
+    from tests.simulation.stage import Stage
+
+EPOCHS_SINCE: Final = Release.parse(
+    "2.4"
+)  # Metadata 9: older brokers' epochs are not to be relied on (B.5.5)
+
+
+def truncations_show(stage: Stage) -> bool:
+    """Whether a client can find out that a log was cut below its position and has grown again.
+
+    A seek names no leader epoch, so behind one it cannot either; applications seek where they are fidgety.
+    """
+    return Release.parse(stage.scenario.release) >= EPOCHS_SINCE and not stage.scenario.fidgety
+
+
+def missed(stage: Stage, tp: TopicPartition, start: int, end: int) -> Row | None:
+    """The first record of [start, end) that had to be handed out, None where all may be passed over."""
+    excused = not truncations_show(stage)
+    for row in stage.ledger.between(tp, start, end):
+        if stage.ledger.is_visible(row) and not (row.again and excused):
+            return row
+    return None
+
+
+class AtLeastOnce(Invariant):
+    """When a commit is accepted, every visible record below it was handed out and released."""
+
+    id = "I-01"
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(stage)
+        self.looked: dict[TopicPartition, int] = {}  # everything below was handed out and released
+
+    def truncated(self, partition: Partition, to: int) -> None:
+        self.looked[partition.tp] = min(to, self.looked.get(partition.tp, 0))
+
+    def topic_deleted(self, name: str, topic_id: bytes) -> None:
+        self.looked.clear()
+
+    def accepted(self, group_id: str, member_id: str, generation: int, offsets: Offsets) -> None:
+        if self.stage.scenario.reset != "earliest":
+            return  # where reading began is the group's affair: I-04 sees to what follows
+        for tp, offset in offsets.items():
+            self._look(tp, offset.offset, member_id)
+
+    def _look(self, tp: TopicPartition, end: int, member_id: str) -> None:
+        start = self.looked.get(tp, 0)
+        excused = not truncations_show(self.stage)
+        for row in self.stage.ledger.between(tp, start, end):
+            if not row.released and self.stage.ledger.is_visible(row) and not (row.again and excused):
+                what = "was handed out and not released" if row.delivered else "was handed to nobody"
+                self.broken(f"{member_id} committed {tp} at {end}, but offset {row.offset} {what}")
+                break
+        partition = self.stage.cluster.state.partition(tp)
+        if partition is not None:
+            self.looked[tp] = max(start, min(end, partition.log.end))
 
 
 class Complete(Invariant):
-    """After quiet, everything visible that is still in the log was delivered to somebody."""
+    """After quiet, everything visible that is still in the log was handed to somebody."""
 
     id = "I-02"
-
-    def __init__(self, stage: Any) -> None:
-        super().__init__(stage)
-        self.seen: set[int] = set()
-
-    def delivered(self, member: Member, record: Record[Any, Any]) -> None:
-        row = self.stage.ledger.at(TopicPartition(record.topic, record.partition), record.offset)
-        if row is not None:
-            self.seen.add(row.number)
 
     def finished(self) -> None:
         if self.stage.scenario.reset != "earliest":
             return  # where reading began is the group's affair
-        missing = [
-            row
-            for row in self.stage.ledger.all
-            if row.state == VISIBLE and not row.gone and row.number not in self.seen
-        ]
+        excused = not truncations_show(self.stage)
+        missing = [row for row in self.stage.ledger.undelivered() if not (row.again and excused)]
         if missing:
             first = missing[0]
             self.broken(f"{len(missing)} records never delivered, first {first.tp} offset {first.offset}")
 
 
-class Bytes(Invariant):
-    """What is delivered is what was written there."""
-
-    id = "I-05"
-
-    def delivered(self, member: Member, record: Record[Any, Any]) -> None:
-        tp = TopicPartition(record.topic, record.partition)
-        row = self.stage.ledger.at(tp, record.offset)
-        if row is None:
-            return  # truncated or expired since it was fetched
-        seen = (record.key, record.value, tuple(record.headers), record.timestamp)
-        if seen != (row.key, row.value, row.headers, row.timestamp):
-            self.broken(f"{member} was handed something else at {tp} offset {record.offset} than was written")
-
-
 class InOrder(Invariant):
-    """Per partition and assignment offsets strictly increase, unless somebody seeks."""
+    """Per partition and assignment offsets strictly increase, unless somebody seeks or the log was cut."""
 
     id = "I-03"
 
-    def __init__(self, stage: Any) -> None:
-        super().__init__(stage)
-        self.last: dict[tuple[str, TopicPartition], int] = {}
-
-    def _forget(self, member: Member, partitions: Any) -> None:
-        for tp in partitions:
-            self.last.pop((str(member), tp), None)
-
-    assigned = revoked = lost = _forget
-
-    def sought(self, member: Member, tp: TopicPartition, offset: int) -> None:
-        self.last.pop((str(member), tp), None)
-
-    def unsubscribed(self, member: Member) -> None:
-        for key in [key for key in self.last if key[0] == str(member)]:
-            del self.last[key]
-
-    def delivered(self, member: Member, record: Record[Any, Any]) -> None:
-        key = (str(member), TopicPartition(record.topic, record.partition))
-        last = self.last.get(key, -1)
-        if record.offset <= last:
-            self.broken(f"{member} was handed {key[1]} offset {record.offset} after {last}")
-        self.last[key] = record.offset
+    def delivered(self, handed: Handed) -> None:
+        holding = handed.holding
+        if holding is not None and holding.last is not None and handed.record.offset <= holding.last.offset:
+            self.broken(f"{handed} after {holding.last.offset}")
 
 
-ALL = [Complete, Bytes, InOrder]
+class NoGap(Invariant):
+    """What comes next is the smallest visible offset from the position on."""
+
+    id = "I-04"
+
+    def delivered(self, handed: Handed) -> None:
+        holding, offset = handed.holding, handed.record.offset
+        if holding is None or holding.next is None or handed.row is None or handed.row.gone:
+            return  # of a log that is gone nobody can say any more what was in it
+        row = missed(self.stage, handed.tp, holding.next, offset)
+        if row is not None and not came_from_cut_tail(self.stage, holding):
+            self.broken(f"{handed}, and not {row.offset}, with position {holding.next}")
+
+
+def came_from_cut_tail(stage: Stage, holding: Holding) -> bool:
+    """Whether the position was in a part of the log that was lost: then I-13 says where to go on."""
+    return holding.last is not None and holding.last.gone in ("truncated", "deleted")
+
+
+class Bytes(Invariant):
+    """What is handed out is what was written there; nothing aborted, and nothing of an open transaction."""
+
+    id = "I-05"
+
+    def delivered(self, handed: Handed) -> None:
+        if handed.row is None:
+            self.broken(f"{handed}: nothing like it was ever written there")
+        elif not self.stage.ledger.is_visible(handed.row):
+            self.broken(f"{handed}, which is {handed.row.state}")
+
+
+class NoDuplicate(Invariant):
+    """Nothing twice inside one assignment without a seek or a reset, nothing from below a seek."""
+
+    id = "I-06"
+
+    def delivered(self, handed: Handed) -> None:
+        holding, row = handed.holding, handed.row
+        if holding is None or row is None:
+            return
+        if row.holder is holding.era:
+            self.broken(f"{handed} twice")
+        elif holding.next is not None and holding.last is None and row.offset < holding.next:
+            self.broken(f"{handed}, which is below its position {holding.next}")
+
+
+class Positions(Invariant):
+    """`position()` is behind what was handed out last; a new partition begins at what is committed, else by policy."""
+
+    id = "I-07"
+
+    def position(self, member: Member, tp: TopicPartition, offset: int) -> None:
+        holding = member.holdings.get(tp)
+        if holding is None or holding.next is None:
+            return
+        if offset < holding.next and not came_from_cut_tail(self.stage, holding):
+            self.broken(f"{member} is at {offset} of {tp} after {holding.next - 1} was handed out")
+        elif offset > holding.next:
+            row = missed(self.stage, tp, holding.next, offset)
+            if row is not None and not came_from_cut_tail(self.stage, holding):
+                self.broken(f"{member} is at {offset} of {tp}, and {row.offset} was not handed out")
+        partition = self.stage.cluster.state.partition(tp)
+        known = max(partition.log.end if partition else 0, self.stage.ledger.ends.get(tp, 0))
+        if offset > known and not came_from_cut_tail(self.stage, holding):
+            self.broken(f"{member} is at {offset} of {tp}, which never went beyond {known}")
+
+    def delivered(self, handed: Handed) -> None:
+        holding = handed.holding
+        if holding is None or holding.begun or handed.row is None or handed.row.gone:
+            return
+        starts = self._starts(holding)
+        if starts:
+            late = [missed(self.stage, handed.tp, start.offset, handed.record.offset) for start in starts]
+        elif self.stage.scenario.reset == "earliest":
+            late = [missed(self.stage, handed.tp, 0, handed.record.offset)]
+        else:
+            return
+        first = late[0]
+        if first is not None and all(late):
+            began = f"what is committed, {starts[0].offset}" if starts else "the beginning"
+            self.broken(f"{handed} first, and not {first.offset} from {began} on")
+
+    def _starts(self, holding: Holding) -> list[OffsetAndMetadata]:
+        now = self.stage.ledger.committed_offsets.get(holding.tp)
+        return [one for one in (holding.committed, now) if one is not None]
+
+
+ALL = [AtLeastOnce, Complete, InOrder, NoGap, Bytes, NoDuplicate, Positions]

@@ -1,0 +1,118 @@
+"""Transactions of several producers, interleaved: committed, aborted, or open for long, which stops readers (F-43).
+
+Batches and markers go straight into the logs. A truncation may cut off a marker: the transaction is open again then,
+and is ended once more in the same way, so what a reader has seen of it stays right.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from kclient.embedded.appending import append
+from kclient.embedded.topics import Partition
+from kclient.records.writer import build_marker
+from kclient.types import TopicPartition
+from tests.simulation.ledger import ABORTED, OPEN, VISIBLE, Row
+
+if TYPE_CHECKING:
+    from tests.simulation.stage import Stage
+
+PRODUCERS: Final = 4
+FIRST_PRODUCER_ID: Final = 7_000
+SECONDS: Final = (0.05, 0.5, 0.5, 2.0, 2.0, 8.0, 25.0)
+
+
+@attrs.define(eq=False)
+class Transaction:
+    """One that is open in some partitions."""
+
+    producer_id: int
+    ends_at: float
+    commits: bool
+    rows: dict[TopicPartition, list[Row]] = attrs.field(factory=dict)
+
+
+class Transactions:
+    """See the module."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._open: dict[int, Transaction] = {}
+        self._sequences: dict[tuple[int, TopicPartition], int] = {}
+        self._truncations = 0
+
+    def write(self, partition: Partition) -> None:
+        """A batch of some producer, in its transaction or a new one."""
+        from tests.simulation.publishing import build, new_records, write
+
+        rng, stage = self._stage.publisher_rng, self._stage
+        producer_id = FIRST_PRODUCER_ID + rng.randrange(PRODUCERS)
+        transaction = self._open.get(producer_id)
+        if transaction is None:
+            ends_at = stage.now + rng.choice(SECONDS)
+            transaction = self._open[producer_id] = Transaction(producer_id, ends_at, rng.random() < 0.6)
+        elif stage.now >= transaction.ends_at:
+            return  # it waits for its markers
+        records = new_records(stage, partition, rng.choice((1, 2, 5)))
+        key = producer_id, partition.tp
+        sequence = self._sequences.get(key, 0)
+        self._sequences[key] = sequence + len(records)
+        batch = build(stage, records, producer_id=producer_id, producer_epoch=0, base_sequence=sequence)
+        rows = write(stage, partition, records, batch, OPEN)
+        transaction.rows.setdefault(partition.tp, []).extend(rows)
+
+    def end_due(self) -> None:
+        """Write the markers whose time has come, wherever a leader can take them."""
+        if self._truncations != self._stage.ledger.truncations:
+            self._truncations = self._stage.ledger.truncations
+            self._end_again()
+        for transaction in list(self._open.values()):
+            if transaction.ends_at <= self._stage.now:
+                self._end(transaction)
+
+    def end_all(self) -> bool:
+        """The same, whatever the time; True while some are left."""
+        for transaction in self._open.values():
+            transaction.ends_at = 0.0
+        self._truncations = -1
+        self.end_due()
+        return bool(self._open)
+
+    def _end(self, transaction: Transaction) -> None:
+        stage = self._stage
+        for tp, rows in list(transaction.rows.items()):
+            partition = stage.cluster.state.partition(tp)
+            if partition is not None and not stage.writable(partition):
+                continue
+            if partition is not None:
+                self._mark(partition, transaction.producer_id, commits=transaction.commits)
+            stage.ledger.finish(rows, VISIBLE if transaction.commits else ABORTED)
+            del transaction.rows[tp]
+        if not transaction.rows:
+            del self._open[transaction.producer_id]
+
+    def _end_again(self) -> None:
+        """Markers that were truncated away."""
+        stage = self._stage
+        for partition in stage.partitions():
+            for producer_id, first in list(partition.log.producers.open.items()):
+                transaction = self._open.get(producer_id)
+                row = next(stage.ledger.between(partition.tp, first, partition.log.end), None)
+                if (row is None or row.state == OPEN) and transaction and partition.tp in transaction.rows:
+                    continue
+                if stage.writable(partition):
+                    self._mark(partition, producer_id, commits=row is not None and row.state == VISIBLE)
+                else:
+                    self._truncations = -1  # later
+
+    def _mark(self, partition: Partition, producer_id: int, *, commits: bool) -> None:
+        marker = build_marker(
+            commit=commits,
+            offset=0,
+            producer_id=producer_id,
+            producer_epoch=0,
+            timestamp=self._stage.wall_ms(),
+        )
+        append(self._stage.cluster.state, partition, marker)
