@@ -83,8 +83,13 @@ def test_a_commit_is_a_record_in_the_layout_of_the_release(
         assert (key.group, key.topic, key.partition) == (GROUP, "orders", 3)
         assert version == value_version
         topic_id = world.state.topics["orders"].topic_id if commit_version == 10 else bytes(16)
+        expires = value.commit_timestamp + int(RETENTION * 1000) if value_version == 1 else -1
         assert value == OffsetCommitValue(
-            offset=42, metadata="why", commit_timestamp=value.commit_timestamp, topic_id=topic_id
+            offset=42,
+            metadata="why",
+            commit_timestamp=value.commit_timestamp,
+            expire_timestamp=expires,
+            topic_id=topic_id,
         )
         assert abs(value.commit_timestamp - world.state.clock.wall_ms()) < 10_000
 

@@ -44,6 +44,7 @@ from kclient.types import TopicPartition
 
 BY_ID: Final = 10  # the first version that names topics by id
 TELLS_UNKNOWN_GROUPS: Final = 9
+RETENTION_OF_GROUPS_SINCE: Final = Release.parse("2.1")
 NEW_COORDINATOR: Final = Release.parse("4.0")
 
 Row = OffsetCommitRequestPartition
@@ -164,8 +165,10 @@ def _too_long(call: Call, row: Row) -> bool:
 
 
 def _new(call: Call, request: OffsetCommitRequest, tp: TopicPartition, row: Row) -> Commit:
-    """Version 1 may bring the time of the commit, 2 to 4 a retention time. Spec: C.4."""
+    """Version 1 may bring the time of the commit, 2 to 4 a retention time. Up to 2.0 each has one. C.4."""
     now, retention = call.state.clock.wall_ms(), request.retention_time_ms
+    if retention < 0 and call.state.release < RETENTION_OF_GROUPS_SINCE:
+        retention = call.state.settings.offsets_retention_minutes * 60_000
     topic = call.state.topics.get(tp.topic)
     return Commit(
         offset=row.committed_offset,
