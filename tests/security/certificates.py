@@ -94,10 +94,10 @@ class Authority:
         return path
 
     def write_pkcs12(self, path: Path, password: str) -> Path:
+        """A trust store that Java takes too: for it a certificate is trusted only if it says so."""
         encryption = serialization.BestAvailableEncryption(password.encode())
-        path.write_bytes(
-            pkcs12.serialize_key_and_certificates(b"ca", None, None, [self.certificate], encryption)
-        )
+        entry = pkcs12.PKCS12Certificate(self.certificate, b"ca")
+        path.write_bytes(pkcs12.serialize_java_truststore([entry], encryption))
         return path
 
     def issue(self, *names: str, subject: str = "broker", since: Any = -DAY, until: Any = 30 * DAY) -> Issued:
