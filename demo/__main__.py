@@ -35,6 +35,7 @@ from localkafka.releases import RELEASES
 TOPIC: Final = "flights"
 GROUP: Final = "delays"
 PARTITIONS: Final = 6
+KAFKAS: Final = [version for version, release in RELEASES.items() if release.kraft]
 
 
 def main() -> int:
@@ -156,9 +157,9 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument(
         "--kafka",
-        choices=RELEASES,
+        choices=KAFKAS,
         metavar="VERSION",
-        help=f"brokers of this Apache Kafka ({', '.join(RELEASES)}) instead of embedded ones; needs Java and mvn",
+        help=f"brokers of this Apache Kafka ({', '.join(KAFKAS)}) instead of embedded ones; needs Java and mvn",
     )
     return parser.parse_args()
 
