@@ -139,13 +139,22 @@ class GroupCoordinator:
             timer.cancel()
 
     def forget(self, group: Group) -> None:
-        """The group is gone: tombstones for what was written of it and for its offsets."""
-        group.end(NOT_COORDINATOR)
+        """The group is gone: tombstones for what was written of it and for its offsets. Raises Refused."""
         now = self.broker.state.clock.wall_ms()
         offsets = [commit_tombstone(group.group_id, tp, now) for tp in group.offsets.committed]
         if tombstones := [*offsets, *group.tombstones()]:
             self.write(group.group_id, tombstones)
         self.groups.pop(group.group_id, None)
+        group.end(NOT_COORDINATOR)
+
+    def delete_offsets(self, group: Group, partitions: Sequence[TopicPartition]) -> None:
+        """Remove committed offsets, with a tombstone for each that there is. Raises Refused."""
+        now = self.broker.state.clock.wall_ms()
+        known = [tp for tp in partitions if tp in group.offsets.committed]
+        if known:
+            self.write(group.group_id, [commit_tombstone(group.group_id, tp, now) for tp in known])
+        for tp in partitions:
+            group.offsets.remove(tp)
 
     # --- partitions come and go
 
@@ -200,12 +209,5 @@ class GroupCoordinator:
     def topic_deleted(self, name: str) -> None:
         """Offsets of a topic that is gone are gone as well."""
         for group in self.groups.values():
-            with suppress(Refused):  # in memory they are gone in any case
+            with suppress(Refused):  # too few replicas to write it: they stay, as on a real broker
                 self.delete_offsets(group, [tp for tp in group.offsets.committed if tp.topic == name])
-
-    def delete_offsets(self, group: Group, partitions: Sequence[TopicPartition]) -> None:
-        """Remove committed offsets, with a tombstone for each that there is."""
-        now = self.broker.state.clock.wall_ms()
-        gone = [tp for tp in partitions if group.offsets.remove(tp)]
-        if gone:
-            self.write(group.group_id, [commit_tombstone(group.group_id, tp, now) for tp in gone])

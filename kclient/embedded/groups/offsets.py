@@ -49,11 +49,11 @@ class Offsets:
         if known is None or known.at <= commit.at:
             self.committed[tp] = commit
 
-    def remove(self, tp: TopicPartition) -> bool:
-        """Forget a committed offset and what waits for it; False where there is none."""
+    def remove(self, tp: TopicPartition) -> None:
+        """Forget a committed offset and what waits for it, if there is any."""
         for waiting in self.pending.values():
             waiting.pop(tp, None)
-        return self.committed.pop(tp, None) is not None
+        self.committed.pop(tp, None)
 
     def pend(self, producer_id: int, tp: TopicPartition, commit: Commit) -> None:
         """Keep an offset until the producer's transaction ends."""
