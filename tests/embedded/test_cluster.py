@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import pytest
 
-from kclient import AsyncConsumer
+from kclient import AsyncConsumer, Consumer
 from kclient.embedded import EmbeddedCluster
-from kclient.errors import ArgumentError, ConfigError, UsageError
+from kclient.errors import ArgumentError, ConfigError, PortClosedError, UsageError
 
 
 def test_it_lives_on_the_callers_loop() -> None:
@@ -56,3 +57,36 @@ def test_a_follower_that_was_paused_for_a_moment_replicates_again() -> None:
         assert partition.high_watermark == 0
         cluster.resume(follower)
         assert partition.high_watermark == 1
+
+
+def test_a_cluster_runs_once_and_its_log_outlives_it() -> None:
+    cluster = EmbeddedCluster(topics={"orders": 1})
+    with pytest.raises(UsageError, match="not running"):
+        cluster.produce("orders", ["early"])
+    with cluster, Consumer(bootstrap_servers=cluster.bootstrap_servers) as consumer:
+        consumer.list_topics()
+    assert "Metadata" in [entry.api for entry in cluster.requests]
+    with pytest.raises(UsageError, match="runs once"), cluster:
+        pass
+
+
+def test_a_start_that_fails_leaves_nothing_behind() -> None:
+    threads = threading.active_count()
+    with EmbeddedCluster() as cluster:
+        taken = ("127.0.0.1", int(cluster.bootstrap_servers.rpartition(":")[2]))
+        second = EmbeddedCluster(brokers=2, addresses=[("127.0.0.1", 0), taken])
+        with pytest.raises(OSError, match="in use"), second:
+            pass
+        with (
+            pytest.raises(PortClosedError),
+            Consumer(bootstrap_servers=second.bootstrap_servers.split(",")[0]) as one,
+        ):
+            one.list_topics()
+    assert threading.active_count() == threads
+
+
+def test_clients_of_a_cluster_that_ended_are_told() -> None:
+    with EmbeddedCluster() as cluster:
+        servers = cluster.bootstrap_servers
+    with pytest.raises(PortClosedError), Consumer(bootstrap_servers=servers) as consumer:
+        consumer.list_topics()
