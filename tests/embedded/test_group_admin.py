@@ -163,6 +163,26 @@ def test_a_deleted_group_is_unknown_and_its_tombstones_outlive_the_coordinator()
     play(scenario)
 
 
+@pytest.mark.spec("B.21")
+def test_what_cannot_be_written_is_not_deleted() -> None:
+    async def scenario(world: World) -> None:
+        await known(world)
+        await world.commit(1)
+        followers = [node for node in (1, 2, 3) if node != world.cluster.coordinator_of(GROUP)]
+        for node in followers:
+            world.cluster.kill(node)
+        request = DeleteGroupsRequest(groups_names=[GROUP])
+        assert (await world.ask(request, 2)).results[0].error_code == COORDINATOR_NOT_AVAILABLE
+        assert (await delete_offset(world, "orders"))[0] == COORDINATOR_NOT_AVAILABLE
+        world.pass_time(8 * 24 * 3600.0)  # nor does it expire
+        assert await world.fetched() == (1, NONE)
+        await world.cluster.restart(followers[0])
+        assert (await world.ask(request, 2)).results[0].error_code == NONE
+        assert await world.fetched() == (-1, NONE)
+
+    play(scenario, min_insync_replicas=2)
+
+
 async def delete_offset(world: World, topic: str) -> tuple[int, int | None]:
     """The codes of the whole and of the one partition."""
     rows = [OffsetDeleteRequestPartition(partition_index=0)]
