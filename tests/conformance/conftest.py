@@ -2,8 +2,7 @@
 
 A test takes the fixture `target` and runs against each. With `version` as well, and `@pytest.mark.api("Fetch")`, it
 runs in every version that the target offers; `@pytest.mark.api("Fetch", 7)` begins at 7, `few=True` takes the first,
-the last, and the first flexible one. `@pytest.mark.since("4.0")`
-leaves out the older targets.
+the last, and the first flexible one. `@pytest.mark.since("4.0")` leaves out the older targets.
 """
 
 from __future__ import annotations
