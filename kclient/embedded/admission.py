@@ -1,9 +1,11 @@
 """What a producer sends, checked as Kafka checks it, and brought into the form in which the topic keeps records.
 
-wire version   exactly one batch of format 2 from Produce v3 on, message sets of old formats before
-shape          CRC, size, the numbers in the header, every record
-topic          keys where it is compacted, timestamps, the codec it wants
-format         0 and 1 before release 0.11 (or where the topic says so), 2 since
+    wire version   exactly one batch of format 2 from Produce v3 on, message sets of old formats before
+    shape          CRC, size, the numbers in the header, every record
+    topic          keys where it is compacted, timestamps, the codec it wants
+    format         0 and 1 before release 0.11 (or where the topic says so), 2 since
+
+Nothing is appended here: what is admitted says how it will lie in the log.
 """
 
 from __future__ import annotations
@@ -14,53 +16,38 @@ from typing import Final, TypeGuard
 
 import attrs
 
-from kclient.embedded import topic_config
 from kclient.embedded.appending import stamped, with_max_timestamp
 from kclient.embedded.legacy import stored_set
 from kclient.embedded.log import Stored, placed
+from kclient.embedded.record_checks import (
+    UNREADABLE,
+    WireRefused,
+    check_header,
+    check_records,
+    check_size,
+    invalid_record,
+    read_columns,
+)
 from kclient.embedded.refusal import Refused
 from kclient.embedded.releases import Release
 from kclient.embedded.state import ClusterState
 from kclient.embedded.topics import Partition
 from kclient.embedded.unpacked import columns_of, records_of
-from kclient.errors import BatchTooLargeError, CorruptBatchError, UnsupportedFormatError
+from kclient.errors import CorruptBatchError
 from kclient.protocol.errors import (
     CORRUPT_MESSAGE,
-    INVALID_RECORD,
-    INVALID_TIMESTAMP,
-    MESSAGE_TOO_LARGE,
-    RECORD_LIST_TOO_LARGE,
-    UNKNOWN_SERVER_ERROR,
     UNSUPPORTED_COMPRESSION_TYPE,
 )
 from kclient.records.batch import BATCH_HEADER_BYTES, MAGIC_POSITION, TRANSACTIONAL_FLAG, Batch, read_batches
-from kclient.records.columns import Columns
 from kclient.records.compression import Compression
-from kclient.records.sections import columns_for, open_batch
 from kclient.records.writer import NewRecord, build_batch
-from kclient.types import TimestampType
 
-UNREADABLE: Final = (CorruptBatchError, BatchTooLargeError, UnsupportedFormatError)
 CODECS: Final = {"uncompressed": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 FORMAT_2_SINCE: Final = Release.parse("0.11.0")
-INVALID_RECORD_SINCE: Final = Release.parse("2.4")
-STRICT_TIMES_SINCE: Final = Release.parse("4.0")
 FLAGS_AT: Final = 21
 PRODUCER_ID_AT: Final = 43
 _FLAGS: Final = struct.Struct(">h")
 _PRODUCER_ID: Final = struct.Struct(">q")
-
-
-class WireRefused(Refused):
-    """These bytes are no records that this version of Produce may bring."""
-
-
-class RecordsRefused(Refused):
-    """These records, as (place in the batch, reason), are why the batch is not taken."""
-
-    def __init__(self, code: int, records: list[tuple[int, str]]) -> None:
-        super().__init__(code, "One or more records have been rejected")
-        self.records = records
 
 
 @attrs.frozen(eq=False)
@@ -97,7 +84,7 @@ def parsed(state: ClusterState, records: bytes | memoryview | None, version: int
     except UNREADABLE as problem:
         raise Refused(CORRUPT_MESSAGE) from problem
     if version >= 3 and (len(batches) != 1 or batches[0].magic != 2 or batches[0].end != len(data)):
-        raise WireRefused(_invalid(state))
+        raise WireRefused(invalid_record(state))
     if version < 7 and any(batch.compression == Compression.ZSTD for batch in batches):
         raise WireRefused(UNSUPPORTED_COMPRESSION_TYPE)
     return batches
@@ -106,7 +93,7 @@ def parsed(state: ClusterState, records: bytes | memoryview | None, version: int
 def admit(state: ClusterState, partition: Partition, batches: list[Batch], version: int) -> Admitted:
     """Check them as far as the topic has a say. Raises Refused, RecordsRefused."""
     for batch in batches:
-        _check_size(state, partition, batch)
+        check_size(state, partition, batch)
         try:
             batch.check_crc()
         except CorruptBatchError as problem:
@@ -130,9 +117,9 @@ def magic_of(state: ClusterState, partition: Partition) -> int:
 
 
 def _admit_batch(state: ClusterState, partition: Partition, header: Batch) -> Admitted:
-    _check_header(state, header)
-    data, columns = header.field, _columns(state, header)
-    _check_records(state, partition, header, columns)
+    check_header(state, header)
+    data, columns = header.field, read_columns(state, header)
+    check_records(state, partition, header, columns)
     now = state.clock.wall_ms() if partition.topic.log_append_time else None
     magic, codec = magic_of(state, partition), _codec(partition, header.compression)
     if magic < 2:
@@ -145,28 +132,6 @@ def _admit_batch(state: ClusterState, partition: Partition, header: Batch) -> Ad
     elif header.max_timestamp != highest or header.attributes & 0x08:
         data = with_max_timestamp(data, highest)
     return Admitted(header, lambda offset, epoch: [placed(data, offset, epoch)], -1 if now is None else now)
-
-
-def _check_header(state: ClusterState, header: Batch) -> None:
-    """It begins at 0, counts its records, holds no marker, and has sequences if it has a producer."""
-    counted = header.count > 0 and header.last_offset + 1 == header.count
-    sequenced = header.producer_id < 0 or header.base_sequence >= 0
-    if header.base_offset != 0 or not counted or header.is_control or not sequenced:
-        raise Refused(_invalid(state))
-
-
-def _columns(state: ClusterState, header: Batch) -> Columns:
-    """Its records. What no codec can unpack is an error that real brokers did not think of."""
-    try:
-        section = open_batch(header)
-    except UNREADABLE as problem:
-        raise Refused(UNKNOWN_SERVER_ERROR if header.compression else _invalid(state)) from problem
-    columns = columns_for(section)
-    try:
-        section.read_into(columns, header.count)
-    except CorruptBatchError as problem:
-        raise Refused(_invalid(state)) from problem
-    return columns
 
 
 def _recompressed(header: Batch, codec: int) -> bytes:
@@ -191,7 +156,7 @@ def _admit_messages(state: ClusterState, partition: Partition, batches: list[Bat
             columns = columns_of(batch)
         except UNREADABLE as problem:
             raise Refused(CORRUPT_MESSAGE) from problem
-        _check_records(state, partition, batch, columns)
+        check_records(state, partition, batch, columns)
         records += records_of(batch)
         codec = batch.compression or codec
     if not records:
@@ -215,46 +180,5 @@ def _admitted_set(records: list[NewRecord], magic: int, codec: int, now: int | N
     )
 
 
-# --- what holds for all formats
-
-
-def _check_size(state: ClusterState, partition: Partition, batch: Batch) -> None:
-    config = partition.topic.config
-    if batch.size_in_bytes > topic_config.number("max.message.bytes", config, state.settings):
-        raise Refused(MESSAGE_TOO_LARGE)
-    if batch.size_in_bytes > topic_config.number("segment.bytes", config, state.settings):
-        raise Refused(RECORD_LIST_TOO_LARGE)
-
-
-def _check_records(state: ClusterState, partition: Partition, batch: Batch, columns: Columns) -> None:
-    if partition.topic.compacted and -1 in columns.key_sizes:
-        text = f"Compacted topic cannot accept message without key in topic partition {partition.tp}."
-        rows = [(index, text) for index, size in enumerate(columns.key_sizes) if size < 0]
-        raise RecordsRefused(_invalid(state), rows)
-    if partition.topic.log_append_time:
-        return
-    if state.release < STRICT_TIMES_SINCE and batch.timestamp_type is TimestampType.LOG_APPEND_TIME:
-        raise RecordsRefused(INVALID_TIMESTAMP, [(0, "Producers do not set LogAppendTime.")])
-    earliest, latest = _times(state, partition)
-    strange = [at for at, time in enumerate(columns.timestamps) if not earliest <= time <= latest]
-    if strange:
-        text = f"Timestamp is out of the range from {earliest} to {latest}."
-        raise RecordsRefused(INVALID_TIMESTAMP, [(at, text) for at in strange])
-
-
-def _times(state: ClusterState, partition: Partition) -> tuple[int, int]:
-    """The earliest and the latest timestamp that the topic takes."""
-    now, config, settings = state.clock.wall_ms(), partition.topic.config, state.settings
-    if state.release < STRICT_TIMES_SINCE:
-        most = topic_config.number("message.timestamp.difference.max.ms", config, settings)
-        return now - most, now + most
-    before = topic_config.number("message.timestamp.before.max.ms", config, settings)
-    return now - before, now + topic_config.number("message.timestamp.after.max.ms", config, settings)
-
-
 def _codec(partition: Partition, sent: int) -> int:
     return CODECS.get(partition.topic.config.get("compression.type", "producer"), sent)
-
-
-def _invalid(state: ClusterState) -> int:
-    return INVALID_RECORD if state.release >= INVALID_RECORD_SINCE else CORRUPT_MESSAGE

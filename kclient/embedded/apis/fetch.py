@@ -9,7 +9,8 @@ import attrs
 from kclient.embedded import leader_hints
 from kclient.embedded.broker import Broker
 from kclient.embedded.call import Call
-from kclient.embedded.reading import READ_COMMITTED, Budget, Fetcher, ends_wait, failed, read, unread
+from kclient.embedded.filling import Budget
+from kclient.embedded.reading import READ_COMMITTED, Fetcher, ends_wait, failed, read, unread
 from kclient.embedded.refusal import Refused
 from kclient.embedded.sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, Key, Session, Sessions, Wanted
 from kclient.generated.fetch_request import FetchRequest

@@ -5,18 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from kclient.embedded import leader_hints
-from kclient.embedded.admission import (
-    RecordsRefused,
-    WireRefused,
-    admit,
-    is_idempotent,
-    is_transactional,
-    parsed,
-)
+from kclient.embedded.admission import admit, is_idempotent, is_transactional, parsed
 from kclient.embedded.appending import tell
 from kclient.embedded.call import Call
 from kclient.embedded.checks import usable
 from kclient.embedded.operations import CLUSTER
+from kclient.embedded.record_checks import RecordsRefused, WireRefused
 from kclient.embedded.refusal import Refused
 from kclient.embedded.releases import Release
 from kclient.embedded.replication import Written, enough_replicas, replicated
