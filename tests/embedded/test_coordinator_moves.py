@@ -35,7 +35,7 @@ CONSUMER_OFFSETS = "__consumer_offsets"
 # --- finding it
 
 
-@pytest.mark.spec("S1-03", "S1-25", "S1-35", "S4-13", "S4-14")
+@pytest.mark.spec("S1-03", "S1-09", "S1-25", "S1-35", "S4-13", "S4-14")
 def test_two_first_lookups_make_one_topic_and_both_are_told_to_ask_again() -> None:
     async def scenario(world: World) -> None:
         first, second = await asyncio.gather(world.find(node=1), world.find(node=2))
