@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kclient.embedded import apis, authentication
 from kclient.embedded.call import Call
@@ -18,6 +18,7 @@ from kclient.embedded.connection import ServerConnection
 from kclient.embedded.faults import Rule
 from kclient.embedded.listener import Listener
 from kclient.embedded.refusal import Refused
+from kclient.embedded.releases import Release
 from kclient.embedded.state import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kclient.embedded.topics import Partition
 from kclient.errors import ProtocolDecodeError
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from kclient.embedded.transactions.coordinator import TransactionCoordinator
 
 logger = logging.getLogger("kclient.embedded")
+
+ANSWERS_BEFORE_THROTTLING: Final = Release.parse("2.0")  # until then the answer itself was late
 
 
 class Broker:
@@ -153,11 +156,18 @@ class Broker:
             observer.requested(call)
         rules = self.state.faults.take(call)
         answer = await self._answer(call, rules)
+        throttled = max((rule.throttle_ms for rule in rules), default=0) / 1000
+        if throttled > 0 and self.state.release < ANSWERS_BEFORE_THROTTLING:
+            await self.state.clock.sleep(throttled)
         await self._while_paused()
         for observer in self.state.observers:
             observer.answered(call, answer)
         if answer is not None:
             self._send(call, answer, rules)
+        elif any(rule.cut is not None for rule in rules):
+            connection.abort()
+        if throttled > 0 and self.state.release >= ANSWERS_BEFORE_THROTTLING:
+            await self.state.clock.sleep(throttled)  # what the client sends meanwhile waits: KIP-219
 
     async def _while_paused(self) -> None:
         while self.paused:
@@ -199,6 +209,7 @@ class Broker:
         for rule in rules:
             if rule.delay:
                 await self.state.clock.sleep(rule.delay)
+                await self._while_paused()
             if rule.ignore:
                 return None
         try:

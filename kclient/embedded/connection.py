@@ -80,9 +80,10 @@ class ServerConnection(FrameProtocol):
         self.write([size.to_bytes(4, "big"), *parts])
 
     def send_some(self, parts: list[bytes | memoryview], count: int) -> None:
-        """Write the first bytes of a frame, then reset the connection."""
+        """Write the first bytes of a frame, then reset the connection; what waits behind it is forgotten."""
         whole = b"".join([sum(map(len, parts)).to_bytes(4, "big"), *parts])
         self.write([whole[:count]])
+        self._frames.clear()
         asyncio.get_running_loop().call_soon(self.abort)
 
     def _on_request(self, frame: memoryview) -> None:

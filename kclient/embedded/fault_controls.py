@@ -43,7 +43,10 @@ class FaultControls:
 
     @control
     def throttle(self, api: str, ms: int, times: int | None = None, **where: Any) -> Rule:
-        """Say in the answers that the client is throttled for so long."""
+        """Say in the answers that the client is throttled for so long, and do not read its next request before.
+
+        Brokers before 2.0 answer so late instead. KIP-219.
+        """
         return self._rule(api, times, throttle_ms=ms, **where)
 
     @control

@@ -33,7 +33,7 @@ class Rule:
     ignore: bool = False  # never handle it, never answer
     silent: bool = False  # handle it, never answer
     cut: int | None = None  # send this many bytes of the answer, then reset the connection
-    throttle_ms: int = 0
+    throttle_ms: int = 0  # say so in the answer, and handle nothing from this connection for so long
     edit: Edit | None = None
 
     def fits(self, call: Call) -> bool:
