@@ -77,6 +77,7 @@ class Ledger(Observer):
         self.committed_offsets: dict[TopicPartition, OffsetAndMetadata] = {}
         self.ends: dict[TopicPartition, int] = {}  # the highest end that each log ever had
         self.truncations = 0
+        self.outlived: dict[TopicPartition, OffsetAndMetadata] = {}  # commits from before a deletion
         self._former: dict[tuple[TopicPartition, int], list[Row]] = {}
 
     def enter(self, row: Row) -> None:
@@ -129,7 +130,11 @@ class Ledger(Observer):
 
     def truncated(self, partition: Partition, to: int) -> None:
         self.truncations += 1
-        self._drop(partition.tp, lambda offset: offset >= to, "truncated")
+        batches = partition.log.batches
+        kept = (
+            batches[-1].last_offset + 1 if batches else 0
+        )  # a batch that was cut in the middle is lost whole
+        self._drop(partition.tp, lambda offset: offset >= kept, "truncated")
         self.watch.truncated(partition, to)
 
     def log_start_moved(self, partition: Partition, to: int) -> None:
@@ -145,7 +150,7 @@ class Ledger(Observer):
             self._drop(tp, lambda offset: True, "deleted")
             self.ends.pop(tp, None)
         for tp in [tp for tp in self.committed_offsets if tp.topic == name]:
-            del self.committed_offsets[tp]
+            self.outlived[tp] = self.committed_offsets.pop(tp)  # a coordinator that is down keeps it
         self.watch.topic_deleted(name, topic_id)
 
     def _drop(self, tp: TopicPartition, where: Callable[[int], bool], why: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.simulation.invariants import delivery
+from tests.simulation.invariants import commits, delivery, ownership
 from tests.simulation.watch import Invariant
 
-ALL: list[type[Invariant]] = [*delivery.ALL]
+ALL: list[type[Invariant]] = [*delivery.ALL, *commits.ALL, *ownership.ALL]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kclient.embedded.releases import Release
-from kclient.types import OffsetAndMetadata, TopicPartition
+from kclient.types import TopicPartition
 from tests.simulation.application import Member
 from tests.simulation.holding import Holding
 from tests.simulation.ledger import Row
@@ -168,20 +168,20 @@ class Positions(Invariant):
         if holding is None or holding.begun or handed.row is None or handed.row.gone:
             return
         starts = self._starts(holding)
-        if starts:
-            late = [missed(self.stage, handed.tp, start.offset, handed.record.offset) for start in starts]
-        elif self.stage.scenario.reset == "earliest":
-            late = [missed(self.stage, handed.tp, 0, handed.record.offset)]
-        else:
-            return
-        first = late[0]
+        late = [missed(self.stage, handed.tp, start, handed.record.offset) for start in starts]
+        first = late[0] if late else None
         if first is not None and all(late):
-            began = f"what is committed, {starts[0].offset}" if starts else "the beginning"
-            self.broken(f"{handed} first, and not {first.offset} from {began} on")
+            self.broken(f"{handed} first, and not {first.offset} from {starts[0]} on")
 
-    def _starts(self, holding: Holding) -> list[OffsetAndMetadata]:
-        now = self.stage.ledger.committed_offsets.get(holding.tp)
-        return [one for one in (holding.committed, now) if one is not None]
+    def _starts(self, holding: Holding) -> list[int]:
+        """Where reading may begin; none where the policy lets it begin anywhere."""
+        ledger = self.stage.ledger
+        now = ledger.committed_offsets.get(holding.tp)
+        starts = [one.offset for one in (holding.committed, now) if one is not None]
+        if not starts and self.stage.scenario.reset != "earliest":
+            return []
+        old = ledger.outlived.get(holding.tp)
+        return [*(starts or [0]), *([] if old is None else [old.offset])]
 
 
 ALL = [AtLeastOnce, Complete, InOrder, NoGap, Bytes, NoDuplicate, Positions]

@@ -1,0 +1,138 @@
+"""What is committed: by whom, for what, and never backwards."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from kclient.types import TopicPartition
+from tests.simulation.application import Member
+from tests.simulation.invariants.groups import Owned, is_stable, name_of
+from tests.simulation.watch import Handed, Invariant, Offsets
+
+if TYPE_CHECKING:
+    from kclient.embedded.topics import Partition
+    from tests.simulation.stage import Stage
+
+KEPT_GENERATIONS: Final = 4
+
+
+class Commits(Invariant):
+    """Commits are monotone, for what the member owns, not beyond the log, and done where they are reported as done.
+
+    A commit may go back where the application went back, or the log was cut. After a clean close with automatic commits
+    what is committed is the position, or the log says why not.
+    """
+
+    id = "I-08"
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(stage)
+        self.owned: dict[int, dict[str, frozenset[TopicPartition]]] = {}
+        self.latest: dict[tuple[str, int, TopicPartition], int] = {}
+        self.may_go_back: set[tuple[str, TopicPartition]] = set()
+        self.stored: set[tuple[str, TopicPartition, int]] = set()
+        self.closing: dict[str, dict[TopicPartition, int]] = {}
+
+    # --- who may go back
+
+    def sought(self, member: Member, tp: TopicPartition, offset: int | None) -> None:
+        self.may_go_back.add((member.name, tp))
+
+    def jumped(self, member: Member, tp: TopicPartition, lost: int, to: int) -> None:
+        self.may_go_back.add((member.name, tp))
+
+    went_back = jumped
+
+    def truncated(self, partition: Partition, to: int) -> None:
+        self.may_go_back.update((name, partition.tp) for name in self.stage.members)
+
+    def topic_deleted(self, name: str, topic_id: bytes) -> None:
+        self.latest.clear()
+
+    # --- what is accepted
+
+    def rebalanced(self, group_id: str, generation: int, owned: Owned) -> None:
+        self.owned[generation] = {name_of(one): frozenset(mine) for one, mine in owned.items()}
+        self.owned.pop(generation - KEPT_GENERATIONS, None)
+
+    def accepted(self, group_id: str, member_id: str, generation: int, offsets: Offsets) -> None:
+        name = name_of(member_id)
+        mine = self.owned.get(generation, {}).get(name)
+        for tp, offset in offsets.items():
+            self.stored.add((name, tp, offset.offset))
+            if mine is not None and tp not in mine:
+                self.broken(f"{name} committed {tp}, which is not its own in generation {generation}")
+            key = member_id, generation, tp
+            before = self.latest.get(key, 0)
+            if offset.offset < before and (name, tp) not in self.may_go_back:
+                self.broken(f"{name} committed {tp} at {offset.offset} after {before}")
+            if offset.offset < before:
+                self.may_go_back.discard((name, tp))
+            self.latest[key] = offset.offset
+
+    def commit_ended(self, member: Member, offsets: Offsets | None, error: BaseException | None) -> None:
+        if error is None and offsets:
+            for tp, offset in offsets.items():
+                if (member.name, tp, offset.offset) not in self.stored:
+                    self.broken(
+                        f"{member} was told that {tp} is committed at {offset.offset}, and it never was"
+                    )
+
+    # --- closing
+
+    def close_began(self, member: Member, timeout: float) -> None:
+        if self.stage.quiet and self.stage.scenario.commit == "auto" and is_stable(self.stage):
+            self.closing[member.name] = {
+                tp: one.next for tp, one in member.holdings.items() if one.last is not None and one.next
+            }
+
+    def logged(self, member: Member, record: logging.LogRecord) -> None:
+        if member.name in self.closing and record.name == "kclient.commit":
+            del self.closing[member.name]  # it says that the last commit failed
+
+    def close_ended(self, member: Member, seconds: float, error: BaseException | None) -> None:
+        committed = self.stage.ledger.committed_offsets
+        for tp, offset in self.closing.pop(member.name, {}).items():
+            stored = committed.get(tp)
+            if stored is None or stored.offset < offset:
+                self.broken(f"{member} closed with {tp} at {offset}, committed is {stored}")
+
+
+class Fencing(Invariant):
+    """Who is no member any more cannot commit, and is told that its partitions are lost, not revoked."""
+
+    id = "I-09"
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(stage)
+        self.generation = -1
+        self.lost_ones: set[tuple[str, TopicPartition]] = set()
+
+    def rebalanced(self, group_id: str, generation: int, owned: Owned) -> None:
+        self.generation = generation
+
+    def accepted(self, group_id: str, member_id: str, generation: int, offsets: Offsets) -> None:
+        if generation != self.generation:
+            self.broken(
+                f"{member_id} committed under generation {generation}, the group is at {self.generation}"
+            )
+
+    def revoked(self, member: Member, partitions: Iterable[TopicPartition]) -> None:
+        consumer = member.consumer
+        if consumer is not None and consumer.group_metadata().generation_id < 0 and list(partitions):
+            self.broken(f"{member} was told that partitions are revoked, and it is no member any more")
+
+    def lost(self, member: Member, partitions: Iterable[TopicPartition]) -> None:
+        self.lost_ones.update((str(member), tp) for tp in partitions)
+
+    def assigned(self, member: Member, partitions: Iterable[TopicPartition]) -> None:
+        self.lost_ones.difference_update((str(member), tp) for tp in partitions)
+
+    def delivered(self, handed: Handed) -> None:
+        if self.lost_ones and (str(handed.member), handed.tp) in self.lost_ones:
+            self.broken(f"{handed} after it had lost the partition")
+
+
+ALL = [Commits, Fencing]

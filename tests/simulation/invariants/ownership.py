@@ -1,0 +1,188 @@
+"""Whose partitions they are, and what listeners are told of it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+from kclient.embedded.call import Call
+from kclient.errors import ListenerError
+from kclient.protocol.errors import FENCED_INSTANCE_ID, ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID
+from kclient.protocol.message import Message
+from kclient.types import TopicPartition
+from tests.simulation.application import Member
+from tests.simulation.invariants.groups import Owned
+from tests.simulation.watch import Handed, Invariant
+
+if TYPE_CHECKING:
+    from tests.simulation.stage import Stage
+
+NO_MEMBER: Final = (ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID)
+OF_MEMBERS: Final = ("Heartbeat", "JoinGroup", "SyncGroup", "OffsetCommit")
+CALLS: Final = ("poll", "commit", "unsubscribe", "close")
+
+Partitions = Iterable[TopicPartition]
+
+
+class Exclusive(Invariant):
+    """No two live members have a partition at once, but for one that the group does not count any more."""
+
+    id = "I-10"
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(stage)
+        self.members: frozenset[str] = frozenset()  # the ids of the newest generation
+        self.identity: dict[str, str] = {}
+        self.owners: dict[TopicPartition, dict[str, Member]] = {}
+
+    def rebalanced(self, group_id: str, generation: int, owned: Owned) -> None:
+        self.members = frozenset(owned)
+        seen: dict[TopicPartition, str] = {}
+        for member_id, partitions in owned.items():
+            for tp in partitions:
+                if seen.setdefault(tp, member_id) != member_id:
+                    self.broken(f"generation {generation} gives {tp} to {seen[tp]} and to {member_id}")
+
+    def assigned(self, member: Member, partitions: Partitions) -> None:
+        me = member.consumer.group_metadata().member_id if member.consumer is not None else ""
+        self.identity[str(member)] = me
+        for tp in partitions:
+            owners = self.owners.setdefault(tp, {})
+            for name, other in owners.items():
+                both_count = me in self.members and self.identity[name] in self.members
+                if other is not member and not other.over and both_count:
+                    self.broken(f"{tp} was assigned to {member} while {other} has it")
+            owners[str(member)] = member
+
+    def _let_go(self, member: Member, partitions: Partitions) -> None:
+        for tp in partitions:
+            self.owners.get(tp, {}).pop(str(member), None)
+
+    revoked_ended = lost = _let_go
+
+    def unsubscribed(self, member: Member) -> None:
+        self._let_go(member, list(member.holdings))
+
+    died = unsubscribed
+
+    def close_ended(self, member: Member, seconds: float, error: BaseException | None) -> None:
+        self._let_go(member, list(member.holdings))
+
+
+class OnlyOwn(Invariant):
+    """Nothing is handed out that is not assigned, or paused, or about to be revoked."""
+
+    id = "I-11"
+
+    def delivered(self, handed: Handed) -> None:
+        if handed.holding is None:
+            self.broken(f"{handed}, which is not its own")
+        elif handed.holding.paused:
+            self.broken(f"{handed}, which is paused")
+
+
+class Callbacks(Invariant):
+    """Revoked before assigned, once each, inside of the application's own calls, and what they raise comes out.
+
+    A member that was not told otherwise keeps its id when it joins again, and is not told that partitions are lost.
+    """
+
+    id = "I-12"
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(stage)
+        self.running: set[str] = set()
+        self.cut_off: set[str] = set()  # who was told, or found, that it is no member any more
+        self.known_as: dict[str, str] = {}
+
+    # --- listeners
+
+    def assigned(self, member: Member, partitions: Partitions) -> None:
+        self._begins(member, "on_partitions_assigned")
+        twice = [tp for tp in partitions if tp in member.holdings]
+        if twice:
+            self.broken(f"{member} was assigned {twice[0]} twice")
+        self.cut_off.discard(member.name)
+
+    def revoked(self, member: Member, partitions: Partitions) -> None:
+        self._begins(member, "on_partitions_revoked")
+        self._were_its_own(member, partitions)
+        self.running.add(str(member))
+
+    def revoked_ended(self, member: Member, partitions: Partitions) -> None:
+        self.running.discard(str(member))
+
+    def lost(self, member: Member, partitions: Partitions) -> None:
+        self._begins(member, "on_partitions_lost")
+        self._were_its_own(member, partitions)
+        leaves = "close" in member.inside or "unsubscribe" in member.inside
+        if member.name not in self.cut_off and not leaves:
+            self.broken(f"{member} was told that partitions are lost, and nobody had cut it off")
+
+    def _begins(self, member: Member, what: str) -> None:
+        if str(member) in self.running:
+            self.broken(f"{member}: {what} while on_partitions_revoked runs")
+        if not any(call in CALLS for call in member.inside):
+            self.broken(f"{member}: {what} outside of all calls")
+
+    def _were_its_own(self, member: Member, partitions: Partitions) -> None:
+        others = [tp for tp in partitions if tp not in member.holdings]
+        if others:
+            self.broken(f"{member} is to give up {others[0]}, which it does not have")
+
+    def unsubscribed(self, member: Member) -> None:
+        if member.holdings:
+            self.broken(f"{member} unsubscribed, and nobody told the listener")
+
+    # --- what they raise
+
+    def poll_ended(self, member: Member, count: int) -> None:
+        if str(member) in self.running:
+            self.broken(f"{member}: poll returned while on_partitions_revoked runs")
+        if member.upset:
+            member.upset = False
+            self.broken(f"{member}: poll returned, and a callback in it had raised")
+
+    def raised(self, member: Member, call: str, error: BaseException) -> None:
+        if isinstance(error, ListenerError):
+            member.upset = False
+
+    # --- who it is
+
+    def began(self, member: Member) -> None:
+        self.known_as.pop(member.name, None)
+        self.cut_off.discard(member.name)
+
+    def logged(self, member: Member, record: logging.LogRecord) -> None:
+        if record.levelno >= logging.WARNING and "This member leaves" in str(record.msg):
+            self._is_cut_off(member.name)
+
+    def requested(self, call: Call) -> None:
+        if call.api == "LeaveGroup":
+            self._is_cut_off(call.client_id)
+        elif call.api == "SyncGroup":
+            self.known_as[call.client_id] = call.message.member_id  # type: ignore[attr-defined]
+        elif call.api == "JoinGroup" and not self.stage.scenario.static:
+            known = self.known_as.get(call.client_id)
+            if known and not call.message.member_id:  # type: ignore[attr-defined]
+                self.broken(f"{call.client_id} joins anew, and was {known}")
+
+    def answered(self, call: Call, answer: Message | None) -> None:
+        if answer is not None and call.api in OF_MEMBERS and _error_of(answer) in NO_MEMBER:
+            self._is_cut_off(call.client_id)
+
+    def _is_cut_off(self, name: str) -> None:
+        self.cut_off.add(name)
+        self.known_as.pop(name, None)
+
+
+def _error_of(answer: Any) -> int:
+    """The error of an answer to a member; of a commit that of the first partition."""
+    code = getattr(answer, "error_code", None)
+    if code is None:
+        code = next((part.error_code for topic in answer.topics for part in topic.partitions), 0)
+    return int(code)
+
+
+ALL = [Exclusive, OnlyOwn, Callbacks]
