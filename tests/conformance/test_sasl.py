@@ -1,0 +1,24 @@
+"""SASL where nobody asks for it: a listener without authentication refuses both requests and goes on."""
+
+from __future__ import annotations
+
+import pytest
+
+from kclient.generated.sasl_authenticate_request import SaslAuthenticateRequest
+from kclient.generated.sasl_handshake_request import SaslHandshakeRequest
+from kclient.generated.sasl_handshake_response import SaslHandshakeResponse
+from kclient.protocol import errors
+from tests.conformance.target import Target
+
+
+@pytest.mark.api("SaslHandshake")
+def test_a_handshake_on_a_plain_listener(target: Target, version: int) -> None:
+    answer = target.ask(SaslHandshakeRequest(mechanism="PLAIN"), version)
+    assert answer == SaslHandshakeResponse(error_code=errors.ILLEGAL_SASL_STATE, mechanisms=[])
+
+
+@pytest.mark.api("SaslAuthenticate")
+def test_a_token_on_a_plain_listener(target: Target, version: int) -> None:
+    answer = target.ask(SaslAuthenticateRequest(auth_bytes=b"\0user\0secret"), version)
+    assert (answer.error_code, bytes(answer.auth_bytes)) == (errors.ILLEGAL_SASL_STATE, b"")
+    assert answer.error_message
