@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import select
 import signal
 import subprocess
@@ -38,9 +39,16 @@ def running(*arguments: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def line(process: subprocess.Popen[str], stream: str) -> str:
-    readable = getattr(process, stream)
-    assert select.select([readable], [], [], SECONDS)[0], f"nothing came through {stream}"
-    return str(readable.readline())
+    """The next line, read byte by byte: what a buffer holds `select` does not see."""
+    descriptor, found = getattr(process, stream).fileno(), b""
+    while not found.endswith(b"\n"):
+        assert select.select([descriptor], [], [], SECONDS)[0], (
+            f"nothing came through {stream} behind {found!r}"
+        )
+        byte = os.read(descriptor, 1)
+        assert byte, f"{stream} ended behind {found!r}"
+        found += byte
+    return found.decode()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
