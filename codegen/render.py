@@ -80,7 +80,13 @@ def environment() -> Environment:
         autoescape=False,
     )
     functions = (
-        *(expressions.annotation, expressions.default, expressions.differs, expressions.initial, expressions.tags_of),
+        *(
+            expressions.annotation,
+            expressions.default,
+            expressions.differs,
+            expressions.initial,
+            expressions.tags_of,
+        ),
         *(lines.fit, lines.pack, lines.signature, lines.unpack),
         *(plan.element, plan.length_code, plan.length_name, plan.local, plan.struct_name),
         *(plan.read_block, plan.read_blocks, plan.write_blocks),

@@ -80,8 +80,15 @@ def test_an_epoch_ends_where_the_next_one_begins() -> None:
     assert epochs.entries == [(1, 10), (4, 20), (6, 30)]  # 3 wrote nothing
     ends = {asked: epochs.end_of(asked, 40) for asked in (-1, 0, 1, 2, 3, 4, 5, 6, 7)}
     assert ends == {
-        -1: (-1, -1), 0: (0, 10), 1: (1, 20), 2: (1, 20), 3: (1, 20),
-        4: (4, 30), 5: (4, 30), 6: (6, 40), 7: (-1, -1),
+        -1: (-1, -1),
+        0: (0, 10),
+        1: (1, 20),
+        2: (1, 20),
+        3: (1, 20),
+        4: (4, 30),
+        5: (4, 30),
+        6: (6, 40),
+        7: (-1, -1),
     }
     epochs.advance_start(25)
     assert epochs.entries == [(4, 25), (6, 30)]
