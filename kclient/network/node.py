@@ -41,6 +41,14 @@ REFUSED_SECONDS: Final = (
 )
 
 
+@attrs.frozen
+class Refusal:
+    """Of a certificate or of credentials: who asks before `until` gets the same answer without another attempt."""
+
+    problem: ConnectError
+    until: float
+
+
 @attrs.define(eq=False)
 class Surroundings:
     """What the nodes of one cluster share."""
@@ -53,6 +61,7 @@ class Surroundings:
     via: str = ""  # the bootstrap address that led to the cluster
     worked: set[str] = attrs.field(factory=set)  # addresses that a connection was ready at
     quiet_until: dict[int | None, float] = attrs.field(factory=dict)  # per broker: no WARNING before
+    refusals: dict[str, Refusal] = attrs.field(factory=dict)  # per address, whichever node asks
 
 
 class Node:
@@ -73,7 +82,6 @@ class Node:
         self._last_ip = ""
         self._heard = False  # a request has been answered
         self._dumb = False  # the last connection was closed instead of the first answer
-        self._refusal: ConnectError | None = None  # of certificate or password, until the next attempt
         self._attempt: asyncio.Task[KclientError | None] | None = None
 
     @property
@@ -106,8 +114,9 @@ class Node:
         while self.connection is None:
             if self.closed:
                 raise unreachable.lost(self.peer, "connecting", "closed by kclient")
-            if self._refusal is not None and self.backing_off:
-                raise copy.copy(self._refusal) from self._refusal
+            refusal = self._around.refusals.get(self.peer.address)
+            if refusal is not None and self._around.runtime.now() < refusal.until:
+                raise copy.copy(refusal.problem) from refusal.problem
             if self._attempt is None:
                 self._attempt = asyncio.create_task(self._connect(), name=f"connect to {self.peer}")
                 self._attempt.add_done_callback(self._attempt_over)
@@ -152,6 +161,7 @@ class Node:
         self._reconnect.reset()
         self.failed_attempts = 0
         self._around.worked.add(self.peer.address)
+        self._around.refusals.pop(self.peer.address, None)
         told = self._around.quiet_until.pop(self.peer.node_id, None) is not None or self.peer.node_id is None
         # Else a healthy start would log a line per broker (U-28).
         level = logging.INFO if told else logging.DEBUG
@@ -219,7 +229,6 @@ class Node:
 
     def _failed(self, problem: ConnectError) -> ConnectError:
         self.failed_attempts += 1
-        self._refusal = problem if isinstance(problem, TlsError | AuthenticationError) else None
         unheard = isinstance(problem, NameResolutionError | PortClosedError) and not self._worked
         if unheard and self.peer.node_id is not None and self._around.via:
             problem = unreachable.advertised_wrongly(self.peer, self._around.via, problem)
@@ -246,6 +255,7 @@ class Node:
         delay = self._reconnect.next()
         if isinstance(problem, TlsError | AuthenticationError):
             delay = max(delay, REFUSED_SECONDS)
+            self._around.refusals[self.peer.address] = Refusal(problem, now + delay)
         self.retry_at = now + delay
         quiet = now < self._around.quiet_until.get(self.peer.node_id, 0.0)
         if not quiet:

@@ -19,7 +19,7 @@ from kclient.generated.heartbeat_request import HeartbeatRequest
 from kclient.generated.heartbeat_response import HeartbeatResponse
 from kclient.generated.sasl_authenticate_response import SaslAuthenticateResponse
 from kclient.generated.sasl_handshake_response import SaslHandshakeResponse
-from kclient.network import sasl
+from kclient.network import node, sasl
 from kclient.network.cluster import Cluster
 from kclient.network.connection import Connection
 from kclient.network.sasl import Authenticator, Credentials
@@ -414,10 +414,10 @@ def test_a_lifetime_that_is_none_means_no_limit(lifetime_ms: int) -> None:
 def test_a_renewal_that_is_refused_ends_the_connection_with_the_reason() -> None:
     async def main() -> None:
         no = On(AUTHENTICATE, token(error_code=SASL_AUTHENTICATION_FAILED, error_message="revoked"))
-        steps = [handshake("PLAIN"), On(AUTHENTICATE, token(session_lifetime_ms=10)), handshake("PLAIN"), no]
+        steps = [handshake("PLAIN"), On(AUTHENTICATE, token(session_lifetime_ms=200)), handshake("PLAIN"), no]
         async with ScriptedPeer(*steps) as peer:
             connection = await connect(peer, authenticate=who("PLAIN"))
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.2)
             with pytest.raises(AuthenticationError, match="revoked"):
                 await beat(connection)
             assert connection.closed
@@ -455,6 +455,59 @@ def test_refused_credentials_are_fatal_at_once_and_tried_once() -> None:
             assert errors == [AuthenticationError] * 50
             assert len(one.of(AUTHENTICATE)) <= 1
             assert len(two.of(AUTHENTICATE)) <= 1
+
+    asyncio.run(main())
+
+
+@pytest.mark.spec("B.4.8", "B.4.12")
+def test_credentials_that_are_right_at_last_leave_nothing_of_the_refusal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(node, "REFUSED_SECONDS", 0.1)
+
+    async def main() -> None:
+        no = token(error_code=SASL_AUTHENTICATION_FAILED, error_message="not yet")
+        beat = On("HeartbeatRequest", HeartbeatResponse(error_code=7))
+        yes = On(AUTHENTICATE, token())
+        async with ScriptedPeer(yes, yes, On(AUTHENTICATE, no), beat, beat, topics={"orders": 1}) as peer:
+            peer.standing |= {HANDSHAKE: SaslHandshakeResponse(mechanisms=["PLAIN"]), AUTHENTICATE: token()}
+            keys = {
+                "reconnect_backoff_ms": 50,
+                "metadata_recovery_strategy": "none",
+            }  # which would make new nodes
+            cluster = Cluster(config(peer.address, **keys), Runtime())
+            await cluster.start()
+            peer.drop_connections()
+            await asyncio.sleep(0.01)
+            with pytest.raises(AuthenticationError, match="not yet"):
+                await cluster.request(peer.node_id, HeartbeatRequest())
+            await asyncio.sleep(0.11)
+            assert await cluster.request(peer.node_id, HeartbeatRequest()) == beat.answer
+            peer.drop_connections()
+            await asyncio.sleep(0.01)  # the client sees it, and backs off
+            assert await cluster.request(peer.node_id, HeartbeatRequest()) == beat.answer
+            await cluster.close(1.0)
+
+    asyncio.run(main())
+
+
+@pytest.mark.spec("B.4.8", "B.4.12")
+def test_while_a_renewal_was_refused_requests_fail_at_once() -> None:
+    async def main() -> None:
+        no = On(AUTHENTICATE, token(error_code=SASL_AUTHENTICATION_FAILED, error_message="revoked"))
+        yes = On(AUTHENTICATE, token(session_lifetime_ms=300))
+        async with ScriptedPeer(yes, yes, no, topics={"orders": 1}) as peer:
+            peer.standing |= {HANDSHAKE: SaslHandshakeResponse(mechanisms=["PLAIN"]), AUTHENTICATE: no.answer}
+            cluster = Cluster(config(peer.address), Runtime())
+            await cluster.start()
+            await asyncio.sleep(0.3)
+            began = asyncio.get_running_loop().time()
+            for _ in range(20):
+                with pytest.raises(AuthenticationError, match="revoked"):
+                    await cluster.request(peer.node_id, HeartbeatRequest())
+            assert asyncio.get_running_loop().time() - began < 2.0
+            assert len(peer.of(AUTHENTICATE)) <= 4
+            await cluster.close(1.0)
 
     asyncio.run(main())
 

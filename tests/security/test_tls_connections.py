@@ -29,6 +29,7 @@ from kclient.errors import (
     TlsError,
 )
 from kclient.generated.heartbeat_request import HeartbeatRequest
+from kclient.network import node
 from kclient.network.cluster import Cluster
 from kclient.runtime import Runtime
 from kclient.security import Secret
@@ -212,6 +213,27 @@ def test_a_refused_certificate_costs_the_broker_a_few_connections_and_no_more(tm
 
     asyncio.run(main())
     assert len(seen) == 2  # the attempt, and the look at the certificate
+
+
+@pytest.mark.spec("H-24")
+def test_a_broker_whose_certificate_is_for_another_name_is_not_tried_again_and_again(tmp_path: Path) -> None:
+    """The bootstrap address is fine and the advertised one is not, so there is a way to begin anew each time."""
+    seen: list[object] = []
+    context = AUTHORITY.issue("localhost").server_context(tmp_path)
+    context.sni_callback = lambda *found: seen.append(found)
+
+    async def main() -> None:
+        async with ScriptedPeer(topics={"orders": 1}, tls=context) as peer:
+            cluster = Cluster(config(f"localhost:{peer.port}", retry_backoff_ms=1), Runtime())
+            for _ in range(100):
+                with pytest.raises(HostnameMismatchError):  # the broker is advertised as 127.0.0.1
+                    await cluster.start()
+                cluster._rebootstrap("a test wants it")
+            await cluster.close(1.0)
+
+    asyncio.run(main())
+    refused = [server_name for _, server_name, *_ in seen if server_name is None]  # SNI has no IP addresses
+    assert len(refused) == 2  # the attempt, and the look at the certificate
 
 
 @pytest.mark.spec("U-17", "H-24")
@@ -402,7 +424,10 @@ def test_a_ready_context_is_used_as_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("B.1.2")
-def test_a_trust_store_that_changes_is_used_by_the_next_connection(tmp_path: Path) -> None:
+def test_a_trust_store_that_changes_is_used_by_the_next_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node, "REFUSED_SECONDS", 0.05)
     path = Authority("Old").write_pem(tmp_path / "ca.pem")
 
     async def main() -> None:
@@ -412,11 +437,8 @@ def test_a_trust_store_that_changes_is_used_by_the_next_connection(tmp_path: Pat
             with pytest.raises(CertificateError):
                 await cluster.start()
             AUTHORITY.write_pem(path)
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr("kclient.network.node.Node.backing_off", False)
-                for node in cluster._pool.bootstrap:
-                    node.retry_at = 0.0
-                await cluster.start()
+            await asyncio.sleep(0.1)
+            await cluster.start()
             await cluster.close(1.0)
 
     asyncio.run(main())
