@@ -17,6 +17,7 @@ from kclient.protocol.errors import FENCED_INSTANCE_ID
 from kclient.records.records import Record, Records
 from kclient.types import OffsetAndMetadata, TopicPartition
 from tests.simulation.holding import Holding
+from tests.simulation.hosts import State
 from tests.simulation.probes import watched_runtime
 from tests.simulation.watch import Handed
 
@@ -114,6 +115,16 @@ class Member:
             "max_partition_fetch_bytes": s.max_partition_fetch_bytes,
             "buffer_memory_bytes": s.buffer_memory_bytes,
             "metadata_max_age_ms": s.metadata_max_age_ms,
+            **(self._credentials() if s.sasl else {}),
+        }
+
+    def _credentials(self) -> dict[str, Any]:
+        return {
+            "security_protocol": "SASL_PLAINTEXT",
+            "sasl_mechanism": self.stage.scenario.sasl,
+            "sasl_username": "reader",
+            "sasl_password": self.stage.secret,
+            "allow_plaintext_credentials": True if self.stage.scenario.sasl == "PLAIN" else None,
         }
 
     async def live(self) -> None:
@@ -128,6 +139,12 @@ class Member:
                 self.stage.watch.raised(self, "poll", error)
                 await self._recover(self.consumer, error)
         await self._close(self.consumer)
+
+    @property
+    def is_away(self) -> bool:
+        """Whether it works for long, or is about to end, or its host stands still."""
+        works = self.working_since is not None and self.stage.now - self.working_since > 1.0
+        return works or (self.stopping and not self.over) or self.stage.hosts[self.name].state is State.PAUSED
 
     def stop(self) -> None:
         """End it cleanly, soon."""
@@ -214,7 +231,7 @@ class Member:
     async def _work(self, count: int) -> None:
         """On what a poll returned. A loop that never waits would test the simulation, not the client."""
         seconds = self.stage.scenario.process_seconds if count and not self.stage.quiet else 0.01
-        if count:
+        if count and not self.stage.quiet:
             seconds, self.extra_work = seconds + self.extra_work, 0.0
         self.working_since = self.stage.now
         await asyncio.sleep(seconds)

@@ -8,6 +8,7 @@ verdict.violations, .digest, .seconds, .history
 from __future__ import annotations
 
 import asyncio
+import logging
 from random import Random
 from typing import Final
 
@@ -15,17 +16,21 @@ import attrs
 
 from tests.simulation import faults, invariants
 from tests.simulation.application import TOPIC
+from tests.simulation.bounds import convergence_seconds, progress_seconds
 from tests.simulation.plan import Plan
 from tests.simulation.probes import probing
 from tests.simulation.publishing import publish
 from tests.simulation.scenario import draw
 from tests.simulation.stage import Stage
+from tests.simulation.stuck import SimLivelock, SimStuck
 from tests.simulation.watch import Violation
 from tests.simulation.world import World, run
 
 QUIET_SECONDS: Final = 60.0  # at least; a median seed lasts two virtual minutes
 CLOSE_SECONDS: Final = 25.0
-LIMIT: Final = 1_800.0
+LIMIT: Final = 3_600.0
+AWAKE_TRIES: Final = 200
+SECONDS_A_RECORD: Final = 0.3  # where each needs a fetch of its own
 
 
 @attrs.frozen
@@ -66,10 +71,13 @@ def run_plan(seed: int, plan: Plan, *, history: bool = False) -> Verdict:
     async def main(world: World) -> None:
         stage = Stage(world, plan, invariants.ALL)
         stages.append(stage)
-        with probing(stage):
+        with probing(stage, logging.DEBUG if plan.scenario.verbose else logging.WARNING):
             await play(stage)
 
-    outcome = run(seed, main, limit=LIMIT, history=history)
+    try:
+        outcome = run(seed, main, limit=LIMIT, history=history)
+    except SimStuck as stuck:
+        return _stuck(seed, plan, stages[0], stuck)
     stage = stages[0]
     found = [Violation("I-38", outcome.seconds, finding) for finding in outcome.findings]
     return Verdict(
@@ -82,6 +90,15 @@ def run_plan(seed: int, plan: Plan, *, history: bool = False) -> Verdict:
         stage.published,
         outcome.history,
     )
+
+
+def _stuck(seed: int, plan: Plan, stage: Stage, stuck: SimStuck) -> Verdict:
+    """A run that could not go on: a hot loop, or something that waits for ever."""
+    broken = "I-26" if isinstance(stuck, SimLivelock) else "I-25"
+    text = f"{type(stuck).__name__}: {stuck}".partition("\n")[0]
+    violations = (*stage.violations, Violation(broken, stage.now, text))
+    callbacks = stage.world.loop.callbacks
+    return Verdict(seed, plan, violations, "", stage.now, callbacks, stage.published)
 
 
 async def play(stage: Stage) -> None:
@@ -100,6 +117,7 @@ async def play(stage: Stage) -> None:
         await heal(stage)
         await publisher
         await settle(stage)
+        stage.watch.rested()
         late = await stage.stop_members(CLOSE_SECONDS)
         if late:
             stage.report(Violation("I-24", stage.now, f"{', '.join(map(str, late))} never ended"))
@@ -110,12 +128,34 @@ async def heal(stage: Stage) -> None:
     """End every fault; whoever died is started again."""
     await faults.heal(stage)
     stage.quiet = True
-    for name, member in list(stage.members.items()):
-        if member.over:
-            stage.start_member(name)
+    await awake(stage)
+    start_all(stage)
     stage.watch.healed()
 
 
+async def awake(stage: Stage) -> None:
+    """Hosts that stand still go on, whoever works or closes comes to an end with it."""
+    for _ in range(AWAKE_TRIES):
+        if all(stage.hosts[name].alive and not member.is_away for name, member in stage.members.items()):
+            return
+        await asyncio.sleep(1.0)
+        start_all(stage)
+
+
+def start_all(stage: Stage) -> None:
+    """Start again whoever has ended."""
+    for name, member in list(stage.members.items()):
+        if member.over:
+            stage.start_member(name)
+
+
 async def settle(stage: Stage) -> None:
-    """Let things come to rest. Whether they did is for the invariants to say."""
-    await asyncio.sleep(QUIET_SECONDS)
+    """Let things come to rest, and everything be read; what takes too long is for the invariants to say."""
+    await asyncio.sleep(max(QUIET_SECONDS, convergence_seconds(stage.scenario)))
+    metadata = stage.scenario.metadata_max_age_ms / 1000
+    slow = len(stage.ledger.undelivered()) * SECONDS_A_RECORD
+    until = stage.now + metadata + progress_seconds(stage.scenario) + slow
+    while stage.now < until and stage.scenario.reset == "earliest" and stage.ledger.undelivered():
+        start_all(stage)
+        await asyncio.sleep(5.0)
+    await asyncio.sleep(1.0)

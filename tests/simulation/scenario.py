@@ -28,6 +28,8 @@ class Scenario:
     isolation: str = "read_uncommitted"
     reset: str = "earliest"
     transactions: bool = False
+    sasl: str = ""  # the mechanism, if clients authenticate
+    verbose: bool = False  # clients log at DEBUG
     log_append_time: bool = False  # brokers set the time of records
     compression: int = 0
     records_per_second: float = 20.0
@@ -82,7 +84,7 @@ def draw(rng: Random) -> Scenario:
         records_per_second=rng.choice((2.0, 10.0, 20.0, 40.0)),
         record_bytes=rng.choice((20, 60, 60, 2_000)),
         process_seconds=rng.choice((0.0, 0.0, 0.01, 0.5)),
-        poll_timeout=rng.choice((0.0, 0.1, 1.0, 1.0)),
+        poll_timeout=rng.choice((0.0, 0.1, 1.0, 1.0, 20.0)),
         max_poll_records=rng.choice((1, 10, 100, 500)),
         session_timeout_ms=session,
         heartbeat_interval_ms=rng.choice((1_000, session // 3)),
@@ -96,4 +98,6 @@ def draw(rng: Random) -> Scenario:
         jitter=rng.choice((0.0, 0.002, 0.05)),
         fidgety=rng.random() < 0.3,
         log_append_time=rng.random() < 0.2,
+        sasl=rng.choice(("", "", "", "PLAIN", "SCRAM-SHA-256")),
+        verbose=rng.random() < 0.05,
     )

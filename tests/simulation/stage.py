@@ -13,7 +13,7 @@ from random import Random
 from typing import Any, Final
 
 from kclient.embedded import EmbeddedCluster
-from kclient.embedded.listener import Factory, Listener
+from kclient.embedded.listener import MECHANISMS, Factory, Listener
 from kclient.embedded.releases import Release
 from kclient.embedded.state import OFFSETS_TOPIC
 from kclient.embedded.topics import Partition
@@ -28,6 +28,8 @@ from tests.simulation.wire import Wire
 from tests.simulation.world import World
 
 PORT: Final = 9092
+SASL_PORT: Final = 9192
+USER: Final = "reader"
 
 
 class Stage:
@@ -39,6 +41,7 @@ class Stage:
         self.scenario = plan.scenario
         self.quiet = False
         self.published = 0
+        self.secret = f"canary-{Random(f'{world.seed}:secret').randbytes(9).hex()}"
         self.publisher_rng = Random(f"{world.seed}:publisher")
         self.violations: list[Violation] = []
         self.members: dict[str, Member] = {}  # the latest incarnation of each
@@ -61,11 +64,23 @@ class Stage:
             runtime=world.runtime("cluster"),
             config={"group.min.session.timeout.ms": 1_000},
             serve=self._serve,
+            listeners=[Listener("SASL_PLAINTEXT", mechanisms=MECHANISMS)] if self.scenario.sasl else (),
+            users={USER: self.secret} if self.scenario.sasl else None,
         )
+        if self.scenario.sasl:
+            self._name_the_other_doors()
+
+    def _name_the_other_doors(self) -> None:
+        """With SASL applications use the second listener of each broker, on the same host."""
+        for broker in self.cluster.state.brokers.values():
+            plain, guarded = broker.listeners
+            guarded.host, guarded.port = plain.host, SASL_PORT
+        self.bootstrap = self.bootstrap.replace(str(PORT), str(SASL_PORT))
 
     async def _serve(self, factory: Factory, listener: Listener) -> asyncio.Server:
         """The cluster runs on no host; each broker listens behind the address of one, so the network can cut it off."""
-        if listener.host not in self.world.network.by_name:
+        known = self.world.network.by_name.get(listener.host)
+        if known is None or not known.alive:
             self.world.host(listener.host)
         return await self.world.loop.create_server(factory, listener.host, listener.port, ssl=listener.ssl)
 

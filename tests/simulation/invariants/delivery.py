@@ -8,6 +8,7 @@ from kclient.embedded.releases import Release
 from kclient.types import TopicPartition
 from tests.simulation.application import Member
 from tests.simulation.holding import Holding
+from tests.simulation.invariants.groups import name_of
 from tests.simulation.ledger import Row
 from tests.simulation.watch import Handed, Invariant, Offsets
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 EPOCHS_SINCE: Final = Release.parse(
     "2.4"
 )  # Metadata 9: older brokers' epochs are not to be relied on (B.5.5)
+
+GRACE_SECONDS: Final = 10.0  # as long as a request may be on its way
 
 
 def truncations_show(stage: Stage) -> bool:
@@ -45,18 +48,29 @@ class AtLeastOnce(Invariant):
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage)
         self.looked: dict[TopicPartition, int] = {}  # everything below was handed out and released
+        self.deleted_at = -1.0
 
     def truncated(self, partition: Partition, to: int) -> None:
         self.looked[partition.tp] = min(to, self.looked.get(partition.tp, 0))
 
     def topic_deleted(self, name: str, topic_id: bytes) -> None:
         self.looked.clear()
+        self.deleted_at = self.stage.now
 
     def accepted(self, group_id: str, member_id: str, generation: int, offsets: Offsets) -> None:
         if self.stage.scenario.reset != "earliest":
             return  # where reading began is the group's affair: I-04 sees to what follows
         for tp, offset in offsets.items():
-            self._look(tp, offset.offset, member_id)
+            if not self._speaks_of_the_old_topic(tp, member_id):
+                self._look(tp, offset.offset, member_id)
+
+    def _speaks_of_the_old_topic(self, tp: TopicPartition, member_id: str) -> bool:
+        """Whether who commits cannot know yet that the topic is another: see I-14."""
+        member = self.stage.members.get(name_of(member_id))
+        holding = None if member is None else member.holdings.get(tp)
+        if holding is None or self.deleted_at < 0:
+            return self.stage.now < self.deleted_at + GRACE_SECONDS
+        return holding.since < self.deleted_at and (holding.last is None or holding.last.gone == "deleted")
 
     def _look(self, tp: TopicPartition, end: int, member_id: str) -> None:
         start = self.looked.get(tp, 0)

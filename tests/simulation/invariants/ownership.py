@@ -134,6 +134,7 @@ class Callbacks(Invariant):
     def unsubscribed(self, member: Member) -> None:
         if member.holdings:
             self.broken(f"{member} unsubscribed, and nobody told the listener")
+        self._is_cut_off(member.name)
 
     # --- what they raise
 

@@ -1,0 +1,123 @@
+"""What goes over the wire: answers to their requests, few connections, few of both when nothing helps."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from kclient.embedded.call import Call
+from kclient.errors import InvalidFrameError, ProtocolDecodeError
+from kclient.network.inflight import MAX_IN_FLIGHT
+from kclient.protocol.message import Message
+from kclient.protocol.primitives import ZERO_UUID
+from kclient.runtime import Address
+from tests.simulation.application import Member
+from tests.simulation.watch import Invariant
+
+if TYPE_CHECKING:
+    from tests.simulation.stage import Stage
+
+LOOK_EVERY: Final = 8  # polls
+REQUESTS_A_SECOND: Final = 40
+ATTEMPTS_A_SECOND: Final = 40
+PACED: Final = (  # by the client itself; fetches and commits follow the records and the application
+    "ApiVersions",
+    "FindCoordinator",
+    "Heartbeat",
+    "JoinGroup",
+    "ListOffsets",
+    "Metadata",
+    "OffsetFetch",
+    "OffsetForLeaderEpoch",
+    "SyncGroup",
+)
+
+
+class Pairing(Invariant):
+    """An answer is one to the request that it is given to: the same API, and nothing that was not asked for."""
+
+    id = "I-16"
+
+    def exchanged(self, request: Message, answer: Message) -> None:
+        name = request.NAME.removesuffix("Request")
+        if f"{name}Response" != answer.NAME:
+            self.broken(f"{request.NAME} was answered with {answer.NAME}")
+        elif name in ("Fetch", "OffsetCommit", "ListOffsets", "OffsetForLeaderEpoch"):
+            strange = set(_partitions(answer)) - set(_partitions(request))
+            if strange:
+                self.broken(f"{answer.NAME} is about {min(strange)}, which was not asked for")
+
+    def raised(self, member: Member, call: str, error: BaseException) -> None:
+        if isinstance(error, InvalidFrameError | ProtocolDecodeError):
+            self.broken(f"{member}: {call} raised {error!r}, and every broker speaks properly")
+
+
+def _partitions(message: Any) -> Iterator[tuple[object, int]]:
+    """Topic and number of each partition that a message is about; the topic under its name, its id, or both."""
+    for topic in message.responses if message.NAME == "FetchResponse" else message.topics:
+        names = [getattr(topic, field, None) for field in ("name", "topic", "topic_id")]
+        for part in topic.partitions:
+            number = getattr(part, "partition_index", None)
+            for name in filter(None, names):
+                if name != ZERO_UUID:
+                    yield name, part.partition if number is None else number
+
+
+class NoHotLoop(Invariant):
+    """Whatever does not help is done again after a pause: so many requests and attempts to connect in a second."""
+
+    id = "I-26"
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(stage)
+        self.second = 0
+        self.counts: Counter[tuple[str, object]] = Counter()
+
+    def requested(self, call: Call) -> None:
+        if call.api in PACED:
+            self._count((call.client_id, call.api), REQUESTS_A_SECOND)
+
+    def connecting(self, member: Member, address: Address) -> None:
+        self._count((member.name, address), ATTEMPTS_A_SECOND)
+
+    def _count(self, key: tuple[str, object], most: int) -> None:
+        second = int(self.stage.now)
+        if second != self.second:
+            self.second = second
+            self.counts.clear()
+        self.counts[key] += 1
+        if self.counts[key] == most + 1:
+            self.broken(f"{key[0]}: more than {most} times {key[1]} in a second")
+
+
+class FewConnections(Invariant):
+    """At most one connection for each broker, one for the coordinator, one for the bootstrap server."""
+
+    id = "I-34"
+
+    def poll_ended(self, member: Member, count: int) -> None:
+        if member.polls % LOOK_EVERY:
+            return
+        host, network = self.stage.hosts[member.name], self.stage.world.network
+        open_ones = [
+            one for one in network.connections.values() if one.client.host is host and not one.client.gone
+        ]
+        if len(open_ones) > self.stage.scenario.brokers + 2:
+            self.broken(f"{member} has {len(open_ones)} connections to {self.stage.scenario.brokers} brokers")
+
+
+class FewPending(Invariant):
+    """No more requests wait for their answers than a connection may have under way."""
+
+    id = "I-35"
+
+    def poll_ended(self, member: Member, count: int) -> None:
+        if member.polls % LOOK_EVERY or member.consumer is None:
+            return
+        for node in member.consumer._session.cluster._pool._all():
+            if node.connection is not None and node.connection.in_flight > MAX_IN_FLIGHT:
+                self.broken(f"{member} waits for {node.connection.in_flight} answers of {node.peer}")
+
+
+ALL = [Pairing, NoHotLoop, FewConnections, FewPending]

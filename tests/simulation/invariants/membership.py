@@ -1,0 +1,197 @@
+"""How a group behaves: it converges, slow members leave and come back, short absences go unnoticed."""
+
+from __future__ import annotations
+
+import logging
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from kclient.embedded.call import Call
+from tests.simulation.application import Member
+from tests.simulation.bounds import convergence_seconds
+from tests.simulation.invariants.groups import Owned, group_of, is_stable, name_of
+from tests.simulation.invariants.windows import others_than, stopped
+from tests.simulation.plan import Fault
+from tests.simulation.watch import Invariant
+
+if TYPE_CHECKING:
+    from tests.simulation.stage import Stage
+
+SLACK: Final = 1.0
+SETTLED_SECONDS: Final = 15.0  # without a rebalance: everybody knows where they are
+OF_CONNECTIONS: Final = ("close_idle", "finish_midway", "pieces", "reset", "reset_midway")
+OF_BROKERS: Final = ("kill_broker", "shut_down_broker")
+OF_MEMBERS: Final = ("kill_member",)
+
+
+class Convergence(Invariant):
+    """After everything has healed the group comes to rest, within two rebalances once nobody comes or goes.
+
+    New partitions, found by and by, are a reason for one more each.
+    """
+
+    id = "I-27"
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(stage)
+        self.until: float | None = None
+        self.members: frozenset[str] = frozenset()
+        self.alike = 0
+        self.changed_topic = False
+        self.over = False
+
+    def healed(self) -> None:
+        scenario = self.stage.scenario
+        self.until = self.stage.now + convergence_seconds(scenario)
+        if self.changed_topic or len(self.stage.partitions()) > scenario.partitions:
+            self.until += scenario.metadata_max_age_ms / 1000
+        self.alike = 0
+
+    def topic_deleted(self, name: str, topic_id: bytes) -> None:
+        self.changed_topic = True
+
+    def close_began(self, member: Member, timeout: float) -> None:
+        self.over = self.over or self.stage.quiet
+
+    def rebalanced(self, group_id: str, generation: int, owned: Owned) -> None:
+        members = frozenset(owned)
+        self.alike = self.alike + 1 if members == self.members else 0
+        self.members = members
+        if self.until is None or self.over:
+            return
+        if self.stage.now > self.until:
+            self.broken(f"generation {generation} begins long after everything has healed")
+        allowed = 2 + len(self.stage.partitions()) - self.stage.scenario.partitions + 2 * self.changed_topic
+        if self.alike > allowed:
+            self.broken(f"generation {generation} is rebalance {self.alike} among the same members")
+
+    def rested(self) -> None:
+        group = group_of(self.stage)
+        alive = {name for name, member in self.stage.members.items() if not member.over}
+        if group is None or not is_stable(self.stage):
+            self.broken(f"the group is {getattr(group, 'state', None)} when everything is at rest")
+            return
+        names = {name_of(member_id) for member_id in group.members}  # type: ignore[attr-defined]
+        if names != alive:
+            self.broken(f"members are {sorted(names)}, alive are {sorted(alive)}")
+
+
+class SlowMembers(Invariant):
+    """Below max.poll.interval a member is not thrown out for being slow; above it leaves, exactly then."""
+
+    id = "I-28"
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(stage)
+        self.polled_at: dict[str, float] = {}
+        self.beats: dict[str, float] = {}
+        self.leaves: set[str] = set()
+
+    def poll_began(self, member: Member) -> None:
+        name, consumer = str(member), member.consumer
+        before, self.polled_at[name] = self.polled_at.get(name), self.stage.now
+        limit = self.stage.scenario.max_poll_interval_ms / 1000
+        if before is None or consumer is None or self.stage.now - before <= limit + SLACK:
+            return
+        if consumer.group_metadata().generation_id >= 0 and not self._excused(member, before):
+            seconds = self.stage.now - before
+            self.broken(f"{member} is a member after {seconds:.1f} s without a poll, {limit:g} are allowed")
+
+    def _excused(self, member: Member, before: float) -> bool:
+        """A call may look after the group as a poll does, and a host that stood still cannot leave in time."""
+        return member.callback_seconds > 0 or stopped(self.stage, member.name, before)
+
+    def logged(self, member: Member, record: logging.LogRecord) -> None:
+        if "This member leaves" in str(record.msg):
+            waited = self.stage.now - self.polled_at.get(str(member), self.stage.now)
+            limit = self.stage.scenario.max_poll_interval_ms / 1000
+            if waited < limit - 0.1 and "poll" not in member.inside:
+                self.broken(f"{member} leaves after {waited:.3f} s without a poll, {limit:g} are allowed")
+
+    def requested(self, call: Call) -> None:
+        if call.api == "Heartbeat":
+            self.beats[call.client_id] = self.stage.now
+
+    def rested(self) -> None:
+        interval = self.stage.scenario.heartbeat_interval_ms / 1000
+        for name, member in self.stage.members.items():
+            silent = self.stage.now - self.beats.get(name, 0.0)
+            if not member.over and silent > 2 * interval + 2 * SLACK:
+                self.broken(
+                    f"{member} has sent no heartbeat for {silent:.1f} s, the interval is {interval:g}"
+                )
+
+
+class Unnoticed(Invariant):
+    """What is over within the session timeout causes no rebalance: restarts of brokers, cut connections.
+
+    Looked at where the plan holds nothing else, and once the group has been at rest. Then a generation of the same
+    members has no reason.
+    """
+
+    id = "I-31"
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(stage)
+        self.applies = self._applies()
+        self.names: list[str] = []
+        self.at = 0.0
+        self.partitions = 0
+
+    def _applies(self) -> bool:
+        scenario = self.stage.scenario
+        harmless = (*OF_CONNECTIONS, *OF_BROKERS)
+        calm = (
+            not scenario.fidgety
+            and scenario.process_seconds < 0.1
+            and not any(others_than(self.stage, harmless))
+        )
+        return (
+            calm
+            and all(self._is_short(fault) for fault in self.stage.plan.faults)
+            and self._are_apart(harmless)
+        )
+
+    def _is_short(self, fault: Fault) -> bool:
+        session = self.stage.scenario.session_timeout_ms / 1000
+        return fault.kind in OF_CONNECTIONS or fault.seconds + fault.amount / 1000 < session / 4
+
+    def _are_apart(self, kinds: tuple[str, ...]) -> bool:
+        """Absences that follow each other add up."""
+        starts = [fault.start for fault in self.stage.plan.faults if fault.kind in kinds]
+        session = self.stage.scenario.session_timeout_ms / 1000
+        return all(later - earlier > session for earlier, later in pairwise(starts))
+
+    def close_began(self, member: Member, timeout: float) -> None:
+        self.applies = False
+
+    def rebalanced(self, group_id: str, generation: int, owned: Owned) -> None:
+        names, since = sorted(map(self._who, owned)), self.stage.now - self.at
+        if self.applies and names == self.names and since > SETTLED_SECONDS:
+            self.broken(f"generation {generation} begins, and nothing has lasted as long as a session")
+        self.names, self.at = names, self.stage.now
+
+    def _who(self, member_id: str) -> str:
+        return member_id
+
+
+class StaticMembers(Unnoticed):
+    """A static member that is back within its session timeout causes no rebalance."""
+
+    id = "I-17"
+
+    def _applies(self) -> bool:
+        kinds = (*OF_CONNECTIONS, *OF_MEMBERS)
+        if (
+            not self.stage.scenario.static
+            or any(others_than(self.stage, kinds))
+            or self.stage.scenario.fidgety
+        ):
+            return False
+        return all(self._is_short(fault) for fault in self.stage.plan.faults) and self._are_apart(kinds)
+
+    def _who(self, member_id: str) -> str:
+        return name_of(member_id)
+
+
+ALL = [Convergence, SlowMembers, Unnoticed, StaticMembers]

@@ -1,0 +1,79 @@
+"""What `metrics()` says, against what happened."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from kclient.types import TopicPartition
+from tests.simulation.application import Member
+from tests.simulation.invariants.groups import name_of
+from tests.simulation.watch import Invariant, Offsets
+
+if TYPE_CHECKING:
+    from tests.simulation.stage import Stage
+
+LOOK_EVERY: Final = 16  # polls
+
+
+class Metrics(Invariant):
+    """Records, polls, rebalances, commits and lag agree with the ledger."""
+
+    id = "I-40"
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(stage)
+        self.polls: Counter[str] = Counter()
+        self.assignments: Counter[str] = Counter()
+        self.commits: Counter[str] = Counter()
+
+    def poll_began(self, member: Member) -> None:
+        self.polls[str(member)] += 1
+
+    def assigned(self, member: Member, partitions: Iterable[TopicPartition]) -> None:
+        self.assignments[str(member)] += 1
+
+    def accepted(self, group_id: str, member_id: str, generation: int, offsets: Offsets) -> None:
+        self.commits[name_of(member_id)] += 1
+
+    def poll_ended(self, member: Member, count: int) -> None:
+        if member.polls % LOOK_EVERY == 0:
+            self._look(member)
+
+    def close_began(self, member: Member, timeout: float) -> None:
+        self._look(member)
+        if self.stage.quiet and not self.stage.ledger.undelivered():
+            self._look_at_lag(member)
+
+    def _look(self, member: Member) -> None:
+        if member.consumer is not None and not member.consumer.closed:
+            self._compare(member, member.consumer.metrics())
+
+    def _compare(self, member: Member, seen: dict[str, float]) -> None:
+        name = str(member)
+        wanted = {
+            "poll_records_total": member.records,
+            "rebalance_total": self.assignments[name],
+            "assigned_partitions": len(member.holdings),
+        }
+        for key, value in wanted.items():
+            if seen[key] != value:
+                self.broken(f"{member}: {key} is {seen[key]:g}, and it was {value}")
+        if seen["commit_total"] > self.commits[member.name]:
+            self.broken(
+                f"{member}: commit_total is {seen['commit_total']:g}, accepted were {self.commits[member.name]}"
+            )
+
+    def _look_at_lag(self, member: Member) -> None:
+        """Everything was handed out: no lag is left, whatever the isolation level."""
+        consumer = member.consumer
+        if consumer is None:
+            return
+        for tp in consumer.assignment():
+            lag, holding = consumer.current_lag(tp), member.holdings.get(tp)
+            if lag and holding is not None and holding.next is not None:
+                self.broken(f"{member}: the lag of {tp} is {lag}, and everything was handed out")
+
+
+ALL = [Metrics]

@@ -1,0 +1,153 @@
+"""Logs that lose their tails, topics that are made anew, and positions that cannot be kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kclient.embedded.releases import Release
+from kclient.types import OffsetAndMetadata, TopicPartition
+from tests.simulation.application import Member
+from tests.simulation.bounds import progress_seconds
+from tests.simulation.invariants.delivery import EPOCHS_SINCE
+from tests.simulation.ledger import Row
+from tests.simulation.watch import Handed, Invariant
+
+if TYPE_CHECKING:
+    from kclient.embedded.topics import Partition
+    from tests.simulation.stage import Stage
+
+
+class Truncation(Invariant):
+    """Where brokers tell leader epochs, reading never goes on in a tail that was cut off, nor comes back to one."""
+
+    id = "I-13"
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(stage)
+        self.cut: set[TopicPartition] = set()
+        self.epochs = Release.parse(stage.scenario.release) >= EPOCHS_SINCE
+
+    def truncated(self, partition: Partition, to: int) -> None:
+        self.cut.add(partition.tp)
+
+    def topic_deleted(self, name: str, topic_id: bytes) -> None:
+        self.cut.update(tp for tp in self.stage.ledger.ends if tp.topic == name)
+
+    def went_back(self, member: Member, tp: TopicPartition, start: int, to: int) -> None:
+        if tp not in self.cut:
+            self.broken(f"{member} went back from {start} to {to} of {tp}, which never lost anything")
+
+    def delivered(self, handed: Handed) -> None:
+        row, holding = handed.row, handed.holding
+        if not self.epochs or handed.tp not in self.cut or row is None or row.gone or holding is None:
+            return
+        if holding.last is not None:
+            self._after(handed, holding.last, row)
+        elif not holding.begun and holding.committed is not None:
+            self._from_commit(handed, holding.committed, row)
+
+    def _after(self, handed: Handed, last: Row, row: Row) -> None:
+        if last.topic_id != row.topic_id:
+            return
+        if row.epoch < last.epoch:
+            self.broken(f"{handed} of epoch {row.epoch} after {last.offset} of epoch {last.epoch}")
+        elif last.gone == "truncated":
+            end = self._end_of(handed.tp, last.epoch)
+            skipped = None if end is None else self.stage.ledger.first_visible(handed.tp, end, row.offset)
+            if skipped is not None:
+                self.broken(f"{handed} after {last.offset}, which was cut off, and not {skipped.offset}")
+
+    def _from_commit(self, handed: Handed, committed: OffsetAndMetadata, row: Row) -> None:
+        now = self.stage.ledger.committed_offsets.get(handed.tp)
+        if committed.leader_epoch is None or now != committed:
+            return
+        end = self._end_of(handed.tp, committed.leader_epoch)
+        if end is None or end >= committed.offset:
+            return
+        skipped = self.stage.ledger.first_visible(handed.tp, end, row.offset)
+        if skipped is not None and not skipped.delivered:
+            self.broken(
+                f"{handed} from the commit of {committed.offset}, which was cut off, and not {skipped.offset}"
+            )
+
+    def _end_of(self, tp: TopicPartition, epoch: int) -> int | None:
+        """Where the leader's log leaves that epoch."""
+        partition = self.stage.cluster.state.partition(tp)
+        if partition is None:
+            return None
+        end = partition.log.epochs.end_of(epoch, partition.log.end)[1]
+        return None if end < 0 else end
+
+
+class Recreated(Invariant):
+    """Of a topic that was made anew nothing old is handed out once the new one was seen, nor long after."""
+
+    id = "I-14"
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(stage)
+        self.old: set[bytes] = set()
+        self.seen: dict[tuple[str, TopicPartition], bytes] = {}
+        self.healed_at: float | None = None
+
+    def topic_deleted(self, name: str, topic_id: bytes) -> None:
+        self.old.add(topic_id)
+
+    def healed(self) -> None:
+        self.healed_at = self.stage.now
+
+    def delivered(self, handed: Handed) -> None:
+        row = handed.row
+        if row is None or not self.old:
+            return
+        key = handed.member.name, handed.tp
+        if row.topic_id not in self.old:
+            self.seen[key] = row.topic_id
+        elif key in self.seen and self.seen[key] not in self.old:
+            self.broken(f"{handed} of the topic that was deleted, after records of the new one")
+        elif self.healed_at is not None and self.stage.now > self.healed_at + self._patience():
+            self.broken(f"{handed} of the topic that was deleted, long after that")
+
+    def _patience(self) -> float:
+        scenario = self.stage.scenario
+        return progress_seconds(scenario) + scenario.metadata_max_age_ms / 1000
+
+
+class ResetPolicy(Invariant):
+    """The reset policy speaks only where nothing is committed, or where the log does not hold the position."""
+
+    id = "I-15"
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(stage)
+        self.lowest_end: dict[TopicPartition, int] = {}
+
+    def truncated(self, partition: Partition, to: int) -> None:
+        self.lowest_end[partition.tp] = min(to, self.lowest_end.get(partition.tp, to))
+
+    def topic_deleted(self, name: str, topic_id: bytes) -> None:
+        for partition in self.stage.partitions():
+            self.lowest_end[partition.tp] = 0
+
+    def jumped(self, member: Member, tp: TopicPartition, lost: int, to: int) -> None:
+        partition = self.stage.cluster.state.partition(tp)
+        if partition is None:
+            return
+        end = min(partition.log.end, self.lowest_end.get(tp, partition.log.end))
+        if partition.log.start <= lost <= end:
+            self.broken(f"{member} gave up {lost} of {tp}, which goes from {partition.log.start} to {end}")
+
+    def delivered(self, handed: Handed) -> None:
+        holding = handed.holding
+        if holding is None or holding.begun or handed.row is None:
+            return
+        now = self.stage.ledger.committed_offsets.get(handed.tp)
+        starts = [one.offset for one in (holding.committed, now) if one is not None]
+        lowest = min(starts, default=0)
+        if handed.tp in self.stage.ledger.outlived or self.lowest_end.get(handed.tp, lowest) < lowest:
+            return  # the commit may be of a log that was cut
+        if handed.record.offset < lowest:
+            self.broken(f"{handed} first, and {lowest} is committed")
+
+
+ALL = [Truncation, Recreated, ResetPolicy]
