@@ -56,6 +56,16 @@ def error_of(table: dict[str, tuple[str, ...]]) -> Any:
     return draw
 
 
+def of_members(rng: Random, scenario: Scenario) -> str:
+    """The name of an API that only members use."""
+    return rng.choice(("JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit"))
+
+
+def static(scenario: Scenario) -> bool:
+    """Where members have instance ids."""
+    return scenario.static
+
+
 def api(rng: Random, scenario: Scenario) -> str:
     """The name of an API."""
     return rng.choice(ANY)
@@ -81,6 +91,19 @@ def fatal_error(stage: Stage, fault: Fault) -> End | None:
 def throttle(stage: Stage, fault: Fault) -> End | None:
     """The client is asked to keep silent for so many ms."""
     rule = stage.cluster.throttle(fault.target, int(fault.amount))
+    return lambda: stage.cluster.lift(rule)
+
+
+@kind("F-32", target=api, amount=amount(-1, 2**31 - 1))
+def throttle_absurdly(stage: Stage, fault: Fault) -> End | None:
+    """An answer asks for silence of so many ms, which nobody would keep."""
+
+    def edit(request: Any, answer: Any) -> Message:
+        if hasattr(answer, "throttle_time_ms"):
+            answer.throttle_time_ms = int(fault.amount)
+        return answer  # type: ignore[no-any-return]
+
+    rule = stage.cluster.on(fault.target, edit, times=2)
     return lambda: stage.cluster.lift(rule)
 
 
@@ -164,6 +187,13 @@ def small_group(stage: Stage, fault: Fault) -> End | None:
     before = settings.group_max_size
     settings.group_max_size = max(1, int(fault.amount))
     return lambda: setattr(settings, "group_max_size", before)
+
+
+@kind("F-47", target=of_members, fits=static)
+def fence(stage: Stage, fault: Fault) -> End | None:
+    """A member hears that another one has its instance id."""
+    rule = stage.cluster.fail(fault.target, "FENCED_INSTANCE_ID", 1)
+    return lambda: stage.cluster.lift(rule)
 
 
 @kind("F-45")

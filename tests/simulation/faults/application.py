@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tests.simulation.faults.hosts import start_again
 from tests.simulation.faults.kinds import End, amount, kind, member
+from tests.simulation.faults.wire import strand
 from tests.simulation.plan import Fault
 
 if TYPE_CHECKING:
@@ -39,3 +40,11 @@ def close(stage: Stage, fault: Fault) -> End | None:
     """It is asked to end, whatever it does just now, and started again when the fault ends."""
     stage.members[fault.target].stop()
     return start_again(stage, fault.target)
+
+
+@kind("F-53", "F-10", target=member)
+def close_stranded(stage: Stage, fault: Fault) -> End | None:
+    """It is asked to end while no broker can be reached; both are over when the fault ends."""
+    again, reach = start_again(stage, fault.target), strand(stage, fault)
+    stage.members[fault.target].stop()
+    return lambda: (reach() if reach is not None else None, again())

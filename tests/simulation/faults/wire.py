@@ -108,6 +108,15 @@ def cut(stage: Stage, fault: Fault) -> End | None:
     return lambda: stage.world.network.heal(one, other)
 
 
+@kind("F-10", target=member)
+def strand(stage: Stage, fault: Fault) -> End | None:
+    """Nothing passes between the application and any broker."""
+    network, brokers = stage.world.network, [f"broker-{node}" for node in stage.cluster.state.brokers]
+    for name in brokers:
+        network.part(fault.target, name)
+    return lambda: [network.heal(fault.target, name) for name in brokers] and None
+
+
 def listed(names: set[str], name: str) -> End:
     """Put a name into a set for a while."""
     names.add(name)
@@ -138,9 +147,23 @@ def unresolvable(stage: Stage, fault: Fault) -> End | None:
 def wrong_address_first(stage: Stage, fault: Fault) -> End | None:
     """The broker's name resolves to an address where nobody is, and only then to its own."""
     names, name = stage.world.network.names, f"broker-{fault.target}"
-    before = names[name]
-    names[name] = ["10.9.9.9", *before]
-    return lambda: names.__setitem__(name, before)
+    names[name] = ["10.9.9.9", *names[name]]
+    return lambda: names.__setitem__(name, [ip for ip in names[name] if ip != "10.9.9.9"])
+
+
+@kind("F-15", "F-28", target=broker)
+def change_address(stage: Stage, fault: Fault) -> End | None:
+    """The broker's host has another address from now on, and its name resolves to that."""
+    network, name = stage.world.network, f"broker-{fault.target}"
+    host = network.by_name[name]
+    new = f"10.1.{int(fault.target)}.{int(fault.start) + 1}"
+    for old in host.addresses:
+        network.hosts.pop(old, None)
+    host.addresses = (new,)
+    network.hosts[new], network.names[name] = host, [new]
+    for connection in list(network.between(name)):
+        connection.reset()
+    return None
 
 
 @kind("F-16", target=member)
