@@ -132,8 +132,12 @@ class Broker:
         timer.cancel()
         if self.paused:
             self._missed.append(callback)
-        else:
+            return
+        try:
             callback()
+        except Exception as bug:
+            self.state.bugs.append(bug)  # told when the cluster ends, as those of requests are
+            raise
 
     def leader_changed(self, partition: Partition) -> None:
         """This broker begins or ceases to lead a partition; coordinators load or unload with it."""

@@ -10,11 +10,14 @@ import asyncio
 import contextvars
 import heapq
 from collections.abc import Callable
+from typing import Final
 
 import attrs
 
 from kclient.errors import ArgumentError
 from kclient.runtime import Runtime
+
+SWEPT_FROM: Final = 1_000
 
 
 @attrs.define(order=True)
@@ -38,6 +41,7 @@ class Clock:
         self._ahead = 0.0
         self._timers: list[Timer] = []
         self._made = 0
+        self._most = SWEPT_FROM  # timers, before those that were cancelled are looked for
         self._alarm: asyncio.TimerHandle | None = None
         self._context = contextvars.copy_context()  # whose request set a timer does not matter when it rings
 
@@ -53,6 +57,8 @@ class Clock:
         """Call back in so many seconds of the cluster's time."""
         self._made += 1
         timer = Timer(self.now() + seconds, self._made, callback)
+        if len(self._timers) >= self._most:
+            self._sweep()
         heapq.heappush(self._timers, timer)
         self._set_alarm()
         return timer
@@ -76,11 +82,13 @@ class Clock:
                 f"The clock cannot go back by {-seconds:g} s; give a positive number of seconds."
             )
         until = self.now() + seconds
-        while self._timers and self._timers[0].when <= until:
-            self._ahead += max(0.0, self._timers[0].when - self.now())
-            self._ring_one()
-        self._ahead += max(0.0, until - self.now())
-        self._set_alarm()
+        try:
+            while self._timers and self._timers[0].when <= until:
+                self._ahead += max(0.0, self._timers[0].when - self.now())
+                self._ring_one()
+        finally:
+            self._ahead += max(0.0, until - self.now())
+            self._set_alarm()
 
     def stop(self) -> None:
         """Forget every timer."""
@@ -94,9 +102,17 @@ class Clock:
 
     def _ring(self) -> None:
         self._alarm = None
-        while self._timers and self._timers[0].when <= self.now():
-            self._ring_one()
-        self._set_alarm()
+        try:
+            while self._timers and self._timers[0].when <= self.now():
+                self._ring_one()
+        finally:
+            self._set_alarm()  # a callback that fails must not keep the others from ringing
+
+    def _sweep(self) -> None:
+        """Sessions are prolonged all the time, and what they cancel would lie here until its time comes."""
+        self._timers = [timer for timer in self._timers if timer.callback is not None]
+        heapq.heapify(self._timers)
+        self._most = max(SWEPT_FROM, 2 * len(self._timers))
 
     def _set_alarm(self) -> None:
         """One timer of the loop, for whatever comes first."""

@@ -57,6 +57,9 @@ class ServerConnection(FrameProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
+        if not self.broker.running:  # it was accepted while the process died
+            self.abort()
+            return
         peer = transport.get_extra_info("peername")
         self.client_address = str(peer[0]) if peer else ""
         if shown := transport.get_extra_info("peercert"):
@@ -93,8 +96,6 @@ class ServerConnection(FrameProtocol):
         self._more.notify()
 
     def _on_gone(self, reason: Exception | None) -> None:
-        if self in self.broker.connections:
-            self.broker.connections.remove(self)
         self.write_changed.notify()
         self._more.notify()
 
@@ -106,7 +107,12 @@ class ServerConnection(FrameProtocol):
             seen = await self._more.wait(seen)
 
     def _served(self, task: asyncio.Task[None]) -> None:
-        """A handler that fails in a way nobody thought of ends the connection, and is told when the cluster ends."""
+        """A handler that fails in a way nobody thought of ends the connection, and is told when the cluster ends.
+
+        Until here the broker keeps a connection that its client has left, so that killing it ends the handler too.
+        """
+        if self in self.broker.connections:
+            self.broker.connections.remove(self)
         if not task.cancelled() and (bug := task.exception()) is not None:
             logger.error(
                 "broker %d failed to answer %s", self.broker.node_id, self.client_address, exc_info=bug

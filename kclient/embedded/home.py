@@ -11,6 +11,7 @@ import asyncio
 import functools
 import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import wait
 from typing import Any, Final, Protocol, TypeVar, cast
 
 from kclient.errors import DeadlineError, UsageError
@@ -52,15 +53,16 @@ class Home:
         if threading.current_thread() is self._thread:
             given = function()
             return self._task(given) if asyncio.iscoroutine(given) else given
-        try:
-            return asyncio.run_coroutine_threadsafe(_awaited(function), self.loop).result(CALL_SECONDS)
-        except TimeoutError:
+        call = asyncio.run_coroutine_threadsafe(_awaited(function), self.loop)
+        if not wait([call], CALL_SECONDS).done:
+            call.cancel()
             raise DeadlineError(
                 f"The embedded cluster did not come back within {CALL_SECONDS:g} s; an observer or an edit of an "
                 "answer runs on its loop and must not wait.",
                 waiting_for="the cluster's loop",
                 timeout=CALL_SECONDS,
-            ) from None
+            )
+        return call.result()
 
     def _task(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         task = self.loop.create_task(coroutine)

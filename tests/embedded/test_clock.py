@@ -12,7 +12,7 @@ from kclient import Consumer
 from kclient.embedded import EmbeddedCluster
 from kclient.embedded.clock import Clock
 from kclient.embedded.duration import Duration, seconds
-from kclient.errors import ArgumentError
+from kclient.errors import ArgumentError, InternalError
 from kclient.runtime import Runtime
 
 
@@ -83,3 +83,53 @@ def test_members_expire_when_ten_minutes_pass_and_come_again() -> None:
             cluster.clock.advance("10m")
             while consumer.group_metadata().member_id in ("", before.member_id):
                 consumer.poll(timeout=0.1)
+
+
+def test_a_callback_that_fails_keeps_no_other_from_ringing() -> None:
+    async def main() -> list[str]:
+        clock, rang, told = Clock(Runtime()), list[str](), list[object]()
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context["exception"]))
+        done = asyncio.Event()
+
+        def fail() -> None:
+            raise ValueError("a bug")
+
+        clock.call_later(0.001, fail)
+        clock.call_later(0.002, done.set)
+        async with asyncio.timeout(5):
+            await done.wait()
+        assert [str(one) for one in told] == ["a bug"]
+        clock.call_later(10, fail)
+        clock.call_later(20, lambda: rang.append("later"))
+        with pytest.raises(ValueError, match="a bug"):
+            clock.advance(15)
+        clock.advance(5)
+        return rang
+
+    assert asyncio.run(main()) == ["later"]
+
+
+def test_timers_that_were_cancelled_do_not_pile_up() -> None:
+    async def main() -> int:
+        clock = Clock(Runtime())
+        lasting = [clock.call_later(60, lambda: None) for _ in range(10)]
+        for _ in range(20_000):  # as many heartbeats, each of which begins the session anew
+            clock.call_later(45, lambda: None).cancel()
+        assert all(timer.callback is not None for timer in lasting)
+        return len(clock._timers)
+
+    assert asyncio.run(main()) <= 1_010
+
+
+def test_a_timer_of_a_broker_that_fails_is_told_when_the_cluster_ends() -> None:
+    def fail() -> None:
+        raise ValueError("a bug")
+
+    async def main() -> None:
+        async with EmbeddedCluster() as cluster:
+            cluster.state.brokers[1].call_later(10, fail)
+            with pytest.raises(ValueError, match="a bug"):
+                cluster.clock.advance(10)
+
+    with pytest.raises(InternalError, match="a bug"):
+        asyncio.run(main())

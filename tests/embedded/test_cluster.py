@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 
 import pytest
 
 from kclient import AsyncConsumer, Consumer
 from kclient.embedded import EmbeddedCluster
+from kclient.embedded.connection import ServerConnection
 from kclient.errors import ArgumentError, ConfigError, PortClosedError, UsageError
+from kclient.generated.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from tests.embedded.asker import Asker
+from tests.embedded.grouping import until
 
 
 def test_it_lives_on_the_callers_loop() -> None:
@@ -71,7 +76,6 @@ def test_a_cluster_runs_once_and_its_log_outlives_it() -> None:
 
 
 def test_a_start_that_fails_leaves_nothing_behind() -> None:
-    threads = threading.active_count()
     with EmbeddedCluster() as cluster:
         taken = ("127.0.0.1", int(cluster.bootstrap_servers.rpartition(":")[2]))
         second = EmbeddedCluster(brokers=2, addresses=[("127.0.0.1", 0), taken])
@@ -82,7 +86,7 @@ def test_a_start_that_fails_leaves_nothing_behind() -> None:
             Consumer(bootstrap_servers=second.bootstrap_servers.split(",")[0]) as one,
         ):
             one.list_topics()
-    assert threading.active_count() == threads
+    assert "kclient.embedded" not in [thread.name for thread in threading.enumerate()]
 
 
 def test_clients_of_a_cluster_that_ended_are_told() -> None:
@@ -90,3 +94,48 @@ def test_clients_of_a_cluster_that_ended_are_told() -> None:
         servers = cluster.bootstrap_servers
     with pytest.raises(PortClosedError), Consumer(bootstrap_servers=servers) as consumer:
         consumer.list_topics()
+
+
+def test_a_broker_that_is_killed_forgets_those_who_left_while_they_were_parked() -> None:
+    async def main() -> None:
+        async with EmbeddedCluster(topics={"orders": 1}) as cluster, Asker(cluster) as asker:
+            before = asyncio.all_tasks()
+            patient = FetchRequest(
+                max_wait_ms=600_000,
+                min_bytes=1,
+                topics=[FetchTopic(topic="orders", partitions=[FetchPartition(partition_max_bytes=100)])],
+            )
+            asked = asyncio.create_task(asker.ask(patient, 12))
+            await until(lambda: any(entry.api == "Fetch" for entry in cluster.requests))
+            asked.cancel()  # the client closes its connection
+            await until(asked.done)
+            await until(lambda: not cluster.state.brokers[1].connections[0].connected)
+            assert asyncio.all_tasks() > before  # what was begun stays begun
+            cluster.kill(1)
+            await until(lambda: asyncio.all_tasks() <= before)
+            assert cluster.state.brokers[1].connections == []
+
+    asyncio.run(main())
+
+
+def test_a_connection_that_a_dying_broker_still_accepted_is_not_served() -> None:
+    async def main() -> None:
+        async with EmbeddedCluster(brokers=2) as cluster:
+            broker = cluster.state.brokers[1]
+            late = ServerConnection(broker, broker.listeners[0])
+            cluster.kill(1)
+            mine, theirs = socket.socketpair()
+            with mine:
+                await asyncio.get_running_loop().connect_accepted_socket(lambda: late, theirs)
+                await until(lambda: not late.connected)
+            assert broker.connections == []
+
+    asyncio.run(main())
+
+
+def test_a_control_that_fails_with_a_timeout_fails_with_that_timeout() -> None:
+    async def late() -> None:
+        raise TimeoutError("its own")
+
+    with EmbeddedCluster() as cluster, pytest.raises(TimeoutError, match="its own"):
+        cluster.home.call(late)

@@ -262,6 +262,39 @@ def test_what_cannot_be_written_has_not_happened() -> None:
     play(scene)
 
 
+@pytest.mark.spec("F-21")
+def test_a_session_that_ends_while_nothing_can_be_written_ends_when_it_can() -> None:
+    async def scene(cluster: EmbeddedCluster, asker: Asker) -> None:
+        await Member(asker, GROUP, "m1").join("a")
+        cluster.state.settings.min_insync_replicas = 2  # there is one
+        cluster.clock.advance("60s")
+        assert (await epochs(asker))[0] == "Stable"
+        cluster.state.settings.min_insync_replicas = 1
+        cluster.clock.advance("1s")
+        assert await epochs(asker) == ("Empty", 3, 2, {})
+
+    play(scene)
+
+
+def test_a_pattern_that_cannot_be_written_is_resolved_again() -> None:
+    async def scene(cluster: EmbeddedCluster, asker: Asker) -> None:
+        member = Member(asker, GROUP, "m1")
+        await member.join(subscribed_topic_names=None, subscribed_topic_regex="a|b")
+        cluster.clock.advance(0)
+        assert partitions(await member.beat()) == of(cluster, 0, 1, 2, 3)
+        cluster.create_topic("b")
+        cluster.clock.advance(10.1)
+        cluster.state.settings.min_insync_replicas = 2  # there is one
+        assert partitions(await member.beat()) is None
+        cluster.clock.advance(0)
+        cluster.state.settings.min_insync_replicas = 1
+        assert partitions(await member.beat()) is None
+        cluster.clock.advance(0)
+        assert partitions(await member.beat()) == of(cluster, 0, 1, 2, 3) | of(cluster, 0, topic="b")
+
+    play(scene)
+
+
 # --- releases
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Final
 
 from kclient.embedded.call import Call
@@ -9,6 +10,7 @@ from kclient.embedded.groups.consumer.group import ConsumerGroup, Resolved
 from kclient.embedded.groups.consumer.journal import Journal
 from kclient.embedded.groups.consumer.metadata import metadata_hash
 from kclient.embedded.groups.consumer.regex import matching
+from kclient.embedded.refusal import Refused
 
 NOTHING: Final = Resolved((), 0)
 TOGETHER_MS: Final = 10_000
@@ -51,10 +53,12 @@ def _resolve(group: ConsumerGroup, call: Call) -> None:
     journal = Journal(group)
     now = group.cluster.clock.wall_ms()
     before = dict(group.patterns)
-    group.topics_seen = tuple(group.cluster.topics)
+    topics = tuple(group.cluster.topics)
     for pattern in sorted({member.regex for member in group.members.values()} - {""}):
-        found = matching(pattern, group.topics_seen, lambda name: call.allowed("DESCRIBE", f"Topic:{name}"))
+        found = matching(pattern, topics, lambda name: call.allowed("DESCRIBE", f"Topic:{name}"))
         journal.resolve(pattern, Resolved(found, now))
     if any(found.topics != before.get(one, NOTHING).topics for one, found in group.patterns.items()):
         journal.bump(metadata_hash(group))
-    journal.write()
+    with suppress(Refused):  # then nothing has changed, and the next heartbeat sees that it is still due
+        journal.write()
+        group.topics_seen = topics

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
+from typing import Final
 
 import attrs
 
 from kclient.embedded.broker import Broker
 from kclient.embedded.clock import Timer
+from kclient.embedded.refusal import Refused
+
+AGAIN_MS: Final = 500
 
 
 class Kind(enum.Enum):
@@ -30,7 +34,15 @@ class Timers:
     def start(self, member_id: str, kind: Kind, ms: int, late: Callable[[], None]) -> None:
         """Begin anew."""
         self.stop(member_id, kind)
-        self._running[member_id, kind] = self.broker.call_later(ms / 1000, late)
+        self._running[member_id, kind] = self.broker.call_later(
+            ms / 1000, lambda: self._ring(member_id, kind, late)
+        )
+
+    def _ring(self, member_id: str, kind: Kind, late: Callable[[], None]) -> None:
+        try:
+            late()
+        except Refused:  # it could not be written, so it has not happened: try again
+            self.start(member_id, kind, AGAIN_MS, late)
 
     def running(self, member_id: str, kind: Kind) -> bool:
         """Whether it was begun and neither rang nor was stopped."""
