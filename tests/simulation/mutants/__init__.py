@@ -9,7 +9,7 @@ it passes without the bug.
 
 from __future__ import annotations
 
-from tests.simulation.mutants import positions
+from tests.simulation.mutants import commits, fetching, positions, records, truncation
 from tests.simulation.mutants.table import MUTANTS, Mutant, planted
 
-__all__ = ["MUTANTS", "Mutant", "planted", "positions"]
+__all__ = ["MUTANTS", "Mutant", "commits", "fetching", "planted", "positions", "records", "truncation"]

@@ -1,27 +1,226 @@
-"""Bugs of positions and commits, M-01 to M-25."""
+"""Bugs of positions, M-11 to M-25."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from kclient.fetch.delivery import Delivery
-from kclient.group.commits import Commits
-from kclient.types import OffsetAndMetadata
+import attrs
+
+from kclient.consumer import closing, moving
+from kclient.consumer.session import Session
+from kclient.fetch.answers import Answers
+from kclient.fetch.fetcher import Fetcher
+from kclient.fetch.lease import Lease
+from kclient.group import offset_fetch
+from kclient.positions.assigned import AssignedPartitions
+from kclient.positions.state import FETCHING, PartitionState
+from kclient.positions.strategy import EARLIEST
+from kclient.positions.table import Positions
+from kclient.protocol.errors import OFFSET_OUT_OF_RANGE
+from kclient.records import reader
+from kclient.records.reader import PartitionReader
+from kclient.types import OffsetAndMetadata, TopicPartition
+from tests.simulation.mutants.surfacing import surface
 from tests.simulation.mutants.table import Patch, mutant
 
 
-@mutant("M-01", "I-01")
-def commit_one_more(patch: Patch) -> None:
-    """Commit one more than the position."""
+@mutant("M-11", "I-15")
+def reset_on_disconnect(patch: Patch) -> None:
+    """Reset positions when a Fetch finds no answer."""
 
-    async def commit(self: Commits, offsets: Any, *, retry: bool) -> None:
-        more = {tp: OffsetAndMetadata(one.offset + 1) for tp, one in offsets.items()}
-        await before(self, more, retry=retry)
+    def failed(self: Fetcher, node_id: int, node: Any, wanted: Any, error: Any) -> None:
+        before(self, node_id, node, wanted, error)
+        for one in wanted:
+            if self._positions.find(one.tp, one.era) is not None:
+                self._positions.request_reset(one.tp, EARLIEST)
 
-    before = patch.put(Commits, "commit", commit)
+    before = patch.put(Fetcher, "_failed", failed)
 
 
-@mutant("M-21", "I-06", "I-03")
-def deliver_stale(patch: Patch) -> None:
-    """Deliver what was buffered before a seek."""
-    patch.put(Delivery, "_is_at", lambda self, fetch, offset: True)
+@mutant("M-12", "I-15")
+def reset_by_follower(patch: Patch) -> None:
+    """Reset where a follower says that the offset is out of range."""
+
+    def take_error(self: Answers, node_id: int, asked: Any, code: int, state: Any, frame: Any) -> Any:
+        if code == OFFSET_OUT_OF_RANGE and state.position is not None:
+            node_id = state.position.leader.node_id
+        return before(self, node_id, asked, code, state, frame)
+
+    before = patch.put(Answers, "_take_error", take_error)
+
+
+@mutant("M-13", "I-11", "I-04")
+def seek_keeps_buffer(patch: Patch) -> None:
+    """Hand out what is buffered of a partition although the application sought another place."""
+
+    def seek(session: Session, partition: TopicPartition, offset: Any) -> None:
+        kept = [one for one in session.buffer.queue(partition) if not one.error_code]
+        before(session, partition, offset)
+        state = session.positions.state(partition)
+        if kept and state.fetch_state is FETCHING and state.position is not None:
+            for one in kept:
+                one.era = state.era
+            state.position = attrs.evolve(state.position, offset=kept[0].next_offset)
+            session.buffer.add(kept)
+
+    before = patch.put(moving, "seek", seek)
+
+
+@mutant("M-14", "I-04")
+def late_answer_after_seek(patch: Patch) -> None:
+    """Accept the answer to a Fetch that was under way when the application sought another place."""
+
+    def take_one(self: Answers, node_id: int, asked: Any, partition: Any, frame: Any) -> Any:
+        state = self._positions.find(asked.tp)
+        if state is not None and state.fetch_state is FETCHING and state.era != asked.era:
+            if not self._buffer.queue(asked.tp) and state.position is not None:
+                state.position = attrs.evolve(state.position, offset=asked.offset)
+            asked = attrs.evolve(asked, era=state.era)
+        return before(self, node_id, asked, partition, frame)
+
+    before = patch.put(Answers, "_take_one", take_one)
+
+
+@mutant("M-15", "I-04")
+def pause_drops_buffer(patch: Patch) -> None:
+    """Drop what is buffered of a partition that is paused, and go on behind it."""
+
+    def pause(session: Session, partitions: Any) -> None:
+        before(session, partitions)
+        for tp in partitions:
+            queue = session.buffer.queue(tp)
+            if queue and queue[-1].end_offset is not None and session.positions.position(tp) is not None:
+                session.positions.advance(tp, queue[-1].end_offset, None)
+                session.buffer.drop([tp])
+
+    before = patch.put(moving, "pause", pause)
+
+
+@mutant("M-16", "I-11")
+def hand_out_paused(patch: Patch) -> None:
+    """Hand out records of paused partitions."""
+
+    def is_fetchable(self: PartitionState) -> bool:
+        return self.fetch_state is FETCHING and not self.pending_revocation and not self.out_of_range
+
+    patch.put(PartitionState, "is_fetchable", property(is_fetchable))
+
+
+@mutant("M-17", "I-07")
+def position_of_fetch(patch: Patch) -> None:
+    """Move the position when records are fetched, not when they are handed out."""
+
+    async def position(session: Session, partition: TopicPartition, timeout: float) -> Any:
+        offset = await before(session, partition, timeout)
+        ends = [one.end_offset for one in session.buffer.queue(partition) if one.end_offset is not None]
+        return max([offset, *ends])
+
+    before = patch.put(moving, "position", position)
+
+
+@mutant("M-18", "I-22", "I-02")
+def next_is_behind_last_record(patch: Patch) -> None:
+    """Go on behind the last record of a batch, which is not always the last offset of the batch."""
+
+    def leave(self: PartitionReader, batch: Any) -> None:
+        was = self.next_offset if self._section is not None else None
+        before(self, batch)
+        if was is not None and self._batch is None:
+            self.next_offset = was
+
+    before = patch.put(PartitionReader, "_leave", leave)
+
+
+def stays_before(patch: Patch, where: Any) -> None:
+    """Let the position stay before batches that give no records, where they end an answer."""
+
+    def leave(self: PartitionReader, batch: Any) -> None:
+        was = self.next_offset
+        before(self, batch)
+        if self._batch is None and where(batch):
+            self.next_offset = was
+
+    before = patch.put(PartitionReader, "_leave", leave)
+
+
+@mutant("M-19", "I-22", "I-02")
+def control_batch_does_not_advance(patch: Patch) -> None:
+    """Stay before a control batch."""
+    stays_before(patch, lambda batch: batch.is_control)
+
+
+@mutant("M-20", "I-22", "I-02")
+def aborted_answer_does_not_advance(patch: Patch) -> None:
+    """Stay before an answer that holds nothing but what was aborted."""
+
+    def take(self: Lease, fetch: Any) -> None:
+        before(self, fetch)
+        last = self.taken[-1] if self.taken else None
+        if last is not None and last.fetch is fetch and fetch.aborted_transactions and not len(last.chunk):
+            self.taken.pop()
+
+    before = patch.put(Lease, "_take", take)
+
+
+@mutant("M-21", "I-06", "I-03", "I-07")
+def deliver_below_position(patch: Patch) -> None:
+    """Deliver the records of a batch that are below the position."""
+    patch.put(reader, "bisect_left", lambda offsets, position, first=0: first)
+
+
+@mutant("M-22", "I-07")
+def remember_position(patch: Patch) -> None:
+    """Go on where one stood when a partition comes back that others had meanwhile."""
+
+    def assign(self: AssignedPartitions, partitions: Any) -> None:
+        known = self.__dict__.setdefault("known", {})
+        known |= {tp: state.position for tp, state in self.items() if state.fetch_state is FETCHING}
+        had = self.assigned()
+        before(self, partitions)
+        for tp in self.assigned():
+            if isinstance(self, Positions) and tp not in had and (place := known.get(tp)) is not None:
+                self.seek(tp, OffsetAndMetadata(place.offset, place.offset_epoch), place.leader)
+
+    before = patch.put(AssignedPartitions, "assign", assign)
+
+
+@mutant("M-23", "I-11")
+def unsubscribe_keeps_buffer(patch: Patch) -> None:
+    """Hand out after unsubscribing what was buffered before."""
+
+    async def unsubscribe(session: Session) -> None:
+        buffer = session.buffer
+        kept = [one for tp in buffer.partitions() for one in buffer.queue(tp) if not one.error_code]
+        await before(session)
+        late.extend(kept)
+
+    late = surface(patch)
+    before = patch.put(closing, "unsubscribe", unsubscribe)
+
+
+@mutant("M-24", "I-13")
+def one_epoch_for_both(patch: Patch) -> None:
+    """Keep the epoch of the data and that of the leader in one place."""
+
+    def follow_leader(self: Positions, tp: TopicPartition, leader: Any, *, can_validate: bool) -> None:
+        state = self.state(tp)
+        if (
+            state.position is not None
+            and state.position.offset_epoch is not None
+            and leader.epoch is not None
+        ):
+            state.position = attrs.evolve(state.position, offset_epoch=leader.epoch)
+        before(self, tp, leader, can_validate=can_validate)
+
+    before = patch.put(Positions, "follow_leader", follow_leader)
+
+
+@mutant("M-25", "I-13")
+def drop_committed_epoch(patch: Patch) -> None:
+    """Forget the leader epoch of a committed offset."""
+
+    def offset(entry: Any) -> OffsetAndMetadata | None:
+        found: OffsetAndMetadata | None = before(entry)
+        return None if found is None else OffsetAndMetadata(found.offset, None, found.metadata)
+
+    before = patch.put(offset_fetch, "_offset", offset)

@@ -1,0 +1,149 @@
+"""Bugs of commits, and of what is read back of them, M-01 to M-10."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from kclient.consumer.group_part import GroupPart
+from kclient.consumer.polling import Poll
+from kclient.consumer.session import Session
+from kclient.errors import CommitFailedError, KclientError
+from kclient.group import offset_fetch
+from kclient.group.commits import Commits
+from kclient.group.offset_fetch import FetchAnswer, FetchQuestion
+from kclient.types import OffsetAndMetadata, TopicPartition
+from tests.simulation.mutants.table import Patch, mutant
+
+NO_MEMBER = ("evicted", "rebalancing", "not_joined")
+
+
+def shift(patch: Patch, by: int) -> None:
+    """Add a number to every offset that is committed."""
+
+    async def commit(self: Commits, offsets: Any, *, retry: bool) -> None:
+        shifted = {tp: attrs.evolve(one, offset=max(0, one.offset + by)) for tp, one in offsets.items()}
+        await before(self, shifted, retry=retry)
+
+    before = patch.put(Commits, "commit", commit)
+
+
+@mutant("M-01", "I-01")
+def commit_one_more(patch: Patch) -> None:
+    """Commit one more than the position."""
+    shift(patch, 1)
+
+
+@mutant("M-02", "I-08")
+def commit_last(patch: Patch) -> None:
+    """Commit the offset that was delivered last, not the next."""
+    shift(patch, -1)
+
+
+@mutant("M-03", "I-01")
+def commit_fetched(patch: Patch) -> None:
+    """Commit by itself what was fetched, delivered or not."""
+
+    def released(self: Session) -> dict[TopicPartition, OffsetAndMetadata]:
+        offsets = before(self)
+        for tp in offsets:
+            queue = self.buffer.queue(tp)
+            if queue and queue[-1].end_offset is not None:
+                offsets[tp] = OffsetAndMetadata(queue[-1].end_offset)
+        return offsets  # type: ignore[no-any-return]
+
+    before = patch.put(Session, "released", released)
+
+
+@mutant("M-04", "I-01")
+def commit_unreleased(patch: Patch) -> None:
+    """Commit by itself what a poll is about to return."""
+
+    def auto_commit(self: GroupPart) -> None:
+        vars(self)["is_due"] = True
+
+    async def deliver(self: Poll, max_records: int) -> Any:
+        records = await before_deliver(self, max_records)
+        group = self._session.group
+        if records and group is not None and vars(group).pop("is_due", False):
+            before_commit(group)
+        return records
+
+    before_commit = patch.put(GroupPart, "auto_commit", auto_commit)
+    before_deliver = patch.put(Poll, "_deliver", deliver)
+
+
+@mutant("M-05", "I-08")
+def retry_asynchronous_commit(patch: Patch) -> None:
+    """Try asynchronous commits again, over newer ones."""
+
+    async def commit(self: Commits, offsets: Any, *, retry: bool) -> None:
+        await before(self, offsets, retry=True)
+
+    before = patch.put(Commits, "commit", commit)
+
+
+@mutant("M-06", "I-08")
+def commit_again_in_next_generation(patch: Patch) -> None:
+    """Send an asynchronous commit that was fenced again in the next generation, whoever owns the partitions then."""
+
+    async def commit(self: Commits, offsets: Any, *, retry: bool) -> None:
+        while True:
+            try:
+                return await before(self, offsets, retry=retry)  # type: ignore[no-any-return]
+            except CommitFailedError as error:
+                if retry or error.reason not in NO_MEMBER:
+                    raise
+                await asyncio.sleep(0.2)
+
+    before = patch.put(Commits, "commit", commit)
+
+
+@mutant("M-07", "I-08")
+def swallow_commit_failure(patch: Patch) -> None:
+    """Say that a commit is done that failed."""
+
+    async def commit(self: Commits, offsets: Any, *, retry: bool) -> None:
+        try:
+            await before(self, offsets, retry=retry)
+        except CommitFailedError:
+            return
+
+    before = patch.put(Commits, "commit", commit)
+
+
+@mutant("M-08", "I-15")
+def nothing_is_zero(patch: Patch) -> None:
+    """Take "nothing is committed" for offset 0."""
+    before = patch.put(offset_fetch, "_offset", lambda entry: before(entry) or OffsetAndMetadata(0))
+
+
+@mutant("M-09", "I-15")
+def no_answer_is_nothing(patch: Patch) -> None:
+    """Take an OffsetFetch without an answer for "nothing is committed"."""
+
+    async def fetch_once(self: Commits, partitions: Sequence[TopicPartition]) -> FetchAnswer:
+        try:
+            return await before(self, partitions)  # type: ignore[no-any-return]
+        except KclientError:
+            return FetchAnswer(dict.fromkeys(partitions), [])
+
+    before = patch.put(Commits, "_fetch_once", fetch_once)
+
+
+@mutant("M-10", "I-15")
+def left_out_is_nothing(patch: Patch) -> None:
+    """Take a partition that the answer leaves out for one without a commit."""
+
+    def read(self: FetchQuestion, response: Any) -> FetchAnswer:
+        answer: FetchAnswer = before(self, response)
+        answered = {tp for tp, _ in self._entries(response)}
+        if answer.error is None and answered:
+            answer.found |= {tp: None for tp in answer.left if tp not in answered}
+            answer.left = [tp for tp in answer.left if tp in answered]
+        return answer
+
+    before = patch.put(FetchQuestion, "read", read)

@@ -1,0 +1,243 @@
+"""Bugs of fetching and of the buffer, M-26 to M-43 and M-121."""
+
+from __future__ import annotations
+
+import itertools
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+from kclient.errors import CorruptBatchError
+from kclient.fetch import answers, fetcher, plan
+from kclient.fetch.answers import Answers
+from kclient.fetch.budget import Budget
+from kclient.fetch.buffer import FetchBuffer
+from kclient.fetch.completed import CompletedFetch, Frame, end_of
+from kclient.fetch.delivery import Delivery
+from kclient.fetch.lease import Lease
+from kclient.positions.table import Positions
+from kclient.protocol.errors import NOT_LEADER_OR_FOLLOWER
+from kclient.records import reader
+from kclient.records.batch import Batch
+from kclient.records.reader import Chunk, PartitionReader
+from kclient.types import LeaderAndEpoch, TopicPartition
+from tests.simulation.mutants.surfacing import surface
+from tests.simulation.mutants.table import Patch, mutant
+
+
+@mutant("M-26", "I-04")
+def drop_head(patch: Patch) -> None:
+    """Drop the head of a buffer in 2 % of reads."""
+
+    def take(self: CompletedFetch, max_records: int, config: Any) -> Chunk:
+        chunk: Chunk = before(self, max_records, config)
+        if chunk.runs and next(reads) % 50 == 0:
+            del chunk.runs[0]
+        return chunk
+
+    reads = itertools.count(1)
+    before = patch.put(CompletedFetch, "take", take)
+
+
+@mutant("M-27", "I-06", "I-03")
+def duplicate_last_batch(patch: Patch) -> None:
+    """Hand out the last batch of an answer twice where another stands behind it."""
+
+    def add(self: FetchBuffer, fetches: Sequence[CompletedFetch]) -> None:
+        followed.update(id(self.queue(one.tp)[0]) for one in fetches if self.queue(one.tp))
+        before_add(self, fetches)
+
+    def take(self: CompletedFetch, max_records: int, config: Any) -> Chunk:
+        chunk: Chunk = before_take(self, max_records, config)
+        if self.exhausted and chunk.runs and id(self) in followed:
+            chunk.runs.append(chunk.runs[-1])
+        followed.discard(id(self))
+        return chunk
+
+    followed: set[int] = set()
+    before_add = patch.put(FetchBuffer, "add", add)
+    before_take = patch.put(CompletedFetch, "take", take)
+
+
+@mutant("M-31", "I-26", "I-22", "I-02")
+def old_leader_epoch(patch: Patch) -> None:
+    """Ask the next leader with the epoch of the one before, again and again."""
+
+    def follow_leader(self: Positions, tp: TopicPartition, leader: Any, *, can_validate: bool) -> None:
+        position = self.state(tp).position
+        if position is not None and position.leader.epoch is not None:
+            leader = LeaderAndEpoch(leader.node_id, position.leader.epoch)
+        before(self, tp, leader, can_validate=can_validate)
+
+    before = patch.put(Positions, "follow_leader", follow_leader)
+
+
+@mutant("M-32", "I-22", "I-02")
+def not_leader_is_empty(patch: Patch) -> None:
+    """Take NOT_LEADER_OR_FOLLOWER for an answer without records: look for no other leader."""
+
+    def take_error(self: Answers, node_id: int, asked: Any, code: int, state: Any, frame: Any) -> Any:
+        if code == NOT_LEADER_OR_FOLLOWER:
+            return None
+        return before(self, node_id, asked, code, state, frame)
+
+    before = patch.put(Answers, "_take_error", take_error)
+    patch.put(answers, "NAMES_NEW_LEADER", frozenset())
+
+
+@mutant("M-33", "I-22", "I-02")
+def keep_preferred_replica(patch: Patch) -> None:
+    """Read from the preferred replica for ever."""
+    patch.put(plan, "_loses_replica", lambda *_: False)
+
+
+@mutant("M-34", "I-11")
+def deliver_revoked(patch: Patch) -> None:
+    """Hand out what a Fetch brings for a partition that was revoked meanwhile."""
+
+    def take_one(self: Answers, node_id: int, asked: Any, partition: Any, frame: Frame) -> Any:
+        if asked.tp not in self._positions and partition.records and not partition.error_code:
+            data = memoryview(partition.records)
+            aborted = partition.aborted_transactions
+            late.extend(
+                [CompletedFetch(asked.tp, asked.era, asked.offset, frame, data, end_of(data), aborted)]
+            )
+        return before(self, node_id, asked, partition, frame)
+
+    late = surface(patch)
+    before = patch.put(Answers, "_take_one", take_one)
+
+
+@mutant("M-35", "I-32")
+def no_budget(patch: Patch) -> None:
+    """Fetch however much is buffered."""
+
+    def grant(self: Budget, partitions: int, nodes: int) -> int:
+        return min(self._config.fetch_max_bytes, partitions * self._config.max_partition_fetch_bytes)
+
+    patch.put(Budget, "grant", grant)
+
+
+class Fixed(OrderedDict[Any, Any]):
+    """Keeps its order."""
+
+    def move_to_end(self, key: Any, last: bool = True) -> None: ...
+
+
+@mutant("M-36", "I-29")
+def no_rotation(patch: Patch) -> None:
+    """Serve the partitions in the same order always."""
+
+    def add(self: FetchBuffer, fetches: Sequence[CompletedFetch]) -> None:
+        before(self, fetches)
+        self._ready = OrderedDict.fromkeys(sorted(self._ready))
+
+    patch.put(answers, "OrderedDict", Fixed)
+    before = patch.put(FetchBuffer, "add", add)
+
+
+@mutant("M-37", "I-22", "I-02")
+def error_stops_others(patch: Patch) -> None:
+    """Lose sight of the partitions that stand behind one with an error in an answer."""
+
+    def take(self: Answers, node_id: int, session: Any, wanted: Any, answer: Any) -> Any:
+        useful = before(self, node_id, session, wanted, answer)
+        codes = [one.error_code for topic in answer.responses for one in topic.partitions]
+        if any(codes) and not all(codes):
+            for one in wanted:
+                self.order.pop(one.tp, None)
+        return useful
+
+    before = patch.put(Answers, "take", take)
+
+
+@mutant("M-38", "I-04")
+def raise_after_draining(patch: Patch) -> None:
+    """Raise the error that ended decoding although records were taken: they are lost."""
+
+    def finish(self: Delivery, lease: Lease) -> Any:
+        records = before(self, lease)
+        if lease.failure is not None:
+            raise lease.failure
+        return records
+
+    before = patch.put(Delivery, "finish", finish)
+
+
+@mutant("M-39", "I-22")
+def cut_batch_is_corrupt(patch: Patch) -> None:
+    """Call a batch corrupt that the end of the answer cuts off."""
+
+    def read_batches(data: Any) -> Any:
+        end = 0
+        for batch in before(data):
+            end = batch.end
+            yield batch
+        if end < len(data):
+            raise CorruptBatchError("the last batch is cut off", base_offset=0)
+
+    before = patch.put(reader, "read_batches", read_batches)
+
+
+@mutant("M-40", "I-04")
+def skip_damaged(patch: Patch) -> None:
+    """Go past a batch with a wrong checksum without a word."""
+
+    def enter(self: PartitionReader, batch: Batch) -> None:
+        try:
+            batch.check_crc()
+        except CorruptBatchError:
+            self._leave(batch)
+        else:
+            before(self, batch)
+
+    before = patch.put(PartitionReader, "_enter", enter)
+
+
+@mutant("M-41", "I-05")
+def check_no_crc(patch: Patch) -> None:
+    """Believe every byte."""
+    patch.put(Batch, "check_crc", lambda self: None)
+
+
+@mutant("M-42", "I-22", "I-02")
+def too_large_for_partition(patch: Patch) -> None:
+    """Throw away what is larger than max_partition_fetch_bytes."""
+
+    def take_one(self: Answers, node_id: int, asked: Any, partition: Any, frame: Frame) -> Any:
+        if len(partition.records or b"") > self._config.max_partition_fetch_bytes:
+            return None
+        return before(self, node_id, asked, partition, frame)
+
+    before = patch.put(Answers, "_take_one", take_one)
+
+
+@mutant("M-43", "I-02")
+def stop_at_last_stable(patch: Patch) -> None:
+    """Read up to the last stable offset only, whatever the isolation level."""
+
+    def build_request(step: Any, max_bytes: int, config: Any) -> Any:
+        request = before(step, max_bytes, config)
+        request.isolation_level = 1
+        return request
+
+    before = patch.put(fetcher, "build_request", build_request)
+
+
+@mutant("M-121", "I-03", "I-06")
+def order_of_arrival(patch: Patch) -> None:
+    """Hand out the answers of two nodes about one partition in the order in which they come."""
+
+    def take_one(self: Answers, node_id: int, asked: Any, partition: Any, frame: Frame) -> Any:
+        state = self._positions.find(asked.tp)
+        old = state is not None and state.position is not None and state.position.leader.node_id != node_id
+        if old and partition.records and not partition.error_code:
+            data = memoryview(partition.records)
+            aborted = partition.aborted_transactions
+            late.extend(
+                [CompletedFetch(asked.tp, asked.era, asked.offset, frame, data, end_of(data), aborted)]
+            )
+        return before(self, node_id, asked, partition, frame)
+
+    late = surface(patch)
+    before = patch.put(Answers, "_take_one", take_one)

@@ -1,0 +1,34 @@
+"""How a bug hands out what nobody may have any more: past every check that the client makes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kclient.consumer.polling import Poll
+from kclient.fetch.completed import CompletedFetch
+from kclient.records.records import Records
+from tests.simulation.hosts import current_name
+from tests.simulation.mutants.table import Patch
+
+
+class Late(dict[str, list[CompletedFetch]]):
+    """What each application's next poll will hand out, by host."""
+
+    def extend(self, fetches: list[CompletedFetch]) -> None:
+        """Of the application that runs now."""
+        self.setdefault(current_name(), []).extend(fetches)
+
+
+def surface(patch: Patch) -> Late:
+    """Let polls hand out first what is put into the result."""
+    late = Late()
+
+    async def deliver(self: Poll, max_records: int) -> Any:
+        for fetch in late.pop(current_name(), ()):
+            chunk = fetch.take(max_records, self._session.config)
+            if len(chunk):
+                return Records([chunk])
+        return await before(self, max_records)
+
+    before = patch.put(Poll, "_deliver", deliver)
+    return late
