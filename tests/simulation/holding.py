@@ -33,7 +33,7 @@ class Holding:
     begun: bool = False  # something was handed out, or the application chose where to begin
     free: bool = False  # the next record may lie anywhere: the reset policy decides
     era: object = attrs.field(factory=object)
-    turn: int = 0  # of the member, when this was served last
+    passed_over_since: int | None = None  # the member's turn when its records were first seen to wait
 
     @property
     def place(self) -> OffsetAndMetadata | None:

@@ -7,7 +7,7 @@ application was handed is noted by the application, in `delivered` and `released
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -24,14 +24,17 @@ if TYPE_CHECKING:
 OPEN = "open"
 VISIBLE = "visible"
 ABORTED = "aborted"
+BEYOND: Final = 10  # markers and empty batches behind the last record move positions too
 
 
 @attrs.define(eq=False)
 class Row:
     """One record. `number` is its own in the whole run; `gone` says why it is in the log no more.
 
-    `again`: another record lay there before, and was lost to a truncation. `delivered`: some application was handed it;
-    `released`: and asked for more, committed, or closed. `holder` is what was handed it last (see Holding).
+    `again`: another record lay there before, and was lost to a truncation. `reborn`: the topic was made anew, and the
+    old one went as far: a position knows no topic id and is taken over (B.5.5), so nobody need read this. `delivered`:
+    some application was handed it; `released`: and asked for more, committed, or closed. `holder` is what was handed it
+    last (see Holding).
     """
 
     number: int
@@ -47,6 +50,7 @@ class Row:
     state: str = VISIBLE
     gone: str = ""
     again: bool = False
+    reborn: bool = False
     delivered: bool = False
     released: bool = False
     holder: object = None
@@ -76,6 +80,7 @@ class Ledger(Observer):
         self.all: list[Row] = []
         self.committed_offsets: dict[TopicPartition, OffsetAndMetadata] = {}
         self.ends: dict[TopicPartition, int] = {}  # the highest end that each log ever had
+        self.former_ends: dict[TopicPartition, int] = {}  # those of topics of that name that were deleted
         self.truncations = 0
         self.outlived: dict[TopicPartition, OffsetAndMetadata] = {}  # commits from before a deletion
         self._former: dict[tuple[TopicPartition, int], list[Row]] = {}
@@ -84,6 +89,7 @@ class Ledger(Observer):
         """The publisher appended a record."""
         end = self.ends.get(row.tp, 0)
         row.again = row.offset < end
+        row.reborn = row.offset < self.former_ends.get(row.tp, 0)
         self.ends[row.tp] = max(end, row.offset + 1)
         self.rows.setdefault(row.tp, {})[row.offset] = row
         self.all.append(row)
@@ -148,7 +154,7 @@ class Ledger(Observer):
     def topic_deleted(self, name: str, topic_id: bytes) -> None:
         for tp in [tp for tp in self.rows if tp.topic == name]:
             self._drop(tp, lambda offset: True, "deleted")
-            self.ends.pop(tp, None)
+            self.former_ends[tp] = max(self.former_ends.get(tp, 0), self.ends.pop(tp, 0) + BEYOND)
         for tp in [tp for tp in self.committed_offsets if tp.topic == name]:
             self.outlived[tp] = self.committed_offsets.pop(tp)  # a coordinator that is down keeps it
         self.watch.topic_deleted(name, topic_id)

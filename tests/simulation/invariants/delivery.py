@@ -35,9 +35,14 @@ def missed(stage: Stage, tp: TopicPartition, start: int, end: int) -> Row | None
     """The first record of [start, end) that had to be handed out, None where all may be passed over."""
     excused = not truncations_show(stage)
     for row in stage.ledger.between(tp, start, end):
-        if stage.ledger.is_visible(row) and not (row.again and excused):
+        if stage.ledger.is_visible(row) and not is_excused(row, excused):
             return row
     return None
+
+
+def is_excused(row: Row, blind: bool) -> bool:
+    """Whether nobody need be handed this: the position was of a log that is gone, and nothing shows that."""
+    return row.reborn or (row.again and blind)
 
 
 class AtLeastOnce(Invariant):
@@ -76,7 +81,7 @@ class AtLeastOnce(Invariant):
         start = self.looked.get(tp, 0)
         excused = not truncations_show(self.stage)
         for row in self.stage.ledger.between(tp, start, end):
-            if not row.released and self.stage.ledger.is_visible(row) and not (row.again and excused):
+            if not row.released and self.stage.ledger.is_visible(row) and not is_excused(row, excused):
                 what = "was handed out and not released" if row.delivered else "was handed to nobody"
                 self.broken(f"{member_id} committed {tp} at {end}, but offset {row.offset} {what}")
                 break
@@ -94,7 +99,7 @@ class Complete(Invariant):
         if self.stage.scenario.reset != "earliest":
             return  # where reading began is the group's affair
         excused = not truncations_show(self.stage)
-        missing = [row for row in self.stage.ledger.undelivered() if not (row.again and excused)]
+        missing = [row for row in self.stage.ledger.undelivered() if not is_excused(row, excused)]
         if missing:
             first = missing[0]
             self.broken(f"{len(missing)} records never delivered, first {first.tp} offset {first.offset}")

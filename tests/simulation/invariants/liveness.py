@@ -41,7 +41,7 @@ class Progress(Invariant):
         if grown:
             self.until += scenario.metadata_max_age_ms / 1000  # new partitions are found by and by
         for row in self.stage.ledger.undelivered():
-            if not row.again:
+            if not (row.again or row.reborn):
                 self.waiting.setdefault(row.tp, row)
 
     def delivered(self, handed: Handed) -> None:
@@ -111,11 +111,14 @@ class Closing(Invariant):
         own = seconds - (member.callback_seconds - before)
         if own > CLOSE_SECONDS + SLACK and not stopped(self.stage, member.name, began):
             self.broken(f"{member}: close took {own:.3f} s of {CLOSE_SECONDS:g}")
-        left = [
-            what for what in self.stage.hosts[member.name].leftovers() if f"application {member}" not in what
-        ]
+        everything = self.stage.hosts[member.name].leftovers()
+        left = [what for what in everything if not self._may_be_left(member, what)]
         if left:
             self.broken(f"{member} is closed, and left is {', '.join(left[:3])}")
+
+    def _may_be_left(self, member: Member, what: str) -> bool:
+        """The application itself, and what is still on its way to the kernel."""
+        return f"application {member}" in what or "End.arrived" in what
 
 
 class Fairness(Invariant):
@@ -134,7 +137,7 @@ class Fairness(Invariant):
             self.last[name] = handed.tp
             self.turns[name] = self.turns.get(name, 0) + 1
         if handed.holding is not None:
-            handed.holding.turn = self.turns[name]
+            handed.holding.passed_over_since = None
 
     def poll_ended(self, member: Member, count: int) -> None:
         if not count or member.polls % LOOK_EVERY or member.consumer is None:
@@ -144,10 +147,14 @@ class Fairness(Invariant):
         for tp, holding in member.holdings.items():
             queue = buffer.queue(tp)
             if holding.paused or not queue or queue[0].failing or queue[0].error_code:
-                holding.turn = turn
-            elif turn - holding.turn > most + LOOK_EVERY:
-                self.broken(f"{member}: {tp} was passed over for {turn - holding.turn} turns of others")
-                holding.turn = turn
+                holding.passed_over_since = None
+            elif holding.passed_over_since is None:
+                holding.passed_over_since = turn
+            elif turn - holding.passed_over_since > most:
+                self.broken(
+                    f"{member}: {tp} was passed over for {turn - holding.passed_over_since} turns of others"
+                )
+                holding.passed_over_since = turn
 
 
 ALL = [Progress, InTime, Closing, Fairness]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kclient.embedded.releases import Release
 from kclient.types import OffsetAndMetadata, TopicPartition
@@ -15,6 +15,8 @@ from tests.simulation.watch import Handed, Invariant
 if TYPE_CHECKING:
     from kclient.embedded.topics import Partition
     from tests.simulation.stage import Stage
+
+MOST_PARTITIONS: Final = 200
 
 
 class Truncation(Invariant):
@@ -31,7 +33,7 @@ class Truncation(Invariant):
         self.cut.add(partition.tp)
 
     def topic_deleted(self, name: str, topic_id: bytes) -> None:
-        self.cut.update(tp for tp in self.stage.ledger.ends if tp.topic == name)
+        self.cut.update(TopicPartition(name, number) for number in range(MOST_PARTITIONS))
 
     def went_back(self, member: Member, tp: TopicPartition, start: int, to: int) -> None:
         if tp not in self.cut:
@@ -126,8 +128,8 @@ class ResetPolicy(Invariant):
         self.lowest_end[partition.tp] = min(to, self.lowest_end.get(partition.tp, to))
 
     def topic_deleted(self, name: str, topic_id: bytes) -> None:
-        for partition in self.stage.partitions():
-            self.lowest_end[partition.tp] = 0
+        for number in range(MOST_PARTITIONS):
+            self.lowest_end[TopicPartition(name, number)] = 0
 
     def jumped(self, member: Member, tp: TopicPartition, lost: int, to: int) -> None:
         partition = self.stage.cluster.state.partition(tp)
