@@ -20,6 +20,7 @@ from kclient.notice import Notice
 if TYPE_CHECKING:
     from kclient.embedded.authentication import Authentication
     from kclient.embedded.broker import Broker
+    from kclient.embedded.clock import Timer
     from kclient.embedded.listener import Listener
 
 logger = logging.getLogger("kclient.embedded")
@@ -54,6 +55,9 @@ class ServerConnection(FrameProtocol):
         self._frames: deque[memoryview] = deque()
         self._more = Notice()
         self._task: asyncio.Task[None] | None = None
+        self._busy = False
+        self._active_at = 0.0  # when a request came or was answered, in the cluster's time
+        self._idle: Timer | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -67,6 +71,8 @@ class ServerConnection(FrameProtocol):
         self.broker.connections.append(self)
         self._task = asyncio.get_running_loop().create_task(self._serve(), name=f"serve {peer}")
         self._task.add_done_callback(self._served)
+        self._active_at = self.broker.state.clock.now()
+        self._watch_idleness()
 
     def kill(self, *, gently: bool = False) -> None:
         """End it as the process ends: nothing more is handled, the client sees a reset, or the end if `gently`."""
@@ -89,13 +95,29 @@ class ServerConnection(FrameProtocol):
         self._frames.clear()
         asyncio.get_running_loop().call_soon(self.abort)
 
+    def _watch_idleness(self) -> None:
+        """Close it when nothing has come for `connections.max.idle.ms` and nothing is being answered. Spec: F-17."""
+        limit_ms = self.broker.state.settings.connections_max_idle_ms
+        if limit_ms < 0 or self._transport is None:
+            return
+        now = self.broker.state.clock.now()
+        since = now if self._busy else self._active_at
+        left = since + limit_ms / 1000 - now
+        if left > 0:
+            self._idle = self.broker.call_later(left, self._watch_idleness)
+        else:
+            self._transport.close()
+
     def _on_request(self, frame: memoryview) -> None:
+        self._active_at = self.broker.state.clock.now()
         self._frames.append(frame)
         if len(self._frames) == WAITING_FRAMES and self._transport is not None:
             self._transport.pause_reading()
         self._more.notify()
 
     def _on_gone(self, reason: Exception | None) -> None:
+        if self._idle is not None:
+            self._idle.cancel()
         self.write_changed.notify()
         self._more.notify()
 
@@ -103,7 +125,9 @@ class ServerConnection(FrameProtocol):
         seen = 0
         while self.connected:
             while self._frames and self.connected:
+                self._busy = True
                 await self._handle(self._frames.popleft())
+                self._active_at, self._busy = self.broker.state.clock.now(), False
             seen = await self._more.wait(seen)
 
     def _served(self, task: asyncio.Task[None]) -> None:

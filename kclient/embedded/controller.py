@@ -88,8 +88,10 @@ def delete_topic(state: ClusterState, topic: Topic) -> None:
     """Remove a topic with its records; whoever waits on a partition of it is woken."""
     del state.topics[topic.name]
     for partition in topic.partitions:
-        partition.leader = NO_LEADER
+        before, partition.leader = partition.leader, NO_LEADER
         partition.changed.notify()
+        if before != NO_LEADER:
+            state.brokers[before].leader_changed(partition)
     for broker in state.brokers.values():
         if broker.running:
             broker.groups.topic_deleted(topic.name)

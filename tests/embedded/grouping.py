@@ -50,8 +50,11 @@ def play(scenario: Scenario, release: str = "4.3", brokers: int = 3, **config: A
     """Run a scenario on a cluster of its own; keywords are settings with underscores."""
 
     async def main() -> None:
-        delay = {"group.initial.rebalance.delay.ms": int(INITIAL_DELAY * 1000)}
-        names = delay | {name.replace("_", "."): value for name, value in config.items()}
+        usual = {
+            "group.initial.rebalance.delay.ms": int(INITIAL_DELAY * 1000),
+            "connections.max.idle.ms": -1,  # days pass here, and a raw client does not come again by itself
+        }
+        names = usual | {name.replace("_", "."): value for name, value in config.items()}
         async with (
             EmbeddedCluster(brokers, release=release, config=names, topics={"orders": 6}) as cluster,
             Asker(cluster) as asker,

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import socket
 import threading
+from pathlib import Path
 
 import pytest
 
-from kclient import AsyncConsumer, Consumer
-from kclient.embedded import EmbeddedCluster
+from kclient import AsyncConsumer, Consumer, embedded
+from kclient.embedded import EmbeddedCluster, topic_config
 from kclient.embedded.connection import ServerConnection
+from kclient.embedded.settings import KEYS
 from kclient.errors import ArgumentError, ConfigError, PortClosedError, UsageError
 from kclient.generated.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kclient.generated.metadata_request import MetadataRequest
 from tests.embedded.asker import Asker
 from tests.embedded.grouping import until
 
@@ -139,3 +143,47 @@ def test_a_control_that_fails_with_a_timeout_fails_with_that_timeout() -> None:
 
     with EmbeddedCluster() as cluster, pytest.raises(TimeoutError, match="its own"):
         cluster.home.call(late)
+
+
+@pytest.mark.spec("F-17")
+def test_a_connection_that_nobody_uses_is_closed() -> None:
+    async def main() -> None:
+        config = {"connections.max.idle.ms": 10_000}
+        async with (
+            EmbeddedCluster(topics={"orders": 1}, config=config) as cluster,
+            Asker(cluster) as asker,
+            Asker(cluster, "patient") as patient,
+        ):
+            broker = cluster.state.brokers[1]
+            fetch = FetchRequest(
+                max_wait_ms=100_000,
+                min_bytes=1,
+                topics=[FetchTopic(topic="orders", partitions=[FetchPartition(partition_max_bytes=100)])],
+            )
+            parked = asyncio.create_task(patient.ask(fetch, 12))
+            for _ in range(2):
+                await asker.ask(MetadataRequest(topics=None), 12)
+                cluster.clock.advance("9s")
+            await until(lambda: len(broker.connections) == 2)
+            cluster.clock.advance("2s")
+            await until(lambda: len(broker.connections) == 1)
+            cluster.produce("orders", ["one"])
+            assert (await parked).responses  # who waits for an answer is not idle
+            cluster.clock.advance("11s")
+            await until(lambda: not broker.connections)
+
+    asyncio.run(main())
+
+
+def test_every_setting_is_read_somewhere() -> None:
+    read, of_topics = set[str](), set[str]()
+    for path in Path(embedded.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            match node:
+                case ast.Attribute(attr=name):
+                    read.add(name)
+                case ast.Call(func=asked, args=[ast.Constant(value=key), *_]):
+                    if ast.unparse(asked) in ("topic_config.value", "topic_config.number"):
+                        of_topics.add(topic_config.KEYS[key].synonym)
+    unread = [name for name, field in KEYS.items() if field.name not in read and name not in of_topics]
+    assert unread == []

@@ -449,6 +449,11 @@ def test_committed_offsets_are_those_of_the_coordinator_wherever_it_moves(cluste
     assert cluster.committed("billing") == {("orders", 1): 3}
     cluster.kill(cluster.coordinator_of("billing"))
     assert cluster.committed("billing") == {("orders", 1): 3}
+    cluster.kill(cluster.coordinator_of("billing"), failover_ms=60_000)
+    with pytest.raises(UsageError, match="the coordinator of 'billing', is down"):
+        cluster.committed("billing")
+    cluster.heal()
+    assert cluster.committed("billing") == {("orders", 1): 3}
 
 
 def test_members_are_gathered_anew_when_the_test_wants_it(cluster: EmbeddedCluster) -> None:

@@ -12,6 +12,7 @@ from kclient.embedded import EmbeddedCluster
 from kclient.embedded.appending import append
 from kclient.embedded.groups.offsets import Commit
 from kclient.embedded.groups.records import commit_record
+from kclient.embedded.state import OFFSETS_TOPIC
 from kclient.generated.describe_groups_request import DescribeGroupsRequest
 from kclient.generated.find_coordinator_request import FindCoordinatorRequest
 from kclient.generated.list_groups_request import ListGroupsRequest
@@ -294,3 +295,18 @@ def test_a_consumer_keeps_its_generation_through_a_failover(fault: str) -> None:
                 assert cluster.committed(GROUP)[TopicPartition("orders", 0)] == 2
 
     asyncio.run(main())
+
+
+def test_groups_go_with_the_topic_that_held_them() -> None:
+    async def scenario(world: World) -> None:
+        member = world.member()
+        await stable(world, member)
+        assert await member.commit(7) == NONE
+        waiting = await world.member().parked()
+        world.cluster.delete_topic(OFFSETS_TOPIC)
+        assert (await waiting).error_code == NOT_COORDINATOR
+        await known(world)  # the topic is made anew
+        assert await world.fetched() == (-1, NONE)
+        assert await member.heartbeat() == UNKNOWN_MEMBER_ID
+
+    play(scenario)

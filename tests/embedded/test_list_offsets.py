@@ -97,6 +97,21 @@ def test_a_timestamp_finds_the_first_record_that_is_not_older() -> None:
     run(test)
 
 
+@pytest.mark.spec("S0-55", "S0-62")
+def test_a_timestamp_finds_nothing_that_may_not_be_read_yet() -> None:
+    async def test(cluster: EmbeddedCluster, on: OneTopic) -> None:
+        await on.produce(batch(b"a", timestamp=NOW))
+        await on.produce(batch(b"b", timestamp=NOW + 5))
+        cluster.set_watermarks("orders", 0, high=1)
+        for word in (NOW + 1, MAX_TIMESTAMP):
+            assert brief(await on.listed(word)) == (NONE, -1, -1, -1)
+        assert brief(await on.listed(NOW + 1, replica=3)) == (NONE, NOW + 5, 1, 0)
+        cluster.catch_up("orders", 0)
+        assert brief(await on.listed(NOW + 1)) == (NONE, NOW + 5, 1, 0)
+
+    run(test)
+
+
 @pytest.mark.spec("B.8")
 @pytest.mark.parametrize(
     ("release", "version", "timestamp", "expected"),

@@ -240,6 +240,7 @@ def test_too_few_replicas_take_no_commits() -> None:
         for node in followers:
             world.cluster.kill(node)
         assert await world.commit(1) == COORDINATOR_NOT_AVAILABLE
+        assert world.group is None  # nor is there a group for it
 
     play(scenario, min_insync_replicas=2)
 

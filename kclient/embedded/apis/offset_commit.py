@@ -184,9 +184,9 @@ async def _store(coordinator: GroupCoordinator, group: Group, commits: dict[Topi
     """Write, and let it be seen when it is on all in-sync replicas. Raises Refused."""
     release = coordinator.broker.state.release
     too_large = UNKNOWN_SERVER_ERROR if release >= NEW_COORDINATOR else INVALID_COMMIT_OFFSET_SIZE
-    coordinator.groups.setdefault(group.group_id, group)
     records = [commit_record(release, group.group_id, tp, commit) for tp, commit in commits.items()]
     stored = coordinator.write(group.group_id, records, too_large=too_large)
+    coordinator.groups.setdefault(group.group_id, group)
     group.offsets.begin(commits)
     try:
         await coordinator.replicated(group.group_id, stored)

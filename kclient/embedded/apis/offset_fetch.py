@@ -21,7 +21,6 @@ from kclient.embedded.groups.offset_forms import (
     single,
 )
 from kclient.embedded.groups.offsets import Commit
-from kclient.embedded.groups.states import State
 from kclient.embedded.refusal import Refused
 from kclient.embedded.releases import Release
 from kclient.generated.offset_fetch_request import OffsetFetchRequest
@@ -91,8 +90,6 @@ def _read(call: Call, asked: Asked, require_stable: bool) -> OffsetFetchResponse
         kept = [_of_version_0(call, asked.group_id, topic) for topic in asked.topics or ()]
         return OffsetFetchResponseGroup(group_id=asked.group_id, topics=kept)
     group = call.broker.groups.find(asked.group_id, nameless=True)
-    if group is not None and group.state_name == State.DEAD.value:
-        group = None  # S0-35
     if group is not None:
         group.check_fetch(asked.member_id, asked.member_epoch)
     topics = _all_topics(call, group) if asked.topics is None else asked.topics
