@@ -1,0 +1,220 @@
+"""Single rules of the coordinator of classic groups that a conversation which goes well never meets."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Any
+
+import pytest
+
+from kclient.generated.describe_groups_request import DescribeGroupsRequest
+from kclient.generated.init_producer_id_request import InitProducerIdRequest
+from kclient.generated.list_groups_request import ListGroupsRequest
+from kclient.group.offsets_topic import offsets_topic_partition
+from kclient.protocol.errors import (
+    COORDINATOR_NOT_AVAILABLE,
+    GROUP_AUTHORIZATION_FAILED,
+    MEMBER_ID_REQUIRED,
+    NONE,
+    NOT_COORDINATOR,
+    REBALANCE_IN_PROGRESS,
+    UNKNOWN_MEMBER_ID,
+)
+from tests.embedded.grouping import GROUP, Member, World, blob, gathered, known, plan, play, stable, until
+
+
+async def answered(task: asyncio.Task[Any]) -> bool:
+    """Whether an answer has come, or comes now."""
+    await asyncio.wait([task], timeout=0.05)
+    return task.done()
+
+
+def roll(answer: Any) -> dict[str, bytes]:
+    """Member id → metadata, as the leader is told."""
+    return {row.member_id: row.metadata for row in answer.members}
+
+
+# --- the coordinator
+
+
+@pytest.mark.spec("S1-05", "S1-10")
+def test_the_settings_say_how_many_partitions_hold_the_groups() -> None:
+    async def scenario(world: World) -> None:
+        await known(world)
+        partitions = world.state.topics["__consumer_offsets"].partitions
+        assert (len(partitions), {len(one.replicas) for one in partitions}) == (7, {2})
+        for name in ("a", "my-group", "群组", "polygenelubricants"):
+            answer = await world.find(key=name)
+            assert answer.node_id == partitions[offsets_topic_partition(name, 7)].leader
+
+    play(scenario, offsets_topic_num_partitions=7, offsets_topic_replication_factor=2)
+
+
+@pytest.mark.spec("S1-37")
+def test_a_transactional_id_has_one_coordinator_that_takes_its_requests() -> None:
+    async def scenario(world: World) -> None:
+        for name in ("payments", "refunds", "群组", "till-7"):
+            await until_found(world, name)
+            node = (await world.find(key=name, key_type=1)).node_id
+            number = offsets_topic_partition(name, 50)
+            assert node == world.state.topics["__transaction_state"].partitions[number].leader
+            ask = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=1_000)
+            codes = {one: (await world.asker.ask(ask, 4, one)).error_code for one in (1, 2, 3)}
+            assert codes == dict.fromkeys((1, 2, 3), NOT_COORDINATOR) | {node: NONE}
+        assert "__consumer_offsets" not in world.state.topics
+
+    play(scenario)
+
+
+async def until_found(world: World, transactional_id: str) -> None:
+    for _ in range(5_000):
+        if (await world.find(key=transactional_id, key_type=1)).error_code == NONE:
+            return
+        await asyncio.sleep(0.001)
+    raise TimeoutError("no coordinator was found")
+
+
+@pytest.mark.spec("S1-35", "S4-13", "S4-15")
+@pytest.mark.parametrize("version", [0, 3, 6])
+def test_nobody_coordinates_a_group_whose_partition_has_no_leader(version: int) -> None:
+    async def scenario(world: World) -> None:
+        await known(world)
+        world.cluster.kill(world.cluster.coordinator_of(GROUP))
+        keys: dict[str, Any] = {"key": "", "coordinator_keys": [GROUP]} if version >= 4 else {}
+        answer = await world.find(version, world.state.alive()[0].node_id, **keys)
+        row = answer.coordinators[0] if version >= 4 else answer
+        assert (row.error_code, row.node_id, row.host, row.port) == (COORDINATOR_NOT_AVAILABLE, -1, "", -1)
+
+    play(scenario, release="4.3" if version else "2.8", offsets_topic_replication_factor=1)
+
+
+# --- JoinGroup
+
+
+@pytest.mark.spec("S4-29")
+def test_an_id_that_nobody_gave_out_makes_no_group() -> None:
+    async def scenario(world: World) -> None:
+        await known(world)
+        stranger = world.member()
+        stranger.member_id = "made-up"
+        assert (await stranger.ask_to_join()).error_code == UNKNOWN_MEMBER_ID
+        assert (await world.ask(ListGroupsRequest(), 4)).groups == []
+
+    play(scenario)
+
+
+@pytest.mark.spec("S4-54")
+def test_who_may_not_read_the_group_is_told_nothing_of_it() -> None:
+    async def scenario(world: World) -> None:
+        member = world.member()
+        await stable(world, member)
+        world.cluster.deny("User:ANONYMOUS", "READ", f"Group:{GROUP}")
+        answer = await member.ask_to_join()
+        told = (answer.generation_id, answer.protocol_name or "", answer.member_id, answer.leader)
+        assert (answer.error_code, *told, answer.members) == (
+            GROUP_AUTHORIZATION_FAILED,
+            *(-1, "", "", ""),
+            [],
+        )
+
+    play(scenario)
+
+
+@pytest.mark.spec("S4-35")
+def test_a_stable_group_begins_anew_for_a_member_without_an_id() -> None:
+    async def scenario(world: World) -> None:
+        member, newcomer = world.member(), world.member(join_version=3)
+        await stable(world, member)
+        joining = await newcomer.parked()
+        described = await world.ask(DescribeGroupsRequest(groups=[GROUP]), 5)
+        assert described.groups[0].group_state == "PreparingRebalance"
+        assert await member.heartbeat() == REBALANCE_IN_PROGRESS
+        assert (await member.join()).generation_id == 2
+        assert (await joining).generation_id == 2
+
+    play(scenario)
+
+
+@pytest.mark.spec("S4-33", "B.13.4")
+def test_a_member_that_comes_with_its_new_id_goes_on_with_the_rebalance() -> None:
+    async def scenario(world: World) -> None:
+        member, newcomer = world.member(), world.member()
+        await stable(world, member)
+        assert (await newcomer.ask_to_join()).error_code == MEMBER_ID_REQUIRED
+        joining = await member.parked()  # the leader wants a rebalance; the newcomer's id is waited for
+        assert (await newcomer.ask_to_join()).generation_id == 2
+        assert roll(await joining).keys() == {member.member_id, newcomer.member_id}
+
+    play(scenario)
+
+
+@pytest.mark.spec("S4-34")
+def test_the_last_metadata_that_a_member_sends_while_all_gather_counts() -> None:
+    async def scenario(world: World) -> None:
+        leader, follower = world.member(), world.member()
+        await stable(world, leader, follower)
+        for topic in ("changed", "changed again"):
+            follower.protocols = (("range", blob(topic)),)
+            follower.lane = topic  # a connection of its own, as the one before waits
+            asked = asyncio.create_task(follower.ask_to_join())
+            await until(partial(_says, world, follower, topic))
+        answer = await leader.join()
+        assert roll(answer)[follower.member_id] == blob("changed again")
+        assert (await asked).generation_id == answer.generation_id
+
+    play(scenario)
+
+
+def _says(world: World, member: Member, topic: str) -> bool:
+    kept = world.group.members[member.member_id]
+    return kept.joining is not None and kept.metadata("range") == blob(topic)
+
+
+@pytest.mark.spec("S4-52")
+def test_without_a_rebalance_timeout_the_session_timeout_is_taken() -> None:
+    async def scenario(world: World) -> None:
+        first = world.member(session_ms=10_000, rebalance_ms=-1, join_version=0)
+        second = world.member(session_ms=30_000, join_version=0, rebalance_ms=-1)
+        await stable(world, first)
+        joining = await second.parked()
+        world.pass_time(8.0)
+        assert not await answered(joining)
+        assert await first.heartbeat(version=0) == REBALANCE_IN_PROGRESS
+        world.pass_time(25.0)
+        assert (await joining).generation_id == 2
+
+    play(scenario, release="2.8")
+
+
+# --- SyncGroup
+
+
+@pytest.mark.spec("S4-40")
+def test_a_plan_that_cannot_be_stored_is_everybodys_error_and_another_rebalance() -> None:
+    async def scenario(world: World) -> None:
+        leader, follower = world.member(), world.member()
+        await gathered(world, leader, follower)
+        waiting = asyncio.create_task(follower.ask_to_sync({}))
+        await until(lambda: world.group.members[follower.member_id].syncing is not None)
+        world.state.settings.min_insync_replicas = 4  # there are three
+        parts = {leader.member_id: plan(0), follower.member_id: plan(1)}
+        assert (await leader.ask_to_sync(parts)).error_code == COORDINATOR_NOT_AVAILABLE
+        assert (await waiting).error_code == COORDINATOR_NOT_AVAILABLE
+        assert [one.assignment for one in world.group.members.values()] == [b"", b""]
+        assert await follower.heartbeat() == REBALANCE_IN_PROGRESS
+
+    play(scenario)
+
+
+@pytest.mark.spec("S4-41")
+def test_a_late_sync_begins_the_session_anew() -> None:
+    async def scenario(world: World) -> None:
+        leader, late = world.member(session_ms=60_000), world.member(session_ms=10_000)
+        await stable(world, leader, late)
+        for _ in range(3):
+            world.pass_time(6.0)
+            answer = await late.ask_to_sync({})
+            assert (answer.error_code, answer.assignment) == (NONE, plan(1))
+
+    play(scenario)
