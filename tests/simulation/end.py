@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 class End(asyncio.Transport):
     """See the module. `number` is the connection's; `out` and `inward` are its two directions."""
 
+    of_the_network = True  # its timers are not those of a program
+
     def __init__(
         self,
         network: Network,

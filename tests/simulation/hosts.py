@@ -124,15 +124,15 @@ class Host:
     def leftovers(self) -> list[str]:
         """What this incarnation still has: tasks, timers, connections; empty after a clean end.
 
-        What is still on its way to a connection that it has closed is the network's.
+        What still goes to and from a connection that it has closed is the network's.
         """
         tasks = [f"task {task.get_name()}" for task in asyncio.all_tasks(self._loop) if task.host is self]
         timers = [timer for timer in self._loop.timers if self._has_set(timer)]
         return sorted([*tasks, *map(repr, timers), *map(repr, self._loop.network.ends_of(self))])
 
     def _has_set(self, timer: SimHandle) -> bool:
-        arrives = isinstance(getattr(timer._callback, "__self__", None), asyncio.BaseTransport)
-        return timer._context.get(HOST) is self and not arrives
+        owner = getattr(timer._callback, "__self__", None)
+        return timer._context.get(HOST) is self and not getattr(owner, "of_the_network", False)
 
     @property
     def alive(self) -> bool:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 class Patience:
     """Of the source of one pipe. On its host's time: a paused host gives up later, a dead one never."""
 
+    of_the_network = True  # its timers are not those of a program
+
     def __init__(self, pipe: Pipe) -> None:
         self._pipe = pipe
         self._end: TimerHandle | None = None
