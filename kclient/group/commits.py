@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from kclient.config import Config
 from kclient.errors import ArgumentError, CommitFailedError, KclientError
@@ -29,6 +29,11 @@ logger = logging.getLogger("kclient.commits")
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 Refused = Callable[[int, Identity], KclientError]
+Turn = Callable[[], Awaitable[None]]
+
+
+async def no_turn() -> None:
+    """Whoever commits waits for nobody."""
 
 
 class Commits:
@@ -53,10 +58,11 @@ class Commits:
         self._identity = identity
         self._refused = refused or self._occupied
 
-    async def commit(self, offsets: Offsets, *, retry: bool) -> None:
+    async def commit(self, offsets: Offsets, *, retry: bool, turn: Turn = no_turn) -> None:
         """Store offsets, each the next one to consume. Nothing is sent for an empty mapping.
 
-        With `retry` what passes by itself is tried again until the caller's timeout. Raises CommitFailedError,
+        With `retry` what passes by itself is tried again until the caller's timeout. Without it `turn` is awaited once
+        the coordinator is connected, and then the request goes out before anything else can. Raises CommitFailedError,
         TopicAuthorizationError, GroupAuthorizationError, BrokerError, ArgumentError for a negative offset.
 
         Spec: B.14.1, B.14.2, B.15.8.
@@ -68,7 +74,7 @@ class Commits:
         while left:
             try:
                 identity = self._same_identity(identity)
-                left = await self._commit_once(left, identity, find=retry)
+                left = await self._commit_once(left, identity, None if retry else turn)
             except CommitFailedError as error:
                 error.uncommitted = left
                 raise
@@ -111,11 +117,11 @@ class Commits:
     # --- one try
 
     async def _commit_once(
-        self, offsets: Offsets, identity: Identity, *, find: bool
+        self, offsets: Offsets, identity: Identity, turn: Turn | None
     ) -> dict[TopicPartition, OffsetAndMetadata]:
         """One OffsetCommit; returns what was not stored and may be tried again."""
         coordinator = self._coordinator
-        await (coordinator.ensure() if find else coordinator.lookup())
+        await (coordinator.ensure() if turn is None else self._reach(turn))
         self._same_identity(identity)
         question = CommitQuestion(coordinator.group_id, identity, offsets, self._topic_ids(offsets))
         answer = question.read(await coordinator.request(OffsetCommitResponse, question.form()))
@@ -125,6 +131,12 @@ class Commits:
             raise commit_failed("group_gone", coordinator.group_id, "the coordinator does not know the group")
         self._follow_up(answer)
         return answer.left
+
+    async def _reach(self, turn: Turn) -> None:
+        """Be connected when our turn has come. Raises KclientError."""
+        await self._coordinator.connect()
+        await turn()
+        self._coordinator.require_connection()
 
     async def _fetch_once(self, partitions: Sequence[TopicPartition]) -> FetchAnswer:
         coordinator = self._coordinator

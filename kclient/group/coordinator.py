@@ -82,6 +82,23 @@ class Coordinator:
             raise copy.copy(outcome) from outcome
         return outcome
 
+    async def connect(self) -> None:
+        """One lookup if need be, and a connection, so that the next request goes out at once.
+
+        Raises what `lookup` and `request` raise.
+        """
+        node_id = await self.lookup()
+        try:
+            await self.cluster.connect(node_id, PURPOSE)
+        except ConnectError as error:
+            self._lost(error, node_id)
+            raise
+
+    def require_connection(self) -> None:
+        """Raise BrokerError with COORDINATOR_NOT_AVAILABLE if a request would have to wait for a connection."""
+        if self.node_id is None or not self.cluster.is_connected(self.node_id, PURPOSE):
+            raise self._refused(codes.COORDINATOR_NOT_AVAILABLE)
+
     def mark_unknown(self, reason: str, node_id: int | None = None) -> None:
         """Forget the coordinator, so that the next request is preceded by a lookup.
 
@@ -119,8 +136,7 @@ class Coordinator:
         try:
             message = await first_understood(forms, send)
         except ConnectError as error:
-            if error.retriable:
-                self.mark_unknown(error.text.partition(". ")[0], node_id)
+            self._lost(error, node_id)
             raise
         self._confirm(node_id)
         return expect(answer, message)
@@ -130,6 +146,10 @@ class Coordinator:
         if self._lookup is not None:
             self._lookup.cancel()
             await asyncio.wait({self._lookup})
+
+    def _lost(self, error: ConnectError, node_id: int) -> None:
+        if error.retriable:
+            self.mark_unknown(error.text.partition(". ")[0], node_id)
 
     def _confirm(self, node_id: int) -> None:
         """The broker answers: only now is it worth a line in the log."""

@@ -19,7 +19,7 @@ from kclient.generated.metadata_request import MetadataRequest
 from kclient.generated.metadata_response import MetadataResponse
 from kclient.network.addresses import canonical_servers, parse_servers
 from kclient.network.backoff import Backoff
-from kclient.network.connection import Settings
+from kclient.network.connection import Connection, Settings
 from kclient.network.metadata import MetadataCache
 from kclient.network.metadata_task import MetadataTask
 from kclient.network.node import Node, Surroundings
@@ -198,13 +198,18 @@ class Cluster:
         nothing. Raises ConnectError (retriable, or not: VersionError), DeadlineError, ProtocolDecodeError, ClosedError.
         Spec: B.4.5…B.4.9.
         """
-        self._require_open()
-        try:
-            node = self._pool.node(node_id, purpose)
-        except KclientError:
-            self.request_update(f"node {node_id} is not known", reset_backoff=False)
-            raise
-        return await self._exchange(node, message, timeout, min_version, max_version)
+        return await self._exchange(self._node(node_id, purpose), message, timeout, min_version, max_version)
+
+    async def connect(self, node_id: int, purpose: str = "") -> None:
+        """Connect to a broker, within the request timeout, if need be. Raises ConnectError, ClosedError."""
+        node = self._node(node_id, purpose)
+        await self._connection(
+            node, "a request", self._request_timeout, self._runtime.now() + self._request_timeout
+        )
+
+    def is_connected(self, node_id: int, purpose: str = "") -> bool:
+        """Whether a request would go out at once, or wait for its turn on a connection."""
+        return self._pool.is_connected(node_id, purpose)
 
     async def request_any(
         self,
@@ -232,14 +237,26 @@ class Cluster:
     ) -> tuple[int, Message]:
         seconds = self._request_timeout if timeout is None else timeout
         deadline = self._runtime.now() + seconds
+        connection = await self._connection(node, message.NAME.removesuffix("Request"), seconds, deadline)
+        version = connection.version_for(type(message), lowest, highest)
+        return version, await connection.request(message, version, deadline)
+
+    async def _connection(self, node: Node, waiting: str, seconds: float, deadline: float) -> Connection:
         try:
             async with asyncio.timeout_at(deadline):
                 connection = await node.ready()
         except TimeoutError as late:
-            raise no_connection(node.peer, message.NAME.removesuffix("Request"), seconds) from late
+            raise no_connection(node.peer, waiting, seconds) from late
         self._require_open()
-        version = connection.version_for(type(message), lowest, highest)
-        return version, await connection.request(message, version, deadline)
+        return connection
+
+    def _node(self, node_id: int, purpose: str) -> Node:
+        self._require_open()
+        try:
+            return self._pool.node(node_id, purpose)
+        except KclientError:
+            self.request_update(f"node {node_id} is not known", reset_backoff=False)
+            raise
 
     def _any_node(self) -> Node:
         if self._pool.lost:  # whether a node's backoff is over just now must not decide

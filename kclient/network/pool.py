@@ -50,6 +50,11 @@ class Pool:
         self._nodes[node_id, purpose] = node
         return node
 
+    def is_connected(self, node_id: int, purpose: str) -> bool:
+        """Whether there is a connection to a broker for this purpose."""
+        node = self._nodes.get((node_id, purpose))
+        return node is not None and node.connection is not None
+
     def known(self, node_id: int) -> Node | None:
         """The node of a broker that is connected, for any purpose."""
         connected = [node for (known, _), node in self._nodes.items() if known == node_id and node.connection]

@@ -10,7 +10,7 @@ from kclient.embedded.call import Call
 from tests.simulation.application import Member
 from tests.simulation.bounds import convergence_seconds
 from tests.simulation.invariants.groups import Owned, group_of, is_stable, name_of
-from tests.simulation.invariants.windows import others_than, stopped
+from tests.simulation.invariants.windows import disturbed, others_than
 from tests.simulation.plan import Fault
 from tests.simulation.watch import Invariant
 
@@ -83,29 +83,29 @@ class SlowMembers(Invariant):
 
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage)
-        self.polled_at: dict[str, float] = {}
+        self.left_at: dict[str, float] = {}  # when the last poll was over
         self.beats: dict[str, float] = {}
-        self.leaves: set[str] = set()
+
+    def poll_ended(self, member: Member, count: int) -> None:
+        self.left_at[str(member)] = self.stage.now
+
+    def raised(self, member: Member, call: str, error: BaseException) -> None:
+        self.left_at[str(member)] = self.stage.now
 
     def poll_began(self, member: Member) -> None:
-        name, consumer = str(member), member.consumer
-        before, self.polled_at[name] = self.polled_at.get(name), self.stage.now
+        consumer, before = member.consumer, self.left_at.get(str(member))
         limit = self.stage.scenario.max_poll_interval_ms / 1000
         if before is None or consumer is None or self.stage.now - before <= limit + SLACK:
             return
-        if consumer.group_metadata().generation_id >= 0 and not self._excused(member, before):
+        if consumer.group_metadata().generation_id >= 0 and not disturbed(self.stage, before):
             seconds = self.stage.now - before
             self.broken(f"{member} is a member after {seconds:.1f} s without a poll, {limit:g} are allowed")
 
-    def _excused(self, member: Member, before: float) -> bool:
-        """A call may look after the group as a poll does, and a host that stood still cannot leave in time."""
-        return member.callback_seconds > 0 or stopped(self.stage, member.name, before)
-
     def logged(self, member: Member, record: logging.LogRecord) -> None:
-        if "This member leaves" in str(record.msg):
-            waited = self.stage.now - self.polled_at.get(str(member), self.stage.now)
+        if "This member leaves" in str(record.msg) and "poll" not in member.inside:
+            waited = self.stage.now - self.left_at.get(str(member), 0.0)
             limit = self.stage.scenario.max_poll_interval_ms / 1000
-            if waited < limit - 0.1 and "poll" not in member.inside:
+            if waited < limit - self.stage.scenario.poll_timeout - SLACK:
                 self.broken(f"{member} leaves after {waited:.3f} s without a poll, {limit:g} are allowed")
 
     def requested(self, call: Call) -> None:

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from tests.simulation.stage import Stage
 
 STOPPING: Final = ("pause_member", "block_member")
+OF_APPLICATIONS: Final = ("work_slowly", "rebel", "cancel")
+AFTERMATH_SECONDS: Final = 10.0
 
 
 def lasts(fault: Fault) -> float:
@@ -32,3 +34,11 @@ def stopped(stage: Stage, name: str, since: float) -> bool:
 def others_than(stage: Stage, kinds: tuple[str, ...]) -> Iterator[Fault]:
     """The faults of the plan of all other kinds."""
     return (fault for fault in stage.plan.faults if fault.kind not in kinds)
+
+
+def disturbed(stage: Stage, since: float) -> bool:
+    """Whether anything but applications themselves made trouble at some time since then, or shortly before."""
+    return any(
+        fault.start + lasts(fault) + AFTERMATH_SECONDS >= since and fault.start <= stage.now
+        for fault in others_than(stage, OF_APPLICATIONS)
+    )
