@@ -15,6 +15,7 @@ from kclient.config.properties import read_properties
 from kclient.config.refused import REFUSED, refusal
 from kclient.config.values import Rule
 from kclient.errors import ConfigError
+from kclient.security.providers import problem_of
 
 
 class Setting(NamedTuple):
@@ -66,8 +67,8 @@ def _from_file(path: str | PathLike[str] | None, problems: list[str]) -> Iterabl
         return []
     try:
         return [Setting(*found) for found in read_properties(path)]
-    except OSError as error:
-        problems.append(f"the properties file {path} cannot be read: {error.strerror or error}")
+    except (OSError, ValueError) as error:  # ValueError: a path with NUL
+        problems.append(f"the properties file {path} cannot be read: {problem_of(error)}")
         return []
 
 

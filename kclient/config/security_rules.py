@@ -11,7 +11,7 @@ import ssl
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from kclient.config.security_values import SPOKEN
+from kclient.config.security_values import SPOKEN, not_for_sasl
 from kclient.security.jaas import parse_jaas
 
 PREFIXES: Final = ("", "kafkashaded.")
@@ -117,8 +117,8 @@ def _sasl(values: Mapping[str, Any]) -> Iterator[str]:
         yield from _jaas(values, mechanism)
     elif values["sasl_username"] is None or values["sasl_password"] is None:
         yield f"{mechanism} needs sasl_username and sasl_password, or sasl_jaas_config"
-    elif "\x00" in values["sasl_password"].reveal():
-        yield "sasl_password must not hold a NUL character"
+    elif why := not_for_sasl(values["sasl_password"].reveal()):
+        yield f"sasl_password {why}"
 
 
 def _jaas(values: Mapping[str, Any], mechanism: str) -> Iterator[str]:
@@ -133,7 +133,7 @@ def _jaas(values: Mapping[str, Any], mechanism: str) -> Iterator[str]:
             yield f"sasl_jaas_config has an option {name}, which {mechanism} does not know"
     if not entry.options.get("username") or not entry.options.get("password"):
         yield "sasl_jaas_config must hold a username and a password"
-    if "\x00" in "".join(entry.options.values()):
-        yield "sasl_jaas_config must not hold a NUL character"
+    if why := not_for_sasl("".join(entry.options.values())):
+        yield f"sasl_jaas_config {why}"
     if entry.options.get("tokenauth", "false").lower() not in ("true", "false"):
         yield "sasl_jaas_config: tokenauth must be true or false"

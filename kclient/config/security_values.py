@@ -5,6 +5,7 @@ No message of a rule here holds a value that is a secret, and the loader shows n
 
 from __future__ import annotations
 
+import re
 import ssl
 from typing import Any, Final
 
@@ -101,9 +102,16 @@ def ready_context(raw: Any) -> ssl.SSLContext:
 def username(raw: Any) -> str:
     """A user's name."""
     name = filled_text(raw)
-    if "\x00" in name:
-        raise ValueError("must not hold a NUL character")
+    if why := not_for_sasl(name):
+        raise ValueError(why)
     return name
+
+
+def not_for_sasl(text: str) -> str:
+    """Why a user or password cannot be sent; nothing if it can. What the environment holds need not be text."""
+    if "\x00" in text:
+        return "must not hold a NUL character"
+    return "must be text in UTF-8, and a part of it is none" if re.search("[\ud800-\udfff]", text) else ""
 
 
 def _word(raw: Any, choices: tuple[str, ...]) -> str:

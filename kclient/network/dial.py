@@ -116,7 +116,12 @@ async def _handshake_failure(
         if isinstance(ended_by, ssl.SSLError):
             return tls_failures.handshake_failed(peer, seconds, ended_by, tls.options)
     if isinstance(reason, CorruptDataError) and connection.stage == "sasl":
-        return sasl_failures.not_proved(peer, "SASL", reason.text)
+        why = (
+            f"it announced a frame of {reason.size} bytes"
+            if isinstance(reason, InvalidFrameError)
+            else reason.text
+        )
+        return sasl_failures.not_proved(peer, "SASL", why)
     if isinstance(reason, InvalidFrameError):
         return unreachable.not_kafka(peer, seconds, reason.size.to_bytes(4, "big", signed=True))
     if isinstance(reason, CorruptDataError):

@@ -13,6 +13,11 @@ from pathlib import Path
 import attrs
 
 
+def problem_of(problem: OSError | ValueError) -> str:
+    """Why a file cannot be read."""
+    return (problem.strerror if isinstance(problem, OSError) else None) or str(problem)
+
+
 @attrs.frozen
 class _Env:
     name: str
@@ -31,8 +36,8 @@ class _File:
     def __call__(self) -> str:
         try:
             content = Path(self.path).read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as problem:
-            why = problem.strerror if isinstance(problem, OSError) else "it is not UTF-8 text"
+        except (OSError, ValueError) as problem:  # ValueError: a path with NUL, too
+            why = "it is not UTF-8 text" if isinstance(problem, UnicodeDecodeError) else problem_of(problem)
             raise ValueError(f"comes from the file {self.path}, which cannot be read: {why}") from None
         return content.removesuffix("\n").removesuffix("\r")
 

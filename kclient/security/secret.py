@@ -22,10 +22,20 @@ class Secret:
         self._source = source
 
     def reveal(self) -> str:
-        """The text. Raises ValueError when a provider has none; the message never holds what it found."""
+        """The text. Raises ValueError when a provider has none; the message never holds what it found.
+
+        A provider that fails otherwise, say with the OSError of a vault, must not pass for a failure of the network.
+        """
         if isinstance(self._source, str):
             return self._source
-        found = self._source()
+        try:
+            found = self._source()
+        except ValueError:
+            raise
+        except Exception as problem:
+            raise ValueError(
+                f"is provided by a function, which failed with {type(problem).__name__}; call it by hand to see why"
+            ) from problem
         if not isinstance(found, str):
             raise ValueError(f"must be provided as text, not as {type(found).__name__}")
         return found

@@ -14,6 +14,7 @@ from typing import Final
 import attrs
 
 from kclient.errors import ConfigError
+from kclient.security.providers import problem_of
 from kclient.security.secret import Secret
 
 JKS_MAGIC: Final = b"\xfe\xed\xfe\xed"
@@ -89,11 +90,11 @@ def _read(store: Store) -> bytes:
     what = f"{store.name}_location={store.location}"
     try:
         content = Path(store.location).read_bytes()
-    except OSError as problem:
+    except (OSError, ValueError) as problem:  # ValueError: a path with NUL
         if store.location.lower().endswith(".jks"):
             raise java_only(store) from None
         raise unusable(
-            what, f"cannot be read: {problem.strerror}", "Correct the path or its permissions."
+            what, f"cannot be read: {problem_of(problem)}", "Correct the path or its permissions."
         ) from None
     pem, der = PEM_MARK in content, content.startswith(DER_SEQUENCE)
     if content.startswith(JKS_MAGIC) or (store.location.lower().endswith(".jks") and not (pem or der)):

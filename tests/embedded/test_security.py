@@ -310,3 +310,38 @@ def test_users_can_be_changed_on_the_running_loop_too() -> None:
                 cluster.remove_user("nobody")
 
     asyncio.run(main())
+
+
+@pytest.mark.spec("B.4.12")
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
+@pytest.mark.parametrize("failure", [ConnectionRefusedError(111, "x"), TimeoutError("x"), KeyError("x")])
+def test_a_provider_whose_own_network_fails_does_not_pass_for_ours(
+    start: Start, mechanism: str, failure: Exception
+) -> None:
+    cluster, well = start(), True
+
+    def vault() -> str:
+        if not well:
+            raise failure
+        return PASSWORD
+
+    keys = settings(cluster, "SASL_SSL", sasl_mechanism=mechanism, sasl_password=vault)
+    with Consumer(**keys) as consumer:
+        well = False
+        with pytest.raises(AuthenticationError, match=f"password .* failed with {type(failure).__name__}"):
+            consumer.list_topics()
+
+
+@pytest.mark.spec("H-21")
+def test_a_token_that_no_mechanism_needs_is_refused_by_its_size(start: Start) -> None:
+    def swell(_: Any, answer: Any) -> Any:
+        answer.auth_bytes = b"x" * (1 << 20)
+        return answer
+
+    cluster = start()
+    cluster.on("SaslAuthenticate", swell)
+    refused = pytest.raises(
+        AuthenticationError, match=r"announced a frame of \d+ bytes\. The peer does not follow"
+    )
+    with Consumer(**settings(cluster, "SASL_SSL")) as consumer, refused:
+        consumer.list_topics()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 import warnings
 from pathlib import Path
@@ -138,6 +139,23 @@ def test_a_jaas_entry_must_suit_the_mechanism(entry: str, told: str) -> None:
     assert told in problem(**keys)
 
 
+def test_credentials_that_are_no_text_are_told_before_they_are_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KC_PASSWORD", os.fsdecode("secret é".encode("latin-1")))
+    no_text = "must be text in UTF-8, and a part of it is none"
+    assert problem(**{**SASL_SSL, "sasl_password": env("KC_PASSWORD")}) == f"sasl_password {no_text}"
+    assert problem(**{**SASL_SSL, "sasl_username": "\udc80"}).endswith(no_text)
+
+
+def test_a_provider_that_fails_is_told_with_its_key() -> None:
+    def vault() -> str:
+        raise ConnectionRefusedError(111, "the secret of the vault")
+
+    assert problem(**{**SASL_SSL, "sasl_password": vault}) == (
+        "sasl_password (arguments) is provided by a function, which failed with ConnectionRefusedError; "
+        "call it by hand to see why"
+    )
+
+
 @pytest.mark.spec("B.1.3")
 def test_credentials_do_not_go_over_a_plain_connection_unless_that_is_said() -> None:
     plain = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "PLAIN", **LOGIN}
@@ -170,6 +188,10 @@ def test_a_store_that_cannot_be_used_is_told_by_the_constructor(tmp_path: Path) 
         Consumer(**keys, ssl_truststore_location=str(tmp_path / "trust.jks"))
     with pytest.raises(ConfigError, match="cannot be read: No such file"):
         Consumer(**keys, ssl_truststore_location=str(tmp_path / "ca.pem"))
+    with pytest.raises(ConfigError, match="cannot be read: embedded null byte"):
+        Consumer(**keys, ssl_truststore_location="ca\x00.pem")
+    with pytest.raises(ConfigError, match=r"the properties file .* cannot be read: embedded null byte"):
+        Consumer(properties="client\x00.properties")
     Consumer(**keys, ssl_truststore_location=str(Authority().write_pem(tmp_path / "ca.pem"))).close()
 
 
