@@ -22,9 +22,11 @@ def work_slowly(stage: Stage, fault: Fault) -> End | None:
 
 @kind("F-50", target=member, amount=amount(0, 1, 2, 3))
 def rebel(stage: Stage, fault: Fault) -> End | None:
-    """Its next callback raises (0), takes long (1), commits (2), or asks for the end (3)."""
+    """Its next callback, which it asks for, raises (0), takes long (1), commits (2), or asks for the end (3)."""
     found = stage.members[fault.target]
     found.mood = int(fault.amount) + 1
+    if found.consumer is not None and not found.consumer.closed:
+        found.consumer.enforce_rebalance("a callback is wanted")
     return None
 
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from tests.simulation.invariants import (
     commits,
+    conduct,
     connections,
     delivery,
     liveness,
@@ -24,6 +25,7 @@ ALL: list[type[Invariant]] = [
     *ownership.ALL,
     *truncation.ALL,
     *connections.ALL,
+    *conduct.ALL,
     *liveness.ALL,
     *membership.ALL,
     *resources.ALL,

@@ -9,7 +9,28 @@ it passes without the bug.
 
 from __future__ import annotations
 
-from tests.simulation.mutants import commits, fetching, positions, records, truncation
+from tests.simulation.mutants import (
+    classic,
+    commits,
+    connections,
+    fetching,
+    positions,
+    records,
+    surroundings,
+    truncation,
+)
 from tests.simulation.mutants.table import MUTANTS, Mutant, planted
 
-__all__ = ["MUTANTS", "Mutant", "commits", "fetching", "planted", "positions", "records", "truncation"]
+__all__ = [
+    "MUTANTS",
+    "Mutant",
+    "classic",
+    "commits",
+    "connections",
+    "fetching",
+    "planted",
+    "positions",
+    "records",
+    "surroundings",
+    "truncation",
+]

@@ -11,6 +11,7 @@ from typing import Final
 import attrs
 
 from tests.simulation.mutants import MUTANTS, planted
+from tests.simulation.mutants.table import Look, Symptoms
 from tests.simulation.runner import run_seed
 
 SEEDS: Final = 200
@@ -38,23 +39,23 @@ def hunt(name: str, seeds: int = SEEDS) -> Caught:
     first = MUTANTS[name].seed
     tries = itertools.chain([first], (seed for seed in range(1, seeds) if seed != first))
     for tried, seed in enumerate(tries, 1):
-        found = _symptoms(seed, name)
-        if found and not _symptoms(seed):
+        with planted(name):
+            found = _symptoms(seed, MUTANTS[name].look)
+        if found and not _symptoms(seed, MUTANTS[name].look):
             return Caught(name, seed, tried, tuple(sorted({one for one, _ in found})), found[0][1][:160])
     return Caught(name, None, seeds)
 
 
-def _symptoms(seed: int, name: str | None = None) -> list[tuple[str, str]]:
-    """What is wrong with a seed: (invariant, text) pairs. A run that never ends is I-22's."""
+def _symptoms(seed: int, look: Look | None) -> Symptoms:
+    """What is wrong with a seed. A run that cannot go on, or crashes, is noticed too."""
     try:
-        if name is None:
-            verdict = run_seed(seed)
-        else:
-            with planted(name):
-                verdict = run_seed(seed)
-    except Exception as problem:  # noqa: BLE001 – a hang or a crash is noticed too
+        return (look or _as_every_seed)(seed)
+    except Exception as problem:  # noqa: BLE001 – whatever it is
         return [("I-38", f"{type(problem).__name__}: {problem}".partition("\n")[0])]
-    return [(violation.invariant, str(violation)) for violation in verdict.violations]
+
+
+def _as_every_seed(seed: int) -> Symptoms:
+    return [(violation.invariant, str(violation)) for violation in run_seed(seed).violations]
 
 
 def hunt_all(names: Iterable[str], jobs: int) -> Iterator[Caught]:

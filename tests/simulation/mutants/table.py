@@ -29,27 +29,39 @@ class Patch:
 
 
 Plant = Callable[[Patch], None]
+Symptoms = list[tuple[str, str]]
+Look = Callable[[int], Symptoms]
 
 
 @attrs.frozen
 class Mutant:
-    """One planted bug: what the docstring of its function says. `seed` is where to look first."""
+    """One planted bug: what the docstring of its function says. `seed` is where to look first.
+
+    `look` says what is wrong under a seed, as (invariant, text) pairs, where the invariant has a test of its own; None:
+    the seed is run as every seed is.
+    """
 
     id: str
     invariants: tuple[str, ...]
     what: str
     plant: Plant
     seed: int
+    look: Look | None = None
 
 
 MUTANTS: Final[dict[str, Mutant]] = {}
 
 
-def mutant(id: str, *invariants: str, seed: int = 1) -> Callable[[Plant], Plant]:  # noqa: A002 – it is its id
+def mutant(
+    id: str,  # noqa: A002 – it is its id
+    *invariants: str,
+    seed: int = 1,
+    look: Look | None = None,
+) -> Callable[[Plant], Plant]:
     """Enter a function that plants a bug; `invariants` are those that should notice."""
 
     def enter(plant: Plant) -> Plant:
-        MUTANTS[id] = Mutant(id, invariants, (plant.__doc__ or "").strip(), plant, seed)
+        MUTANTS[id] = Mutant(id, invariants, (plant.__doc__ or "").strip(), plant, seed, look)
         return plant
 
     return enter

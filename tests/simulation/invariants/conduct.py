@@ -1,0 +1,140 @@
+"""What clients ask of brokers: nothing that they know to be in vain, or have been told not to ask."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict, deque
+from typing import TYPE_CHECKING, Any, Final
+
+from kclient.embedded.call import Call
+from kclient.protocol.errors import FENCED_INSTANCE_ID
+from kclient.protocol.message import Message
+from tests.simulation.application import Member
+from tests.simulation.hosts import current_name
+from tests.simulation.invariants.windows import others_than
+from tests.simulation.watch import Invariant
+
+if TYPE_CHECKING:
+    from tests.simulation.stage import Stage
+
+LATE_SECONDS: Final = 12.0  # what was sent before has arrived by then
+DELAYING: Final = ("cut", "narrow", "part", "pause_broker", "slow", "strand", "close_stranded")
+WINDOW_SECONDS: Final = 10.0
+WARNINGS_IN_WINDOW: Final = 16  # the pauses grow from 0.05 s to 1 s, then one WARNING in 30 s
+
+
+class OwnGenerations(Invariant):
+    """A member commits under a generation that it has joined; also inside of `on_partitions_revoked`."""
+
+    id = "I-12"
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(stage)
+        self.joined: defaultdict[str, set[int]] = defaultdict(set)
+
+    def requested(self, call: Call) -> None:
+        message: Any = call.message
+        if call.api == "SyncGroup":
+            self.joined[call.client_id].add(message.generation_id)
+        elif call.api == "OffsetCommit":
+            generation = message.generation_id_or_member_epoch
+            if generation >= 0 and generation not in self.joined[call.client_id]:
+                self.broken(f"{call.client_id} commits under generation {generation}, which it never joined")
+
+
+class StaticConduct(Invariant):
+    """A static member does not leave, and one that was told that another has its name says no more."""
+
+    id = "I-17"
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(stage)
+        self.fenced_at: dict[str, float] = {}
+
+    def began(self, member: Member) -> None:
+        self.fenced_at.pop(member.name, None)
+
+    def exchanged(self, request: Message, answer: Message) -> None:
+        if getattr(answer, "error_code", 0) == FENCED_INSTANCE_ID:
+            self.fenced_at.setdefault(current_name(), self.stage.now)
+
+    def requested(self, call: Call) -> None:
+        if not self.stage.scenario.static:
+            return
+        if call.api == "LeaveGroup":
+            self.broken(f"{call.client_id} leaves the group, and is a static member")
+        fenced_at = self.fenced_at.get(call.client_id)
+        joins = call.api in ("JoinGroup", "SyncGroup", "Heartbeat")
+        if joins and fenced_at is not None and self.stage.now - fenced_at > LATE_SECONDS:
+            self.broken(
+                f"{call.client_id} sends {call.api}, and was told at {fenced_at:.3f} s that it is fenced"
+            )
+
+
+class UndisturbedRenewal(Invariant):
+    """While a session is renewed nothing but its tokens is sent."""
+
+    id = "I-16"
+
+    def requested(self, call: Call) -> None:
+        if call.connection.sasl is not None and call.api != "SaslAuthenticate":
+            self.broken(f"{call.client_id} sends {call.api} in the middle of an authentication")
+
+
+class NewestEpoch(Invariant):
+    """Nobody asks a leader of an epoch that they know to be over: it would be refused again and again."""
+
+    id = "I-26"
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(stage)
+        self.highest: dict[tuple[str, object, int], tuple[int, float]] = {}
+        self.applies = len(list(others_than(stage, DELAYING))) == len(stage.plan.faults)
+
+    def began(self, member: Member) -> None:
+        self.highest = {key: seen for key, seen in self.highest.items() if key[0] != member.name}
+
+    def topic_deleted(self, name: str, topic_id: bytes) -> None:
+        self.highest.clear()
+
+    def requested(self, call: Call) -> None:
+        if call.api != "Fetch" or not self.applies:
+            return
+        message: Any = call.message
+        for topic in message.topics:
+            for part in topic.partitions:
+                key = call.client_id, topic.topic or topic.topic_id, part.partition
+                self._look(key, part.current_leader_epoch)
+
+    def _look(self, key: tuple[str, object, int], epoch: int) -> None:
+        highest, since = self.highest.get(key, (-1, 0.0))
+        if epoch > highest:
+            self.highest[key] = epoch, self.stage.now
+        elif epoch < 0:
+            self.highest.pop(key, None)  # an older broker's metadata: epochs are not known any more
+        elif epoch < highest and self.stage.now - since > LATE_SECONDS:
+            self.broken(f"{key[0]} asks for {key[2]} under leader epoch {epoch}, and knows {highest}")
+
+
+class WarningsOfBroker(Invariant):
+    """While a broker is out of reach it is worth a WARNING with each step of the backoff, and no more."""
+
+    id = "I-37"
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(stage)
+        self.times: defaultdict[tuple[str, int], deque[float]] = defaultdict(deque)
+
+    def logged(self, member: Member, record: logging.LogRecord) -> None:
+        node_id = getattr(record, "node_id", None)
+        if record.levelno != logging.WARNING or node_id is None or record.args[0] != "not connected":  # type: ignore[index]
+            return
+        times = self.times[str(member), node_id]
+        times.append(self.stage.now)
+        while times[0] < self.stage.now - WINDOW_SECONDS:
+            times.popleft()
+        if len(times) == WARNINGS_IN_WINDOW + 1:
+            self.broken(f"{member} warned {len(times)} times of broker {node_id} in {WINDOW_SECONDS:g} s")
+
+
+ALL = [OwnGenerations, StaticConduct, UndisturbedRenewal, NewestEpoch, WarningsOfBroker]

@@ -1,0 +1,369 @@
+"""Bugs of members of classic groups, M-52 to M-77."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import attrs
+
+from kclient.consumer import rebalance
+from kclient.consumer.group_part import GroupPart
+from kclient.consumer.polling import Poll
+from kclient.consumer.rebalance import Rebalance
+from kclient.consumer.work import UserWork
+from kclient.errors import KclientError
+from kclient.generated.heartbeat_response import HeartbeatResponse
+from kclient.generated.join_group_response import JoinGroupResponse
+from kclient.group import leader, membership
+from kclient.group.coordinator import Coordinator
+from kclient.group.heartbeat import Heartbeats
+from kclient.group.join import Join
+from kclient.group.leader import Leader
+from kclient.group.membership import ClassicMembership
+from kclient.group.trouble import Trouble, code_of
+from kclient.group.wanted import Wanted
+from kclient.network.failures import broker_error
+from kclient.protocol import errors as codes
+from tests.simulation.mutants.table import Patch, mutant
+
+FOR_EVER = 1e6
+
+
+def only_beat_if(patch: Patch, allowed: Any) -> None:
+    """Let a heartbeat that is due be sent only where `allowed(heartbeats)`, and otherwise count as answered."""
+
+    async def beat(self: Heartbeats, session_ends: float, poll_ends: float) -> None:
+        if allowed(self):
+            await before(self, session_ends, poll_ends)
+            return
+        self._due = self._runtime.now() + self._interval
+        self._answered()
+
+    before = patch.put(Heartbeats, "_beat", beat)
+
+
+def heartbeats_of(poll: Poll) -> Any:
+    """The heartbeats of the consumer that polls, None where it is no member."""
+    group = poll._session.group
+    return None if group is None or group._membership is None else group._membership._heartbeats
+
+
+@mutant("M-52", "I-28", "I-27")
+def no_heartbeats(patch: Patch) -> None:
+    """Never send a heartbeat."""
+    only_beat_if(patch, lambda heartbeats: False)
+
+
+@mutant("M-53", "I-28", "I-27")
+def heartbeat_with_records(patch: Patch) -> None:
+    """Send a heartbeat only if records came since the last one."""
+
+    async def deliver(self: Poll, max_records: int) -> Any:
+        records = await before(self, max_records)
+        if records is not None and (heartbeats := heartbeats_of(self)) is not None:
+            heartbeats.fed = True
+        return records
+
+    def fed(heartbeats: Any) -> bool:
+        was, heartbeats.fed = getattr(heartbeats, "fed", False), False
+        return was
+
+    before = patch.put(Poll, "_deliver", deliver)
+    only_beat_if(patch, fed)
+
+
+@mutant("M-54", "I-28")
+def heartbeat_in_polls(patch: Patch) -> None:
+    """Send heartbeats only while the application is inside of a poll."""
+
+    async def poll(self: Poll, timeout: float, max_records: int, **more: Any) -> Any:
+        try:
+            return await before(self, timeout, max_records, **more)
+        finally:
+            if (heartbeats := heartbeats_of(self)) is not None:
+                heartbeats.away = True
+
+    def begin(self: Poll) -> None:
+        if (heartbeats := heartbeats_of(self)) is not None:
+            heartbeats.away = False
+        begun(self)
+
+    before = patch.put(Poll, "poll", poll)
+    begun = patch.put(Poll, "_begin", begin)
+    only_beat_if(patch, lambda heartbeats: not getattr(heartbeats, "away", False))
+
+
+@mutant("M-55", "I-12")
+def reset_by_rebalance(patch: Patch) -> None:
+    """Forget generation and member id when a heartbeat is answered with REBALANCE_IN_PROGRESS."""
+
+    def judge(self: Heartbeats, code: int, sent: Any) -> None:
+        if code == codes.REBALANCE_IN_PROGRESS:
+            self._standing.reset("group is already rebalancing")
+        else:
+            before(self, code, sent)
+
+    before = patch.put(Heartbeats, "_judge", judge)
+
+
+@mutant("M-56", "I-27")
+def impatient_join(patch: Patch) -> None:
+    """Wait for the answer to JoinGroup no longer than for any other."""
+
+    async def request(self: Coordinator, answer: Any, *forms: Any, **more: Any) -> Any:
+        if answer is JoinGroupResponse:
+            more["timeout"] = None
+        return await before(self, answer, *forms, **more)
+
+    before = patch.put(Coordinator, "request", request)
+
+
+@mutant("M-57", "I-27", "I-02")
+def member_id_ignored(patch: Patch) -> None:
+    """Join again without the member id that MEMBER_ID_REQUIRED gave."""
+
+    def refused(self: Join, response: Any, sent: Any) -> KclientError:
+        if response.error_code == codes.MEMBER_ID_REQUIRED:
+            return self._error(response.error_code)
+        return before(self, response, sent)  # type: ignore[no-any-return]
+
+    before = patch.put(Join, "_refused", refused)
+
+
+@mutant("M-58", "I-09")
+def lost_as_revoked(patch: Patch) -> None:
+    """Tell the listener that partitions are revoked when they are lost."""
+
+    async def lose(self: Rebalance) -> None:
+        if self._session.positions.assigned():
+            await self._revoke()
+
+    patch.put(Rebalance, "_lose", lose)
+
+
+@mutant("M-59", "I-12")
+def assigned_first(patch: Patch) -> None:
+    """Tell what is revoked only after what is assigned."""
+
+    async def told(self: Rebalance, method: str, partitions: Any) -> None:
+        leaving = self._session.group_part._leaving
+        if method == rebalance.REVOKED and not leaving:
+            self.late = partitions  # type: ignore[attr-defined]
+            return
+        await before(self, method, partitions)
+        if method == rebalance.ASSIGNED and hasattr(self, "late"):
+            late = self.late
+            del self.late
+            await before(self, rebalance.REVOKED, late)
+
+    before = patch.put(Rebalance, "_tell", told)
+
+
+@mutant("M-60", "I-12")
+def callbacks_beside_polls(patch: Patch) -> None:
+    """Run listeners as soon as the group wants it, and not inside of a call of the application's."""
+
+    async def post(self: UserWork, work: Any) -> Any:
+        return await work()
+
+    patch.put(UserWork, "post", post)
+
+
+@mutant("M-61", "I-25", "I-22")
+def callback_wedges(patch: Patch) -> None:
+    """Go on with a rebalance only if the listener did not raise."""
+
+    async def do(self: UserWork, item: Any) -> None:
+        result = await item.work()
+        if not item.done.done():
+            item.done.set_result(result)
+
+    patch.put(UserWork, "_do", do)
+
+
+@mutant("M-62", "I-12")
+def commit_ahead(patch: Patch) -> None:
+    """Commit inside of on_partitions_revoked under the generation that comes next."""
+
+    def identity(self: GroupPart) -> Any:
+        found = before(self)
+        if self.rebalance._telling == rebalance.REVOKED and found.generation_id >= 0:
+            return attrs.evolve(found, generation_id=found.generation_id + 1)
+        return found
+
+    before = patch.put(GroupPart, "_identity", identity)
+
+
+@mutant("M-66", "I-02")
+def stale_leader(patch: Patch) -> None:
+    """Share out the partitions that the leader saw when it led for the first time."""
+    first: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+
+    def racks_of(metadata: Any, topics: Any, *, by_rack: bool) -> Any:
+        found = before(metadata, topics, by_rack=by_rack)
+        return first.setdefault(metadata, found) if found else found
+
+    before = patch.put(leader, "racks_of", racks_of)
+
+
+@mutant("M-67", "I-10")
+def assigned_twice(patch: Patch) -> None:
+    """Give a partition of the first member to the last one as well."""
+
+    async def assign(self: Leader, assignor: Any, topics: Any, members: Any) -> Any:
+        plan = dict(await before(self, assignor, topics, members))
+        parts = [member_id for member_id, part in plan.items() if part.partitions]
+        if len(plan) > 1 and parts:
+            taken, other = plan[parts[0]], next(reversed([one for one in plan if one != parts[0]]))
+            more = (*plan[other].partitions, taken.partitions[0])
+            plan[other] = attrs.evolve(plan[other], partitions=more)
+        return plan
+
+    before = patch.put(Leader, "_assign", assign)
+
+
+@mutant("M-69", "I-26", "I-27")
+def same_coordinator(patch: Patch) -> None:
+    """Ask the same broker again when it answers NOT_COORDINATOR."""
+
+    def mark_unknown(self: Coordinator, reason: str, node_id: int | None = None) -> None:
+        if "NOT_COORDINATOR" not in reason:
+            before(self, reason, node_id)
+
+    before = patch.put(Coordinator, "mark_unknown", mark_unknown)
+
+
+@mutant("M-70", "I-27", "I-28")
+def dead_connection(patch: Patch) -> None:
+    """Wait for the answer to a heartbeat for ever, however dead its connection is."""
+
+    async def request(self: Coordinator, answer: Any, *forms: Any, **more: Any) -> Any:
+        if answer is HeartbeatResponse:
+            more["timeout"] = FOR_EVER
+        return await before(self, answer, *forms, **more)
+
+    before = patch.put(Coordinator, "request", request)
+
+
+@mutant("M-71", "I-17")
+def fenced_goes_on(patch: Patch) -> None:
+    """Join again when another consumer has our instance id."""
+
+    async def recover(self: Trouble, error: KclientError) -> None:
+        if code_of(error) == codes.FENCED_INSTANCE_ID:
+            await self.pause()
+        else:
+            await before(self, error)
+
+    def keep(self: Trouble, error: KclientError) -> None:
+        if code_of(error) != codes.FENCED_INSTANCE_ID:
+            kept(self, error)
+
+    before = patch.put(Trouble, "recover", recover)
+    kept = patch.put(Trouble, "keep", keep)
+
+
+@mutant("M-72", "I-17")
+def static_leaves(patch: Patch) -> None:
+    """Send LeaveGroup for a static member that is closed."""
+
+    async def go(self: ClassicMembership, reason: str, timeout: float) -> None:
+        member_id, joining = self.generation.member_id, self.rebalancing
+        static = self._config.group_instance_id is not None
+        await before(self, reason, timeout)
+        if static and member_id:
+            await membership.send_leave(self._coordinator, member_id, reason, timeout, joining=joining)
+
+    before = patch.put(ClassicMembership, "_go", go)
+
+
+@mutant("M-73", "I-28")
+def no_poll_limit(patch: Patch) -> None:
+    """Stay a member however long the application does not poll."""
+
+    async def round_(self: Heartbeats, seen: int) -> None:
+        self._max_poll_interval = FOR_EVER
+        await before(self, seen)
+
+    before = patch.put(Heartbeats, "_round", round_)
+
+
+@mutant("M-74", "I-28", "I-22")
+def never_back(patch: Patch) -> None:
+    """Do not join again after the application had not polled in time."""
+
+    async def poll_expired(self: ClassicMembership) -> None:
+        await before(self)
+        self._wanted.unsubscribe()
+
+    before = patch.put(ClassicMembership, "_poll_expired", poll_expired)
+
+
+@mutant("M-75", "I-27")
+def rejoin_by_refresh(patch: Patch) -> None:
+    """Have the leader rejoin with every refresh of the metadata, whether its topics have changed or not."""
+    versions: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
+
+    def why_rejoin(self: Wanted, metadata: Any) -> str | None:
+        seen = versions.get(metadata, metadata.version)
+        versions[metadata] = metadata.version
+        if self.watched is not None and seen != metadata.version:
+            return "the metadata was refreshed"
+        return before(self, metadata)  # type: ignore[no-any-return]
+
+    before = patch.put(Wanted, "why_rejoin", why_rejoin)
+
+
+@mutant("M-76", "I-18", "I-27")
+def session_by_wall_clock(patch: Patch) -> None:
+    """Measure the session's time with the wall clock, and begin anew when it is over."""
+
+    def answered(self: Heartbeats) -> None:
+        before(self)
+        self.wall = self._runtime.wall_ms()  # type: ignore[attr-defined]
+
+    def switch_on(self: Heartbeats) -> None:
+        switched(self)
+        self.wall = self._runtime.wall_ms()  # type: ignore[attr-defined]
+
+    async def round_(self: Heartbeats, seen: int) -> None:
+        if (
+            self._runtime.wall_ms() - getattr(self, "wall", self._runtime.wall_ms())
+            > self._session_timeout * 1000
+        ):
+            self.wall = self._runtime.wall_ms()  # type: ignore[attr-defined]
+            self._standing.reset("the session is over")
+        else:
+            await rounded(self, seen)
+
+    before = patch.put(Heartbeats, "_answered", answered)
+    switched = patch.put(Heartbeats, "switch_on", switch_on)
+    rounded = patch.put(Heartbeats, "_round", round_)
+
+
+@mutant("M-77", "I-27", "I-22")
+def poll_cancels_join(patch: Patch) -> None:
+    """Give up a JoinGroup that is under way when a poll times out."""
+
+    async def join(self: Join, topics: Any) -> Any:
+        joining = asyncio.ensure_future(before(self, topics))
+        self._coordinator.joining = joining  # type: ignore[attr-defined]
+        try:
+            await asyncio.wait([joining])
+        finally:
+            joining.cancel()
+        if joining.cancelled():
+            raise broker_error(codes.REBALANCE_IN_PROGRESS, "Joining")
+        return joining.result()
+
+    async def poll(self: Poll, timeout: float, max_records: int, **more: Any) -> Any:
+        records = await polled(self, timeout, max_records, **more)
+        joining = getattr(self._session.group_part.coordinator, "joining", None)
+        if not records and joining is not None:
+            joining.cancel()
+        return records
+
+    before = patch.put(Join, "join", join)
+    polled = patch.put(Poll, "poll", poll)

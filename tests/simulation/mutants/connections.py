@@ -1,0 +1,326 @@
+"""Bugs of connections, timers and closing, M-85 to M-105, M-122 and M-123."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from kclient.consumer import closing
+from kclient.consumer.polling import Poll
+from kclient.consumer.rebalance import Rebalance
+from kclient.consumer.session import Session
+from kclient.consumer.waiting import Waits
+from kclient.errors import ConnectError, KclientError
+from kclient.group.coordinator import Coordinator
+from kclient.group.heartbeat import Heartbeats
+from kclient.group.membership import ClassicMembership
+from kclient.network import connection, node, versions
+from kclient.network.backoff import Backoff
+from kclient.network.connection import Connection
+from kclient.network.inflight import InFlight
+from kclient.network.metadata import MetadataCache
+from kclient.network.node import Node
+from kclient.network.session import Session as Authentication
+from kclient.notice import Notice
+from kclient.protocol.errors import UNSUPPORTED_VERSION
+from tests.simulation.mutants import scripts
+from tests.simulation.mutants.table import Patch, mutant
+
+FOR_EVER = 1e6
+
+
+@mutant("M-85", "I-22", "I-02")
+def never_connected_again(patch: Patch) -> None:
+    """Do not connect again where a connection ended in the middle of a frame."""
+
+    def on_closed(self: Node, closed: Connection, reason: KclientError | None) -> None:
+        protocol = closed.protocol
+        midway = protocol._frame is not None or protocol._ahead_end > 0
+        before(self, closed, reason)
+        if reason is not None and midway:
+            self.retry_at = FOR_EVER
+
+    before = patch.put(Node, "_on_closed", on_closed)
+
+
+@mutant("M-86", "I-25", "I-22")
+def calls_left_waiting(patch: Patch) -> None:
+    """Tell nobody who waits for an answer that the connection is lost."""
+
+    def fail(self: InFlight, error_for: Any) -> None:
+        for entry in self._entries:
+            entry.timer.cancel()
+        self._entries.clear()
+
+    patch.put(InFlight, "fail", fail)
+
+
+@mutant("M-87", "I-16")
+def cancelled_forgotten(patch: Patch) -> None:
+    """Forget a request whose caller is gone, and take its answer for the next one's."""
+
+    def due(self: InFlight, correlation_id: int) -> Any:
+        while (first := self.first) is not None and first.answer.cancelled():
+            self.answered()
+        return first
+
+    patch.put(InFlight, "due", due)
+
+
+@mutant("M-88", "I-16")
+def matched_by_order(patch: Patch) -> None:
+    """Take whatever answer comes for that to the oldest request."""
+    patch.put(InFlight, "due", lambda self, correlation_id: self.first)
+
+
+@mutant("M-89", "I-24")
+def close_retries(patch: Patch) -> None:
+    """Look for the coordinator until it is found when closing, for the sake of a clean end."""
+
+    async def end(session: Session, deadline: float) -> None:
+        while session.group is not None and session.running:
+            try:
+                await session.group.coordinator.lookup()
+                break
+            except KclientError:
+                await asyncio.sleep(0.1)
+        await before(session, deadline)
+
+    before = patch.put(closing, "_end", end)
+
+
+@mutant("M-90", "I-24")
+def heartbeats_left(patch: Patch) -> None:
+    """Leave the task of the heartbeats running when the membership ends."""
+
+    async def run(self: ClassicMembership) -> None:
+        self.left = asyncio.create_task(self._heartbeats.run(), name="kclient heartbeats")  # type: ignore[attr-defined]
+        await self._flow.run()
+
+    patch.put(ClassicMembership, "run", run)
+
+
+@mutant("M-91", "I-26")
+def no_reconnect_backoff(patch: Patch) -> None:
+    """Connect again at once, however often that failed."""
+
+    def trouble(self: Node, problem: KclientError, what: str) -> None:
+        before(self, problem, what)
+        self.retry_at = 0.0
+
+    before = patch.put(Node, "_trouble", trouble)
+
+
+@mutant("M-92", "I-22")
+def backoff_without_cap(patch: Patch) -> None:
+    """Double the pause between two attempts without end."""
+
+    def following(self: Backoff) -> float:
+        self.step += 1
+        return self._base * 2.0 ** (self.step - 1)
+
+    patch.put(Backoff, "next", following)
+
+
+@mutant("M-94", "I-22", "I-02")
+def start_cut_short(patch: Patch) -> None:
+    """Give up connecting when the poll that began it times out, so that poll(0) never gets anywhere."""
+
+    async def start(self: Session) -> None:
+        if self._start is None or (self._start.done() and not self.running):
+            self._start = asyncio.create_task(self._begin(), name="kclient start")
+        await self._start
+
+    patch.put(Session, "start", start)
+
+
+@mutant("M-95", "I-30", "I-22")
+def cancel_keeps_held(patch: Patch) -> None:
+    """Let a poll that is cancelled count as being inside for ever."""
+
+    @contextmanager
+    def alone(self: Poll) -> Iterator[None]:
+        try:
+            with before(self):
+                yield
+        except asyncio.CancelledError:
+            self._inside = asyncio.current_task()
+            raise
+
+    before = patch.put(Poll, "_alone", alone)
+
+
+@mutant("M-96", "I-23", "I-22")
+def connect_without_limit(patch: Patch) -> None:
+    """Wait for a connection as long as it takes."""
+
+    async def open_connection(peer: Any, settings: Any, runtime: Any, timeout: float, on_closed: Any) -> Any:
+        return await before(peer, settings, runtime, FOR_EVER, on_closed)
+
+    before = patch.put(node, "open_connection", open_connection)
+
+
+@mutant("M-97", "I-22")
+def names_resolved_once(patch: Patch) -> None:
+    """Look up the addresses of a name once, and use them for ever."""
+    known: WeakKeyDictionary[Any, dict[Any, Any]] = WeakKeyDictionary()
+
+    async def resolve(peer: Any, runtime: Any) -> Any:
+        found = known.setdefault(runtime.rng, {})
+        if (peer.host, peer.port) not in found:
+            found[peer.host, peer.port] = await before(peer, runtime)
+        return list(found[peer.host, peer.port])
+
+    before = patch.put(node, "resolve", resolve)
+
+
+@mutant("M-98", "I-22", "I-27")
+def idle_close_punished(patch: Patch) -> None:
+    """Take the end of an idle connection for a failure, and stay away for minutes."""
+
+    def on_closed(self: Node, closed: Connection, reason: KclientError | None) -> None:
+        before(self, closed, reason)
+        if reason is not None and closed.hung_up and closed.cause is None:
+            self.retry_at = self._around.runtime.now() + 300.0
+
+    before = patch.put(Node, "_on_closed", on_closed)
+
+
+@mutant("M-99", "I-23", "I-22")
+def throttled_as_told(patch: Patch) -> None:
+    """Keep silent as long as an answer says, whatever it says."""
+
+    def note_throttle(self: Connection, entry: Any, message: Any) -> None:
+        before(self, entry, message)
+        throttle_ms = getattr(message, "throttle_time_ms", 0)
+        if throttle_ms and entry.version >= versions.THROTTLES_SINCE.get(entry.api_key, connection.NEVER):
+            self._silent_until = max(self._silent_until, self._loop.time() + throttle_ms / 1000)
+
+    before = patch.put(Connection, "_note_throttle", note_throttle)
+
+
+@mutant("M-100", "I-26")
+def versions_asked_again(patch: Patch) -> None:
+    """Ask again with the same version of ApiVersions when it is refused."""
+
+    async def negotiate(ask: Any, peer: Any) -> Any:
+        async def stubborn(request: Any, version: int) -> Any:
+            answer = await ask(request, request.VERSIONS[1])
+            while answer.error_code == UNSUPPORTED_VERSION:
+                answer = await ask(request, request.VERSIONS[1])
+            return answer
+
+        return await before(stubborn, peer)
+
+    before = patch.put(connection, "negotiate", negotiate)
+
+
+@mutant("M-101", "I-26")
+def epochs_go_back(patch: Patch) -> None:
+    """Take over metadata of a lower leader epoch than is known."""
+
+    def accept(self: MetadataCache, tp: Any, news: Any, reliable: bool, created_anew: bool) -> Any:
+        return before(self, tp, news, reliable, True)
+
+    before = patch.put(MetadataCache, "_accept", accept)
+
+
+@mutant("M-102", "I-16")
+def asked_while_renewing(patch: Patch) -> None:
+    """Send requests while the session of a connection is renewed."""
+
+    def renewing(self: Authentication[Any]) -> bool:
+        before(self)
+        return False
+
+    before = patch.put(Authentication, "renewing", renewing)
+
+
+@mutant("M-103", "I-35")
+def answers_kept(patch: Patch) -> None:
+    """Never forget a request that was answered."""
+
+    def answered(self: InFlight) -> None:
+        entry = self.first
+        entry.timer.cancel()  # type: ignore[union-attr]
+        self.past = getattr(self, "past", 0) + 1  # type: ignore[attr-defined]
+
+    def first(self: InFlight) -> Any:
+        past = getattr(self, "past", 0)
+        return self._entries[past] if len(self._entries) > past else None
+
+    patch.put(InFlight, "answered", answered)
+    patch.put(InFlight, "first", property(first))
+    patch.put(InFlight, "full", property(lambda self: False))
+
+
+@mutant("M-104", "I-33")
+def listeners_pile_up(patch: Patch) -> None:
+    """Listen to the positions anew with every rebalance, and never stop."""
+
+    async def install(self: Rebalance, protocol: str, assignment: Any) -> None:
+        self._session.positions.changed.relay(Notice())
+        await before(self, protocol, assignment)
+
+    before = patch.put(Rebalance, "_install", install)
+
+
+@mutant("M-105", "I-37")
+def warns_every_time(patch: Patch) -> None:
+    """Warn of every attempt that fails."""
+
+    def trouble(self: Node, problem: KclientError, what: str) -> None:
+        self._around.quiet_until.clear()
+        before(self, problem, what)
+
+    before = patch.put(Node, "_trouble", trouble)
+
+
+@mutant("M-93", "I-25", look=scripts.wakeup_between_polls)
+def wakeup_lost(patch: Patch) -> None:
+    """Forget a wakeup that comes while nobody waits."""
+
+    def wakeup(self: Waits) -> None:
+        before(self)
+        self._woken = bool(self._scopes)
+
+    before = patch.put(Waits, "wakeup", wakeup)
+
+
+@mutant("M-122", "I-31")
+def rejoin_by_lost_connection(patch: Patch) -> None:
+    """Join again because the connection to the coordinator was lost."""
+
+    async def request(self: Coordinator, answer: Any, *forms: Any, **more: Any) -> Any:
+        try:
+            return await before(self, answer, *forms, **more)
+        except ConnectError:
+            self.cut = True  # type: ignore[attr-defined]
+            raise
+
+    async def beat(self: Heartbeats, session_ends: float, poll_ends: float) -> None:
+        await beaten(self, session_ends, poll_ends)
+        if getattr(self._coordinator, "cut", False):
+            self._coordinator.cut = False  # type: ignore[attr-defined]
+            self._standing.request_rejoin("the coordinator's connection was lost")
+
+    before = patch.put(Coordinator, "request", request)
+    beaten = patch.put(Heartbeats, "_beat", beat)
+
+
+@mutant("M-123", "I-34")
+def old_connection_kept(patch: Patch) -> None:
+    """Leave a connection open that did not answer in time, beside the new one."""
+
+    def late(self: Connection, entry: Any) -> None:
+        abort = self.protocol.abort
+        self.protocol.abort = lambda: None  # type: ignore[method-assign]
+        try:
+            before(self, entry)
+        finally:
+            self.protocol.abort = abort  # type: ignore[method-assign]
+
+    before = patch.put(Connection, "_late", late)

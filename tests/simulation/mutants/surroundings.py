@@ -1,0 +1,59 @@
+"""Bugs of what a consumer tells about itself: secrets, errors, numbers, M-106 to M-109."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from kclient.consumer import lookups
+from kclient.consumer.committing import Committing
+from kclient.consumer.flows import Flows
+from kclient.network import sasl
+from kclient.security.secret import Secret
+from tests.simulation.mutants.table import Patch, mutant
+
+
+@mutant("M-106", "I-39")
+def secret_shown(patch: Patch) -> None:
+    """Show the password where the configuration is shown."""
+    patch.put(Secret, "__repr__", lambda self: repr(self.reveal()))
+
+
+@mutant("M-107", "I-39")
+def tokens_logged(patch: Patch) -> None:
+    """Log the tokens of an authentication at DEBUG."""
+
+    async def token(self: Any, content: bytes) -> bytes:
+        logging.getLogger("kclient.auth").debug("token %s", content.decode("latin-1"))
+        return await before(self, content)  # type: ignore[no-any-return]
+
+    before = patch.put(sasl._Conversation, "_token", token)
+
+
+@mutant("M-108", "I-38")
+def errors_swallowed(patch: Patch) -> None:
+    """Let an automatic commit that fails end its task, and look at no task that has ended."""
+
+    async def auto_commit(self: Committing, offsets: Any) -> None:
+        try:
+            await self._store(offsets, retry=False)
+        finally:
+            self._auto_in_flight = False
+
+    patch.put(Committing, "_auto_commit", auto_commit)
+    patch.put(Flows, "_keep", lambda self, name, task: None)
+
+
+@mutant("M-109", "I-40")
+def lag_from_high_watermark(patch: Patch) -> None:
+    """Count the lag from the high watermark, whatever may be read."""
+
+    def current_lag(session: Any, partition: Any) -> Any:
+        state = session.positions.state(partition)
+        stable, state.last_stable_offset = state.last_stable_offset, state.high_watermark
+        try:
+            return before(session, partition)
+        finally:
+            state.last_stable_offset = stable
+
+    before = patch.put(lookups, "current_lag", current_lag)
