@@ -62,6 +62,8 @@ class LogProbe(logging.Handler):
         member = self._stage.members.get(current_name())
         if member is None:
             return
+        if record.levelno < logging.WARNING and self._stage.secret not in record.getMessage():
+            return  # read for what must not be in it, no more
         self._stage.watch.logged(member, record)
         if record.msg is LOST or record.msg == LOST:
             tp, lost, to = record.args[1], record.args[0], record.args[2]  # type: ignore[index]

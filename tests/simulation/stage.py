@@ -29,6 +29,7 @@ from tests.simulation.world import World
 
 PORT: Final = 9092
 SASL_PORT: Final = 9192
+REAUTH_MS: Final = 20_000  # of a session, where clients authenticate
 USER: Final = "reader"
 
 
@@ -62,7 +63,7 @@ class Stage:
             release=self.scenario.release,
             addresses=[(name, PORT) for name in names],
             runtime=world.runtime("cluster"),
-            config={"group.min.session.timeout.ms": 1_000},
+            config={"group.min.session.timeout.ms": 1_000, "connections.max.reauth.ms": REAUTH_MS},
             serve=self._serve,
             listeners=[Listener("SASL_PLAINTEXT", mechanisms=MECHANISMS)] if self.scenario.sasl else (),
             users={USER: self.secret} if self.scenario.sasl else None,

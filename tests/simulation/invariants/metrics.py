@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
+from kclient import AsyncConsumer
 from kclient.types import TopicPartition
 from tests.simulation.application import Member
 from tests.simulation.invariants.groups import name_of
 from tests.simulation.watch import Invariant, Offsets
 
 if TYPE_CHECKING:
+    from kclient.embedded.topics import Partition
     from tests.simulation.stage import Stage
 
 LOOK_EVERY: Final = 16  # polls
@@ -27,6 +29,7 @@ class Metrics(Invariant):
         self.polls: Counter[str] = Counter()
         self.assignments: Counter[str] = Counter()
         self.commits: Counter[str] = Counter()
+        self.cut = False  # a log was: its end was further than it is
 
     def poll_began(self, member: Member) -> None:
         self.polls[str(member)] += 1
@@ -49,6 +52,26 @@ class Metrics(Invariant):
     def _look(self, member: Member) -> None:
         if member.consumer is not None and not member.consumer.closed:
             self._compare(member, member.consumer.metrics())
+            if not self.cut and self.stage.scenario.isolation == "read_committed":
+                self._look_at_most(member, member.consumer)
+
+    def truncated(self, partition: Partition, to: int) -> None:
+        self.cut = True
+
+    def topic_deleted(self, name: str, topic_id: bytes) -> None:
+        self.cut = True
+
+    def _look_at_most(self, member: Member, consumer: AsyncConsumer) -> None:
+        """What is behind the last stable offset of this moment is no lag: nobody may read it yet."""
+        for tp, holding in member.holdings.items():
+            partition = self.stage.cluster.state.partition(tp)
+            if partition is None or holding.last is None or holding.next is None:
+                continue
+            lag, most = consumer.current_lag(tp), max(0, partition.last_stable_offset - holding.next)
+            if lag is not None and lag > most:
+                self.broken(
+                    f"{member}: the lag of {tp} is {lag}, and no more than {most} records may be read"
+                )
 
     def _compare(self, member: Member, seen: dict[str, float]) -> None:
         name = str(member)
