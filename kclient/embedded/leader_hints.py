@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final, TypeVar
 
 from kclient.embedded.call import Call
-from kclient.embedded.topics import NO_LEADER, Partition
+from kclient.embedded.topics import Partition
 from kclient.generated import fetch_response, produce_response
 from kclient.protocol.errors import FENCED_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER
 
@@ -26,8 +26,7 @@ def endpoints(kind: type[Endpoint], call: Call, nodes: Iterable[int]) -> list[En
     found = []
     for node in dict.fromkeys(nodes):
         broker = call.state.brokers.get(node)
-        listener = broker.listener(call.connection.listener.name) if broker and node != NO_LEADER else None
-        if broker is not None and listener is not None:
-            host, port = listener.address
+        if broker is not None and (address := call.address_of(broker)) is not None:
+            host, port = address
             found.append(kind(node_id=node, host=host, port=port, rack=broker.rack))
     return found

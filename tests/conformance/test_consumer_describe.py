@@ -62,6 +62,15 @@ def test_a_group_is_described_with_what_members_own_and_should_own(
 
 
 @pytest.mark.api("ConsumerGroupDescribe")
+def test_authorized_operations_on_request(target: Target, group: str, topic: str, version: int) -> None:
+    Member(target, group, "m").join(topic)
+    request = ConsumerGroupDescribeRequest(group_ids=[group, "never"], include_authorized_operations=True)
+    rows = {row.group_id: row.authorized_operations for row in target.ask(request, version).groups}
+    codes = (3, 6, 8, 10, 11)  # READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS
+    assert rows == {group: sum(1 << code for code in codes), "never": NOT_ASKED}
+
+
+@pytest.mark.api("ConsumerGroupDescribe")
 def test_groups_that_are_not_of_the_protocol_are_not_found(target: Target, group: str, version: int) -> None:
     with ClassicMember(target, group) as member:
         member.join()

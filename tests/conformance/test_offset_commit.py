@@ -155,6 +155,14 @@ def test_metadata_may_be_4096_bytes_and_no_more(target: Target, group: str, topi
     assert committed(target, group, topic).metadata == most
 
 
+@pytest.mark.spec("B.14.4")
+def test_metadata_is_counted_in_utf_16(target: Target, group: str, topic: str, version: int) -> None:
+    surrogates = "😀" * (METADATA_MAX_BYTES // 2)  # each is two units, and four bytes
+    assert commit(target, group, topic, version, metadata=surrogates) == errors.NONE
+    code = commit(target, group, topic, version, metadata=surrogates + "m")
+    assert code == errors.OFFSET_METADATA_TOO_LARGE
+
+
 def test_null_metadata_is_stored_as_empty(target: Target, group: str, topic: str, version: int) -> None:
     assert commit(target, group, topic, version, metadata=None) == errors.NONE
     assert committed(target, group, topic) == Committed(7, -1, "", errors.NONE)

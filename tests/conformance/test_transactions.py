@@ -331,6 +331,9 @@ def test_offsets_in_a_transaction_are_checked_like_others(
     assert producer.add_offsets(group) == errors.NONE
     large = producer.commit_offset(group, topic, 3, version, "m" * 4097)
     assert large == errors.OFFSET_METADATA_TOO_LARGE
+    surrogates = "😀" * 2048  # each is two units of UTF-16, which are counted, and four bytes
+    assert producer.commit_offset(group, topic, 3, version, surrogates) == errors.NONE
+    assert producer.commit_offset(group, topic, 3, version, surrogates + "m") == large
     unknown = errors.UNKNOWN_TOPIC_OR_PARTITION
     assert producer.commit_offset(group, topic, 3, version, partition=5) == unknown
     assert producer.commit_offset(group, "no-such-topic", 3, version) == unknown

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kclient.embedded.call import Call
+from kclient.embedded.operations import CLUSTER
 from kclient.embedded.refusal import Refused
 from kclient.embedded.transactions import calls
 from kclient.embedded.transactions.fencing import FENCED_SINCE, error_of
@@ -45,7 +46,7 @@ async def handle(call: Call, request: AddPartitionsToTxnRequest) -> AddPartition
         if not call.allowed("WRITE", f"TransactionalId:{request.v3_and_below_transactional_id}"):
             raise Refused(TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_one(call, _own(request)))
-    if not call.allowed("CLUSTER_ACTION", "Cluster:kafka-cluster"):
+    if not call.allowed("CLUSTER_ACTION", CLUSTER):
         raise Refused(CLUSTER_AUTHORIZATION_FAILED)
     rows = [
         AddPartitionsToTxnResult(transactional_id=one.transactional_id, topic_results=_one(call, one))

@@ -10,6 +10,7 @@ from kclient.embedded.groups.consumer.entry import check_enabled, known_group
 from kclient.embedded.groups.consumer.group import ConsumerGroup
 from kclient.embedded.groups.consumer.member import Member
 from kclient.embedded.groups.consumer.partitions import TopicIdPartition, by_topic
+from kclient.embedded.operations import group_operations
 from kclient.embedded.refusal import Refused
 from kclient.generated.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from kclient.generated.consumer_group_describe_response import (
@@ -31,7 +32,9 @@ UNSEEN_TOPIC: Final = "The group has described topic(s) that the client is not a
 async def handle(call: Call, request: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
     """Each group for itself, in the order asked for. Spec: B.17.6."""
     check_enabled(call.state.release)
-    return ConsumerGroupDescribeResponse(groups=[_one(call, group_id) for group_id in request.group_ids])
+    return ConsumerGroupDescribeResponse(
+        groups=[_one(call, request, group_id) for group_id in request.group_ids]
+    )
 
 
 def refuse(
@@ -43,7 +46,7 @@ def refuse(
     )
 
 
-def _one(call: Call, group_id: str) -> DescribedGroup:
+def _one(call: Call, request: ConsumerGroupDescribeRequest, group_id: str) -> DescribedGroup:
     if not call.allowed("DESCRIBE", f"Group:{group_id}"):
         return _failed(group_id, GROUP_AUTHORIZATION_FAILED)
     try:
@@ -52,7 +55,7 @@ def _one(call: Call, group_id: str) -> DescribedGroup:
         return _failed(group_id, no.code, no.message)
     if not all(call.allowed("DESCRIBE", f"Topic:{name}") for name in _topics_shown(group)):
         return _failed(group_id, TOPIC_AUTHORIZATION_FAILED, UNSEEN_TOPIC)
-    return DescribedGroup(
+    row = DescribedGroup(
         group_id=group_id,
         group_state=group.state_name,
         group_epoch=group.epoch,
@@ -60,6 +63,9 @@ def _one(call: Call, group_id: str) -> DescribedGroup:
         assignor_name=group.assignor,
         members=[_member(call, group, member) for member in group.members.values()],
     )
+    if request.include_authorized_operations:
+        row.authorized_operations = group_operations(call, group_id)
+    return row
 
 
 def _failed(group_id: str, code: int, message: str | None = None) -> DescribedGroup:

@@ -23,9 +23,8 @@ async def handle(call: Call, request: DescribeClusterRequest) -> DescribeCluster
         raise Refused(UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
     brokers = []
     for broker in call.state.alive():
-        listener = broker.listener(call.connection.listener.name)
-        if listener is not None:
-            host, port = listener.address
+        if (address := call.address_of(broker)) is not None:
+            host, port = address
             row = DescribeClusterBroker(broker_id=broker.node_id, host=host, port=port, rack=broker.rack)
             brokers.append(row)
     asked = request.include_cluster_authorized_operations

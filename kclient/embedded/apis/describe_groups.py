@@ -9,8 +9,8 @@ from kclient.embedded.groups.classic import ClassicGroup
 from kclient.embedded.groups.group import Group
 from kclient.embedded.groups.member import Member
 from kclient.embedded.groups.states import State
+from kclient.embedded.operations import group_operations
 from kclient.embedded.refusal import Refused
-from kclient.embedded.releases import Release
 from kclient.generated.describe_groups_request import DescribeGroupsRequest
 from kclient.generated.describe_groups_response import (
     DescribedGroup,
@@ -20,11 +20,6 @@ from kclient.generated.describe_groups_response import (
 from kclient.protocol.errors import GROUP_AUTHORIZATION_FAILED, GROUP_ID_NOT_FOUND
 
 SAYS_NOT_FOUND: Final = 6  # the first version in which an unknown group is an error
-CONFIGS_SINCE: Final = Release.parse("3.8")  # groups have configurations
-
-# what can be asked of a group → its bit, as numbered by Kafka
-OPERATIONS: Final = {"READ": 1 << 3, "DELETE": 1 << 6, "DESCRIBE": 1 << 8}
-CONFIG_OPERATIONS: Final = {"DESCRIBE_CONFIGS": 1 << 10, "ALTER_CONFIGS": 1 << 11}
 
 
 async def handle(call: Call, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
@@ -48,7 +43,7 @@ def _describe(call: Call, request: DescribeGroupsRequest, group_id: str) -> Desc
         return DescribedGroup(group_id=group_id, error_code=refused.code)
     row = _row(group) if isinstance(group, ClassicGroup) else _unknown(call, group_id, group)
     if request.include_authorized_operations and call.version >= 3:
-        row.authorized_operations = _operations(call, group_id)
+        row.authorized_operations = group_operations(call, group_id)
     return row
 
 
@@ -83,8 +78,3 @@ def _member(member: Member, protocol: str | None, stable: bool) -> DescribedGrou
         member_metadata=member.metadata(protocol) if stable else b"",
         member_assignment=member.assignment if stable else b"",
     )
-
-
-def _operations(call: Call, group_id: str) -> int:
-    known = OPERATIONS | (CONFIG_OPERATIONS if call.state.release >= CONFIGS_SINCE else {})
-    return sum(bit for name, bit in known.items() if call.allowed(name, f"Group:{group_id}"))

@@ -10,6 +10,7 @@ from kclient.embedded import leader_hints
 from kclient.embedded.broker import Broker
 from kclient.embedded.call import Call
 from kclient.embedded.filling import Budget
+from kclient.embedded.operations import CLUSTER
 from kclient.embedded.reading import READ_COMMITTED, Fetcher, ends_wait, failed, read, unread
 from kclient.embedded.refusal import Refused
 from kclient.embedded.sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, Key, Session, Sessions, Wanted
@@ -140,7 +141,7 @@ async def _collect(call: Call, request: FetchRequest, wanted: list[Wanted]) -> l
 def _fetcher(call: Call, request: FetchRequest) -> Fetcher:
     state = request.replica_state
     replica_id = request.replica_id if call.version < 15 or state is None else state.replica_id
-    allowed = replica_id < 0 or call.allowed("CLUSTER_ACTION", "Cluster:kafka-cluster")
+    allowed = replica_id < 0 or call.allowed("CLUSTER_ACTION", CLUSTER)
     return Fetcher(replica_id, request.isolation_level, request.rack_id, allowed)
 
 

@@ -13,7 +13,6 @@ from kclient.embedded import controller
 from kclient.embedded.call import Call
 from kclient.embedded.refusal import Refused
 from kclient.embedded.state import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, ClusterState
-from kclient.embedded.topics import NO_LEADER
 from kclient.generated.find_coordinator_request import FindCoordinatorRequest
 from kclient.generated.find_coordinator_response import Coordinator, FindCoordinatorResponse
 from kclient.group.offsets_topic import offsets_topic_partition
@@ -88,11 +87,11 @@ def _find(call: Call, kind: Kind, key: str) -> Coordinator:
         _make(call.state, kind.topic)
         return _nowhere(key, COORDINATOR_NOT_AVAILABLE)
     partition = topic.partitions[offsets_topic_partition(key, len(topic.partitions))]
-    leader = call.state.brokers.get(partition.leader) if partition.leader != NO_LEADER else None
-    listener = leader.listener(call.connection.listener.name) if leader is not None and leader.up else None
-    if leader is None or listener is None:
+    leader = call.state.brokers.get(partition.leader)  # None for NO_LEADER
+    address = call.address_of(leader) if leader is not None and leader.up else None
+    if leader is None or address is None:
         return _nowhere(key, COORDINATOR_NOT_AVAILABLE)  # S1-35, S1-36
-    host, port = listener.address
+    host, port = address
     return Coordinator(key=key, error_code=NONE, node_id=leader.node_id, host=host, port=port)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kclient.embedded.call import Call
+from kclient.embedded.operations import CLUSTER
 from kclient.embedded.refusal import Refused
 from kclient.embedded.transactions import calls
 from kclient.embedded.transactions.fencing import error_of
@@ -42,7 +43,7 @@ def refuse(call: Call, request: InitProducerIdRequest, refused: Refused) -> Init
 
 def _check_idempotent(call: Call) -> None:
     """Whoever may write to any topic may be an idempotent producer."""
-    if call.allowed("IDEMPOTENT_WRITE", "Cluster:kafka-cluster"):
+    if call.allowed("IDEMPOTENT_WRITE", CLUSTER):
         return
     if not any(call.allowed("WRITE", f"Topic:{name}") for name in call.state.topics):
         raise Refused(CLUSTER_AUTHORIZATION_FAILED)

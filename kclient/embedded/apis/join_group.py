@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from kclient.embedded.call import Call
 from kclient.embedded.groups.classic import ClassicGroup
-from kclient.embedded.groups.coordinator import GroupCoordinator
+from kclient.embedded.groups.coordinator import NEW_COORDINATOR, GroupCoordinator
 from kclient.embedded.groups.group import CONSUMER, Group
 from kclient.embedded.groups.written import group_record
 from kclient.embedded.refusal import Refused
-from kclient.embedded.releases import Release
 from kclient.generated.join_group_request import JoinGroupRequest
 from kclient.generated.join_group_response import JoinGroupResponse
 from kclient.protocol.errors import (
@@ -19,8 +16,6 @@ from kclient.protocol.errors import (
     INVALID_SESSION_TIMEOUT,
     UNKNOWN_MEMBER_ID,
 )
-
-_WRITES_NEW_GROUPS: Final = Release.parse("4.0")
 
 
 async def handle(call: Call, request: JoinGroupRequest) -> JoinGroupResponse | None:
@@ -59,7 +54,7 @@ def _new(coordinator: GroupCoordinator, found: Group | None, request: JoinGroupR
     if found is not None:
         group.offsets = found.offsets
         records = found.tombstones()
-    if coordinator.broker.state.release >= _WRITES_NEW_GROUPS:
+    if coordinator.broker.state.release >= NEW_COORDINATOR:
         records.append(group_record(group, {}))
     if records:
         coordinator.write(request.group_id, records)

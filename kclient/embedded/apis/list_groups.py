@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from kclient.embedded.call import Call
+from kclient.embedded.groups.coordinator import NEW_COORDINATOR
 from kclient.embedded.groups.group import Group
+from kclient.embedded.operations import CLUSTER
 from kclient.embedded.refusal import Refused
-from kclient.embedded.releases import Release
 from kclient.generated.list_groups_request import ListGroupsRequest
 from kclient.generated.list_groups_response import ListedGroup, ListGroupsResponse
 from kclient.protocol.errors import COORDINATOR_LOAD_IN_PROGRESS, NONE
-
-NEW_COORDINATOR: Final = Release.parse("4.0")
 
 
 async def handle(call: Call, request: ListGroupsRequest) -> ListGroupsResponse:
@@ -23,7 +20,7 @@ async def handle(call: Call, request: ListGroupsRequest) -> ListGroupsResponse:
     coordinator = call.broker.groups
     if coordinator.loading and call.state.release >= NEW_COORDINATOR:
         raise Refused(COORDINATOR_LOAD_IN_PROGRESS)
-    everything = call.allowed("DESCRIBE", "Cluster:kafka-cluster")
+    everything = call.allowed("DESCRIBE", CLUSTER)
     groups = [
         _row(group)
         for group in coordinator.groups.values()

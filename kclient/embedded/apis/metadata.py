@@ -71,9 +71,8 @@ def refuse(call: Call, request: MetadataRequest, refused: Refused) -> MetadataRe
 def _brokers(call: Call) -> list[MetadataResponseBroker]:
     found = []
     for broker in call.state.alive():
-        listener = broker.listener(call.connection.listener.name)
-        if listener is not None:
-            host, port = listener.address
+        if (address := call.address_of(broker)) is not None:
+            host, port = address
             row = MetadataResponseBroker(node_id=broker.node_id, host=host, port=port, rack=broker.rack)
             found.append(row)
     return found

@@ -11,9 +11,9 @@ import attrs
 
 from kclient.embedded.call import Call
 from kclient.embedded.groups.classic import ClassicGroup
-from kclient.embedded.groups.coordinator import GroupCoordinator
+from kclient.embedded.groups.coordinator import NEW_COORDINATOR, GroupCoordinator
 from kclient.embedded.groups.group import Committer, Group
-from kclient.embedded.groups.offsets import Commit
+from kclient.embedded.groups.offsets import Commit, too_long
 from kclient.embedded.groups.records import commit_record
 from kclient.embedded.refusal import Refused
 from kclient.embedded.releases import Release
@@ -45,7 +45,6 @@ from kclient.types import TopicPartition
 BY_ID: Final = 10  # the first version that names topics by id
 TELLS_UNKNOWN_GROUPS: Final = 9
 RETENTION_OF_GROUPS_SINCE: Final = Release.parse("2.1")
-NEW_COORDINATOR: Final = Release.parse("4.0")
 
 Row = OffsetCommitRequestPartition
 Codes = dict[tuple[int, int], int]  # place of topic and partition in the request → error code
@@ -118,9 +117,12 @@ def _keep(
     call: Call, request: OffsetCommitRequest, rows: dict[TopicPartition, Row]
 ) -> dict[TopicPartition, int]:
     """Version 0, which any broker takes of anybody. Spec: S1-01."""
-    codes = {tp: OFFSET_METADATA_TOO_LARGE if _too_long(call, row) else NONE for tp, row in rows.items()}
+    codes = {}
     for tp, row in rows.items():
-        if codes[tp] == NONE:
+        if too_long(call.state.settings, row.committed_metadata):
+            codes[tp] = OFFSET_METADATA_TOO_LARGE
+        else:
+            codes[tp] = NONE
             call.state.zookeeper_offsets[request.group_id, tp] = row.committed_offset
     return codes
 
@@ -132,7 +134,9 @@ async def _commit(
     try:
         group = _group(call, request)
         group.check_commit(_committer(call, request), list(rows))
-        commits = {tp: _new(call, request, tp, row) for tp, row in rows.items() if not _too_long(call, row)}
+        settings = call.state.settings
+        short = {tp: row for tp, row in rows.items() if not too_long(settings, row.committed_metadata)}
+        commits = {tp: _new(call, request, tp, row) for tp, row in short.items()}
         if commits:
             await _store(coordinator, group, commits)
     except Refused as refused:
@@ -157,11 +161,6 @@ def _group(call: Call, request: OffsetCommitRequest) -> Group:
         told = call.version >= TELLS_UNKNOWN_GROUPS and call.state.release >= NEW_COORDINATOR
         raise Refused(GROUP_ID_NOT_FOUND if told else ILLEGAL_GENERATION)
     return ClassicGroup(coordinator, request.group_id)
-
-
-def _too_long(call: Call, row: Row) -> bool:
-    """Spec: B.14.4."""
-    return len(row.committed_metadata or "") > call.state.settings.offset_metadata_max_bytes
 
 
 def _new(call: Call, request: OffsetCommitRequest, tp: TopicPartition, row: Row) -> Commit:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from kclient.embedded.call import Call
+from kclient.embedded.groups.coordinator import NEW_COORDINATOR
 from kclient.embedded.groups.group import Group
 from kclient.embedded.groups.offset_forms import (
     GROUPS,
@@ -22,7 +23,6 @@ from kclient.embedded.groups.offset_forms import (
 )
 from kclient.embedded.groups.offsets import Commit
 from kclient.embedded.refusal import Refused
-from kclient.embedded.releases import Release
 from kclient.generated.offset_fetch_request import OffsetFetchRequest
 from kclient.generated.offset_fetch_response import (
     OffsetFetchResponse,
@@ -43,7 +43,6 @@ from kclient.types import TopicPartition
 
 BY_ID: Final = 10  # the first version that names topics by id
 TOP_ERROR: Final = 2  # the first with an error for the whole answer, and with all topics for null
-NEW_COORDINATOR: Final = Release.parse("4.0")
 
 
 async def handle(call: Call, request: OffsetFetchRequest) -> OffsetFetchResponse:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from kclient.embedded.call import Call
+from kclient.embedded.groups.coordinator import NEW_COORDINATOR
 from kclient.embedded.refusal import Refused
-from kclient.embedded.releases import Release
 from kclient.generated.sync_group_request import SyncGroupRequest
 from kclient.generated.sync_group_response import SyncGroupResponse
 from kclient.protocol.errors import (
@@ -16,8 +14,6 @@ from kclient.protocol.errors import (
     REBALANCE_IN_PROGRESS,
     UNKNOWN_MEMBER_ID,
 )
-
-_NEW_COORDINATOR: Final = Release.parse("4.0")
 
 
 async def handle(call: Call, request: SyncGroupRequest) -> SyncGroupResponse | None:
@@ -35,5 +31,5 @@ async def handle(call: Call, request: SyncGroupRequest) -> SyncGroupResponse | N
 def refuse(call: Call, request: SyncGroupRequest, refused: Refused) -> SyncGroupResponse:
     """Coordinators up to 3.9 send a member that syncs while they load back to JoinGroup. Spec: B.15.4, B.21."""
     loading = refused.code == COORDINATOR_LOAD_IN_PROGRESS
-    old = call.state.release < _NEW_COORDINATOR
+    old = call.state.release < NEW_COORDINATOR
     return SyncGroupResponse(error_code=REBALANCE_IN_PROGRESS if loading and old else refused.code)

@@ -13,7 +13,7 @@ import attrs
 from kclient.embedded.call import Call
 from kclient.embedded.groups.classic import ClassicGroup
 from kclient.embedded.groups.group import Committer, Group
-from kclient.embedded.groups.offsets import Commit
+from kclient.embedded.groups.offsets import Commit, too_long
 from kclient.embedded.groups.records import commit_record
 from kclient.embedded.refusal import Refused
 from kclient.embedded.releases import Release
@@ -108,8 +108,7 @@ async def _commit(call: Call, request: TxnOffsetCommitRequest, rows: Asked) -> d
     group = _group(call, group_id, committer)
     group.check_commit(committer, list(rows))
     _check_epoch(request, partition)
-    most = call.state.settings.offset_metadata_max_bytes
-    long = [tp for tp, row in rows.items() if len((row.committed_metadata or "").encode()) > most]
+    long = [tp for tp, row in rows.items() if too_long(call.state.settings, row.committed_metadata)]
     commits = {tp: _new(call, tp, row) for tp, row in rows.items() if tp not in long}
     if commits:
         records = [commit_record(call.state.release, group_id, tp, one) for tp, one in commits.items()]

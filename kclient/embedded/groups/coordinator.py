@@ -19,6 +19,7 @@ from kclient.embedded.groups.group import Group
 from kclient.embedded.groups.records import commit_tombstone
 from kclient.embedded.log import Stored
 from kclient.embedded.refusal import Refused
+from kclient.embedded.releases import Release
 from kclient.embedded.state import OFFSETS_TOPIC
 from kclient.embedded.topics import Partition
 from kclient.group.offsets_topic import offsets_topic_partition
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from kclient.embedded.broker import Broker
     from kclient.embedded.clock import Timer
 
+NEW_COORDINATOR: Final = Release.parse("4.0")  # written anew, it answers some things in another way
 WRITE_SECONDS: Final = 5.0  # offsets.commit.timeout.ms
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 
 import attrs
 
+from kclient.embedded.settings import Settings
 from kclient.protocol.primitives import ZERO_UUID
 from kclient.types import OffsetAndMetadata, TopicPartition
 
@@ -30,6 +31,11 @@ class Commit:
         """As users know it."""
         epoch = None if self.leader_epoch < 0 else self.leader_epoch
         return OffsetAndMetadata(self.offset, epoch, self.metadata)
+
+
+def too_long(settings: Settings, metadata: str | None) -> bool:
+    """Whether metadata of a commit is longer than brokers keep: they count UTF-16 units, not bytes. Spec: B.14.4."""
+    return len((metadata or "").encode("utf-16-le")) // 2 > settings.offset_metadata_max_bytes
 
 
 @attrs.define(eq=False)
