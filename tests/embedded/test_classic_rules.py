@@ -80,11 +80,15 @@ async def until_found(world: World, transactional_id: str) -> None:
 def test_nobody_coordinates_a_group_whose_partition_has_no_leader(version: int) -> None:
     async def scenario(world: World) -> None:
         await known(world)
-        world.cluster.kill(world.cluster.coordinator_of(GROUP))
-        keys: dict[str, Any] = {"key": "", "coordinator_keys": [GROUP]} if version >= 4 else {}
-        answer = await world.find(version, world.state.alive()[0].node_id, **keys)
-        row = answer.coordinators[0] if version >= 4 else answer
-        assert (row.error_code, row.node_id, row.host, row.port) == (COORDINATOR_NOT_AVAILABLE, -1, "", -1)
+        names = {world.cluster.coordinator_of(name): name for name in "abcdefghij"}
+        for node in (3, 2):
+            name = names[node]
+            world.cluster.kill(node)
+            keys: dict[str, Any] = {"key": "", "coordinator_keys": [name]} if version >= 4 else {"key": name}
+            answer = await world.find(version, 1, **keys)
+            row = answer.coordinators[0] if version >= 4 else answer
+            found = row.error_code, row.node_id, row.host, row.port
+            assert found == (COORDINATOR_NOT_AVAILABLE, -1, "", -1)
 
     play(scenario, release="4.3" if version else "2.8", offsets_topic_replication_factor=1)
 
