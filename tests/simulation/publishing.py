@@ -27,7 +27,10 @@ ZSTD_SINCE: Final = Release.parse("2.1")
 
 
 async def publish(stage: Stage) -> None:
-    """Until the quiet phase begins; then every transaction is ended."""
+    """Until the quiet phase begins; then every transaction is ended, if readers have to wait for that.
+
+    Where they read what is not committed, transactions that nobody ends must not keep them (F-43).
+    """
     rng, scenario = stage.publisher_rng, stage.scenario
     transactions = Transactions(stage)
     while not stage.quiet:
@@ -39,7 +42,7 @@ async def publish(stage: Stage) -> None:
             else:
                 write_some(stage, partition)
         await asyncio.sleep(rng.expovariate(scenario.records_per_second / 5))
-    left = True
+    left = scenario.isolation == "read_committed"
     while left:
         left = transactions.end_all()
         await asyncio.sleep(0.5)

@@ -92,6 +92,19 @@ class Transactions:
             del transaction.rows[tp]
         if not transaction.rows:
             del self._open[transaction.producer_id]
+            if not transaction.commits:
+                self._mark_empty(transaction.producer_id)
+
+    def _mark_empty(self, producer_id: int) -> None:
+        """A producer may have enlisted a partition and written nothing to it: that one gets a marker all the same."""
+        stage, rng = self._stage, self._stage.publisher_rng
+        partition = rng.choice(stage.partitions())
+        if (
+            rng.random() < 0.3
+            and stage.writable(partition)
+            and producer_id not in partition.log.producers.open
+        ):
+            self._mark(partition, producer_id, commits=False)
 
     def _end_again(self) -> None:
         """Markers that were truncated away."""

@@ -24,9 +24,9 @@ NO_MEMBER = ("evicted", "rebalancing", "not_joined")
 def shift(patch: Patch, by: int) -> None:
     """Add a number to every offset that is committed."""
 
-    async def commit(self: Commits, offsets: Any, *, retry: bool) -> None:
+    async def commit(self: Commits, offsets: Any, *, retry: bool, **options: Any) -> None:
         shifted = {tp: attrs.evolve(one, offset=max(0, one.offset + by)) for tp, one in offsets.items()}
-        await before(self, shifted, retry=retry)
+        await before(self, shifted, retry=retry, **options)
 
     before = patch.put(Commits, "commit", commit)
 
@@ -64,6 +64,7 @@ def commit_unreleased(patch: Patch) -> None:
 
     def auto_commit(self: GroupPart) -> None:
         vars(self)["is_due"] = True
+        self.committing.put_off()
 
     async def deliver(self: Poll, max_records: int) -> Any:
         records = await before_deliver(self, max_records)
@@ -80,8 +81,8 @@ def commit_unreleased(patch: Patch) -> None:
 def retry_asynchronous_commit(patch: Patch) -> None:
     """Try asynchronous commits again, over newer ones."""
 
-    async def commit(self: Commits, offsets: Any, *, retry: bool) -> None:
-        await before(self, offsets, retry=True)
+    async def commit(self: Commits, offsets: Any, *, retry: bool, **options: Any) -> None:
+        await before(self, offsets, retry=True, **options)
 
     before = patch.put(Commits, "commit", commit)
 
@@ -90,10 +91,10 @@ def retry_asynchronous_commit(patch: Patch) -> None:
 def commit_again_in_next_generation(patch: Patch) -> None:
     """Send an asynchronous commit that was fenced again in the next generation, whoever owns the partitions then."""
 
-    async def commit(self: Commits, offsets: Any, *, retry: bool) -> None:
+    async def commit(self: Commits, offsets: Any, *, retry: bool, **options: Any) -> None:
         while True:
             try:
-                return await before(self, offsets, retry=retry)  # type: ignore[no-any-return]
+                return await before(self, offsets, retry=retry, **options)  # type: ignore[no-any-return]
             except CommitFailedError as error:
                 if retry or error.reason not in NO_MEMBER:
                     raise
@@ -106,9 +107,9 @@ def commit_again_in_next_generation(patch: Patch) -> None:
 def swallow_commit_failure(patch: Patch) -> None:
     """Say that a commit is done that failed."""
 
-    async def commit(self: Commits, offsets: Any, *, retry: bool) -> None:
+    async def commit(self: Commits, offsets: Any, *, retry: bool, **options: Any) -> None:
         try:
-            await before(self, offsets, retry=retry)
+            await before(self, offsets, retry=retry, **options)
         except CommitFailedError:
             return
 
@@ -141,7 +142,7 @@ def left_out_is_nothing(patch: Patch) -> None:
     def read(self: FetchQuestion, response: Any) -> FetchAnswer:
         answer: FetchAnswer = before(self, response)
         answered = {tp for tp, _ in self._entries(response)}
-        if answer.error is None and answered:
+        if answer.error is None and answer.coordinator_moved is None:
             answer.found |= {tp: None for tp in answer.left if tp not in answered}
             answer.left = [tp for tp in answer.left if tp in answered]
         return answer

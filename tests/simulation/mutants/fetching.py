@@ -16,13 +16,15 @@ from kclient.fetch.completed import CompletedFetch, Frame, end_of
 from kclient.fetch.delivery import Delivery
 from kclient.fetch.lease import Lease
 from kclient.positions.table import Positions
-from kclient.protocol.errors import NOT_LEADER_OR_FOLLOWER
+from kclient.protocol.errors import FENCED_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER
 from kclient.records import reader
 from kclient.records.batch import Batch
 from kclient.records.reader import Chunk, PartitionReader
 from kclient.types import LeaderAndEpoch, TopicPartition
 from tests.simulation.mutants.surfacing import surface
 from tests.simulation.mutants.table import Patch, mutant
+
+OTHERS_LEAD = (NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH)
 
 
 @mutant("M-26", "I-04")
@@ -72,12 +74,13 @@ def old_leader_epoch(patch: Patch) -> None:
     before = patch.put(Positions, "follow_leader", follow_leader)
 
 
-@mutant("M-32", "I-22", "I-02")
+@mutant("M-32", "I-22", "I-02", "I-26")
 def not_leader_is_empty(patch: Patch) -> None:
-    """Take NOT_LEADER_OR_FOLLOWER for an answer without records: look for no other leader."""
+    """Take the word of a broker that another leads for an answer without records: look for no other leader."""
 
     def take_error(self: Answers, node_id: int, asked: Any, code: int, state: Any, frame: Any) -> Any:
-        if code == NOT_LEADER_OR_FOLLOWER:
+        if code in OTHERS_LEAD:
+            self.delays.failed(asked.tp, node_id)
             return None
         return before(self, node_id, asked, code, state, frame)
 
