@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from random import Random
 from typing import Final
 
@@ -23,7 +24,7 @@ from tests.simulation.publishing import publish
 from tests.simulation.scenario import draw
 from tests.simulation.stage import Stage
 from tests.simulation.stuck import SimLivelock, SimStuck
-from tests.simulation.watch import Violation
+from tests.simulation.watch import Invariant, Violation
 from tests.simulation.world import World, run
 
 QUIET_SECONDS: Final = 60.0  # at least; a median seed lasts two virtual minutes
@@ -64,12 +65,23 @@ def run_seed(seed: int, *, history: bool = False) -> Verdict:
     return run_plan(seed, draw_plan(seed), history=history)
 
 
-def run_plan(seed: int, plan: Plan, *, history: bool = False) -> Verdict:
-    """Run a plan with the schedule, the latencies and the records of this seed. What the loop finds is a violation."""
+def run_plan(
+    seed: int,
+    plan: Plan,
+    *,
+    history: bool = False,
+    more: tuple[type[Invariant], ...] = (),
+    prepare: Callable[[World], None] = lambda world: None,
+) -> Verdict:
+    """Run a plan with the schedule, the latencies and the records of this seed. What the loop finds is a violation.
+
+    `more` looks on as well; `prepare` may change the world before anything is in it.
+    """
     stages: list[Stage] = []
 
     async def main(world: World) -> None:
-        stage = Stage(world, plan, invariants.ALL)
+        prepare(world)
+        stage = Stage(world, plan, [*invariants.ALL, *more])
         stages.append(stage)
         with probing(stage, logging.DEBUG if plan.scenario.verbose else logging.WARNING):
             await play(stage)

@@ -1,0 +1,29 @@
+"""Plans that once broke a promise: each names what it found, and passes since that is mended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.simulation.plan import Plan
+from tests.simulation.runner import run_plan
+
+PLANS: Final = Path(__file__).parent / "regressions"
+FOUND: Final = {
+    "commits_overtake_after_an_outage": (
+        (1, 2, 3),
+        "I-08: asynchronous commits that waited for the coordinator went out in any order when it was back.",
+    ),
+}
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("name", sorted(path.stem for path in PLANS.glob("*.json")))
+def test_what_was_mended_stays_so(name: str) -> None:
+    seeds, what = FOUND[name]
+    plan = Plan.load(PLANS / f"{name}.json")
+    for seed in seeds:
+        verdict = run_plan(seed, plan)
+        assert verdict.passed, f"{what} Seed {seed}: {'; '.join(map(str, verdict.violations[:3]))}"
