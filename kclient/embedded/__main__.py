@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -16,11 +17,12 @@ from typing import Any, Final
 
 from kclient.embedded.cluster import EmbeddedCluster
 from kclient.embedded.console import COMMANDS, Console, Teller
+from kclient.embedded.control.brokers import HIGHEST_PORT
 from kclient.embedded.controls import PLAINTEXT
 from kclient.embedded.listener import MECHANISMS, Listener
 from kclient.embedded.releases import KNOWN
 from kclient.embedded.settings import KEYS
-from kclient.errors import InternalError, KclientError
+from kclient.errors import ArgumentError, InternalError, KclientError
 
 BUG_EXIT: Final = 1
 USAGE_EXIT: Final = 2
@@ -28,8 +30,13 @@ USAGE_EXIT: Final = 2
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve until SIGINT or SIGTERM; 0 then, 2 when the arguments cannot be used, 1 after a bug of ours."""
+    _open_streams()
     parser = _parser()
     given = parser.parse_args(arguments)
+    if given.port + given.brokers - 1 > HIGHEST_PORT:
+        parser.error(
+            f"argument --port: {given.brokers} brokers from {given.port} on need ports over {HIGHEST_PORT}"
+        )
     try:
         asyncio.run(_serve(given))
     except InternalError as bug:
@@ -37,6 +44,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (KclientError, OSError) as problem:
         parser.exit(USAGE_EXIT, f"{parser.prog}: error: {problem}\n")
     return 0
+
+
+def _open_streams() -> None:
+    """Who starts a service may close the standard streams; nothing is read or shown then."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -86,17 +100,15 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("must be 1 or more")
-    return number
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be 1 or more, not {text!r}")
+    return int(text)
 
 
 def _port(text: str) -> int:
-    number = int(text)
-    if not 0 <= number < 65_536:
-        raise argparse.ArgumentTypeError("must be from 0 to 65535")
-    return number
+    if not text.isdecimal() or int(text) > HIGHEST_PORT:
+        raise argparse.ArgumentTypeError(f"must be from 0 to {HIGHEST_PORT}, not {text!r}")
+    return int(text)
 
 
 def _topic(text: str) -> tuple[str, int]:
@@ -128,11 +140,17 @@ def _setting(text: str) -> tuple[str, Any]:
 
 
 def _listeners(given: argparse.Namespace) -> list[Listener]:
-    """The listener besides PLAINTEXT, if one is asked for. Raises OSError for a file that is no certificate."""
+    """The listener besides PLAINTEXT, if one is asked for. Raises ArgumentError for a file that is no certificate."""
     context = None
     if given.certificate:
         context = SSLContext(PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(given.certificate)
+        try:
+            context.load_cert_chain(given.certificate)
+        except OSError as problem:
+            raise ArgumentError(
+                f"--certificate {given.certificate} cannot be used: {problem.strerror}. "
+                "Give a PEM file that holds a certificate and its private key."
+            ) from problem
     mechanisms = MECHANISMS if given.user else ()
     name = f"{'SASL_' if mechanisms else ''}{'SSL' if context else 'PLAINTEXT'}"
     return [] if name == PLAINTEXT else [Listener(name, given.host, ssl=context, mechanisms=mechanisms)]

@@ -6,6 +6,7 @@ nothing, its connections stay) and started again on the same port.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from functools import partial
@@ -54,6 +55,7 @@ class Broker:
         self.expiry: Timer | None = None  # when the others notice that it is gone
         self.lost: list[Partition] = []  # what it led when they did
         self.resumed = Notice()
+        self.starting = asyncio.Lock()  # one start after the other
         self.connections: list[ServerConnection] = []
         self.memory: dict[str, object] = {}  # what a room keeps of its own and loses with the process
         self._timers: list[Timer] = []
@@ -85,14 +87,23 @@ class Broker:
 
     # --- life
 
-    async def start(self) -> None:
-        """Listen, on the ports of the last time. Raises OSError."""
-        for listener in self.listeners:
-            factory = partial(ServerConnection, self, listener)
-            listener.server = await self.state.serve(factory, listener)
-            if listener.port == 0:
-                listener.port = listener.server.sockets[0].getsockname()[1]
+    async def start(self, port: int | None = None) -> None:
+        """Listen on the ports of the last time, the first listener on `port`. Raises OSError, and listens nowhere."""
+        first = self.listeners[0]
+        before, first.port = first.port, first.port if port is None else port
+        try:
+            for listener in self.listeners:
+                await self._listen(listener)
+        except OSError:
+            first.port = before
+            self.stop()
+            raise
         self.running = self.up = True
+
+    async def _listen(self, listener: Listener) -> None:
+        listener.server = await self.state.serve(partial(ServerConnection, self, listener), listener)
+        if listener.port == 0:
+            listener.port = listener.server.sockets[0].getsockname()[1]
 
     def stop(self, *, gently: bool = False) -> None:
         """Close the doors and reset (or gently: close) every connection; forget what was in memory."""

@@ -86,6 +86,8 @@ class EmbeddedCluster(Controls, FaultControls, SecurityControls):
         self.clock = ClusterClock(self, self.state.clock)
         self._requests = RequestLog()
         self.state.observers.append(self._requests)
+        if not isinstance(topics, Mapping | None):
+            raise ArgumentError(f"Topics come with their partitions, as {{'orders': 6}}, not as {topics!r}.")
         self._topics = dict(topics or {})
         self._turns = {}
         self._home: Home | None = None

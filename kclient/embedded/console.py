@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sys
 from collections.abc import Callable, Mapping
 from typing import Final, TextIO
 
 from kclient.embedded.cluster import EmbeddedCluster
+from kclient.embedded.control.logs import find_topic
 from kclient.embedded.observer import Observer
 from kclient.errors import KclientError
 
@@ -21,15 +23,16 @@ READ_BYTES: Final = 65_536
 class Teller(Observer):
     """Tells of brokers and topics, with the seconds since it began."""
 
-    def __init__(self, cluster: EmbeddedCluster, stream: TextIO = sys.stderr) -> None:
+    def __init__(self, cluster: EmbeddedCluster, stream: TextIO | None = None) -> None:
         self._cluster = cluster
-        self._stream = stream
+        self._stream = stream or sys.stderr
         self._began = cluster.clock.now()
 
     def tell(self, text: str) -> None:
-        """One line."""
-        self._stream.write(f"{self._cluster.clock.now() - self._began:8.3f} s  {text}\n")
-        self._stream.flush()
+        """One line. Where nobody listens any more the cluster serves on."""
+        with contextlib.suppress(BrokenPipeError):
+            self._stream.write(f"{self._cluster.clock.now() - self._began:8.3f} s  {text}\n")
+            self._stream.flush()
 
     def broker_changed(self, node: int, change: str) -> None:
         leading = sum(partition.leader == node for partition in self._cluster.state.partitions())
@@ -85,14 +88,22 @@ class Console:
 
     def _do(self, name: str, *words: str) -> None:
         try:
-            self._commands[name](*words)
+            done = self._commands[name](*words)
         except KclientError as problem:
             self._teller.tell(str(problem))
         except (KeyError, TypeError, ValueError):
-            self._teller.tell(f"{' '.join((name, *words))!r} is no command; commands are {COMMANDS}")
+            self._teller.tell(f"{' '.join((name, *words))[:80]!r} is no command; commands are {COMMANDS}")
+        else:
+            if isinstance(done, asyncio.Task):
+                done.add_done_callback(self._tell_failure)
+
+    def _tell_failure(self, task: asyncio.Task[object]) -> None:
+        """What takes time, as a restart does, may fail when the command is long done."""
+        if not task.cancelled() and (problem := task.exception()) is not None:
+            self._teller.tell(str(problem))
 
     def _leaders(self, topic: str) -> None:
-        count = len(self._cluster.state.topics[topic].partitions)
+        count = len(find_topic(self._cluster.state, topic).partitions)
         leaders = ", ".join(
             f"{number} on {self._cluster.leader_of(topic, number)}" for number in range(count)
         )

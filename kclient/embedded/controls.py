@@ -12,7 +12,7 @@ from typing import Any
 from kclient.embedded import controller
 from kclient.embedded.control import brokers, groups, leaders, logs
 from kclient.embedded.home import control
-from kclient.embedded.spreading import Value
+from kclient.embedded.spreading import Value, to_records
 from kclient.embedded.state import ClusterState
 from kclient.embedded.topics import Partition
 from kclient.errors import ArgumentError
@@ -82,12 +82,11 @@ class Controls:
         Java, and records without one take turns. `codec` is none, gzip, snappy, lz4 or zstd; `timestamp_ms` is now
         unless given.
         """
-        records, found = list(values), logs.topic_for(self.state, topic)
+        timestamp = self.state.clock.wall_ms() if timestamp_ms is None else timestamp_ms
+        records, found = to_records(values, timestamp), logs.topic_for(self.state, topic)
         turn = self._turns.get(topic, 0)
         self._turns[topic] = turn + len(records)
-        return logs.produce(
-            self.state, found, records, partition=partition, codec=codec, timestamp_ms=timestamp_ms, turn=turn
-        )
+        return logs.produce(self.state, found, records, partition=partition, codec=codec, turn=turn)
 
     @control
     def truncate(self, topic: str, partition: int, to: int) -> None:
@@ -159,7 +158,7 @@ class Controls:
         found = brokers.find(self.state, node).listener(listener)
         if found is None:
             raise ArgumentError(f"Broker {node} has no listener {listener!r}.")
-        found.advertised = (host, port)
+        found.advertised = (host, brokers.checked_port(port))
 
     # --- leaders, replicas and coordinators
 

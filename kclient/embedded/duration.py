@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import timedelta
 from typing import Final, TypeAlias
@@ -15,13 +16,13 @@ PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 
 
 def seconds(duration: Duration) -> float:
-    """Its seconds. Raises ArgumentError for a text that is no duration."""
+    """Its seconds. Raises ArgumentError for what is no duration."""
     if isinstance(duration, timedelta):
         return duration.total_seconds()
-    if not isinstance(duration, str):
+    if isinstance(duration, int | float) and math.isfinite(duration):
         return float(duration)
-    parts = PART.findall(duration)
-    if not parts or "".join(number + unit for number, unit in parts) != duration.replace(" ", ""):
+    parts = PART.findall(duration) if isinstance(duration, str) else []
+    if not parts or "".join(number + unit for number, unit in parts) != str(duration).replace(" ", ""):
         raise ArgumentError(
             f"{duration!r} is no duration; give seconds as a number, a timedelta, or text as '10m', '1h30m', '250ms'."
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kclient.embedded.control import faults
+from kclient.embedded.control import brokers, faults
 from kclient.embedded.faults import Edit, Rule
 from kclient.embedded.home import control
 from kclient.embedded.state import ClusterState
@@ -81,5 +81,7 @@ class FaultControls:
             raise ArgumentError(
                 f"A fault happens {times} times: give 1 or more, or None for until it is lifted."
             )
+        if broker is not None:
+            brokers.find(self.state, broker)
         rule = Rule(faults.api_name(api), times, broker, client_id, only_if, **what)
         return self.state.faults.add(rule)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import wait
 from typing import Any, Final, Protocol, TypeVar, cast
 
+from kclient.embedded.arguments import check
 from kclient.errors import DeadlineError, UsageError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -53,6 +54,8 @@ class Home:
         if threading.current_thread() is self._thread:
             given = function()
             return self._task(given) if asyncio.iscoroutine(given) else given
+        if not self._thread.is_alive():
+            raise UsageError("The cluster runs in another process, this one's parent; ask it there.")
         call = asyncio.run_coroutine_threadsafe(_awaited(function), self.loop)
         if not wait([call], CALL_SECONDS).done:
             call.cancel()
@@ -86,10 +89,11 @@ class HasHome(Protocol):
 
 
 def control(method: Function) -> Function:
-    """Mark a method that must run on the cluster's loop."""
+    """Mark a method that must run on the cluster's loop. It is given nothing that is not of its annotated type."""
 
     @functools.wraps(method)
     def called(self: HasHome, *args: Any, **options: Any) -> Any:
+        check(method, (self, *args), options)
         return self.home.call(functools.partial(method, self, *args, **options))
 
     return cast(Function, called)

@@ -11,7 +11,7 @@ from typing import Any, Final, Self, cast
 
 from kclient.config import load
 from kclient.embedded.home import Home, control
-from kclient.embedded.spreading import Value, batches, codec_of, spread, to_record
+from kclient.embedded.spreading import Value, batches, codec_of, spread, to_records
 from kclient.errors import ArgumentError, KclientError, UsageError
 from kclient.generated.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kclient.generated.create_topics_response import CreateTopicsResponse
@@ -129,7 +129,7 @@ class RemoteCluster:
     ) -> Any:
         """Append records to a topic that was made here, or is made now; gives back partition and offset of each."""
         timestamp = self._runtime.wall_ms() if timestamp_ms is None else timestamp_ms
-        return self._produce(topic, [to_record(value, timestamp) for value in values], partition, codec)
+        return self._produce(topic, to_records(values, timestamp), partition, codec)
 
     def committed(self, group: str) -> dict[TopicPartition, int]:
         """The committed offsets of a group in the topics that were made here."""

@@ -37,6 +37,8 @@ def _round(state: ClusterState) -> None:
 def expire(state: ClusterState, partition: Partition) -> None:
     """Delete what is older, or more, than the topic keeps: whole batches, below the high watermark."""
     config, log = partition.topic.config, partition.log
+    if not log.batches:
+        return
     if "delete" not in topic_config.value("cleanup.policy", config, state.settings):
         return
     retention_ms = topic_config.number("retention.ms", config, state.settings)

@@ -31,10 +31,23 @@ def codec_of(name: str) -> Compression:
         raise ArgumentError(f"There is no codec {name!r}; there are {known}.") from None
 
 
+def to_records(values: Iterable[Value], timestamp: int) -> list[NewRecord]:
+    """Each value as a record. Raises ArgumentError, also for one text or bytes, whose letters nobody means."""
+    if isinstance(values, str | bytes):
+        raise ArgumentError(
+            f"Values come in a list, and {values!r:.100} is one of them; write [{values!r:.100}]."
+        )
+    return [to_record(value, timestamp) for value in values]
+
+
 def to_record(value: Value, timestamp: int) -> NewRecord:
     """A value, a pair of key and value, or a record, which has a timestamp of its own. Raises ArgumentError."""
     if isinstance(value, NewRecord):
         return value
+    if isinstance(value, tuple) and len(value) != 2:
+        raise ArgumentError(
+            f"A tuple is key and value, and one of {len(value)} came; a NewRecord can have more."
+        )
     key, text = value if isinstance(value, tuple) else (None, value)
     return NewRecord(_encoded(key), _encoded(text), timestamp)
 

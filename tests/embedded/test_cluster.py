@@ -53,6 +53,10 @@ def test_a_setting_that_nothing_reads_is_refused() -> None:
         EmbeddedCluster(config={"group.max.sise": 3})
     with pytest.raises(ConfigError, match=r"group\.max\.size must be int"):
         EmbeddedCluster(config={"group.max.size": "3"})
+    with pytest.raises(ConfigError, match=r"offsets\.topic\.num\.partitions must be 1 or more, not 0"):
+        EmbeddedCluster(config={"offsets.topic.num.partitions": 0})
+    with pytest.raises(ArgumentError, match="Topics come with their partitions"):
+        EmbeddedCluster(topics=["orders"])  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="no Kafka release"):
         EmbeddedCluster(release="9.9")
 

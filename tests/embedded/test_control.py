@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import os
+import socket
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -332,7 +335,20 @@ def test_answers_are_late_missing_cut_throttled_short_or_something_else(cluster:
         (lambda c: c.partial("Fetch", keep=-1), "give 0 or more"),
         (lambda c: c.produce("orders", ["a"], codec="brotli"), "There is no codec 'brotli'"),
         (lambda c: c.produce("orders", [3]), "not int"),
+        (lambda c: c.produce("orders", "abc"), "Values come in a list"),
+        (lambda c: c.produce("orders", [("k", "v", "h")]), "A tuple is key and value, and one of 3 came"),
         (lambda c: c.advertise(1, "kafka", 1, listener="SSL"), "has no listener 'SSL'"),
+        (lambda c: c.advertise(1, "kafka", 65_536), "There is no port 65536"),
+        (lambda c: c.advertise(1, None, 9092), "host is text, not NoneType"),
+        (lambda c: c.restart(1, port=-1), "There is no port -1"),
+        (lambda c: c.kill("2"), "node is a whole number, not str"),
+        (lambda c: c.kill(2, failover_ms="1s"), "failover_ms is a whole number, not str"),
+        (lambda c: c.move_leader("orders", 0, "2"), "node is a whole number or None, not str"),
+        (lambda c: c.delay_markers(math.nan), "ms is a number"),
+        (lambda c: c.clock.advance(math.inf), "inf is no duration"),
+        (lambda c: c.clock.advance(None), "None is no duration"),
+        (lambda c: c.fail("Fetch", "NOT_CONTROLLER", broker=4), "There is no broker 4"),
+        (lambda c: c.fail("Fetch", 40_000), "No error is called 40000"),
         (lambda c: c.create("orders"), "Topic 'orders' cannot be made: Topic 'orders' already exists"),
         (lambda c: c.create("more", replication=4), "only 3 broker"),
         (lambda c: c.add_partitions("orders", 3), "can only grow"),
@@ -341,6 +357,48 @@ def test_answers_are_late_missing_cut_throttled_short_or_something_else(cluster:
 def test_what_cannot_be_is_refused_with_the_nearest(cluster: EmbeddedCluster, wrong: Any, told: str) -> None:
     with pytest.raises(ArgumentError, match=told):
         wrong(cluster)
+    assert all(
+        broker.running and broker.listeners[0].advertised is None for broker in cluster.state.brokers.values()
+    )
+
+
+def test_a_broker_whose_new_port_is_taken_is_down_until_it_starts_on_its_old_one(
+    cluster: EmbeddedCluster,
+) -> None:
+    port = int(cluster.bootstrap_servers.split(",")[0].rpartition(":")[2])
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        with pytest.raises(OSError, match="in use"):
+            cluster.restart(1, port=taken.getsockname()[1])
+        assert not cluster.state.brokers[1].running
+        cluster.heal()
+    assert cluster.bootstrap_servers.startswith(f"127.0.0.1:{port},")
+    assert cluster.state.brokers[1].running
+
+
+def test_a_broker_that_is_started_twice_at_once_is_started_twice_in_turn() -> None:
+    async def main() -> None:
+        async with EmbeddedCluster() as cluster:
+            await asyncio.gather(cluster.restart(1), cluster.restart(1))
+            assert cluster.state.brokers[1].running
+
+    asyncio.run(main())
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # its threads are why it asks
+def test_a_child_of_the_process_is_told_where_the_cluster_runs(cluster: EmbeddedCluster) -> None:
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            cluster.leader_of("orders", 0)
+        except UsageError as told:
+            os.write(writing, str(told).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with open(reading, encoding="utf-8") as stream:
+        assert "runs in another process" in stream.read()
+    os.waitpid(child, 0)
 
 
 def test_all_is_well_again(cluster: EmbeddedCluster) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -118,7 +119,7 @@ def test_users_log_in_at_a_listener_of_their_own(tls: bool, tmp_path: Path) -> N
     ("arguments", "told"),
     [
         (["--brokers", "0"], "must be 1 or more"),
-        (["--topic", "flights:many"], "invalid"),
+        (["--topic", "flights:many"], "must be 1 or more, not 'many'"),
         (["--port", "70000"], "must be from 0 to 65535"),
         (["--release", "5.0"], "no Kafka release '5.0'"),
         (["--config", "group.max.size"], "is not KEY=VALUE"),
@@ -126,7 +127,10 @@ def test_users_log_in_at_a_listener_of_their_own(tls: bool, tmp_path: Path) -> N
         (["--config", "group.max.sise=3"], "did you mean 'group.max.size'"),
         (["--config", "auto.create.topics.enable=no"], "must be true or false"),
         (["--user", "alice"], "must be NAME:PASSWORD"),
-        (["--certificate", "/nowhere.pem"], "No such file"),
+        (["--certificate", "/nowhere.pem"], "--certificate /nowhere.pem cannot be used: No such file"),
+        (["--certificate", __file__], "Give a PEM file"),
+        (["--brokers", "3", "--port", "65534"], "3 brokers from 65534 on need ports over 65535"),
+        (["--config", "offsets.topic.num.partitions=0"], "must be 1 or more, not 0"),
         (["--color"], "unrecognized arguments"),
     ],
 )
@@ -146,3 +150,49 @@ def test_help_names_every_option_and_command(capsys: pytest.CaptureFixture[str])
     said = " ".join(capsys.readouterr().out.split())
     for word in ("--brokers", "--topic", "--host", "--port", "--release", "--config", "kill N", "restart N"):
         assert word in said
+
+
+def test_it_serves_without_standard_streams() -> None:
+    process = subprocess.Popen(
+        ["/bin/sh", "-c", 'exec "$0" -m kclient.embedded <&- 2>&-', sys.executable],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        with Consumer(bootstrap_servers=line(process, "stdout")) as consumer:
+            assert "orders" not in consumer.list_topics()
+        process.terminate()
+        assert process.wait(SECONDS) == 0
+    finally:
+        process.kill()
+        process.communicate(timeout=SECONDS)
+
+
+def test_it_serves_on_when_nobody_listens_to_what_it_tells() -> None:
+    with running("--brokers", "2") as process:
+        servers = line(process, "stdout")
+        assert process.stderr is not None
+        process.stderr.close()
+        assert process.stdin is not None
+        process.stdin.write("kill 1\nrestart 1\nrestart 1\ntopic orders\n")
+        process.stdin.flush()
+        with Consumer(bootstrap_servers=servers) as consumer:
+            while "orders" not in consumer.list_topics():
+                assert process.poll() is None
+        process.terminate()
+        assert process.wait(SECONDS) == 0
+
+
+def test_a_command_that_fails_later_is_told() -> None:
+    with running() as process, socket.socket() as taken:
+        port = int(line(process, "stdout").rpartition(":")[2])
+        assert process.stdin is not None
+        process.stdin.write("leaders nowhere\nkill 1\n")
+        process.stdin.flush()
+        told = [line(process, "stderr") for _ in range(3)]
+        assert "There is no topic 'nowhere'" in told[1]
+        taken.bind(("127.0.0.1", port))
+        taken.listen()
+        process.stdin.write("restart 1\n")
+        process.stdin.flush()
+        assert "in use" in line(process, "stderr")

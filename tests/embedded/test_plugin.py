@@ -59,8 +59,8 @@ def test_every_test_has_a_cluster_of_its_own(project: pytest.Pytester) -> None:
         def test_as_the_marker_says(kafka):
             assert len(kafka.bootstrap_servers.split(",")) == 2
             assert str(kafka.state.release) == "2.8"
-            assert len(kafka.produce("orders", "abcd")) == 4
-            assert {partition for partition, _ in kafka.produce("more", "abcde")} == {0, 1, 2, 3, 4}
+            assert len(kafka.produce("orders", list("abcd"))) == 4
+            assert {partition for partition, _ in kafka.produce("more", list("abcde"))} == {0, 1, 2, 3, 4}
         """
     )
     project.runpytest_subprocess().assert_outcomes(passed=3)

@@ -7,10 +7,14 @@ lead what it led.
 
 from __future__ import annotations
 
+from typing import Final
+
 from kclient.embedded import controller
 from kclient.embedded.broker import Broker
 from kclient.embedded.state import ClusterState
 from kclient.errors import ArgumentError
+
+HIGHEST_PORT: Final = 65_535
 
 
 def find(state: ClusterState, node: int) -> Broker:
@@ -69,16 +73,19 @@ def resume(state: ClusterState, node: int) -> None:
 
 
 async def restart(state: ClusterState, node: int, port: int | None = None) -> None:
-    """Start it on its old ports, or its first listener on another one; a broker that runs is killed first."""
+    """Start it on its old ports, or its first listener on another one; a broker that runs is killed first.
+
+    Raises ArgumentError for a port that cannot be, OSError for one that is taken; the broker is down then.
+    """
     broker = find(state, node)
-    kill(state, node, 0)
-    if port is not None:
-        broker.listeners[0].port = port
-    if broker.up:  # killed, and nobody has noticed yet
-        controller.broker_went(state, node)
-    await broker.start()
-    controller.broker_came(state, node)
-    _tell(state, node, "started")
+    port = None if port is None else checked_port(port)
+    async with broker.starting:
+        kill(state, node, 0)
+        if broker.up:  # killed, and nobody has noticed yet
+            controller.broker_went(state, node)
+        await broker.start(port)
+        controller.broker_came(state, node)
+        _tell(state, node, "started")
 
 
 async def heal(state: ClusterState) -> None:
@@ -90,6 +97,13 @@ async def heal(state: ClusterState) -> None:
         resume(state, node)
         if not broker.running:
             await restart(state, node)
+
+
+def checked_port(port: int) -> int:
+    """The port itself. Raises ArgumentError for one that cannot be."""
+    if not 0 <= port <= HIGHEST_PORT:
+        raise ArgumentError(f"There is no port {port}; ports go from 0 to {HIGHEST_PORT}.")
+    return port
 
 
 def _notice_later(state: ClusterState, broker: Broker, after_ms: int) -> None:

@@ -23,17 +23,17 @@ def api_name(api: str) -> str:
     if api == "*" or api in apis.MODULES:
         return api
     raise ArgumentError(
-        f"No API is called {api!r}{_near(api, apis.MODULES)}; give the request's name, or '*'."
+        f"No API is called {api!r}{_near(str(api), apis.MODULES)}; give the request's name, or '*'."
     )
 
 
 def error_code(error: str | int) -> int:
     """The code of an error of the wire. Raises ArgumentError, which names the nearest."""
-    if isinstance(error, int):
-        return error
+    if isinstance(error, int) and -(2**15) <= error < 2**15:
+        return error  # also one that no client knows yet
     if error not in CODES:
         raise ArgumentError(
-            f"No error is called {error!r}{_near(error, CODES)}; give Kafka's name or its code."
+            f"No error is called {error!r}{_near(str(error), CODES)}; give Kafka's name or its code."
         )
     return CODES[error]
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from kclient.embedded import controller, placement
 from kclient.embedded.appending import append_all
 from kclient.embedded.control import leaders
 from kclient.embedded.refusal import Refused
 from kclient.embedded.retention import advance_start, expire
-from kclient.embedded.spreading import Value, batches, codec_of, spread, to_record
+from kclient.embedded.spreading import batches, codec_of, spread
 from kclient.embedded.state import ClusterState
 from kclient.embedded.topics import Partition, Topic
 from kclient.errors import ArgumentError, UsageError
+from kclient.records.writer import NewRecord
 
 
 def create(
@@ -44,16 +45,13 @@ def topic_for(state: ClusterState, name: str) -> Topic:
 def produce(
     state: ClusterState,
     topic: Topic,
-    values: Iterable[Value],
+    records: list[NewRecord],
     *,
     partition: int | None,
     codec: str,
-    timestamp_ms: int | None,
     turn: int,
 ) -> list[tuple[int, int]]:
     """Append records and give back partition and offset of each. Raises ArgumentError, UsageError."""
-    timestamp = state.clock.wall_ms() if timestamp_ms is None else timestamp_ms
-    records = [to_record(value, timestamp) for value in values]
     count = len(topic.partitions)
     places = spread(records, count, turn) if partition is None else [partition] * len(records)
     next_offset: dict[int, int] = {}
