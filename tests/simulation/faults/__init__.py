@@ -2,7 +2,7 @@
 
 A kind is a function of this package's modules that is marked with `@kind("F-05", …)`. It begins the fault and gives
 back a function that ends it, or None where it ends by itself. A seed switches a random subset of the kinds on (a
-swarm): few kinds at a time reach states that all of them together never reach.
+swarm): few kinds at a time reach states that all of them together never reach. Some plans are gentle instead.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from tests.simulation.faults import answers, application, brokers, hosts, logs, wire
+from tests.simulation.faults.gentle import draw_gently, is_gentle
 from tests.simulation.faults.kinds import KINDS, End
 from tests.simulation.plan import Fault
 from tests.simulation.scenario import Scenario
@@ -25,6 +26,8 @@ __all__ = ["KINDS", "answers", "application", "brokers", "draw", "heal", "hosts"
 
 def draw(rng: Random, scenario: Scenario) -> tuple[Fault, ...]:
     """Faults for a scenario, by time."""
+    if is_gentle(scenario):
+        return draw_gently(rng, scenario)
     possible = [kind for kind in KINDS.values() if kind.fits(scenario)]
     active = rng.sample(possible, k=min(len(possible), rng.choice((1, 2, 3, 5, 8))))
     count = rng.choice((2, 4, 8, 16, 30))

@@ -130,8 +130,12 @@ def cut_answer(stage: Stage, fault: Fault) -> End | None:
 
 @kind("F-33")
 def stale_metadata(stage: Stage, fault: Fault) -> End | None:
-    """Brokers tell of leaders as they are now, however they change."""
+    """Brokers tell of leaders as they are now, however they change; some change at once."""
     frozen = {part.number: (part.leader, part.leader_epoch) for part in stage.partitions()}
+    for part in stage.partitions()[::2]:
+        others = [node for node in part.isr if node != part.leader and stage.cluster.state.brokers[node].up]
+        if others:
+            stage.cluster.move_leader(TOPIC, part.number, others[0])
 
     def edit(request: Any, answer: Any) -> Message:
         for topic in answer.topics:

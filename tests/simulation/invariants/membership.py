@@ -134,6 +134,7 @@ class Unnoticed(Invariant):
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage)
         self.applies = self._applies()
+        self.generation = -1
         self.names: list[str] = []
         self.at = 0.0
         self.partitions = 0
@@ -166,6 +167,9 @@ class Unnoticed(Invariant):
         self.applies = False
 
     def rebalanced(self, group_id: str, generation: int, owned: Owned) -> None:
+        if generation == self.generation:
+            return  # it goes on, a static member stepped into its old place
+        self.generation = generation
         names, since = sorted(map(self._who, owned)), self.stage.now - self.at
         if self.applies and names == self.names and since > SETTLED_SECONDS:
             self.broken(f"generation {generation} begins, and nothing has lasted as long as a session")
