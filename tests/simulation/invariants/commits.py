@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
@@ -31,17 +32,17 @@ class Commits(Invariant):
         super().__init__(stage)
         self.owned: dict[int, dict[str, frozenset[TopicPartition]]] = {}
         self.latest: dict[tuple[str, int, TopicPartition], int] = {}
-        self.may_go_back: set[tuple[str, TopicPartition]] = set()
+        self.may_go_back: Counter[tuple[str, TopicPartition]] = Counter()  # how often
         self.stored: set[tuple[str, TopicPartition, int]] = set()
         self.closing: dict[str, dict[TopicPartition, int]] = {}
 
     # --- who may go back
 
     def sought(self, member: Member, tp: TopicPartition, offset: int | None) -> None:
-        self.may_go_back.add((member.name, tp))
+        self.may_go_back[member.name, tp] += 1
 
     def jumped(self, member: Member, tp: TopicPartition, lost: int, to: int) -> None:
-        self.may_go_back.add((member.name, tp))
+        self.may_go_back[member.name, tp] += 1
 
     went_back = jumped
 
@@ -66,10 +67,11 @@ class Commits(Invariant):
                 self.broken(f"{name} committed {tp}, which is not its own in generation {generation}")
             key = member_id, generation, tp
             before = self.latest.get(key, 0)
-            if offset.offset < before and (name, tp) not in self.may_go_back:
-                self.broken(f"{name} committed {tp} at {offset.offset} after {before}")
             if offset.offset < before:
-                self.may_go_back.discard((name, tp))
+                if not self.may_go_back[name, tp]:
+                    self.broken(f"{name} committed {tp} at {offset.offset} after {before}")
+                else:
+                    self.may_go_back[name, tp] -= 1
             self.latest[key] = offset.offset
 
     def commit_ended(self, member: Member, offsets: Offsets | None, error: BaseException | None) -> None:

@@ -33,16 +33,15 @@ def truncations_show(stage: Stage) -> bool:
 
 def missed(stage: Stage, tp: TopicPartition, start: int, end: int) -> Row | None:
     """The first record of [start, end) that had to be handed out, None where all may be passed over."""
-    excused = not truncations_show(stage)
     for row in stage.ledger.between(tp, start, end):
-        if stage.ledger.is_visible(row) and not is_excused(row, excused):
+        if stage.ledger.is_visible(row) and not is_excused(stage, row):
             return row
     return None
 
 
-def is_excused(row: Row, blind: bool) -> bool:
+def is_excused(stage: Stage, row: Row) -> bool:
     """Whether nobody need be handed this: the position was of a log that is gone, and nothing shows that."""
-    return row.reborn or (row.again and blind)
+    return row.reborn or (row.again and not truncations_show(stage))
 
 
 class AtLeastOnce(Invariant):
@@ -79,9 +78,8 @@ class AtLeastOnce(Invariant):
 
     def _look(self, tp: TopicPartition, end: int, member_id: str) -> None:
         start = self.looked.get(tp, 0)
-        excused = not truncations_show(self.stage)
         for row in self.stage.ledger.between(tp, start, end):
-            if not row.released and self.stage.ledger.is_visible(row) and not is_excused(row, excused):
+            if not row.released and self.stage.ledger.is_visible(row) and not is_excused(self.stage, row):
                 what = "was handed out and not released" if row.delivered else "was handed to nobody"
                 self.broken(f"{member_id} committed {tp} at {end}, but offset {row.offset} {what}")
                 break
@@ -98,8 +96,7 @@ class Complete(Invariant):
     def finished(self) -> None:
         if self.stage.scenario.reset != "earliest":
             return  # where reading began is the group's affair
-        excused = not truncations_show(self.stage)
-        missing = [row for row in self.stage.ledger.undelivered() if not is_excused(row, excused)]
+        missing = [row for row in self.stage.ledger.undelivered() if not is_excused(self.stage, row)]
         if missing:
             first = missing[0]
             self.broken(f"{len(missing)} records never delivered, first {first.tp} offset {first.offset}")
