@@ -240,3 +240,50 @@ def test_a_commit_whose_generation_ends_while_the_coordinator_is_sought_is_not_s
             assert not peer.of("OffsetCommitRequest")
 
     asyncio.run(run())
+
+
+@pytest.mark.spec("B.14.2")
+def test_a_commit_in_turn_is_sent_after_its_turn_and_before_anything_else_can_be() -> None:
+    """A commit that went out later than one asked for after it would take the committed offset back."""
+    order: list[str] = []
+
+    async def scene(commits: Commits) -> None:
+        first_may_go = asyncio.Event()
+
+        async def turn_of_first() -> None:
+            await first_may_go.wait()
+            order.append("first")
+
+        async def turn_of_second() -> None:
+            order.append("second asks")
+            first_may_go.set()
+            await asyncio.sleep(0.02)
+            order.append("second")
+
+        first = asyncio.create_task(
+            commits.commit({F0: OffsetAndMetadata(5)}, retry=False, turn=turn_of_first)
+        )
+        await commits.commit({F0: OffsetAndMetadata(6)}, retry=False, turn=turn_of_second)
+        await first
+
+    answers = [On("OffsetCommitRequest", stored({F0: 0})) for _ in range(2)]
+    peer = play(scripted(*answers), scene)
+    assert order == ["second asks", "first", "second"]
+    sent = [one.topics[0].partitions[0].committed_offset for one in peer.of("OffsetCommitRequest")]
+    assert sent == [5, 6]
+
+
+@pytest.mark.spec("B.14.2")
+def test_a_commit_whose_connection_is_gone_when_its_turn_comes_is_not_sent() -> None:
+    """It would have to wait for another one, and others could overtake it."""
+
+    async def scene(commits: Commits) -> None:
+        async def turn() -> None:
+            commits._coordinator.mark_unknown("the test says so")
+
+        with pytest.raises(CommitFailedError) as failed:
+            await commits.commit({F0: OffsetAndMetadata(5)}, retry=False, turn=turn)
+        assert failed.value.retriable
+        assert failed.value.uncommitted == {F0: OffsetAndMetadata(5)}
+
+    assert not play(scripted(), scene).of("OffsetCommitRequest")
