@@ -75,6 +75,9 @@ class Cluster:
                 )
             server = await first_ready(self._pool.shuffled(self._pool.bootstrap))
             self._around.via = server.peer.address
+            for other in self._pool.bootstrap:
+                if other is not server:
+                    other.disconnect()  # one is enough, also of those that are ready a moment later (I-34)
             await self._first_metadata()
             await first_ready(self._pool.shuffled(self._pool.brokers()))
             self._require_open()

@@ -29,6 +29,7 @@ from kclient.network.inflight import FIRST_CORRELATION_ID
 from kclient.protocol.registry import write_message
 from kclient.runtime import Runtime
 from kclient.types import LeaderAndEpoch, TopicPartition
+from tests.network.helpers import until
 from tests.peer import On, ScriptedPeer
 from tests.standing import api_versions
 
@@ -44,13 +45,6 @@ async def started(*servers: str, **config: Any) -> AsyncIterator[Cluster]:
         yield cluster
     finally:
         await cluster.close(1)
-
-
-async def until(condition: Any, seconds: float = 5.0) -> None:
-    """Wait until something holds."""
-    async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110 – anything may make it hold
-            await asyncio.sleep(0.005)
 
 
 async def beat(cluster: Cluster, node_id: int = 0, **options: Any) -> Any:

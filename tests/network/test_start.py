@@ -28,7 +28,9 @@ from kclient.network.addresses import canonical_servers, parse_server
 from kclient.network.cluster import Cluster
 from kclient.network.unreachable import Peer
 from kclient.runtime import Address, Runtime
-from tests.peer import ScriptedPeer
+from tests.network.helpers import until
+from tests.peer import On, ScriptedPeer
+from tests.standing import api_versions
 
 
 @attrs.define
@@ -278,6 +280,28 @@ def test_a_silent_server_does_not_hold_up_the_next_one() -> None:
                 await cluster.start()
                 assert loop.time() - began < 1
                 await cluster.close(1)
+
+    asyncio.run(main())
+
+
+@pytest.mark.spec("I-34")
+def test_servers_that_come_second_are_let_go_before_the_brokers_are_connected() -> None:
+    async def main() -> None:
+        def slow(seconds: float) -> On:
+            return On("ApiVersionsRequest", api_versions({}), delay=seconds)
+
+        first, second = ScriptedPeer(slow(0.3), topics={}), ScriptedPeer(slow(0.3), topics={})
+        async with first, second, ScriptedPeer(slow(1.0), node_id=1, topics={}) as broker:
+            first.brokers = second.brokers = [broker]
+            cluster = Cluster(Config(bootstrap_servers=(first.address, second.address)), Runtime())
+            starting = asyncio.ensure_future(cluster.start())
+            await until(lambda: bool(broker.connections))
+            assert (len(first.connections), len(second.connections)) == (1, 1)
+            ends = [*first.connections, *second.connections]
+            await until(lambda: sum(end.is_closing() for end in ends) == 1)
+            assert not starting.done()
+            await starting
+            await cluster.close(1)
 
     asyncio.run(main())
 

@@ -12,9 +12,17 @@ from tests.simulation.runner import run_plan
 
 PLANS: Final = Path(__file__).parent / "regressions"
 FOUND: Final = {
+    "bootstrap_servers_kept": (
+        (1, 2, 3),
+        "I-34: bootstrap servers that were ready second kept their connections until the brokers were connected.",
+    ),
     "commits_overtake_after_an_outage": (
         (1, 2, 3),
         "I-08: asynchronous commits that waited for the coordinator went out in any order when it was back.",
+    ),
+    "commits_overtake_on_a_full_connection": (
+        (1, 2, 3),
+        "I-08: asynchronous commits that waited for room on their connection went out in any order.",
     ),
 }
 
