@@ -18,15 +18,15 @@ from kclient.errors import ArgumentError
 from kclient.runtime import Runtime
 
 SWEPT_FROM: Final = 1_000
+DAY: Final = 86_400.0
+LONGEST_SECONDS: Final = 1_000 * DAY  # every five minutes of it brokers look for old records
 
 
-@attrs.define(order=True)
+@attrs.define(eq=False)
 class Timer:
     """A callback that is due at a time of the cluster's clock; cancelling twice is cancelling once."""
 
-    when: float
-    number: int
-    callback: Callable[[], None] | None = attrs.field(order=False)
+    callback: Callable[[], None] | None
 
     def cancel(self) -> None:
         """Never call back."""
@@ -39,9 +39,10 @@ class Clock:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._ahead = 0.0
-        self._timers: list[Timer] = []
+        self._timers: list[tuple[float, int, Timer]] = []  # when, its number, and what
         self._made = 0
         self._most = SWEPT_FROM  # timers, before those that were cancelled are looked for
+        self._advancing = False
         self._alarm: asyncio.TimerHandle | None = None
         self._context = contextvars.copy_context()  # whose request set a timer does not matter when it rings
 
@@ -56,10 +57,10 @@ class Clock:
     def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
         """Call back in so many seconds of the cluster's time."""
         self._made += 1
-        timer = Timer(self.now() + seconds, self._made, callback)
+        timer = Timer(callback)
         if len(self._timers) >= self._most:
             self._sweep()
-        heapq.heappush(self._timers, timer)
+        heapq.heappush(self._timers, (self.now() + seconds, self._made, timer))
         self._set_alarm()
         return timer
 
@@ -75,19 +76,26 @@ class Clock:
     def advance(self, seconds: float) -> None:
         """Let so much time pass: what is due on the way is called at the time it was due.
 
-        Raises ArgumentError for a time that goes back.
+        Raises ArgumentError for a time that goes back, and for one that would take too long to walk through.
         """
+        if seconds > LONGEST_SECONDS:
+            raise ArgumentError(
+                f"The clock goes on by {LONGEST_SECONDS / DAY:g} days at once, and not by {seconds / DAY:g}; "
+                "sessions and records are gone long before. Give less."
+            )
         if seconds < 0:
             raise ArgumentError(
                 f"The clock cannot go back by {-seconds:g} s; give a positive number of seconds."
             )
         until = self.now() + seconds
+        self._advancing = True
         try:
-            while self._timers and self._timers[0].when <= until:
-                self._ahead += max(0.0, self._timers[0].when - self.now())
+            while self._timers and self._timers[0][0] <= until:
+                self._ahead += max(0.0, self._timers[0][0] - self.now())
                 self._ring_one()
         finally:
             self._ahead += max(0.0, until - self.now())
+            self._advancing = False
             self._set_alarm()
 
     def stop(self) -> None:
@@ -96,32 +104,34 @@ class Clock:
         self._set_alarm()
 
     def _ring_one(self) -> None:
-        callback = heapq.heappop(self._timers).callback
+        callback = heapq.heappop(self._timers)[2].callback
         if callback is not None:
             callback()
 
     def _ring(self) -> None:
         self._alarm = None
         try:
-            while self._timers and self._timers[0].when <= self.now():
+            while self._timers and self._timers[0][0] <= self.now():
                 self._ring_one()
         finally:
             self._set_alarm()  # a callback that fails must not keep the others from ringing
 
     def _sweep(self) -> None:
         """Sessions are prolonged all the time, and what they cancel would lie here until its time comes."""
-        self._timers = [timer for timer in self._timers if timer.callback is not None]
+        self._timers = [one for one in self._timers if one[2].callback is not None]
         heapq.heapify(self._timers)
         self._most = max(SWEPT_FROM, 2 * len(self._timers))
 
     def _set_alarm(self) -> None:
-        """One timer of the loop, for whatever comes first."""
-        while self._timers and self._timers[0].callback is None:
+        """One timer of the loop, for whatever comes first; `advance` sets it when it has arrived."""
+        if self._advancing:
+            return
+        while self._timers and self._timers[0][2].callback is None:
             heapq.heappop(self._timers)
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
         if self._timers:
             loop = asyncio.get_running_loop()
-            when = self._timers[0].when - self._ahead
+            when = self._timers[0][0] - self._ahead
             self._alarm = loop.call_at(when, self._ring, context=self._context)

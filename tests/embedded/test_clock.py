@@ -71,6 +71,8 @@ def test_time_passes_for_whoever_says_so_on_whatever_thread() -> None:
         assert cluster.clock.wall_ms() - wall == pytest.approx(600_000, abs=5_000)
         with pytest.raises(ArgumentError, match="cannot go back"):
             cluster.clock.advance(-1)
+        with pytest.raises(ArgumentError, match="by 1000 days at once, and not by 3650"):
+            cluster.clock.advance("3650d")
 
 
 @pytest.mark.spec("U-25")
