@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.simulation.application import CLOSE_SECONDS
 from tests.simulation.faults.hosts import start_again
 from tests.simulation.faults.kinds import End, amount, kind, member
 from tests.simulation.faults.wire import strand
@@ -46,7 +47,9 @@ def close(stage: Stage, fault: Fault) -> End | None:
 
 @kind("F-53", "F-10", target=member)
 def close_stranded(stage: Stage, fault: Fault) -> End | None:
-    """It is asked to end while no broker can be reached; both are over when the fault ends."""
-    again, reach = start_again(stage, fault.target), strand(stage, fault)
+    """It is asked to end while no broker can be reached, for longer than that may take."""
+    reach = strand(stage, fault)
     stage.members[fault.target].stop()
-    return lambda: (reach() if reach is not None else None, again())
+    if reach is not None:
+        stage.world.loop.call_later(CLOSE_SECONDS + 10.0, reach)
+    return start_again(stage, fault.target)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kclient.embedded.call import Call
 from kclient.protocol.errors import FENCED_INSTANCE_ID
 from kclient.protocol.message import Message
+from kclient.runtime import Address
 from tests.simulation.application import Member
 from tests.simulation.hosts import current_name
 from tests.simulation.invariants.windows import others_than
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
 
 LATE_SECONDS: Final = 12.0  # what was sent before has arrived by then
 DELAYING: Final = ("cut", "narrow", "part", "pause_broker", "slow", "strand", "close_stranded")
-WINDOW_SECONDS: Final = 10.0
-WARNINGS_IN_WINDOW: Final = 16  # the pauses grow from 0.05 s to 1 s, then one WARNING in 30 s
+WINDOW_SECONDS: Final = 20.0
+WARNINGS_IN_WINDOW: Final = 15  # the pauses grow from 0.05 s to 1 s, then one WARNING in 30 s
+ATTEMPTS_IN_WINDOW: Final = 120  # three kinds of connections, one attempt of each in a second, more at first
 
 
 class OwnGenerations(Invariant):
@@ -116,6 +118,21 @@ class NewestEpoch(Invariant):
             self.broken(f"{key[0]} asks for {key[2]} under leader epoch {epoch}, and knows {highest}")
 
 
+class Windows:
+    """Counts what happens, by key, in the last `WINDOW_SECONDS`."""
+
+    def __init__(self) -> None:
+        self.times: defaultdict[object, deque[float]] = defaultdict(deque)
+
+    def add(self, key: object, now: float) -> int:
+        """Count one more; how many there are."""
+        times = self.times[key]
+        times.append(now)
+        while times[0] < now - WINDOW_SECONDS:
+            times.popleft()
+        return len(times)
+
+
 class WarningsOfBroker(Invariant):
     """While a broker is out of reach it is worth a WARNING with each step of the backoff, and no more."""
 
@@ -123,18 +140,31 @@ class WarningsOfBroker(Invariant):
 
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage)
-        self.times: defaultdict[tuple[str, int], deque[float]] = defaultdict(deque)
+        self.windows = Windows()
 
     def logged(self, member: Member, record: logging.LogRecord) -> None:
-        node_id = getattr(record, "node_id", None)
-        if record.levelno != logging.WARNING or node_id is None or record.args[0] != "not connected":  # type: ignore[index]
+        if record.levelno != logging.WARNING or not hasattr(record, "node_id"):
             return
-        times = self.times[str(member), node_id]
-        times.append(self.stage.now)
-        while times[0] < self.stage.now - WINDOW_SECONDS:
-            times.popleft()
-        if len(times) == WARNINGS_IN_WINDOW + 1:
-            self.broken(f"{member} warned {len(times)} times of broker {node_id} in {WINDOW_SECONDS:g} s")
+        if not isinstance(record.args, tuple) or record.args[0] != "not connected":
+            return
+        count = self.windows.add((str(member), record.node_id), self.stage.now)
+        if count == WARNINGS_IN_WINDOW + 1:
+            self.broken(f"{member} warned {count} times of broker {record.node_id} in {WINDOW_SECONDS:g} s")
 
 
-ALL = [OwnGenerations, StaticConduct, UndisturbedRenewal, NewestEpoch, WarningsOfBroker]
+class PacedAttempts(Invariant):
+    """Who cannot connect tries again after a pause that grows to a second."""
+
+    id = "I-26"
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(stage)
+        self.windows = Windows()
+
+    def connecting(self, member: Member, address: Address) -> None:
+        count = self.windows.add((str(member), address), self.stage.now)
+        if count == ATTEMPTS_IN_WINDOW + 1:
+            self.broken(f"{member} tried {count} times to connect to {address} in {WINDOW_SECONDS:g} s")
+
+
+ALL = [OwnGenerations, StaticConduct, UndisturbedRenewal, NewestEpoch, WarningsOfBroker, PacedAttempts]

@@ -58,7 +58,7 @@ def calls_left_waiting(patch: Patch) -> None:
     patch.put(InFlight, "fail", fail)
 
 
-@mutant("M-87", "I-16")
+@mutant("M-87", "I-16", look=scripts.cancelled_question)
 def cancelled_forgotten(patch: Patch) -> None:
     """Forget a request whose caller is gone, and take its answer for the next one's."""
 
@@ -103,7 +103,7 @@ def heartbeats_left(patch: Patch) -> None:
     patch.put(ClassicMembership, "run", run)
 
 
-@mutant("M-91", "I-26")
+@mutant("M-91", "I-26", look=scripts.start_while_refused)
 def no_reconnect_backoff(patch: Patch) -> None:
     """Connect again at once, however often that failed."""
 
@@ -257,7 +257,7 @@ def answers_kept(patch: Patch) -> None:
     patch.put(InFlight, "full", property(lambda self: False))
 
 
-@mutant("M-104", "I-33")
+@mutant("M-104", "I-33", look=scripts.many_rebalances)
 def listeners_pile_up(patch: Patch) -> None:
     """Listen to the positions anew with every rebalance, and never stop."""
 

@@ -2,44 +2,202 @@
 
 from __future__ import annotations
 
-from kclient import AsyncConsumer
+import asyncio
+import gc
+import signal
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from kclient import AsyncConsumer, Consumer, TopicPartition
 from kclient.embedded import EmbeddedCluster
 from kclient.embedded.listener import Factory, Listener
-from kclient.errors import WakeupError
+from kclient.errors import ConnectError, KclientError, WakeupError
+from kclient.runtime import Runtime
 from tests.simulation.mutants.table import Symptoms
 from tests.simulation.server import SimServer
 from tests.simulation.world import World, run
 
 PATIENCE = 30.0
+CYCLES = 40
+OF_THE_CLIENT = tuple(
+    f"kclient.{room}." for room in ("consumer", "fetch", "group", "network", "notice", "positions")
+)
+RECORDS = 20
+HERE = TopicPartition("events", 0)
+
+
+# --- on the simulation's clock
 
 
 def wakeup_between_polls(seed: int) -> Symptoms:
-    """A wakeup that comes while nobody waits ends the next poll."""
-
-    async def main(world: World) -> Symptoms:
-        world.host("broker")
-
-        async def serve(factory: Factory, listener: Listener) -> SimServer:
-            return await world.loop.create_server(factory, listener.host, listener.port)
-
-        cluster = EmbeddedCluster(addresses=[("broker", 9092)], runtime=world.runtime("broker"), serve=serve)
-        async with cluster:
-            cluster.create_topic("events", 1)
-            return await world.host("client").start(_wake_and_poll(world))  # type: ignore[no-any-return]
-
-    return run(seed, main, limit=600.0).result
+    """A wakeup that comes while nobody waits ends the next poll. I-25."""
+    return run(seed, lambda world: _with_cluster(world, _wake_and_poll), limit=600.0).result
 
 
-async def _wake_and_poll(world: World) -> Symptoms:
-    runtime = world.runtime("client")
-    async with AsyncConsumer(
-        "events", bootstrap_servers="broker:9092", group_id="readers", runtime=runtime
-    ) as consumer:
-        await consumer.poll(1.0)
-        consumer.wakeup()
-        began = world.loop.time()
+def many_rebalances(seed: int) -> Symptoms:
+    """Rebalances leave nothing behind. I-33."""
+    return run(seed, lambda world: _with_cluster(world, _rebalance_often), limit=6_000.0).result
+
+
+def cancelled_question(seed: int) -> Symptoms:
+    """An answer to a call that was cancelled is not taken for one to the next call. I-16."""
+    return run(seed, lambda world: _with_cluster(world, _cancel_and_ask), limit=600.0).result
+
+
+def start_while_refused(seed: int) -> Symptoms:
+    """Who polls while no broker is there yet tries to connect again and again, but not at once. I-26."""
+    return run(seed, lambda world: _with_cluster(world, _poll_in_vain), limit=600.0).result
+
+
+async def _with_cluster(world: World, use: Callable[[World, AsyncConsumer], Any]) -> Symptoms:
+    world.host("broker")
+
+    async def serve(factory: Factory, listener: Listener) -> SimServer:
+        return await world.loop.create_server(factory, listener.host, listener.port)
+
+    async def read() -> Symptoms:
+        async with AsyncConsumer(
+            HERE.topic, bootstrap_servers="broker:9092", group_id="readers", runtime=world.runtime("client")
+        ) as consumer:
+            return await use(world, consumer)  # type: ignore[no-any-return]
+
+    cluster = EmbeddedCluster(addresses=[("broker", 9092)], runtime=world.runtime("broker"), serve=serve)
+    async with cluster:
+        cluster.create_topic(HERE.topic, 1)
+        cluster.produce(HERE.topic, [b"%d" % number for number in range(RECORDS)])
+        return await world.host("client").start(read())  # type: ignore[no-any-return]
+
+
+async def _wake_and_poll(world: World, consumer: AsyncConsumer) -> Symptoms:
+    await consumer.poll(1.0)
+    consumer.wakeup()
+    began = world.loop.time()
+    try:
+        await consumer.poll(PATIENCE)
+    except WakeupError:
+        return []
+    return [("I-25", f"a wakeup was lost: the next poll waited {world.loop.time() - began:.1f} s")]
+
+
+async def _cancel_and_ask(world: World, consumer: AsyncConsumer) -> Symptoms:
+    await consumer.end_offsets([HERE])
+    asking = asyncio.ensure_future(consumer.end_offsets([HERE]))
+    await asyncio.sleep(0.001)
+    asking.cancel()
+    found = await consumer.beginning_offsets([HERE])
+    return [] if found == {HERE: 0} else [("I-16", f"beginning_offsets was answered with {found}")]
+
+
+async def _poll_in_vain(world: World, consumer: AsyncConsumer) -> Symptoms:
+    world.network.refusing.add("broker")
+    attempts = 0
+
+    async def counted(self: Runtime, *args: Any, **options: Any) -> Any:
+        nonlocal attempts
+        attempts += 1
+        return await connect(self, *args, **options)
+
+    connect, Runtime.connect = Runtime.connect, counted  # type: ignore[method-assign]
+    try:
+        until = world.loop.time() + PATIENCE
+        while world.loop.time() < until:
+            with suppress(ConnectError):
+                await consumer.poll(1.0)
+    finally:
+        Runtime.connect = connect  # type: ignore[method-assign]
+        world.network.refusing.clear()
+    most = 2 * PATIENCE  # a second for each, but for the first ones
+    return [] if attempts <= most else [("I-26", f"{attempts} attempts to connect in {PATIENCE:g} s")]
+
+
+async def _rebalance_often(world: World, consumer: AsyncConsumer) -> Symptoms:
+    counts = []
+    for _ in range(3):
+        for _ in range(CYCLES):
+            consumer.enforce_rebalance("to see what it leaves")
+            await consumer.poll(1.0)
+        counts.append(_objects())
+    _, before, after = counts  # the first ones fill caches
+    grown = {name: count for name, count in after.items() if count >= before[name] + CYCLES // 2}
+    return [("I-33", f"{name}: {before[name]}, then {count}") for name, count in grown.items()]
+
+
+def _objects() -> Counter[str]:
+    """The client's objects by type. Messages and batches are kept by the cluster, which remembers requests."""
+    gc.collect()
+    kinds = (type(one) for one in gc.get_objects())
+    names = (f"{kind.__module__}.{kind.__qualname__}" for kind in kinds)
+    return Counter(name for name in names if name.startswith(OF_THE_CLIENT))
+
+
+# --- on threads, in real time
+
+
+def interrupted_call(seed: int) -> Symptoms:
+    """What a call returns is its own, whatever was interrupted before. I-20."""
+    with _reading() as (cluster, consumer):
+        cluster.produce(HERE.topic, [b"one"])
+        with _interrupt_after(0.3):
+            try:
+                consumer.poll(PATIENCE / 10)
+                consumer.poll(PATIENCE / 10)
+            except KeyboardInterrupt:
+                pass
         try:
-            await consumer.poll(PATIENCE)
-        except WakeupError:
-            return []
-        return [("I-25", f"a wakeup was lost: the next poll waited {world.loop.time() - began:.1f} s")]
+            ends = consumer.end_offsets([HERE])
+        except KclientError as error:
+            return [("I-20", f"end_offsets raised what came of the poll before it: {error}")]
+        return [] if ends == {HERE: 1} else [("I-20", f"end_offsets returned {ends}")]
+
+
+def interrupted_poll(seed: int) -> Symptoms:
+    """The records of a poll that was interrupted as it returned come again. I-04."""
+    with _reading() as (cluster, consumer):
+        cluster.produce(HERE.topic, [b"%d" % number for number in range(RECORDS)])
+        run_call = consumer._await
+
+        def too_late(function: Any) -> Any:
+            if run_call(function):
+                raise KeyboardInterrupt
+            return ()
+
+        consumer._await = too_late  # type: ignore[method-assign]
+        try:
+            for _ in range(10):
+                consumer.poll(1.0, max_records=5)
+        except KeyboardInterrupt:
+            pass
+        consumer._await = run_call  # type: ignore[method-assign]
+        first = next((record.offset for _ in range(10) for record in consumer.poll(1.0)), None)
+        return [] if first == 0 else [("I-04", f"behind an interrupted poll comes {first}, and not 0")]
+
+
+@contextmanager
+def _reading() -> Iterator[tuple[EmbeddedCluster, Consumer]]:
+    with EmbeddedCluster(topics={HERE.topic: 1}) as cluster:
+        consumer = Consumer(bootstrap_servers=cluster.bootstrap_servers)
+        consumer.assign([HERE])
+        consumer.seek_to_beginning()
+        try:
+            yield cluster, consumer
+        finally:
+            with suppress(KclientError):  # what a bug left for it is none of the script's business
+                consumer.close()
+
+
+@contextmanager
+def _interrupt_after(seconds: float) -> Iterator[None]:
+    """A signal raises KeyboardInterrupt in the main thread."""
+
+    def interrupt(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
