@@ -2,7 +2,7 @@
 
 While one request is handled the next ones wait, as behind a real broker: a parked JoinGroup holds up what follows it.
 The handler goes on when the client goes away, for what it began (a member that joins) stays begun; its answer is
-dropped.
+dropped. Requests that came in whole before the client closed are handled as well, those before a reset are not.
 """
 
 from __future__ import annotations
@@ -95,6 +95,11 @@ class ServerConnection(FrameProtocol):
         self._frames.clear()
         asyncio.get_running_loop().call_soon(self.abort)
 
+    def abort(self) -> None:
+        """End the connection at once, with what has come and what was not sent."""
+        self._frames.clear()
+        super().abort()
+
     def _watch_idleness(self) -> None:
         """Close it when nothing has come for `connections.max.idle.ms` and nothing is being answered. Spec: F-17."""
         limit_ms = self.broker.state.settings.connections_max_idle_ms
@@ -118,17 +123,23 @@ class ServerConnection(FrameProtocol):
     def _on_gone(self, reason: Exception | None) -> None:
         if self._idle is not None:
             self._idle.cancel()
+        if reason is not None:
+            self._frames.clear()
+        self._ahead = memoryview(
+            b""
+        )  # the log of requests remembers connections, and needs no buffers for that
         self.write_changed.notify()
         self._more.notify()
 
     async def _serve(self) -> None:
         seen = 0
-        while self.connected:
-            while self._frames and self.connected:
+        while self.connected or self._frames:
+            while self._frames:
                 self._busy = True
                 await self._handle(self._frames.popleft())
                 self._active_at, self._busy = self.broker.state.clock.now(), False
-            seen = await self._more.wait(seen)
+            if self.connected:
+                seen = await self._more.wait(seen)
 
     def _served(self, task: asyncio.Task[None]) -> None:
         """A handler that fails in a way nobody thought of ends the connection, and is told when the cluster ends.
@@ -156,6 +167,7 @@ class ServerConnection(FrameProtocol):
             logger.info("broker %d: %s: closed: %s", self.broker.node_id, self.client_address, problem)
             self.abort()
         if self.last_answer and self._transport is not None:
+            self._frames.clear()
             self._transport.close()
         while self.connected and not self.writable:
             await self.write_changed.wait(self.write_changed.count)

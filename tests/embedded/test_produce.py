@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import struct
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -25,9 +26,11 @@ from kclient.protocol.errors import (
     UNKNOWN_PRODUCER_ID,
     UNKNOWN_TOPIC_ID,
 )
+from kclient.protocol.headers import request_frame
 from kclient.records.batch import crc32c, read_batches
 from kclient.types import TimestampType
 from tests.embedded.asker import Asker
+from tests.embedded.grouping import until
 from tests.embedded.one_topic import OneTopic, batch, values
 
 Test = Callable[[EmbeddedCluster, OneTopic], Awaitable[None]]
@@ -130,6 +133,30 @@ def test_without_acks_there_is_no_answer_and_an_error_ends_the_connection() -> N
         assert on.partition().log.end == 1
         with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
             await on.produce(batch(b"a")[:-1] + b"?", acks=0)
+
+    run(test)
+
+
+@pytest.mark.parametrize("reset", [False, True])
+def test_what_came_before_a_client_closed_is_appended_but_not_what_came_before_a_reset(reset: bool) -> None:
+    async def test(cluster: EmbeddedCluster, on: OneTopic) -> None:
+        data = PartitionProduceData(index=0, records=batch(b"a"))
+        topic = TopicProduceData(name="orders", partition_data=[data])
+        requests = [ProduceRequest(acks=acks, timeout_ms=60_000, topic_data=[topic]) for acks in (-1, 0, 0)]
+        cluster.lag("orders", 0, 2)  # the first request waits, the others behind it
+        _reader, writer = await asyncio.open_connection(*cluster.state.brokers[1].listeners[0].address)
+        for number, request in enumerate(requests):
+            writer.writelines(request_frame(request, 9, number, "hasty"))
+        await until(lambda: on.partition().log.end == 1)
+        if reset:
+            writer.get_extra_info("socket").setsockopt(
+                socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+            )
+        writer.close()
+        await until(lambda: not any(one.connected for one in cluster.state.brokers[1].connections))
+        cluster.catch_up("orders", 0)
+        await until(lambda: not cluster.state.brokers[1].connections)
+        assert on.partition().log.end == (1 if reset else 3)
 
     run(test)
 
