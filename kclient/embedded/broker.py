@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from kclient.embedded import apis, authentication
 from kclient.embedded.call import Call
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from kclient.embedded.groups.coordinator import GroupCoordinator
     from kclient.embedded.state import ClusterState
     from kclient.embedded.transactions.coordinator import TransactionCoordinator
+
+Kept = TypeVar("Kept")
 
 logger = logging.getLogger("kclient.embedded")
 
@@ -57,7 +59,7 @@ class Broker:
         self.resumed = Notice()
         self.starting = asyncio.Lock()  # one start after the other
         self.connections: list[ServerConnection] = []
-        self.memory: dict[str, object] = {}  # what a room keeps of its own and loses with the process
+        self.memory: dict[type, object] = {}  # what a room keeps of its own and loses with the process
         self._timers: list[Timer] = []
         self._missed: list[Callable[[], None]] = []
 
@@ -66,20 +68,21 @@ class Broker:
         """The groups that this broker coordinates."""
         from kclient.embedded.groups.coordinator import GroupCoordinator
 
-        if "groups" not in self.memory:
-            self.memory["groups"] = GroupCoordinator(self)
-        coordinator = self.memory["groups"]
-        return coordinator  # type: ignore[return-value]
+        return self.recall(GroupCoordinator, lambda: GroupCoordinator(self))
 
     @property
     def transactions(self) -> TransactionCoordinator:
         """The transactional ids that this broker coordinates."""
         from kclient.embedded.transactions.coordinator import TransactionCoordinator
 
-        if "transactions" not in self.memory:
-            self.memory["transactions"] = TransactionCoordinator(self)
-        coordinator = self.memory["transactions"]
-        return coordinator  # type: ignore[return-value]
+        return self.recall(TransactionCoordinator, lambda: TransactionCoordinator(self))
+
+    def recall(self, kind: type[Kept], make: Callable[[], Kept]) -> Kept:
+        """What a room keeps in the memory of this process, made when it is first asked for."""
+        found = self.memory.get(kind)
+        if not isinstance(found, kind):
+            found = self.memory[kind] = make()
+        return found
 
     def listener(self, name: str) -> Listener | None:
         """The listener of this name. Spec: S1-36."""

@@ -68,11 +68,9 @@ def refuse(call: Call, request: FetchRequest, refused: Refused) -> FetchResponse
 
 def sessions_of(broker: Broker) -> Sessions:
     """The fetch sessions that a broker remembers until it dies."""
-    if "fetch_sessions" not in broker.memory:
-        slots = broker.state.settings.max_incremental_fetch_session_cache_slots
-        broker.memory["fetch_sessions"] = Sessions(broker.state.runtime, slots)
-    sessions = broker.memory["fetch_sessions"]
-    return sessions  # type: ignore[return-value]
+    state = broker.state
+    slots = state.settings.max_incremental_fetch_session_cache_slots
+    return broker.recall(Sessions, lambda: Sessions(state.runtime, slots))
 
 
 # --- sessions
