@@ -91,7 +91,7 @@ def kafka_cluster(
 
 def _cluster(request: pytest.FixtureRequest, options: dict[str, Any]) -> AbstractContextManager[Any]:
     servers = request.config.getoption("--kafka-bootstrap")
-    if servers:
+    if servers is not None:  # an empty variable of a CI must not mean the embedded cluster
         return _elsewhere(servers, options)
     return _embedded(request, options)
 

@@ -206,3 +206,10 @@ def test_a_cluster_that_is_not_there_is_told_with_its_address(project: pytest.Py
     result = project.runpytest_subprocess("--kafka-bootstrap=127.0.0.1:1")
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["*127.0.0.1:1*KC-102*"])
+
+
+def test_an_empty_address_does_not_mean_the_embedded_cluster(project: pytest.Pytester) -> None:
+    project.makepyfile("def test_here(kafka): kafka.create('orders')")
+    result = project.runpytest_subprocess("--kafka-bootstrap=")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*bootstrap_servers*must name at least one host:port*"])
