@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from kclient.embedded.topics import Partition
 from tests.simulation.application import GROUP, TOPIC
 from tests.simulation.faults.kinds import End, amount, broker, kind, nothing, partition, several_brokers
 from tests.simulation.plan import Fault
@@ -106,3 +107,25 @@ def move_coordinator(stage: Stage, fault: Fault) -> End | None:
         state.coordinator_load_seconds = fault.amount
         stage.cluster.move_coordinator(GROUP, others[0])
     return lambda: setattr(state, "coordinator_load_seconds", 0.0)
+
+
+@kind("F-44", target=partition, fits=several_brokers, amount=amount(0, 1))
+def redirect(stage: Stage, fault: Fault) -> End | None:
+    """Consumers of a partition are sent to a follower, one that lags behind the leader or one that does not."""
+    state = stage.cluster.state
+    part = stage.partitions()[int(fault.target) % len(stage.partitions())]
+    followers = [node for node in part.isr if node != part.leader and state.brokers[node].up]
+    if not followers:
+        return None
+    if fault.amount:
+        stage.cluster.lag(TOPIC, part.number, followers[0], max(part.log.start, part.high_watermark - 1))
+        part.isr.remove(followers[0])  # it is known to lag: the high watermark does not wait for it
+    stage.cluster.set_follower(TOPIC, part.number, followers[0])
+    return lambda: _lead_again(stage, part)
+
+
+def _lead_again(stage: Stage, part: Partition) -> None:
+    """The leader serves for itself, and the follower catches up; unless the topic was deleted meanwhile."""
+    if stage.cluster.state.partition(part.tp) is part:
+        stage.cluster.set_follower(TOPIC, part.number, None)
+        stage.cluster.catch_up(TOPIC, part.number)
