@@ -26,6 +26,7 @@ from kclient.group.trouble import Trouble, code_of
 from kclient.group.wanted import Wanted
 from kclient.network.failures import broker_error
 from kclient.protocol import errors as codes
+from tests.simulation.mutants import scripts
 from tests.simulation.mutants.table import Patch, mutant
 
 FOR_EVER = 1e6
@@ -50,13 +51,13 @@ def heartbeats_of(poll: Poll) -> Any:
     return None if group is None or group._membership is None else group._membership._heartbeats
 
 
-@mutant("M-52", "I-28", "I-27")
+@mutant("M-52", "I-28", "I-27", seed=148)
 def no_heartbeats(patch: Patch) -> None:
     """Never send a heartbeat."""
     only_beat_if(patch, lambda heartbeats: False)
 
 
-@mutant("M-53", "I-28", "I-27")
+@mutant("M-53", "I-28", "I-27", seed=164)
 def heartbeat_with_records(patch: Patch) -> None:
     """Send a heartbeat only if records came since the last one."""
 
@@ -74,7 +75,7 @@ def heartbeat_with_records(patch: Patch) -> None:
     only_beat_if(patch, fed)
 
 
-@mutant("M-54", "I-28")
+@mutant("M-54", "I-28", look=scripts.busy_application)
 def heartbeat_in_polls(patch: Patch) -> None:
     """Send heartbeats only while the application is inside of a poll."""
 
@@ -95,7 +96,7 @@ def heartbeat_in_polls(patch: Patch) -> None:
     only_beat_if(patch, lambda heartbeats: not getattr(heartbeats, "away", False))
 
 
-@mutant("M-55", "I-12")
+@mutant("M-55", "I-12", seed=46)
 def reset_by_rebalance(patch: Patch) -> None:
     """Forget generation and member id when a heartbeat is answered with REBALANCE_IN_PROGRESS."""
 
@@ -108,7 +109,7 @@ def reset_by_rebalance(patch: Patch) -> None:
     before = patch.put(Heartbeats, "_judge", judge)
 
 
-@mutant("M-56", "I-27")
+@mutant("M-56", "I-27", look=scripts.slow_partner)
 def impatient_join(patch: Patch) -> None:
     """Wait for the answer to JoinGroup no longer than for any other."""
 
@@ -120,7 +121,7 @@ def impatient_join(patch: Patch) -> None:
     before = patch.put(Coordinator, "request", request)
 
 
-@mutant("M-57", "I-27", "I-02")
+@mutant("M-57", "I-27", "I-02", seed=164)
 def member_id_ignored(patch: Patch) -> None:
     """Join again without the member id that MEMBER_ID_REQUIRED gave."""
 
@@ -132,7 +133,7 @@ def member_id_ignored(patch: Patch) -> None:
     before = patch.put(Join, "_refused", refused)
 
 
-@mutant("M-58", "I-09")
+@mutant("M-58", "I-09", seed=3)
 def lost_as_revoked(patch: Patch) -> None:
     """Tell the listener that partitions are revoked when they are lost."""
 
@@ -143,7 +144,7 @@ def lost_as_revoked(patch: Patch) -> None:
     patch.put(Rebalance, "_lose", lose)
 
 
-@mutant("M-59", "I-12")
+@mutant("M-59", "I-12", seed=46)
 def assigned_first(patch: Patch) -> None:
     """Tell what is revoked only after what is assigned."""
 
@@ -161,7 +162,7 @@ def assigned_first(patch: Patch) -> None:
     before = patch.put(Rebalance, "_tell", told)
 
 
-@mutant("M-60", "I-12")
+@mutant("M-60", "I-12", seed=135)
 def callbacks_beside_polls(patch: Patch) -> None:
     """Run listeners as soon as the group wants it, and not inside of a call of the application's."""
 
@@ -171,7 +172,7 @@ def callbacks_beside_polls(patch: Patch) -> None:
     patch.put(UserWork, "post", post)
 
 
-@mutant("M-61", "I-25", "I-22")
+@mutant("M-61", "I-25", "I-22", seed=95)
 def callback_wedges(patch: Patch) -> None:
     """Go on with a rebalance only if the listener did not raise."""
 
@@ -183,7 +184,7 @@ def callback_wedges(patch: Patch) -> None:
     patch.put(UserWork, "_do", do)
 
 
-@mutant("M-62", "I-12")
+@mutant("M-62", "I-12", seed=59)
 def commit_ahead(patch: Patch) -> None:
     """Commit inside of on_partitions_revoked under the generation that comes next."""
 
@@ -196,7 +197,7 @@ def commit_ahead(patch: Patch) -> None:
     before = patch.put(GroupPart, "_identity", identity)
 
 
-@mutant("M-66", "I-02")
+@mutant("M-66", "I-02", seed=166)
 def stale_leader(patch: Patch) -> None:
     """Share out the partitions that the leader saw when it led for the first time."""
     first: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
@@ -208,7 +209,7 @@ def stale_leader(patch: Patch) -> None:
     before = patch.put(leader, "racks_of", racks_of)
 
 
-@mutant("M-67", "I-10")
+@mutant("M-67", "I-10", seed=164)
 def assigned_twice(patch: Patch) -> None:
     """Give a partition of the first member to the last one as well."""
 
@@ -224,7 +225,7 @@ def assigned_twice(patch: Patch) -> None:
     before = patch.put(Leader, "_assign", assign)
 
 
-@mutant("M-69", "I-26", "I-27")
+@mutant("M-69", "I-26", "I-27", seed=192)
 def same_coordinator(patch: Patch) -> None:
     """Ask the same broker again when it answers NOT_COORDINATOR."""
 
@@ -235,7 +236,7 @@ def same_coordinator(patch: Patch) -> None:
     before = patch.put(Coordinator, "mark_unknown", mark_unknown)
 
 
-@mutant("M-70", "I-27", "I-28")
+@mutant("M-70", "I-27", look=scripts.silent_coordinator)
 def dead_connection(patch: Patch) -> None:
     """Wait for the answer to a heartbeat for ever, however dead its connection is."""
 
@@ -247,7 +248,7 @@ def dead_connection(patch: Patch) -> None:
     before = patch.put(Coordinator, "request", request)
 
 
-@mutant("M-71", "I-17")
+@mutant("M-71", "I-17", seed=312)
 def fenced_goes_on(patch: Patch) -> None:
     """Join again when another consumer has our instance id."""
 
@@ -265,7 +266,7 @@ def fenced_goes_on(patch: Patch) -> None:
     kept = patch.put(Trouble, "keep", keep)
 
 
-@mutant("M-72", "I-17")
+@mutant("M-72", "I-17", seed=58)
 def static_leaves(patch: Patch) -> None:
     """Send LeaveGroup for a static member that is closed."""
 
@@ -279,7 +280,7 @@ def static_leaves(patch: Patch) -> None:
     before = patch.put(ClassicMembership, "_go", go)
 
 
-@mutant("M-73", "I-28")
+@mutant("M-73", "I-28", seed=108)
 def no_poll_limit(patch: Patch) -> None:
     """Stay a member however long the application does not poll."""
 
@@ -290,7 +291,7 @@ def no_poll_limit(patch: Patch) -> None:
     before = patch.put(Heartbeats, "_round", round_)
 
 
-@mutant("M-74", "I-28", "I-22")
+@mutant("M-74", "I-28", "I-22", seed=108)
 def never_back(patch: Patch) -> None:
     """Do not join again after the application had not polled in time."""
 
@@ -301,7 +302,7 @@ def never_back(patch: Patch) -> None:
     before = patch.put(ClassicMembership, "_poll_expired", poll_expired)
 
 
-@mutant("M-75", "I-27")
+@mutant("M-75", "I-27", seed=164)
 def rejoin_by_refresh(patch: Patch) -> None:
     """Have the leader rejoin with every refresh of the metadata, whether its topics have changed or not."""
     versions: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
@@ -316,7 +317,7 @@ def rejoin_by_refresh(patch: Patch) -> None:
     before = patch.put(Wanted, "why_rejoin", why_rejoin)
 
 
-@mutant("M-76", "I-18", "I-27")
+@mutant("M-76", "I-18", "I-27", seed=275)
 def session_by_wall_clock(patch: Patch) -> None:
     """Measure the session's time with the wall clock, and begin anew when it is over."""
 
@@ -343,7 +344,7 @@ def session_by_wall_clock(patch: Patch) -> None:
     rounded = patch.put(Heartbeats, "_round", round_)
 
 
-@mutant("M-77", "I-27", "I-22")
+@mutant("M-77", "I-27", "I-22", seed=46)
 def poll_cancels_join(patch: Patch) -> None:
     """Give up a JoinGroup that is under way when a poll times out."""
 

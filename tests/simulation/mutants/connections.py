@@ -32,7 +32,7 @@ from tests.simulation.mutants.table import Patch, mutant
 FOR_EVER = 1e6
 
 
-@mutant("M-85", "I-22", "I-02")
+@mutant("M-85", "I-22", "I-02", seed=46)
 def never_connected_again(patch: Patch) -> None:
     """Do not connect again where a connection ended in the middle of a frame."""
 
@@ -46,7 +46,7 @@ def never_connected_again(patch: Patch) -> None:
     before = patch.put(Node, "_on_closed", on_closed)
 
 
-@mutant("M-86", "I-25", "I-22")
+@mutant("M-86", "I-25", "I-22", seed=65)
 def calls_left_waiting(patch: Patch) -> None:
     """Tell nobody who waits for an answer that the connection is lost."""
 
@@ -70,13 +70,13 @@ def cancelled_forgotten(patch: Patch) -> None:
     patch.put(InFlight, "due", due)
 
 
-@mutant("M-88", "I-16")
+@mutant("M-88", "I-16", seed=152)
 def matched_by_order(patch: Patch) -> None:
     """Take whatever answer comes for that to the oldest request."""
     patch.put(InFlight, "due", lambda self, correlation_id: self.first)
 
 
-@mutant("M-89", "I-24")
+@mutant("M-89", "I-24", seed=113)
 def close_retries(patch: Patch) -> None:
     """Look for the coordinator until it is found when closing, for the sake of a clean end."""
 
@@ -92,7 +92,7 @@ def close_retries(patch: Patch) -> None:
     before = patch.put(closing, "_end", end)
 
 
-@mutant("M-90", "I-24")
+@mutant("M-90", "I-24", seed=164)
 def heartbeats_left(patch: Patch) -> None:
     """Leave the task of the heartbeats running when the membership ends."""
 
@@ -114,7 +114,7 @@ def no_reconnect_backoff(patch: Patch) -> None:
     before = patch.put(Node, "_trouble", trouble)
 
 
-@mutant("M-92", "I-22")
+@mutant("M-92", "I-22", seed=105)
 def backoff_without_cap(patch: Patch) -> None:
     """Double the pause between two attempts without end."""
 
@@ -125,7 +125,7 @@ def backoff_without_cap(patch: Patch) -> None:
     patch.put(Backoff, "next", following)
 
 
-@mutant("M-94", "I-22", "I-02")
+@mutant("M-94", "I-22", "I-02", seed=136)
 def start_cut_short(patch: Patch) -> None:
     """Give up connecting when the poll that began it times out, so that poll(0) never gets anywhere."""
 
@@ -137,7 +137,7 @@ def start_cut_short(patch: Patch) -> None:
     patch.put(Session, "start", start)
 
 
-@mutant("M-95", "I-30", "I-22")
+@mutant("M-95", "I-30", "I-22", seed=164)
 def cancel_keeps_held(patch: Patch) -> None:
     """Let a poll that is cancelled count as being inside for ever."""
 
@@ -153,7 +153,7 @@ def cancel_keeps_held(patch: Patch) -> None:
     before = patch.put(Poll, "_alone", alone)
 
 
-@mutant("M-96", "I-23", "I-22")
+@mutant("M-96", "I-23", "I-22", seed=95)
 def connect_without_limit(patch: Patch) -> None:
     """Wait for a connection as long as it takes."""
 
@@ -163,7 +163,7 @@ def connect_without_limit(patch: Patch) -> None:
     before = patch.put(node, "open_connection", open_connection)
 
 
-@mutant("M-97", "I-22")
+@mutant("M-97", "I-22", seed=124)
 def names_resolved_once(patch: Patch) -> None:
     """Look up the addresses of a name once, and use them for ever."""
     known: WeakKeyDictionary[Any, dict[Any, Any]] = WeakKeyDictionary()
@@ -177,7 +177,7 @@ def names_resolved_once(patch: Patch) -> None:
     before = patch.put(node, "resolve", resolve)
 
 
-@mutant("M-98", "I-22", "I-27")
+@mutant("M-98", "I-22", "I-27", seed=63)
 def idle_close_punished(patch: Patch) -> None:
     """Take the end of an idle connection for a failure, and stay away for minutes."""
 
@@ -189,7 +189,7 @@ def idle_close_punished(patch: Patch) -> None:
     before = patch.put(Node, "_on_closed", on_closed)
 
 
-@mutant("M-99", "I-23", "I-22")
+@mutant("M-99", "I-23", "I-22", seed=18)
 def throttled_as_told(patch: Patch) -> None:
     """Keep silent as long as an answer says, whatever it says."""
 
@@ -202,7 +202,7 @@ def throttled_as_told(patch: Patch) -> None:
     before = patch.put(Connection, "_note_throttle", note_throttle)
 
 
-@mutant("M-100", "I-26")
+@mutant("M-100", "I-26", seed=84)
 def versions_asked_again(patch: Patch) -> None:
     """Ask again with the same version of ApiVersions when it is refused."""
 
@@ -228,7 +228,7 @@ def epochs_go_back(patch: Patch) -> None:
     before = patch.put(MetadataCache, "_accept", accept)
 
 
-@mutant("M-102", "I-16")
+@mutant("M-102", "I-16", seed=164)
 def asked_while_renewing(patch: Patch) -> None:
     """Send requests while the session of a connection is renewed."""
 
@@ -239,7 +239,7 @@ def asked_while_renewing(patch: Patch) -> None:
     before = patch.put(Authentication, "renewing", renewing)
 
 
-@mutant("M-103", "I-35")
+@mutant("M-103", "I-35", seed=210)
 def answers_kept(patch: Patch) -> None:
     """Never forget a request that was answered."""
 
@@ -268,7 +268,7 @@ def listeners_pile_up(patch: Patch) -> None:
     before = patch.put(Rebalance, "_install", install)
 
 
-@mutant("M-105", "I-37")
+@mutant("M-105", "I-37", seed=383)
 def warns_every_time(patch: Patch) -> None:
     """Warn of every attempt that fails."""
 
@@ -290,7 +290,7 @@ def wakeup_lost(patch: Patch) -> None:
     before = patch.put(Waits, "wakeup", wakeup)
 
 
-@mutant("M-122", "I-31")
+@mutant("M-122", "I-31", seed=117)
 def rejoin_by_lost_connection(patch: Patch) -> None:
     """Join again because the connection to the coordinator was lost."""
 
@@ -311,7 +311,7 @@ def rejoin_by_lost_connection(patch: Patch) -> None:
     beaten = patch.put(Heartbeats, "_beat", beat)
 
 
-@mutant("M-123", "I-34")
+@mutant("M-123", "I-34", seed=80)
 def old_connection_kept(patch: Patch) -> None:
     """Leave a connection open that did not answer in time, beside the new one."""
 

@@ -14,6 +14,7 @@ from kclient import AsyncConsumer, Consumer, TopicPartition
 from kclient.embedded import EmbeddedCluster
 from kclient.embedded.listener import Factory, Listener
 from kclient.errors import ConnectError, KclientError, WakeupError
+from kclient.group.join import Join
 from kclient.runtime import Runtime
 from tests.simulation.mutants.table import Symptoms
 from tests.simulation.server import SimServer
@@ -21,6 +22,12 @@ from tests.simulation.world import World, run
 
 PATIENCE = 30.0
 CYCLES = 40
+SETTINGS: dict[str, Any] = {
+    "group_id": "readers",
+    "enable_auto_commit": False,
+    "session_timeout_ms": 10_000,
+    "request_timeout_ms": 3_000,
+}
 OF_THE_CLIENT = tuple(
     f"kclient.{room}." for room in ("consumer", "fetch", "group", "network", "notice", "positions")
 )
@@ -51,6 +58,21 @@ def start_while_refused(seed: int) -> Symptoms:
     return run(seed, lambda world: _with_cluster(world, _poll_in_vain), limit=600.0).result
 
 
+def silent_coordinator(seed: int) -> Symptoms:
+    """A connection that fell silent is given up long before the session is over. I-27."""
+    return run(seed, lambda world: _with_cluster(world, _fall_silent), limit=600.0).result
+
+
+def busy_application(seed: int) -> Symptoms:
+    """Who works for longer than a session lasts, and less than max.poll.interval, stays a member. I-28."""
+    return run(seed, lambda world: _with_cluster(world, _work_long), limit=600.0).result
+
+
+def slow_partner(seed: int) -> Symptoms:
+    """One JoinGroup waits until the last member has come. I-27."""
+    return run(seed, lambda world: _with_cluster(world, _wait_for_partner), limit=600.0).result
+
+
 async def _with_cluster(world: World, use: Callable[[World, AsyncConsumer], Any]) -> Symptoms:
     world.host("broker")
 
@@ -58,8 +80,9 @@ async def _with_cluster(world: World, use: Callable[[World, AsyncConsumer], Any]
         return await world.loop.create_server(factory, listener.host, listener.port)
 
     async def read() -> Symptoms:
+        runtime = world.runtime("client")
         async with AsyncConsumer(
-            HERE.topic, bootstrap_servers="broker:9092", group_id="readers", runtime=world.runtime("client")
+            HERE.topic, bootstrap_servers="broker:9092", runtime=runtime, **SETTINGS
         ) as consumer:
             return await use(world, consumer)  # type: ignore[no-any-return]
 
@@ -79,6 +102,55 @@ async def _wake_and_poll(world: World, consumer: AsyncConsumer) -> Symptoms:
     except WakeupError:
         return []
     return [("I-25", f"a wakeup was lost: the next poll waited {world.loop.time() - began:.1f} s")]
+
+
+async def _fall_silent(world: World, consumer: AsyncConsumer) -> Symptoms:
+    while not consumer.assignment():
+        await consumer.poll(1.0)
+    before = consumer.group_metadata().generation_id
+    for connection in world.network.between("client", "broker"):
+        connection.backward.silence()
+    until = world.loop.time() + 3 * PATIENCE
+    while world.loop.time() < until:
+        await consumer.poll(1.0)
+    now = consumer.group_metadata().generation_id
+    return [] if now == before else [("I-27", f"generation {now} follows {before}: a session ended unheard")]
+
+
+async def _work_long(world: World, consumer: AsyncConsumer) -> Symptoms:
+    while not consumer.assignment():
+        await consumer.poll(1.0)
+    before = consumer.group_metadata().generation_id
+    await asyncio.sleep(PATIENCE)
+    await consumer.poll(5.0)
+    now = consumer.group_metadata().generation_id
+    return (
+        [] if now == before else [("I-28", f"generation {now} follows {before} for {PATIENCE:g} s of work")]
+    )
+
+
+async def _wait_for_partner(world: World, consumer: AsyncConsumer) -> Symptoms:
+    while not consumer.assignment():
+        await consumer.poll(1.0)
+    joins = 0
+
+    async def counted(self: Join, topics: Any) -> Any:
+        nonlocal joins
+        joins += 1
+        return await join(self, topics)
+
+    join, Join.join = Join.join, counted  # type: ignore[method-assign]
+    try:
+        async with AsyncConsumer(
+            HERE.topic, bootstrap_servers="broker:9092", runtime=world.runtime("client"), **SETTINGS
+        ) as second:
+            polling = asyncio.ensure_future(second.poll(PATIENCE / 2))
+            await asyncio.sleep(PATIENCE / 3)  # the first one does not poll, and gives nothing up
+            await asyncio.gather(polling, *(consumer.poll(1.0) for _ in "x"))
+            seen = joins
+    finally:
+        Join.join = join  # type: ignore[method-assign]
+    return [] if seen <= 3 else [("I-27", f"{seen} times JoinGroup for one new member")]
 
 
 async def _cancel_and_ask(world: World, consumer: AsyncConsumer) -> Symptoms:

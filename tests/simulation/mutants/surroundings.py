@@ -13,13 +13,13 @@ from kclient.security.secret import Secret
 from tests.simulation.mutants.table import Patch, mutant
 
 
-@mutant("M-106", "I-39")
+@mutant("M-106", "I-39", seed=164)
 def secret_shown(patch: Patch) -> None:
     """Show the password where the configuration is shown."""
     patch.put(Secret, "__repr__", lambda self: repr(self.reveal()))
 
 
-@mutant("M-107", "I-39")
+@mutant("M-107", "I-39", seed=151)
 def tokens_logged(patch: Patch) -> None:
     """Log the tokens of an authentication at DEBUG."""
 
@@ -30,7 +30,7 @@ def tokens_logged(patch: Patch) -> None:
     before = patch.put(sasl._Conversation, "_token", token)
 
 
-@mutant("M-108", "I-38")
+@mutant("M-108", "I-38", seed=122)
 def errors_swallowed(patch: Patch) -> None:
     """Let an automatic commit that fails end its task, and look at no task that has ended."""
 
@@ -44,7 +44,7 @@ def errors_swallowed(patch: Patch) -> None:
     patch.put(Flows, "_keep", lambda self, name, task: None)
 
 
-@mutant("M-109", "I-40")
+@mutant("M-109", "I-40", seed=4)
 def lag_from_high_watermark(patch: Patch) -> None:
     """Count the lag from the high watermark, whatever may be read."""
 
