@@ -52,6 +52,13 @@ class Commits(Invariant):
     def topic_deleted(self, name: str, topic_id: bytes) -> None:
         self.latest.clear()
 
+    def commit_began(self, member: Member, offsets: Offsets | None) -> None:
+        """The application may ask for less than what was committed by itself: it knows no markers behind records."""
+        committed = self.stage.ledger.committed_offsets
+        for tp, offset in (offsets or {}).items():
+            if tp in committed and offset.offset < committed[tp].offset:
+                self.may_go_back[member.name, tp] += 1
+
     # --- what is accepted
 
     def rebalanced(self, group_id: str, generation: int, owned: Owned) -> None:
