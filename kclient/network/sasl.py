@@ -13,6 +13,9 @@ from __future__ import annotations
 import asyncio
 import base64
 import logging
+import re
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Final, Protocol
 
 import attrs
@@ -36,6 +39,7 @@ logger = logging.getLogger("kclient.auth")
 MAX_TOKEN_BYTES: Final = 1_048_576
 NONCE_BYTES: Final = 24
 DERIVE_SECONDS: Final = 10.0
+ENCODED: Final = re.compile(r"[A-Za-z0-9+/_-]{4,}")
 RENEW_AT: Final = (0.85, 0.95)  # of a session's lifetime
 
 
@@ -180,14 +184,26 @@ class _Conversation:
         return token
 
     def _hidden(self, said: str) -> str:
-        """What the broker says, without the password that it may have echoed."""
-        return said.replace(self.credentials.password.reveal(), "***")
+        """What the broker says, without the password that it may have echoed, as it is or within an encoded token."""
+        password = self.credentials.password.reveal()
+        if any(password.encode() in decoded for decoded in _decoded(said)):
+            return "(not shown, for it repeats the password)"
+        return said.replace(password, "***")
 
     async def _ask(self, message: Message, version: int, kind: type[Any]) -> Any:
         answer = await self.line.ask(message, version, self.deadline)
         if not isinstance(answer, kind):
             raise InternalError(f"{message.NAME} was answered by {type(answer).__name__}")
         return answer
+
+
+def _decoded(text: str) -> Iterator[bytes]:
+    """What the words of a text are as base64 and as hex."""
+    for word in ENCODED.findall(text):
+        with suppress(ValueError):
+            yield base64.urlsafe_b64decode(word.replace("+", "-").replace("/", "_") + "=" * (-len(word) % 4))
+        with suppress(ValueError):
+            yield bytes.fromhex(word)
 
 
 def _salted(mechanism: str, password: Secret, challenge: Challenge) -> bytes:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import binascii
 import contextlib
 import random
 import struct
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -209,6 +211,20 @@ def test_a_broker_that_echoes_the_password_does_not_get_it_into_the_error() -> N
         )
         async with ScriptedPeer(handshake("PLAIN"), On(AUTHENTICATE, said)) as peer:
             assert '"no such password: ***??[31m"' in (await refused(peer, who("PLAIN"))).text
+
+    asyncio.run(main())
+
+
+@pytest.mark.spec("I-39")
+@pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode, binascii.hexlify])
+def test_nor_does_one_that_echoes_the_token_encoded(encode: Callable[[bytes], bytes]) -> None:
+    async def main() -> None:
+        echo = encode(f"\0alice\0{PASSWORD}".encode()).decode().rstrip("=")
+        said = token(error_code=SASL_AUTHENTICATION_FAILED, error_message=f"bad token {echo}!")
+        async with ScriptedPeer(handshake("PLAIN"), On(AUTHENTICATE, said)) as peer:
+            text = (await refused(peer, who("PLAIN"))).text
+            assert echo not in text
+            assert "not shown" in text
 
     asyncio.run(main())
 
