@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kclient.embedded.releases import Release
+from kclient.errors import CorruptBatchError
 from kclient.types import TopicPartition
 from tests.simulation.application import Member
 from tests.simulation.holding import Holding
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from kclient.embedded.topics import Partition
     from tests.simulation.stage import Stage
 
+DAMAGING: Final = ("flip_bits",)
 EPOCHS_SINCE: Final = Release.parse(
     "2.4"
 )  # Metadata 9: older brokers' epochs are not to be relied on (B.5.5)
@@ -142,6 +144,11 @@ class Bytes(Invariant):
             self.broken(f"{handed}: nothing like it was ever written there")
         elif not self.stage.ledger.is_visible(handed.row):
             self.broken(f"{handed}, which is {handed.row.state}")
+
+    def raised(self, member: Member, call: str, error: BaseException) -> None:
+        damaged = any(fault.kind in DAMAGING for fault in self.stage.plan.faults)
+        if isinstance(error, CorruptBatchError) and not damaged:
+            self.broken(f"{member}: {error}. Nothing was ever damaged")
 
 
 class NoDuplicate(Invariant):

@@ -123,6 +123,15 @@ class ResetPolicy(Invariant):
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage)
         self.lowest_end: dict[TopicPartition, int] = {}
+        self.ends: dict[tuple[str, TopicPartition], int] = {}  # of what could be read when they were assigned
+
+    def assigned(self, member: Member, partitions: Iterable[TopicPartition]) -> None:
+        committed = self.stage.ledger.committed_offsets
+        for tp in partitions:
+            self.ends.pop((str(member), tp), None)
+            partition = self.stage.cluster.state.partition(tp)
+            if self.stage.scenario.reset == "latest" and tp not in committed and partition is not None:
+                self.ends[str(member), tp] = min(partition.high_watermark, partition.last_stable_offset)
 
     def truncated(self, partition: Partition, to: int) -> None:
         self.lowest_end[partition.tp] = min(to, self.lowest_end.get(partition.tp, to))
@@ -148,8 +157,11 @@ class ResetPolicy(Invariant):
         lowest = min(starts, default=0)
         if handed.tp in self.stage.ledger.outlived or self.lowest_end.get(handed.tp, lowest) < lowest:
             return  # the commit may be of a log that was cut
+        end = self.ends.get((str(handed.member), handed.tp), 0) if handed.tp not in self.lowest_end else 0
         if handed.record.offset < lowest:
             self.broken(f"{handed} first, and {lowest} is committed")
+        elif handed.record.offset < end:
+            self.broken(f"{handed} first, and nothing was committed: the policy is latest, the end was {end}")
 
 
 ALL = [Truncation, Recreated, ResetPolicy]

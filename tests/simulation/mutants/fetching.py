@@ -167,7 +167,7 @@ def raise_after_draining(patch: Patch) -> None:
     before = patch.put(Delivery, "finish", finish)
 
 
-@mutant("M-39", "I-22")
+@mutant("M-39", "I-05")
 def cut_batch_is_corrupt(patch: Patch) -> None:
     """Call a batch corrupt that the end of the answer cuts off."""
 
