@@ -139,6 +139,7 @@ async def play(stage: Stage) -> None:
 async def heal(stage: Stage) -> None:
     """End every fault; whoever died is started again."""
     await faults.heal(stage)
+    stage.make_whole()
     stage.quiet = True
     await awake(stage)
     start_all(stage)

@@ -31,6 +31,7 @@ PORT: Final = 9092
 SASL_PORT: Final = 9192
 REAUTH_MS: Final = 20_000  # of a session, where clients authenticate
 USER: Final = "reader"
+WIRE_SETTINGS: Final = ("latency", "jitter", "bandwidth", "split", "coalesce")
 
 
 class Stage:
@@ -70,6 +71,8 @@ class Stage:
         )
         if self.scenario.sasl:
             self._name_the_other_doors()
+        self.group_max_size = self.cluster.state.settings.group_max_size
+        self.addresses: dict[str, list[str]] = {}  # of each broker's name
 
     def _name_the_other_doors(self) -> None:
         """With SASL applications use the second listener of each broker, on the same host."""
@@ -83,7 +86,20 @@ class Stage:
         known = self.world.network.by_name.get(listener.host)
         if known is None or not known.alive:
             self.world.host(listener.host)
+            self.addresses.setdefault(listener.host, list(self.world.network.names[listener.host]))
         return await self.world.loop.create_server(factory, listener.host, listener.port, ssl=listener.ssl)
+
+    def make_whole(self) -> None:
+        """Set everything as it was at the start: of faults that overlap, each would bring back what it found."""
+        network, state, scenario = self.world.network, self.cluster.state, self.scenario
+        for wire in network.wires.values():
+            fresh = Wire(latency=scenario.latency, jitter=scenario.jitter)
+            for name in WIRE_SETTINGS:
+                setattr(wire, name, getattr(fresh, name))
+        for name, addresses in self.addresses.items():
+            network.names[name] = list(addresses)
+        state.release = Release.parse(scenario.release)
+        state.settings.group_max_size = self.group_max_size
 
     # --- what everybody asks
 
