@@ -94,18 +94,20 @@ class NewestEpoch(Invariant):
         self.applies = len(list(others_than(stage, DELAYING))) == len(stage.plan.faults)
 
     def began(self, member: Member) -> None:
-        self.highest = {key: seen for key, seen in self.highest.items() if key[0] != member.name}
+        self.highest = {
+            key: seen for key, seen in self.highest.items() if not key[0].startswith(f"{member.name} ")
+        }
 
     def topic_deleted(self, name: str, topic_id: bytes) -> None:
         self.highest.clear()
 
     def requested(self, call: Call) -> None:
-        if call.api != "Fetch" or not self.applies:
+        if call.api not in ("Fetch", "OffsetForLeaderEpoch") or not self.applies:
             return
         message: Any = call.message
         for topic in message.topics:
             for part in topic.partitions:
-                key = call.client_id, topic.topic or topic.topic_id, part.partition
+                key = f"{call.client_id} {call.api}", topic.topic or topic.topic_id, part.partition
                 self._look(key, part.current_leader_epoch)
 
     def _look(self, key: tuple[str, object, int], epoch: int) -> None:
@@ -115,7 +117,7 @@ class NewestEpoch(Invariant):
         elif epoch < 0:
             self.highest.pop(key, None)  # an older broker's metadata: epochs are not known any more
         elif epoch < highest and self.stage.now - since > LATE_SECONDS:
-            self.broken(f"{key[0]} asks for {key[2]} under leader epoch {epoch}, and knows {highest}")
+            self.broken(f"{key[0]} asks about {key[2]} under leader epoch {epoch}, and knows {highest}")
 
 
 class Windows:

@@ -218,7 +218,7 @@ def versions_asked_again(patch: Patch) -> None:
     before = patch.put(connection, "negotiate", negotiate)
 
 
-@mutant("M-101", "I-26")
+@mutant("M-101", "I-26", look=scripts.leader_of_the_past)
 def epochs_go_back(patch: Patch) -> None:
     """Take over metadata of a lower leader epoch than is known."""
 
@@ -268,7 +268,7 @@ def listeners_pile_up(patch: Patch) -> None:
     before = patch.put(Rebalance, "_install", install)
 
 
-@mutant("M-105", "I-37", seed=383)
+@mutant("M-105", "I-37", seed=616)
 def warns_every_time(patch: Patch) -> None:
     """Warn of every attempt that fails."""
 
@@ -311,7 +311,7 @@ def rejoin_by_lost_connection(patch: Patch) -> None:
     beaten = patch.put(Heartbeats, "_beat", beat)
 
 
-@mutant("M-123", "I-34", seed=80)
+@mutant("M-123", "I-34", seed=716)
 def old_connection_kept(patch: Patch) -> None:
     """Leave a connection open that did not answer in time, beside the new one."""
 

@@ -27,12 +27,16 @@ SETTINGS: dict[str, Any] = {
     "enable_auto_commit": False,
     "session_timeout_ms": 10_000,
     "request_timeout_ms": 3_000,
+    "metadata_max_age_ms": 2_000,
 }
 OF_THE_CLIENT = tuple(
     f"kclient.{room}." for room in ("consumer", "fetch", "group", "network", "notice", "positions")
 )
 RECORDS = 20
 HERE = TopicPartition("events", 0)
+
+
+Use = Callable[[World, AsyncConsumer, EmbeddedCluster], Any]
 
 
 # --- on the simulation's clock
@@ -73,8 +77,15 @@ def slow_partner(seed: int) -> Symptoms:
     return run(seed, lambda world: _with_cluster(world, _wait_for_partner), limit=600.0).result
 
 
-async def _with_cluster(world: World, use: Callable[[World, AsyncConsumer], Any]) -> Symptoms:
-    world.host("broker")
+def leader_of_the_past(seed: int) -> Symptoms:
+    """Metadata that is older than what is known leads nobody back to the leader of the past. I-26."""
+    return run(seed, lambda world: _with_cluster(world, _hear_old_news, brokers=2), limit=600.0).result
+
+
+async def _with_cluster(world: World, use: Use, brokers: int = 1) -> Symptoms:
+    names = ["broker", "other"][:brokers]
+    for name in names:
+        world.host(name)
 
     async def serve(factory: Factory, listener: Listener) -> SimServer:
         return await world.loop.create_server(factory, listener.host, listener.port)
@@ -84,16 +95,17 @@ async def _with_cluster(world: World, use: Callable[[World, AsyncConsumer], Any]
         async with AsyncConsumer(
             HERE.topic, bootstrap_servers="broker:9092", runtime=runtime, **SETTINGS
         ) as consumer:
-            return await use(world, consumer)  # type: ignore[no-any-return]
+            return await use(world, consumer, cluster)  # type: ignore[no-any-return]
 
-    cluster = EmbeddedCluster(addresses=[("broker", 9092)], runtime=world.runtime("broker"), serve=serve)
+    addresses = [(name, 9092) for name in names]
+    cluster = EmbeddedCluster(brokers, addresses=addresses, runtime=world.runtime("broker"), serve=serve)
     async with cluster:
-        cluster.create_topic(HERE.topic, 1)
+        cluster.create_topic(HERE.topic, 1, brokers)
         cluster.produce(HERE.topic, [b"%d" % number for number in range(RECORDS)])
         return await world.host("client").start(read())  # type: ignore[no-any-return]
 
 
-async def _wake_and_poll(world: World, consumer: AsyncConsumer) -> Symptoms:
+async def _wake_and_poll(world: World, consumer: AsyncConsumer, cluster: EmbeddedCluster) -> Symptoms:
     await consumer.poll(1.0)
     consumer.wakeup()
     began = world.loop.time()
@@ -104,7 +116,7 @@ async def _wake_and_poll(world: World, consumer: AsyncConsumer) -> Symptoms:
     return [("I-25", f"a wakeup was lost: the next poll waited {world.loop.time() - began:.1f} s")]
 
 
-async def _fall_silent(world: World, consumer: AsyncConsumer) -> Symptoms:
+async def _fall_silent(world: World, consumer: AsyncConsumer, cluster: EmbeddedCluster) -> Symptoms:
     while not consumer.assignment():
         await consumer.poll(1.0)
     before = consumer.group_metadata().generation_id
@@ -117,7 +129,7 @@ async def _fall_silent(world: World, consumer: AsyncConsumer) -> Symptoms:
     return [] if now == before else [("I-27", f"generation {now} follows {before}: a session ended unheard")]
 
 
-async def _work_long(world: World, consumer: AsyncConsumer) -> Symptoms:
+async def _work_long(world: World, consumer: AsyncConsumer, cluster: EmbeddedCluster) -> Symptoms:
     while not consumer.assignment():
         await consumer.poll(1.0)
     before = consumer.group_metadata().generation_id
@@ -129,7 +141,7 @@ async def _work_long(world: World, consumer: AsyncConsumer) -> Symptoms:
     )
 
 
-async def _wait_for_partner(world: World, consumer: AsyncConsumer) -> Symptoms:
+async def _wait_for_partner(world: World, consumer: AsyncConsumer, cluster: EmbeddedCluster) -> Symptoms:
     while not consumer.assignment():
         await consumer.poll(1.0)
     joins = 0
@@ -153,7 +165,33 @@ async def _wait_for_partner(world: World, consumer: AsyncConsumer) -> Symptoms:
     return [] if seen <= 3 else [("I-27", f"{seen} times JoinGroup for one new member")]
 
 
-async def _cancel_and_ask(world: World, consumer: AsyncConsumer) -> Symptoms:
+async def _hear_old_news(world: World, consumer: AsyncConsumer, cluster: EmbeddedCluster) -> Symptoms:
+    while not consumer.assignment():
+        await consumer.poll(1.0)
+    partition = cluster.state.topics[HERE.topic].partitions[0]
+    leader, epoch = partition.leader, partition.leader_epoch
+    cluster.move_leader(HERE.topic, 0, next(node for node in partition.isr if node != leader))
+    cluster.produce(HERE.topic, [b"from the new leader"])
+    while not await consumer.poll(1.0):
+        continue
+
+    def old_news(request: Any, answer: Any) -> Any:
+        for topic in answer.topics:
+            for part in topic.partitions:
+                part.leader_id, part.leader_epoch = leader, epoch
+        return answer
+
+    cluster.on("Metadata", old_news)
+    cluster.forget_requests()
+    for _ in range(10):
+        await consumer.poll(1.0)
+    asked = [one.request for one in cluster.requests if one.api in ("Fetch", "OffsetForLeaderEpoch")]
+    parts = [part for request in asked for topic in request.topics for part in topic.partitions]
+    back = sum(part.current_leader_epoch == epoch for part in parts)
+    return [("I-26", f"{back} times asked under an epoch that is known to be over")] if back else []
+
+
+async def _cancel_and_ask(world: World, consumer: AsyncConsumer, cluster: EmbeddedCluster) -> Symptoms:
     await consumer.end_offsets([HERE])
     asking = asyncio.ensure_future(consumer.end_offsets([HERE]))
     await asyncio.sleep(0.001)
@@ -162,7 +200,7 @@ async def _cancel_and_ask(world: World, consumer: AsyncConsumer) -> Symptoms:
     return [] if found == {HERE: 0} else [("I-16", f"beginning_offsets was answered with {found}")]
 
 
-async def _poll_in_vain(world: World, consumer: AsyncConsumer) -> Symptoms:
+async def _poll_in_vain(world: World, consumer: AsyncConsumer, cluster: EmbeddedCluster) -> Symptoms:
     world.network.refusing.add("broker")
     attempts = 0
 
@@ -184,7 +222,7 @@ async def _poll_in_vain(world: World, consumer: AsyncConsumer) -> Symptoms:
     return [] if attempts <= most else [("I-26", f"{attempts} attempts to connect in {PATIENCE:g} s")]
 
 
-async def _rebalance_often(world: World, consumer: AsyncConsumer) -> Symptoms:
+async def _rebalance_often(world: World, consumer: AsyncConsumer, cluster: EmbeddedCluster) -> Symptoms:
     counts = []
     for _ in range(3):
         for _ in range(CYCLES):
