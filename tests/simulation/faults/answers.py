@@ -6,6 +6,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from kclient.protocol.message import Message
+from kclient.records.batch import BATCH_HEADER_BYTES, SIZE_PREFIX_BYTES
 from tests.simulation.application import GROUP, TOPIC
 from tests.simulation.faults.kinds import End, amount, kind, nothing
 from tests.simulation.plan import Fault
@@ -168,15 +169,16 @@ def revoke_access(stage: Stage, fault: Fault) -> End | None:
     return stage.cluster.state.acl.clear
 
 
-@kind("F-18", amount=amount(1, 3))
+@kind("F-18", amount=amount(1, 3, 10))
 def flip_bits(stage: Stage, fault: Fault) -> End | None:
-    """A bit of a batch, behind its checksum, is wrong in so many answers."""
+    """A bit in the middle of a batch's records, so behind its checksum, is wrong in so many answers."""
 
     def edit(request: Any, answer: Any) -> Message:
         parts = [part for topic in answer.responses for part in topic.partitions if part.records]
         for part in parts[:1]:
             damaged = bytearray(part.records)
-            damaged[-1] ^= 1
+            end = min(len(damaged), SIZE_PREFIX_BYTES + int.from_bytes(damaged[8:SIZE_PREFIX_BYTES], "big"))
+            damaged[min(end - 1, (BATCH_HEADER_BYTES + end) // 2)] ^= 1
             part.records = bytes(damaged)
         return answer  # type: ignore[no-any-return]
 
