@@ -21,6 +21,7 @@ from kclient.records import reader
 from kclient.records.batch import Batch
 from kclient.records.reader import Chunk, PartitionReader
 from kclient.types import LeaderAndEpoch, TopicPartition
+from tests.simulation.mutants.reading_scripts import follower_left_behind
 from tests.simulation.mutants.surfacing import surface
 from tests.simulation.mutants.table import Patch, mutant
 
@@ -88,7 +89,7 @@ def not_leader_is_empty(patch: Patch) -> None:
     patch.put(answers, "NAMES_NEW_LEADER", frozenset())
 
 
-@mutant("M-33", "I-22", "I-02")
+@mutant("M-33", "I-22", look=follower_left_behind)
 def keep_preferred_replica(patch: Patch) -> None:
     """Read from the preferred replica for ever."""
     patch.put(plan, "_loses_replica", lambda *_: False)

@@ -1,15 +1,16 @@
-"""Bugs of reading records, M-44 to M-49."""
+"""Bugs of reading records, M-44 to M-51."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from kclient.errors import CorruptBatchError
-from kclient.records import aborted, decoder
+from kclient.records import aborted, decoder, legacy
 from kclient.records.aborted import AbortedTransactions, control_type
 from kclient.records.batch import Batch
 from kclient.records.columns import Columns
 from kclient.types import TimestampType
+from tests.simulation.mutants.reading_scripts import old_format
 from tests.simulation.mutants.table import Patch, mutant
 
 ABORT = 0
@@ -72,3 +73,9 @@ def null_is_empty(patch: Patch) -> None:
         return [value or b"" for value in before(self)]
 
     before = patch.put(Columns, "raw_values", raw_values)
+
+
+@mutant("M-51", "I-05", look=old_format)
+def inner_offsets_are_absolute(patch: Patch) -> None:
+    """Take the offsets within a message set of format 1 for absolute."""
+    patch.put(legacy, "_base_offset", lambda batch, last_inner_offset: 0)
