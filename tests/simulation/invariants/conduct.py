@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 LATE_SECONDS: Final = 12.0  # what was sent before has arrived by then
 DELAYING: Final = ("cut", "narrow", "part", "pause_broker", "slow", "strand", "close_stranded")
+BEGINS_ANEW: Final = (
+    "recreate",
+)  # a topic with epochs of its own, while requests for the old one are under way
 WINDOW_SECONDS: Final = 20.0
 WARNINGS_IN_WINDOW: Final = 15  # the pauses grow from 0.05 s to 1 s, then one WARNING in 30 s
 ATTEMPTS_IN_WINDOW: Final = 120  # three kinds of connections, one attempt of each in a second, more at first
@@ -91,7 +94,7 @@ class NewestEpoch(Invariant):
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage)
         self.highest: dict[tuple[str, object, int], tuple[int, float]] = {}
-        self.applies = len(list(others_than(stage, DELAYING))) == len(stage.plan.faults)
+        self.applies = len(list(others_than(stage, (*DELAYING, *BEGINS_ANEW)))) == len(stage.plan.faults)
 
     def began(self, member: Member) -> None:
         self.highest = {
@@ -118,6 +121,7 @@ class NewestEpoch(Invariant):
             self.highest.pop(key, None)  # an older broker's metadata: epochs are not known any more
         elif epoch < highest and self.stage.now - since > LATE_SECONDS:
             self.broken(f"{key[0]} asks about {key[2]} under leader epoch {epoch}, and knows {highest}")
+            self.applies = False  # once will do
 
 
 class Windows:

@@ -280,7 +280,7 @@ def static_leaves(patch: Patch) -> None:
     before = patch.put(ClassicMembership, "_go", go)
 
 
-@mutant("M-73", "I-28", seed=108)
+@mutant("M-73", "I-28", look=scripts.absent_application)
 def no_poll_limit(patch: Patch) -> None:
     """Stay a member however long the application does not poll."""
 
@@ -291,7 +291,7 @@ def no_poll_limit(patch: Patch) -> None:
     before = patch.put(Heartbeats, "_round", round_)
 
 
-@mutant("M-74", "I-28", "I-22", seed=108)
+@mutant("M-74", "I-28", "I-22", seed=94)
 def never_back(patch: Patch) -> None:
     """Do not join again after the application had not polled in time."""
 

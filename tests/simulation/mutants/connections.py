@@ -32,7 +32,7 @@ from tests.simulation.mutants.table import Patch, mutant
 FOR_EVER = 1e6
 
 
-@mutant("M-85", "I-22", "I-02", seed=46)
+@mutant("M-85", "I-22", "I-02", seed=4)
 def never_connected_again(patch: Patch) -> None:
     """Do not connect again where a connection ended in the middle of a frame."""
 
@@ -46,7 +46,7 @@ def never_connected_again(patch: Patch) -> None:
     before = patch.put(Node, "_on_closed", on_closed)
 
 
-@mutant("M-86", "I-25", "I-22", seed=65)
+@mutant("M-86", "I-25", "I-22", seed=111)
 def calls_left_waiting(patch: Patch) -> None:
     """Tell nobody who waits for an answer that the connection is lost."""
 
@@ -114,7 +114,7 @@ def no_reconnect_backoff(patch: Patch) -> None:
     before = patch.put(Node, "_trouble", trouble)
 
 
-@mutant("M-92", "I-22", seed=105)
+@mutant("M-92", "I-22", look=scripts.long_outage)
 def backoff_without_cap(patch: Patch) -> None:
     """Double the pause between two attempts without end."""
 

@@ -28,6 +28,7 @@ SETTINGS: dict[str, Any] = {
     "session_timeout_ms": 10_000,
     "request_timeout_ms": 3_000,
     "metadata_max_age_ms": 2_000,
+    "max_poll_interval_ms": 40_000,
 }
 OF_THE_CLIENT = tuple(
     f"kclient.{room}." for room in ("consumer", "fetch", "group", "network", "notice", "positions")
@@ -70,6 +71,16 @@ def silent_coordinator(seed: int) -> Symptoms:
 def busy_application(seed: int) -> Symptoms:
     """Who works for longer than a session lasts, and less than max.poll.interval, stays a member. I-28."""
     return run(seed, lambda world: _with_cluster(world, _work_long), limit=600.0).result
+
+
+def absent_application(seed: int) -> Symptoms:
+    """Who does not poll within max.poll.interval is no member any more. I-28."""
+    return run(seed, lambda world: _with_cluster(world, _stay_away), limit=600.0).result
+
+
+def long_outage(seed: int) -> Symptoms:
+    """However long nothing could be reached: soon after it can, reading goes on. I-22."""
+    return run(seed, lambda world: _with_cluster(world, _sit_it_out), limit=600.0).result
 
 
 def slow_partner(seed: int) -> Symptoms:
@@ -139,6 +150,31 @@ async def _work_long(world: World, consumer: AsyncConsumer, cluster: EmbeddedClu
     return (
         [] if now == before else [("I-28", f"generation {now} follows {before} for {PATIENCE:g} s of work")]
     )
+
+
+async def _stay_away(world: World, consumer: AsyncConsumer, cluster: EmbeddedCluster) -> Symptoms:
+    while not consumer.assignment():
+        await consumer.poll(1.0)
+    await asyncio.sleep(SETTINGS["max_poll_interval_ms"] / 1000 + 1.0)
+    is_member = consumer.group_metadata().generation_id >= 0
+    return [("I-28", "still a member, max.poll.interval after the last poll")] if is_member else []
+
+
+async def _sit_it_out(world: World, consumer: AsyncConsumer, cluster: EmbeddedCluster) -> Symptoms:
+    while not consumer.assignment():
+        await consumer.poll(1.0)
+    world.network.refusing.add("broker")
+    for connection in world.network.between("client", "broker"):
+        connection.reset()
+    until = world.loop.time() + 2 * PATIENCE
+    while world.loop.time() < until:
+        await consumer.poll(1.0)
+    world.network.refusing.clear()
+    healed = world.loop.time()
+    while not await consumer.poll(1.0):
+        cluster.produce(HERE.topic, [b"when all is well"])
+    seconds = world.loop.time() - healed
+    return [] if seconds < PATIENCE / 2 else [("I-22", f"nothing for {seconds:.1f} s after all was well")]
 
 
 async def _wait_for_partner(world: World, consumer: AsyncConsumer, cluster: EmbeddedCluster) -> Symptoms:
