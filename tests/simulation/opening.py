@@ -165,10 +165,10 @@ class ServerOpening:
         lent = tuple(self.network.hosts) if here is None else here.addresses
         if not host or host in ("0.0.0.0", "::"):
             return LOOPBACK if here is None else lent[0]
-        ip = self.network.names.get(host, [host])[0]  # of its own: no resolver is asked
-        if ip not in (*lent, LOOPBACK):
-            raise OSError(errno.EADDRNOTAVAIL, f"could not bind on any address out of [{host!r}]")
-        return ip
+        for ip in self.network.names.get(host, [host]):  # of its own: no resolver is asked
+            if ip in (*lent, LOOPBACK):
+                return ip
+        raise OSError(errno.EADDRNOTAVAIL, f"could not bind on any address out of [{host!r}]")
 
 
 async def _stands(waiter: asyncio.Future[None], end: Any) -> None:

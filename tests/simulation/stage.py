@@ -127,6 +127,12 @@ class Stage:
         broker = self.cluster.state.brokers.get(partition.leader)
         return broker is not None and broker.running
 
+    def other_replicas(self, partition: Partition) -> list[int]:
+        """Who could lead it instead: in sync, up, and not dead without anybody having noticed."""
+        brokers = self.cluster.state.brokers
+        others = [brokers[node] for node in partition.isr if node != partition.leader]
+        return [broker.node_id for broker in others if broker.up and broker.running]
+
     def group_partition(self, group_id: str) -> Partition | None:
         """The partition that holds a group, if it was made already."""
         state = self.cluster.state

@@ -134,7 +134,7 @@ def stale_metadata(stage: Stage, fault: Fault) -> End | None:
     """Brokers tell of leaders as they are now, however they change; some change at once."""
     frozen = {part.number: (part.leader, part.leader_epoch) for part in stage.partitions()}
     for part in stage.partitions()[::2]:
-        others = [node for node in part.isr if node != part.leader and stage.cluster.state.brokers[node].up]
+        others = stage.other_replicas(part)
         if others:
             stage.cluster.move_leader(TOPIC, part.number, others[0])
 

@@ -89,7 +89,7 @@ def move_broker(stage: Stage, fault: Fault) -> End | None:
 def move_leader(stage: Stage, fault: Fault) -> End | None:
     """Another replica leads, if one is in sync."""
     part = stage.partitions()[int(fault.target) % len(stage.partitions())]
-    others = [node for node in part.isr if node != part.leader and stage.cluster.state.brokers[node].up]
+    others = stage.other_replicas(part)
     if others:
         stage.cluster.move_leader(TOPIC, part.number, others[0])
     return None
@@ -102,7 +102,7 @@ def move_coordinator(stage: Stage, fault: Fault) -> End | None:
     part = stage.group_partition(GROUP)
     if part is None:
         return None
-    others = [node for node in part.isr if node != part.leader and state.brokers[node].up]
+    others = stage.other_replicas(part)
     if others:
         state.coordinator_load_seconds = fault.amount
         stage.cluster.move_coordinator(GROUP, others[0])
@@ -112,9 +112,8 @@ def move_coordinator(stage: Stage, fault: Fault) -> End | None:
 @kind("F-44", target=partition, fits=several_brokers, amount=amount(0, 1))
 def redirect(stage: Stage, fault: Fault) -> End | None:
     """Consumers of a partition are sent to a follower, one that lags behind the leader or one that does not."""
-    state = stage.cluster.state
     part = stage.partitions()[int(fault.target) % len(stage.partitions())]
-    followers = [node for node in part.isr if node != part.leader and state.brokers[node].up]
+    followers = stage.other_replicas(part)
     if not followers:
         return None
     if fault.amount:
