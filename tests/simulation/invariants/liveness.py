@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from kclient.types import TopicPartition
 from tests.simulation.application import CLOSE_SECONDS, Member
 from tests.simulation.bounds import call_seconds, progress_seconds
-from tests.simulation.invariants.windows import stopped
+from tests.simulation.invariants.windows import keeps_partitions_back, stopped
 from tests.simulation.watch import Handed, Invariant, Offsets
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Progress(Invariant):
             return  # what is behind the end that was looked up is nobody's
         self.until = self.stage.now + progress_seconds(scenario)
         grown = self.grown or len(self.stage.partitions()) > scenario.partitions
-        if grown:
+        if grown or keeps_partitions_back(self.stage):
             self.until += scenario.metadata_max_age_ms / 1000  # new partitions are found by and by
         for row in self.stage.ledger.undelivered():
             if not (row.again or row.reborn):

@@ -10,7 +10,7 @@ from kclient.embedded.call import Call
 from tests.simulation.application import Member
 from tests.simulation.bounds import convergence_seconds
 from tests.simulation.invariants.groups import Owned, group_of, is_stable, name_of
-from tests.simulation.invariants.windows import disturbed, others_than
+from tests.simulation.invariants.windows import disturbed, keeps_partitions_back, others_than
 from tests.simulation.plan import Fault
 from tests.simulation.watch import Invariant
 
@@ -43,7 +43,8 @@ class Convergence(Invariant):
     def healed(self) -> None:
         scenario = self.stage.scenario
         self.until = self.stage.now + convergence_seconds(scenario)
-        if self.changed_topic or len(self.stage.partitions()) > scenario.partitions:
+        grown = self.changed_topic or len(self.stage.partitions()) > scenario.partitions
+        if grown or keeps_partitions_back(self.stage):
             self.until += scenario.metadata_max_age_ms / 1000
         self.alike = 0
 

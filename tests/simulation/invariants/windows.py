@@ -42,3 +42,8 @@ def disturbed(stage: Stage, since: float) -> bool:
         fault.start + lasts(fault) + AFTERMATH_SECONDS >= since and fault.start <= stage.now
         for fault in others_than(stage, OF_APPLICATIONS)
     )
+
+
+def keeps_partitions_back(stage: Stage) -> bool:
+    """Whether answers left partitions out: nobody can miss what was never named until metadata is renewed by age."""
+    return any(fault.kind == "partial_answer" and fault.target == "Metadata" for fault in stage.plan.faults)
