@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tests.simulation.faults import answers, application, brokers, hosts, logs, wire
 from tests.simulation.faults.gentle import draw_gently, is_gentle
-from tests.simulation.faults.kinds import KINDS, End
+from tests.simulation.faults.kinds import KINDS, End, Kind
 from tests.simulation.plan import Fault
 from tests.simulation.scenario import Scenario
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from tests.simulation.stage import Stage
 
 __all__ = ["KINDS", "answers", "application", "brokers", "draw", "heal", "hosts", "logs", "play", "wire"]
+
+# What befalls logs is few among many kinds, and shows little when it befalls once.
+OF_LOGS: Final = ("truncate", "recreate", "expire", "compact", "flip_bits", "redirect", "move_leader")
 
 
 def draw(rng: Random, scenario: Scenario) -> tuple[Fault, ...]:
@@ -31,15 +34,17 @@ def draw(rng: Random, scenario: Scenario) -> tuple[Fault, ...]:
     possible = [kind for kind in KINDS.values() if kind.fits(scenario)]
     active = rng.sample(possible, k=min(len(possible), rng.choice((1, 2, 3, 5, 8))))
     count = rng.choice((2, 4, 8, 16, 30))
-    drawn = []
-    for _ in range(count):
-        kind = rng.choice(active)
-        start = rng.uniform(0.0, scenario.chaos_seconds * 0.9)
-        seconds = min(rng.choice((0.05, 0.5, 2.0, 5.0, 12.0, 25.0)), scenario.chaos_seconds - start)
-        drawn.append(
-            Fault(kind.name, kind.draw_target(rng, scenario), start, seconds, kind.draw_amount(rng, scenario))
-        )
+    drawn = [_draw_one(rng, scenario, rng.choice(active)) for _ in range(count)]
+    if rng.random() < 0.35:
+        kind = rng.choice([one for one in possible if one.name in OF_LOGS])
+        drawn += [_draw_one(rng, scenario, kind) for _ in range(rng.choice((3, 8)))]
     return tuple(sorted(drawn, key=lambda fault: fault.start))
+
+
+def _draw_one(rng: Random, scenario: Scenario, kind: Kind) -> Fault:
+    start = rng.uniform(0.0, scenario.chaos_seconds * 0.9)
+    seconds = min(rng.choice((0.05, 0.5, 2.0, 5.0, 12.0, 25.0)), scenario.chaos_seconds - start)
+    return Fault(kind.name, kind.draw_target(rng, scenario), start, seconds, kind.draw_amount(rng, scenario))
 
 
 async def play(stage: Stage) -> None:
