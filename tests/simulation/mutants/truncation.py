@@ -1,13 +1,18 @@
-"""Bugs where logs are cut and topics made anew, M-110 to M-113."""
+"""Bugs where logs are cut and topics made anew, M-50 and M-110 to M-112."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from kclient.fetch.answers import Answers
+from kclient.fetch.completed import CompletedFetch, end_of
+from kclient.generated.offset_for_leader_epoch_response import EpochEndOffset
 from kclient.positions.state import AWAIT_VALIDATION, FETCHING, FetchPosition, PartitionState
 from kclient.positions.table import Positions
 from kclient.positions.validation import Validation
 from kclient.types import TopicPartition
+from tests.simulation.hosts import current_name
+from tests.simulation.mutants.surfacing import surface
 from tests.simulation.mutants.table import Patch, mutant
 
 
@@ -36,3 +41,37 @@ def deliver_unchecked(patch: Patch) -> None:
 
     patch.put(PartitionState, "is_fetchable", property(is_fetchable))
     patch.put(Positions, "advance", advance)
+
+
+@mutant("M-50", "I-14")
+def old_topic_comes_back(patch: Patch) -> None:
+    """Hand out an answer of the topic that was deleted when the one of the same name is read already."""
+
+    def take_one(self: Answers, node_id: int, asked: Any, partition: Any, frame: Any) -> Any:
+        fetch = before(self, node_id, asked, partition, frame)
+        place = current_name(), asked.tp
+        seen = answers.setdefault(place, [])
+        if partition.records and not partition.error_code and asked.topic_id:
+            data = memoryview(partition.records)
+            aborted = partition.aborted_transactions
+            one = CompletedFetch(asked.tp, asked.era, asked.offset, frame, data, end_of(data), aborted)
+            if seen and seen[0][0] != asked.topic_id and len(seen) > 1:
+                late.extend([seen.pop(0)[1]])
+            seen[:] = [old for old in seen if old[0] != asked.topic_id] + [(asked.topic_id, one)]
+        return fetch
+
+    answers: dict[Any, list[tuple[bytes, CompletedFetch]]] = {}
+    late = surface(patch)
+    before = patch.put(Answers, "_take_one", take_one)
+
+
+@mutant("M-111", "I-13")
+def unknown_epoch_is_loss(patch: Patch) -> None:
+    """Take "nothing is known of that epoch" for a log that was cut at its beginning."""
+
+    def judge(self: Validation, tp: TopicPartition, state: Any, end: Any, truncated: Any) -> None:
+        if end.end_offset < 0 or end.leader_epoch < 0:
+            end = EpochEndOffset(partition=tp.partition, leader_epoch=0, end_offset=0)
+        before(self, tp, state, end, truncated)
+
+    before = patch.put(Validation, "_judge", judge)
