@@ -9,6 +9,8 @@ it passes without the bug.
 
 from __future__ import annotations
 
+from typing import Final
+
 from tests.simulation.mutants import (
     classic,
     commits,
@@ -22,8 +24,26 @@ from tests.simulation.mutants import (
 )
 from tests.simulation.mutants.table import MUTANTS, Mutant, planted
 
+_SESSIONS: Final = "fetches use no sessions yet"
+_COOPERATIVE: Final = "members are eager yet"
+_KIP_848: Final = "the client does not speak KIP-848 yet"
+_SPARK: Final = "of the reader for Spark, which no simulation runs; tests/spark has tests of its own"
+NOT_APPLICABLE: Final = {
+    "M-28": _SESSIONS,
+    "M-29": _SESSIONS,
+    "M-30": _SESSIONS,
+    "M-63": _COOPERATIVE,
+    "M-64": _COOPERATIVE,
+    "M-65": _COOPERATIVE,
+    "M-68": "there is no sticky assignor yet",
+    **{f"M-{number}": _KIP_848 for number in range(78, 85)},
+    **{f"M-{number}": _SPARK for number in range(116, 121)},
+    "M-124": "file descriptors are the kernel's: for a real cluster",
+}
+
 __all__ = [
     "MUTANTS",
+    "NOT_APPLICABLE",
     "Mutant",
     "classic",
     "commits",

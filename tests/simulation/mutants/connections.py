@@ -70,7 +70,7 @@ def cancelled_forgotten(patch: Patch) -> None:
     patch.put(InFlight, "due", due)
 
 
-@mutant("M-88", "I-16", seed=152)
+@mutant("M-88", "I-16", look=scripts.lost_answer)
 def matched_by_order(patch: Patch) -> None:
     """Take whatever answer comes for that to the oldest request."""
     patch.put(InFlight, "due", lambda self, correlation_id: self.first)

@@ -13,7 +13,7 @@ from typing import Any
 from kclient import AsyncConsumer, Consumer, TopicPartition
 from kclient.embedded import EmbeddedCluster
 from kclient.embedded.listener import Factory, Listener
-from kclient.errors import ConnectError, KclientError, WakeupError
+from kclient.errors import ConnectError, KclientError, ProtocolDecodeError, WakeupError
 from kclient.group.join import Join
 from kclient.runtime import Runtime
 from tests.simulation.mutants.table import Symptoms
@@ -56,6 +56,11 @@ def many_rebalances(seed: int) -> Symptoms:
 def cancelled_question(seed: int) -> Symptoms:
     """An answer to a call that was cancelled is not taken for one to the next call. I-16."""
     return run(seed, lambda world: _with_cluster(world, _cancel_and_ask), limit=600.0).result
+
+
+def lost_answer(seed: int) -> Symptoms:
+    """The answer behind one that never came is not taken for that one. I-16."""
+    return run(seed, lambda world: _with_cluster(world, _ask_two_things), limit=600.0).result
 
 
 def start_while_refused(seed: int) -> Symptoms:
@@ -234,6 +239,19 @@ async def _cancel_and_ask(world: World, consumer: AsyncConsumer, cluster: Embedd
     asking.cancel()
     found = await consumer.beginning_offsets([HERE])
     return [] if found == {HERE: 0} else [("I-16", f"beginning_offsets was answered with {found}")]
+
+
+async def _ask_two_things(world: World, consumer: AsyncConsumer, cluster: EmbeddedCluster) -> Symptoms:
+    await consumer.end_offsets([HERE])
+    cluster.drop("ListOffsets")
+    asking = asyncio.ensure_future(consumer.end_offsets([HERE]))
+    await asyncio.sleep(0.001)
+    try:
+        first, (end,) = await consumer.beginning_offsets([HERE]), (await asking).values()
+    except ProtocolDecodeError as error:
+        return [("I-16", f"an answer was read as one to another request: {error.text}")]
+    right = first == {HERE: 0} and end == RECORDS
+    return [] if right else [("I-16", f"the beginning is {first}, and the end {end}")]
 
 
 async def _poll_in_vain(world: World, consumer: AsyncConsumer, cluster: EmbeddedCluster) -> Symptoms:
