@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterable
+from itertools import count
 from typing import TYPE_CHECKING, Final
 
+from kclient.embedded.call import Call
 from kclient.types import TopicPartition
 from tests.simulation.application import Member
 from tests.simulation.invariants.groups import Owned, is_stable, name_of
@@ -35,6 +37,8 @@ class Commits(Invariant):
         self.may_go_back: Counter[tuple[str, TopicPartition]] = Counter()  # how often
         self.stored: set[tuple[str, TopicPartition, int]] = set()
         self.closing: dict[str, dict[TopicPartition, int]] = {}
+        self.arrived: dict[tuple[str, int, int], int] = {}  # partition and offset of a commit → its number
+        self.number = count()
 
     # --- who may go back
 
@@ -75,11 +79,25 @@ class Commits(Invariant):
             key = member_id, generation, tp
             before = self.latest.get(key, 0)
             if offset.offset < before:
+                if self._came_first(name, tp, offset.offset, before):
+                    continue
                 if not self.may_go_back[name, tp]:
                     self.broken(f"{name} committed {tp} at {offset.offset} after {before}")
                 else:
                     self.may_go_back[name, tp] -= 1
             self.latest[key] = offset.offset
+
+    def requested(self, call: Call) -> None:
+        if call.api == "OffsetCommit":
+            for topic in call.message.topics:  # type: ignore[attr-defined]
+                for part in topic.partitions:
+                    place = call.client_id, part.partition_index, part.committed_offset
+                    self.arrived[place] = next(self.number)
+
+    def _came_first(self, name: str, tp: TopicPartition, offset: int, before: int) -> bool:
+        """Whether a broker took its time (F-08): what came over a connection that was given up is done late."""
+        numbers = [self.arrived.get((name, tp.partition, one), 0) for one in (offset, before)]
+        return numbers[0] < numbers[1]
 
     def commit_ended(self, member: Member, offsets: Offsets | None, error: BaseException | None) -> None:
         if error is None and offsets:

@@ -201,10 +201,12 @@ class Positions(Invariant):
         ledger = self.stage.ledger
         now = ledger.committed_offsets.get(holding.tp)
         starts = [one.offset for one in (holding.committed, now) if one is not None]
-        if not starts and self.stage.scenario.reset != "earliest":
-            return []
+        if holding.committed is None:  # others may have committed since this member looked, and found nothing
+            if self.stage.scenario.reset != "earliest":
+                return []
+            starts.append(0)
         old = ledger.outlived.get(holding.tp)
-        return [*(starts or [0]), *([] if old is None else [old.offset])]
+        return [*starts, *([] if old is None else [old.offset])]
 
 
 ALL = [AtLeastOnce, Complete, InOrder, NoGap, Bytes, NoDuplicate, Positions]

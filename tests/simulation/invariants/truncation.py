@@ -155,7 +155,7 @@ class ResetPolicy(Invariant):
             return
         now = self.stage.ledger.committed_offsets.get(handed.tp)
         starts = [one.offset for one in (holding.committed, now) if one is not None]
-        lowest = min(starts, default=0)
+        lowest = 0 if holding.committed is None else min(starts)  # others may have committed since it looked
         if handed.tp in self.stage.ledger.outlived or self.lowest_end.get(handed.tp, lowest) < lowest:
             return  # the commit may be of a log that was cut
         end = self.ends.get((str(handed.member), handed.tp), 0) if handed.tp not in self.lowest_end else 0
