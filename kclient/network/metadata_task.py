@@ -124,6 +124,8 @@ class MetadataTask:
             raise broker_error(answer.error_code, "reading metadata")
         applied = self._cache.apply(answer, version, whole=_covers(asked, self._topics))
         self._succeeded(applied)
+        if asked is not None and not set(asked) <= {topic.name for topic in answer.topics}:
+            self._need("the answer leaves out a topic")
         return applied
 
     async def _question(self) -> tuple[int, MetadataResponse]:

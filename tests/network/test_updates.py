@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from kclient.errors import DeadlineError, VersionError
+from kclient.generated.metadata_request import MetadataRequest
 from kclient.generated.metadata_response import MetadataResponse
 from kclient.network.questions import metadata_request
 from kclient.types import TopicPartition
-from tests.network.test_cluster import started, until
+from tests.network.helpers import until
+from tests.network.test_cluster import started
 from tests.peer import On, ScriptedPeer
 from tests.standing import metadata
 
@@ -180,6 +182,19 @@ def test_an_unknown_topic_is_found_once_it_exists() -> None:
             assert cluster.metadata.partition_count("later") is None
             peer.topics["later"] = 3
             await until(lambda: cluster.metadata.partition_count("later") == 3, 2)
+
+    asyncio.run(main())
+
+
+@pytest.mark.spec("B.15.11")
+def test_a_topic_that_an_answer_leaves_out_is_asked_for_again() -> None:
+    async def main() -> None:
+        left_out = On("MetadataRequest", lambda request: metadata(peer, MetadataRequest(topics=[])))
+        async with ScriptedPeer(topics={"orders": 3}) as peer, started(peer.address) as cluster:
+            peer.script.append(left_out)
+            cluster.set_topics(["orders"])
+            await until(lambda: cluster.metadata.partition_count("orders") == 3, 2)
+            assert questions(peer) == [[], ["orders"], ["orders"]]
 
     asyncio.run(main())
 
