@@ -153,9 +153,12 @@ class WarningsOfBroker(Invariant):
             return
         if not isinstance(record.args, tuple) or record.args[0] != "not connected":
             return
-        count = self.windows.add((str(member), record.node_id), self.stage.now)
+        who = (
+            vars(record)["host"] if record.node_id is None else record.node_id
+        )  # bootstrap servers are several
+        count = self.windows.add((str(member), who), self.stage.now)
         if count == WARNINGS_IN_WINDOW + 1:
-            self.broken(f"{member} warned {count} times of broker {record.node_id} in {WINDOW_SECONDS:g} s")
+            self.broken(f"{member} warned {count} times of broker {who} in {WINDOW_SECONDS:g} s")
 
 
 class PacedAttempts(Invariant):
