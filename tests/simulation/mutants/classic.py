@@ -317,7 +317,7 @@ def rejoin_by_refresh(patch: Patch) -> None:
     before = patch.put(Wanted, "why_rejoin", why_rejoin)
 
 
-@mutant("M-76", "I-18", "I-27", seed=275)
+@mutant("M-76", "I-18", "I-12", seed=275)
 def session_by_wall_clock(patch: Patch) -> None:
     """Measure the session's time with the wall clock, and begin anew when it is over."""
 

@@ -19,7 +19,7 @@ def secret_shown(patch: Patch) -> None:
     patch.put(Secret, "__repr__", lambda self: repr(self.reveal()))
 
 
-@mutant("M-107", "I-39", seed=151)
+@mutant("M-107", "I-39", seed=294)
 def tokens_logged(patch: Patch) -> None:
     """Log the tokens of an authentication at DEBUG."""
 
