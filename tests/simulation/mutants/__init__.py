@@ -36,6 +36,8 @@ NOT_APPLICABLE: Final = {
     "M-64": _COOPERATIVE,
     "M-65": _COOPERATIVE,
     "M-68": "there is no sticky assignor yet",
+    "M-111": "a simulated leader knows the epoch of every position that lies in its log",
+    "M-113": "brokers forget commits with their topic, and the client keeps none beside theirs",
     **{f"M-{number}": _KIP_848 for number in range(78, 85)},
     **{f"M-{number}": _SPARK for number in range(116, 121)},
     "M-124": "file descriptors are the kernel's: for a real cluster",

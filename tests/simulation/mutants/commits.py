@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -89,16 +88,17 @@ def retry_asynchronous_commit(patch: Patch) -> None:
 
 @mutant("M-06", "I-08")
 def commit_again_in_next_generation(patch: Patch) -> None:
-    """Send an asynchronous commit that was fenced again in the next generation, whoever owns the partitions then."""
+    """Send what was in a commit that was fenced with a later one, when the partition is another member's."""
 
     async def commit(self: Commits, offsets: Any, *, retry: bool, **options: Any) -> None:
-        while True:
-            try:
-                return await before(self, offsets, retry=retry, **options)  # type: ignore[no-any-return]
-            except CommitFailedError as error:
-                if retry or error.reason not in NO_MEMBER:
-                    raise
-                await asyncio.sleep(0.2)
+        fenced = vars(self).setdefault("fenced", {})
+        stale = {tp: fenced.pop(tp) for tp in list(fenced) if tp not in offsets}
+        try:
+            await before(self, {**stale, **offsets}, retry=retry, **options)
+        except CommitFailedError as error:
+            if error.reason in NO_MEMBER:
+                fenced.update(offsets)
+            raise
 
     before = patch.put(Commits, "commit", commit)
 

@@ -1,4 +1,4 @@
-"""Bugs where logs are cut and topics made anew, M-50 and M-110 to M-112."""
+"""Bugs where logs are cut and topics made anew, M-50, M-110 and M-112."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import Any
 
 from kclient.fetch.answers import Answers
 from kclient.fetch.completed import CompletedFetch, end_of
-from kclient.generated.offset_for_leader_epoch_response import EpochEndOffset
 from kclient.positions.state import AWAIT_VALIDATION, FETCHING, FetchPosition, PartitionState
 from kclient.positions.table import Positions
 from kclient.positions.validation import Validation
@@ -63,15 +62,3 @@ def old_topic_comes_back(patch: Patch) -> None:
     answers: dict[Any, list[tuple[bytes, CompletedFetch]]] = {}
     late = surface(patch)
     before = patch.put(Answers, "_take_one", take_one)
-
-
-@mutant("M-111", "I-13")
-def unknown_epoch_is_loss(patch: Patch) -> None:
-    """Take "nothing is known of that epoch" for a log that was cut at its beginning."""
-
-    def judge(self: Validation, tp: TopicPartition, state: Any, end: Any, truncated: Any) -> None:
-        if end.end_offset < 0 or end.leader_epoch < 0:
-            end = EpochEndOffset(partition=tp.partition, leader_epoch=0, end_offset=0)
-        before(self, tp, state, end, truncated)
-
-    before = patch.put(Validation, "_judge", judge)
