@@ -268,7 +268,7 @@ def listeners_pile_up(patch: Patch) -> None:
     before = patch.put(Rebalance, "_install", install)
 
 
-@mutant("M-105", "I-37", seed=616)
+@mutant("M-105", "I-37", look=scripts.few_warnings)
 def warns_every_time(patch: Patch) -> None:
     """Warn of every attempt that fails."""
 

@@ -7,11 +7,11 @@ from typing import Any
 from kclient import bridge
 from kclient.bridge import LoopThread
 from kclient.on_loop import OnLoop
-from tests.simulation.mutants import scripts
+from tests.simulation.mutants import facade_scripts
 from tests.simulation.mutants.table import Patch, mutant
 
 
-@mutant("M-114", "I-20", look=scripts.interrupted_call)
+@mutant("M-114", "I-20", look=facade_scripts.interrupted_call)
 def result_of_another(patch: Patch) -> None:
     """Have all calls of a thread wait at one inbox, and leave there what came of one that was interrupted."""
     inbox: bridge._Inbox = bridge._Inbox()
@@ -24,7 +24,7 @@ def result_of_another(patch: Patch) -> None:
     patch.put(LoopThread, "_end", lambda self, call: self.loop.call_soon_threadsafe(call.cancel))
 
 
-@mutant("M-115", "I-04", look=scripts.interrupted_poll)
+@mutant("M-115", "I-04", look=facade_scripts.interrupted_poll)
 def interrupted_records_lost(patch: Patch) -> None:
     """Forget the records of a poll whose caller was interrupted before it had them."""
     patch.put(OnLoop, "_take_back_unreceived", lambda self: setattr(self, "received", True))

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import signal
+import logging
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
-from kclient import AsyncConsumer, Consumer, TopicPartition
+from kclient import AsyncConsumer, TopicPartition
 from kclient.embedded import EmbeddedCluster
 from kclient.embedded.listener import Factory, Listener
-from kclient.errors import ConnectError, KclientError, ProtocolDecodeError, WakeupError
+from kclient.errors import ConnectError, ProtocolDecodeError, WakeupError
 from kclient.group.join import Join
 from kclient.runtime import Runtime
 from tests.simulation.mutants.table import Symptoms
@@ -38,9 +38,6 @@ HERE = TopicPartition("events", 0)
 
 
 Use = Callable[[World, AsyncConsumer, EmbeddedCluster], Any]
-
-
-# --- on the simulation's clock
 
 
 def wakeup_between_polls(seed: int) -> Symptoms:
@@ -86,6 +83,11 @@ def absent_application(seed: int) -> Symptoms:
 def long_outage(seed: int) -> Symptoms:
     """However long nothing could be reached: soon after it can, reading goes on. I-22."""
     return run(seed, lambda world: _with_cluster(world, _sit_it_out), limit=600.0).result
+
+
+def few_warnings(seed: int) -> Symptoms:
+    """A broker that stays out of reach is worth a few warnings, not one with each attempt. I-37."""
+    return run(seed, lambda world: _with_cluster(world, _count_warnings), limit=600.0).result
 
 
 def slow_partner(seed: int) -> Symptoms:
@@ -180,6 +182,18 @@ async def _sit_it_out(world: World, consumer: AsyncConsumer, cluster: EmbeddedCl
         cluster.produce(HERE.topic, [b"when all is well"])
     seconds = world.loop.time() - healed
     return [] if seconds < PATIENCE / 2 else [("I-22", f"nothing for {seconds:.1f} s after all was well")]
+
+
+async def _count_warnings(world: World, consumer: AsyncConsumer, cluster: EmbeddedCluster) -> Symptoms:
+    logger, warnings = logging.getLogger("kclient.connection"), list[str]()
+    ear = logging.Handler(logging.WARNING)
+    ear.emit = lambda record: warnings.append(record.getMessage())  # type: ignore[method-assign]
+    logger.addHandler(ear)
+    try:
+        await _sit_it_out(world, consumer, cluster)
+    finally:
+        logger.removeHandler(ear)
+    return [] if len(warnings) <= PATIENCE else [("I-37", f"{len(warnings)} warnings of one broker")]
 
 
 async def _wait_for_partner(world: World, consumer: AsyncConsumer, cluster: EmbeddedCluster) -> Symptoms:
@@ -294,74 +308,3 @@ def _objects() -> Counter[str]:
     kinds = (type(one) for one in gc.get_objects())
     names = (f"{kind.__module__}.{kind.__qualname__}" for kind in kinds)
     return Counter(name for name in names if name.startswith(OF_THE_CLIENT))
-
-
-# --- on threads, in real time
-
-
-def interrupted_call(seed: int) -> Symptoms:
-    """What a call returns is its own, whatever was interrupted before. I-20."""
-    with _reading() as (cluster, consumer):
-        cluster.produce(HERE.topic, [b"one"])
-        with _interrupt_after(0.3):
-            try:
-                consumer.poll(PATIENCE / 10)
-                consumer.poll(PATIENCE / 10)
-            except KeyboardInterrupt:
-                pass
-        try:
-            ends = consumer.end_offsets([HERE])
-        except KclientError as error:
-            return [("I-20", f"end_offsets raised what came of the poll before it: {error}")]
-        return [] if ends == {HERE: 1} else [("I-20", f"end_offsets returned {ends}")]
-
-
-def interrupted_poll(seed: int) -> Symptoms:
-    """The records of a poll that was interrupted as it returned come again. I-04."""
-    with _reading() as (cluster, consumer):
-        cluster.produce(HERE.topic, [b"%d" % number for number in range(RECORDS)])
-        run_call = consumer._await
-
-        def too_late(function: Any) -> Any:
-            if run_call(function):
-                raise KeyboardInterrupt
-            return ()
-
-        consumer._await = too_late  # type: ignore[method-assign]
-        try:
-            for _ in range(10):
-                consumer.poll(1.0, max_records=5)
-        except KeyboardInterrupt:
-            pass
-        consumer._await = run_call  # type: ignore[method-assign]
-        first = next((record.offset for _ in range(10) for record in consumer.poll(1.0)), None)
-        return [] if first == 0 else [("I-04", f"behind an interrupted poll comes {first}, and not 0")]
-
-
-@contextmanager
-def _reading() -> Iterator[tuple[EmbeddedCluster, Consumer]]:
-    with EmbeddedCluster(topics={HERE.topic: 1}) as cluster:
-        consumer = Consumer(bootstrap_servers=cluster.bootstrap_servers)
-        consumer.assign([HERE])
-        consumer.seek_to_beginning()
-        try:
-            yield cluster, consumer
-        finally:
-            with suppress(KclientError):  # what a bug left for it is none of the script's business
-                consumer.close()
-
-
-@contextmanager
-def _interrupt_after(seconds: float) -> Iterator[None]:
-    """A signal raises KeyboardInterrupt in the main thread."""
-
-    def interrupt(number: int, frame: Any) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
