@@ -72,7 +72,6 @@ class Stage:
         if self.scenario.sasl:
             self._name_the_other_doors()
         self.group_max_size = self.cluster.state.settings.group_max_size
-        self.addresses: dict[str, list[str]] = {}  # of each broker's name
 
     def _name_the_other_doors(self) -> None:
         """With SASL applications use the second listener of each broker, on the same host."""
@@ -86,7 +85,6 @@ class Stage:
         known = self.world.network.by_name.get(listener.host)
         if known is None or not known.alive:
             self.world.host(listener.host)
-            self.addresses.setdefault(listener.host, list(self.world.network.names[listener.host]))
         return await self.world.loop.create_server(factory, listener.host, listener.port, ssl=listener.ssl)
 
     def make_whole(self) -> None:
@@ -96,8 +94,9 @@ class Stage:
             fresh = Wire(latency=scenario.latency, jitter=scenario.jitter)
             for name in WIRE_SETTINGS:
                 setattr(wire, name, getattr(fresh, name))
-        for name, addresses in self.addresses.items():
-            network.names[name] = list(addresses)
+        for broker in state.brokers.values():
+            name = broker.listeners[0].host
+            network.names[name] = list(network.by_name[name].addresses)  # it may have moved for good
         state.release = Release.parse(scenario.release)
         state.settings.group_max_size = self.group_max_size
 
