@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kclient.embedded.topics import Partition
 from tests.simulation.application import TOPIC
 from tests.simulation.faults.kinds import End, amount, kind, partition
 from tests.simulation.plan import Fault
+from tests.simulation.publishing import write_some
 
 if TYPE_CHECKING:
     from tests.simulation.stage import Stage
+
+
+REWRITTEN_BATCHES: Final = 20
 
 
 def target(stage: Stage, fault: Fault) -> Partition:
@@ -30,11 +34,15 @@ def expire(stage: Stage, fault: Fault) -> End | None:
 
 @kind("F-39", target=partition, amount=amount(0.5, 0.9, 0.99))
 def truncate(stage: Stage, fault: Fault) -> End | None:
-    """An unclean election loses the tail."""
+    """An unclean election loses the tail; of a short one producers write over it before anybody looks."""
     part = target(stage, fault)
     if stage.writable(part):
-        span = part.log.end - part.log.start
+        before = part.log.end
+        span = before - part.log.start
         stage.cluster.truncate(TOPIC, part.number, part.log.start + int(span * fault.amount))
+        for _ in range(REWRITTEN_BATCHES if fault.amount >= 0.9 else 0):
+            if part.log.end <= before and stage.writable(part):
+                write_some(stage, part)
     return None
 
 
