@@ -41,6 +41,7 @@ class Coordinator:
         self.cluster = cluster
         self.group_id = group_id
         self.node_id: int | None = None
+        self._former: int | None = None  # who was found last
         self.found_at = 0.0  # when the last lookup succeeded, in the loop's time
         self._confirmed = False  # whether it has answered since it was found
         self._runtime = runtime
@@ -170,7 +171,9 @@ class Coordinator:
         finally:
             self._lookup = None
         self._backoff.reset()
-        self.node_id = node_id
+        if self._former not in (None, node_id):
+            self.cluster.disconnect(self._former, PURPOSE)  # nothing will be asked there any more (I-34)
+        self.node_id = self._former = node_id
         self.found_at = self._runtime.now()
         return node_id
 

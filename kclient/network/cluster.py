@@ -226,6 +226,10 @@ class Cluster:
         self._require_open()
         return await self._exchange(self._any_node(), message, timeout, min_version, max_version)
 
+    def disconnect(self, node_id: int, purpose: str) -> None:
+        """Close the connection that a broker has for this purpose; what is in flight on it fails."""
+        self._pool.drop(node_id, purpose)
+
     def usable_version(
         self, node_id: int, message: type[Message], *, min_version: int = 0, max_version: int | None = None
     ) -> int | None:

@@ -55,6 +55,12 @@ class Pool:
         node = self._nodes.get((node_id, purpose))
         return node is not None and node.connection is not None
 
+    def drop(self, node_id: int, purpose: str) -> None:
+        """Close the node of a broker for one purpose, if there is one."""
+        node = self._nodes.pop((node_id, purpose), None)
+        if node is not None:
+            node.close()
+
     def known(self, node_id: int) -> Node | None:
         """The node of a broker that is connected, for any purpose."""
         connected = [node for (known, _), node in self._nodes.items() if known == node_id and node.connection]

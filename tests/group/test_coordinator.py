@@ -7,6 +7,8 @@ import itertools
 
 import pytest
 
+from kclient import AsyncConsumer
+from kclient.embedded import EmbeddedCluster
 from kclient.errors import BrokerError, ClosedError, ConnectError, GroupAuthorizationError
 from kclient.generated.find_coordinator_response import Coordinator as Found
 from kclient.generated.find_coordinator_response import FindCoordinatorResponse
@@ -234,5 +236,29 @@ def test_the_address_in_the_answer_is_used_even_if_metadata_does_not_know_the_br
             assert await coordinator.ensure() == 7
             await coordinator.request(HeartbeatResponse, ASK)
             assert other.of("HeartbeatRequest")
+
+    asyncio.run(run())
+
+
+@pytest.mark.spec("I-34")
+def test_a_coordinator_of_the_past_is_left_when_the_new_one_is_found() -> None:
+    async def run() -> None:
+        async with (
+            EmbeddedCluster(2, topics={"t": 1}) as cluster,
+            AsyncConsumer("t", bootstrap_servers=cluster.bootstrap_servers, group_id=GROUP) as consumer,
+        ):
+            while not consumer.assignment():
+                await consumer.poll(0.1)
+            coordinator = consumer._session.group_part.coordinator
+            old = coordinator.node_id
+            assert old is not None
+            before = len(cluster.state.brokers[old].connections)
+            cluster.move_coordinator(GROUP, 3 - old)
+            async with asyncio.timeout(10):
+                while len(cluster.state.brokers[old].connections) == before:
+                    await consumer.commit()
+                    await consumer.poll(0.05)
+            assert coordinator.node_id == 3 - old
+            assert len(cluster.state.brokers[old].connections) == before - 1
 
     asyncio.run(run())

@@ -24,6 +24,10 @@ FOUND: Final = {
         (1, 2, 3),
         "I-08: asynchronous commits that waited for room on their connection went out in any order.",
     ),
+    "old_coordinators_kept": (
+        (1, 2, 3),
+        "I-34: the connection to a coordinator was kept when another broker had become the coordinator.",
+    ),
 }
 
 
