@@ -49,9 +49,10 @@ class Doors(base_events.BaseEventLoop):
     def run_in_executor(
         self, executor: object, func: Callable[..., Any], *args: object
     ) -> asyncio.Future[Any]:
-        """Run `func` here, in one piece, after a seeded delay."""
+        """Run `func` here, in one piece, after a seeded delay; not at all if nobody waits for it before that."""
         done = self.create_future()
-        self.call_later(self.rng.random() * OFFLOAD_SECONDS, _run_into, done, func, args)
+        timer = self.call_later(self.rng.random() * OFFLOAD_SECONDS, _run_into, done, func, args)
+        done.add_done_callback(lambda _: timer.cancel())
         return done
 
 
