@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["KINDS", "answers", "application", "brokers", "draw", "heal", "hosts", "logs", "play", "wire"]
 
-# What befalls logs is few among many kinds, and shows little when it befalls once.
+# These are few among many kinds, and show little when they come once.
 OF_LOGS: Final = ("truncate", "recreate", "expire", "compact", "flip_bits", "redirect", "move_leader")
+OF_ANSWERS: Final = ("partial_answer", "never_answer", "fatal_error")
 
 
 def draw(rng: Random, scenario: Scenario) -> tuple[Fault, ...]:
@@ -35,9 +36,10 @@ def draw(rng: Random, scenario: Scenario) -> tuple[Fault, ...]:
     active = rng.sample(possible, k=min(len(possible), rng.choice((1, 2, 3, 5, 8))))
     count = rng.choice((2, 4, 8, 16, 30))
     drawn = [_draw_one(rng, scenario, rng.choice(active)) for _ in range(count)]
-    if rng.random() < 0.35:
-        kind = rng.choice([one for one in possible if one.name in OF_LOGS])
-        drawn += [_draw_one(rng, scenario, kind) for _ in range(rng.choice((3, 8)))]
+    for likely, rare in ((0.35, OF_LOGS), (0.2, OF_ANSWERS)):
+        if rng.random() < likely:
+            kind = rng.choice([one for one in possible if one.name in rare])
+            drawn += [_draw_one(rng, scenario, kind) for _ in range(rng.choice((3, 8)))]
     return tuple(sorted(drawn, key=lambda fault: fault.start))
 
 
