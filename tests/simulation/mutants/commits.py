@@ -30,13 +30,13 @@ def shift(patch: Patch, by: int) -> None:
     before = patch.put(Commits, "commit", commit)
 
 
-@mutant("M-01", "I-01")
+@mutant("M-01", "I-01", seed=47)
 def commit_one_more(patch: Patch) -> None:
     """Commit one more than the position."""
     shift(patch, 1)
 
 
-@mutant("M-02", "I-08")
+@mutant("M-02", "I-08", seed=47)
 def commit_last(patch: Patch) -> None:
     """Commit the offset that was delivered last, not the next."""
     shift(patch, -1)
@@ -57,7 +57,7 @@ def commit_fetched(patch: Patch) -> None:
     before = patch.put(Session, "released", released)
 
 
-@mutant("M-04", "I-01")
+@mutant("M-04", "I-01", seed=64)
 def commit_unreleased(patch: Patch) -> None:
     """Commit by itself what a poll is about to return."""
 
@@ -76,7 +76,7 @@ def commit_unreleased(patch: Patch) -> None:
     before_deliver = patch.put(Poll, "_deliver", deliver)
 
 
-@mutant("M-05", "I-08")
+@mutant("M-05", "I-08", seed=105)
 def retry_asynchronous_commit(patch: Patch) -> None:
     """Try asynchronous commits again, over newer ones."""
 
@@ -86,7 +86,7 @@ def retry_asynchronous_commit(patch: Patch) -> None:
     before = patch.put(Commits, "commit", commit)
 
 
-@mutant("M-06", "I-08")
+@mutant("M-06", "I-08", seed=129)
 def commit_again_in_next_generation(patch: Patch) -> None:
     """Send what was in a commit that was fenced with a later one, when the partition is another member's."""
 
@@ -116,13 +116,13 @@ def swallow_commit_failure(patch: Patch) -> None:
     before = patch.put(Commits, "commit", commit)
 
 
-@mutant("M-08", "I-15")
+@mutant("M-08", "I-15", seed=45)
 def nothing_is_zero(patch: Patch) -> None:
     """Take "nothing is committed" for offset 0."""
     before = patch.put(offset_fetch, "_offset", lambda entry: before(entry) or OffsetAndMetadata(0))
 
 
-@mutant("M-09", "I-15")
+@mutant("M-09", "I-15", seed=46)
 def no_answer_is_nothing(patch: Patch) -> None:
     """Take an OffsetFetch without an answer for "nothing is committed"."""
 
@@ -135,7 +135,7 @@ def no_answer_is_nothing(patch: Patch) -> None:
     before = patch.put(Commits, "_fetch_once", fetch_once)
 
 
-@mutant("M-10", "I-15")
+@mutant("M-10", "I-15", seed=119)
 def left_out_is_nothing(patch: Patch) -> None:
     """Take a partition that the answer leaves out for one without a commit."""
 

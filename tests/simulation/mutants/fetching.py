@@ -28,7 +28,7 @@ from tests.simulation.mutants.table import Patch, mutant
 OTHERS_LEAD = (NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH)
 
 
-@mutant("M-26", "I-04")
+@mutant("M-26", "I-04", seed=47)
 def drop_head(patch: Patch) -> None:
     """Drop the head of a buffer in 2 % of reads."""
 
@@ -42,7 +42,7 @@ def drop_head(patch: Patch) -> None:
     before = patch.put(CompletedFetch, "take", take)
 
 
-@mutant("M-27", "I-06", "I-03")
+@mutant("M-27", "I-06", "I-03", seed=72)
 def duplicate_last_batch(patch: Patch) -> None:
     """Hand out the last batch of an answer twice where another stands behind it."""
 
@@ -62,7 +62,7 @@ def duplicate_last_batch(patch: Patch) -> None:
     before_take = patch.put(CompletedFetch, "take", take)
 
 
-@mutant("M-31", "I-26", "I-22", "I-02")
+@mutant("M-31", "I-26", "I-22", "I-02", seed=59)
 def old_leader_epoch(patch: Patch) -> None:
     """Ask the next leader with the epoch of the one before, again and again."""
 
@@ -95,7 +95,7 @@ def keep_preferred_replica(patch: Patch) -> None:
     patch.put(plan, "_loses_replica", lambda *_: False)
 
 
-@mutant("M-34", "I-11")
+@mutant("M-34", "I-11", seed=193)
 def deliver_revoked(patch: Patch) -> None:
     """Hand out what a Fetch brings for a partition that was revoked meanwhile."""
 
@@ -112,7 +112,7 @@ def deliver_revoked(patch: Patch) -> None:
     before = patch.put(Answers, "_take_one", take_one)
 
 
-@mutant("M-35", "I-32")
+@mutant("M-35", "I-32", seed=76)
 def no_budget(patch: Patch) -> None:
     """Fetch however much is buffered."""
 
@@ -128,7 +128,7 @@ class Fixed(OrderedDict[Any, Any]):
     def move_to_end(self, key: Any, last: bool = True) -> None: ...
 
 
-@mutant("M-36", "I-29")
+@mutant("M-36", "I-29", seed=51)
 def no_rotation(patch: Patch) -> None:
     """Serve the partitions in the same order always."""
 
@@ -140,7 +140,7 @@ def no_rotation(patch: Patch) -> None:
     before = patch.put(FetchBuffer, "add", add)
 
 
-@mutant("M-37", "I-22", "I-02")
+@mutant("M-37", "I-22", "I-02", seed=61)
 def error_stops_others(patch: Patch) -> None:
     """Lose sight of the partitions that stand behind one with an error in an answer."""
 
@@ -168,7 +168,7 @@ def raise_after_draining(patch: Patch) -> None:
     before = patch.put(Delivery, "finish", finish)
 
 
-@mutant("M-39", "I-05")
+@mutant("M-39", "I-05", seed=180)
 def cut_batch_is_corrupt(patch: Patch) -> None:
     """Call a batch corrupt that the end of the answer cuts off."""
 
@@ -183,7 +183,7 @@ def cut_batch_is_corrupt(patch: Patch) -> None:
     before = patch.put(reader, "read_batches", read_batches)
 
 
-@mutant("M-40", "I-04")
+@mutant("M-40", "I-04", seed=135)
 def skip_damaged(patch: Patch) -> None:
     """Go past a batch with a wrong checksum without a word."""
 
@@ -198,13 +198,13 @@ def skip_damaged(patch: Patch) -> None:
     before = patch.put(PartitionReader, "_enter", enter)
 
 
-@mutant("M-41", "I-05")
+@mutant("M-41", "I-05", seed=135)
 def check_no_crc(patch: Patch) -> None:
     """Believe every byte."""
     patch.put(Batch, "check_crc", lambda self: None)
 
 
-@mutant("M-42", "I-22", "I-02")
+@mutant("M-42", "I-22", "I-02", seed=63)
 def too_large_for_partition(patch: Patch) -> None:
     """Throw away what is larger than max_partition_fetch_bytes."""
 
@@ -216,7 +216,7 @@ def too_large_for_partition(patch: Patch) -> None:
     before = patch.put(Answers, "_take_one", take_one)
 
 
-@mutant("M-43", "I-02")
+@mutant("M-43", "I-02", seed=180)
 def stop_at_last_stable(patch: Patch) -> None:
     """Read up to the last stable offset only, whatever the isolation level."""
 
@@ -228,7 +228,7 @@ def stop_at_last_stable(patch: Patch) -> None:
     before = patch.put(fetcher, "build_request", build_request)
 
 
-@mutant("M-121", "I-03", "I-06")
+@mutant("M-121", "I-03", "I-06", seed=135)
 def order_of_arrival(patch: Patch) -> None:
     """Hand out the answers of two nodes about one partition in the order in which they come."""
 

@@ -24,7 +24,7 @@ from tests.simulation.mutants.surfacing import surface
 from tests.simulation.mutants.table import Patch, mutant
 
 
-@mutant("M-11", "I-15")
+@mutant("M-11", "I-15", seed=72)
 def reset_on_disconnect(patch: Patch) -> None:
     """Reset positions when a Fetch finds no answer."""
 
@@ -37,7 +37,7 @@ def reset_on_disconnect(patch: Patch) -> None:
     before = patch.put(Fetcher, "_failed", failed)
 
 
-@mutant("M-12", "I-15")
+@mutant("M-12", "I-15", seed=135)
 def reset_by_follower(patch: Patch) -> None:
     """Reset where a follower says that the offset is out of range."""
 
@@ -49,7 +49,7 @@ def reset_by_follower(patch: Patch) -> None:
     before = patch.put(Answers, "_take_error", take_error)
 
 
-@mutant("M-13", "I-11", "I-04")
+@mutant("M-13", "I-11", "I-04", seed=135)
 def seek_keeps_buffer(patch: Patch) -> None:
     """Hand out what is buffered of a partition although the application sought another place."""
 
@@ -66,7 +66,7 @@ def seek_keeps_buffer(patch: Patch) -> None:
     before = patch.put(moving, "seek", seek)
 
 
-@mutant("M-14", "I-04")
+@mutant("M-14", "I-04", seed=47)
 def late_answer_after_seek(patch: Patch) -> None:
     """Accept the answer to a Fetch that was under way when the application sought another place."""
 
@@ -81,7 +81,7 @@ def late_answer_after_seek(patch: Patch) -> None:
     before = patch.put(Answers, "_take_one", take_one)
 
 
-@mutant("M-15", "I-04")
+@mutant("M-15", "I-04", seed=154)
 def pause_drops_buffer(patch: Patch) -> None:
     """Drop what is buffered of a partition that is paused, and go on behind it."""
 
@@ -96,7 +96,7 @@ def pause_drops_buffer(patch: Patch) -> None:
     before = patch.put(moving, "pause", pause)
 
 
-@mutant("M-16", "I-11")
+@mutant("M-16", "I-11", seed=47)
 def hand_out_paused(patch: Patch) -> None:
     """Hand out records of paused partitions."""
 
@@ -106,7 +106,7 @@ def hand_out_paused(patch: Patch) -> None:
     patch.put(PartitionState, "is_fetchable", property(is_fetchable))
 
 
-@mutant("M-17", "I-07")
+@mutant("M-17", "I-07", seed=72)
 def position_of_fetch(patch: Patch) -> None:
     """Move the position when records are fetched, not when they are handed out."""
 
@@ -118,7 +118,7 @@ def position_of_fetch(patch: Patch) -> None:
     before = patch.put(moving, "position", position)
 
 
-@mutant("M-18", "I-22", "I-02")
+@mutant("M-18", "I-22", "I-02", seed=46)
 def next_is_behind_last_record(patch: Patch) -> None:
     """Go on behind the last record of a batch, which is not always the last offset of the batch."""
 
@@ -143,13 +143,13 @@ def stays_before(patch: Patch, where: Any) -> None:
     before = patch.put(PartitionReader, "_leave", leave)
 
 
-@mutant("M-19", "I-22", "I-02")
+@mutant("M-19", "I-22", "I-02", seed=95)
 def control_batch_does_not_advance(patch: Patch) -> None:
     """Stay before a control batch."""
     stays_before(patch, lambda batch: batch.is_control)
 
 
-@mutant("M-20", "I-22", "I-02")
+@mutant("M-20", "I-22", "I-02", seed=95)
 def aborted_answer_does_not_advance(patch: Patch) -> None:
     """Stay before an answer that holds nothing but what was aborted."""
 
@@ -162,13 +162,13 @@ def aborted_answer_does_not_advance(patch: Patch) -> None:
     before = patch.put(Lease, "_take", take)
 
 
-@mutant("M-21", "I-06", "I-03", "I-07")
+@mutant("M-21", "I-06", "I-03", "I-07", seed=47)
 def deliver_below_position(patch: Patch) -> None:
     """Deliver the records of a batch that are below the position."""
     patch.put(reader, "bisect_left", lambda offsets, position, first=0: first)
 
 
-@mutant("M-22", "I-07")
+@mutant("M-22", "I-07", seed=180)
 def remember_position(patch: Patch) -> None:
     """Go on where one stood when a partition comes back that others had meanwhile."""
 
@@ -184,7 +184,7 @@ def remember_position(patch: Patch) -> None:
     before = patch.put(AssignedPartitions, "assign", assign)
 
 
-@mutant("M-23", "I-11")
+@mutant("M-23", "I-11", seed=180)
 def unsubscribe_keeps_buffer(patch: Patch) -> None:
     """Hand out after unsubscribing what was buffered before."""
 
@@ -198,7 +198,7 @@ def unsubscribe_keeps_buffer(patch: Patch) -> None:
     before = patch.put(closing, "unsubscribe", unsubscribe)
 
 
-@mutant("M-24", "I-13")
+@mutant("M-24", "I-13", seed=113)
 def one_epoch_for_both(patch: Patch) -> None:
     """Keep the epoch of the data and that of the leader in one place."""
 
@@ -215,7 +215,7 @@ def one_epoch_for_both(patch: Patch) -> None:
     before = patch.put(Positions, "follow_leader", follow_leader)
 
 
-@mutant("M-25", "I-13")
+@mutant("M-25", "I-13", seed=179)
 def drop_committed_epoch(patch: Patch) -> None:
     """Forget the leader epoch of a committed offset."""
 

@@ -16,7 +16,7 @@ from tests.simulation.mutants.table import Patch, mutant
 ABORT = 0
 
 
-@mutant("M-44", "I-05")
+@mutant("M-44", "I-05", seed=61)
 def aborted_as_they_come(patch: Patch) -> None:
     """Take the aborted transactions for sorted."""
 
@@ -27,7 +27,7 @@ def aborted_as_they_come(patch: Patch) -> None:
     before = patch.put(AbortedTransactions, "__init__", init)
 
 
-@mutant("M-45", "I-22", "I-02")
+@mutant("M-45", "I-22", "I-02", seed=61)
 def marker_without_transaction(patch: Patch) -> None:
     """Call an abort marker corrupt whose transaction was not told."""
 
@@ -42,19 +42,19 @@ def marker_without_transaction(patch: Patch) -> None:
     before = patch.put(AbortedTransactions, "hides", hides)
 
 
-@mutant("M-46", "I-05", "I-04")
+@mutant("M-46", "I-05", "I-04", seed=61)
 def commit_is_abort(patch: Patch) -> None:
     """Take the marker of a commit for that of an abort."""
     patch.put(aborted, "_ABORT", 1)
 
 
-@mutant("M-47", "I-05")
+@mutant("M-47", "I-05", seed=64)
 def ignore_broker_time(patch: Patch) -> None:
     """Take the producer's time where the broker set it."""
     patch.put(Batch, "timestamp_type", property(lambda self: TimestampType.CREATE_TIME))
 
 
-@mutant("M-48", "I-05")
+@mutant("M-48", "I-05", seed=47)
 def null_header_is_empty(patch: Patch) -> None:
     """Take a header without a value for one with an empty value."""
 
@@ -65,7 +65,7 @@ def null_header_is_empty(patch: Patch) -> None:
     before = patch.put(decoder, "read_headers", read_headers)
 
 
-@mutant("M-49", "I-05")
+@mutant("M-49", "I-05", seed=47)
 def null_is_empty(patch: Patch) -> None:
     """Take a null value for an empty one."""
 

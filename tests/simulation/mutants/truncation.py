@@ -15,7 +15,7 @@ from tests.simulation.mutants.surfacing import surface
 from tests.simulation.mutants.table import Patch, mutant
 
 
-@mutant("M-110", "I-13")
+@mutant("M-110", "I-13", seed=113)
 def ignore_divergence(patch: Patch) -> None:
     """Stay where one is although the leader's log parts from what was read."""
 
@@ -25,7 +25,7 @@ def ignore_divergence(patch: Patch) -> None:
     patch.put(Validation, "_judge", judge)
 
 
-@mutant("M-112", "I-13")
+@mutant("M-112", "I-13", seed=179)
 def deliver_unchecked(patch: Patch) -> None:
     """Hand out records while it is not known whether the position is still in the log."""
 
@@ -42,7 +42,7 @@ def deliver_unchecked(patch: Patch) -> None:
     patch.put(Positions, "advance", advance)
 
 
-@mutant("M-50", "I-14")
+@mutant("M-50", "I-14", seed=121)
 def old_topic_comes_back(patch: Patch) -> None:
     """Hand out an answer of the topic that was deleted when the one of the same name is read already."""
 
