@@ -89,10 +89,21 @@ class Commits(Invariant):
 
     def requested(self, call: Call) -> None:
         if call.api == "OffsetCommit":
+            late = self._is_given_up(call)
             for topic in call.message.topics:  # type: ignore[attr-defined]
                 for part in topic.partitions:
                     place = call.client_id, part.partition_index, part.committed_offset
-                    self.arrived[place] = next(self.number)
+                    if late:
+                        self.arrived.setdefault(place, -1)
+                    else:
+                        self.arrived[place] = next(self.number)
+
+    def _is_given_up(self, call: Call) -> bool:
+        """Whether the client has left: the request lay unread in the socket of a broker that stood still."""
+        end = call.connection._transport
+        number = getattr(end, "number", None)
+        way = self.stage.world.network.connections.get(number) if number is not None else None
+        return way is None or way.client.gone
 
     def _came_first(self, name: str, tp: TopicPartition, offset: int, before: int) -> bool:
         """Whether a broker took its time (F-08): what came over a connection that was given up is done late."""
