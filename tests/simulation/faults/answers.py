@@ -175,7 +175,7 @@ def flip_bits(stage: Stage, fault: Fault) -> End | None:
 
     def edit(request: Any, answer: Any) -> Message:
         parts = [part for topic in answer.responses for part in topic.partitions if part.records]
-        for part in parts[:1]:
+        for part in parts[-1:]:
             damaged = bytearray(part.records)
             end = min(len(damaged), SIZE_PREFIX_BYTES + int.from_bytes(damaged[8:SIZE_PREFIX_BYTES], "big"))
             damaged[min(end - 1, (BATCH_HEADER_BYTES + end) // 2)] ^= 1

@@ -21,7 +21,7 @@ from kclient.records import reader
 from kclient.records.batch import Batch
 from kclient.records.reader import Chunk, PartitionReader
 from kclient.types import LeaderAndEpoch, TopicPartition
-from tests.simulation.mutants.reading_scripts import follower_left_behind
+from tests.simulation.mutants.reading_scripts import damage_beside, follower_left_behind, moved_leader
 from tests.simulation.mutants.surfacing import surface
 from tests.simulation.mutants.table import Patch, mutant
 
@@ -75,7 +75,7 @@ def old_leader_epoch(patch: Patch) -> None:
     before = patch.put(Positions, "follow_leader", follow_leader)
 
 
-@mutant("M-32", "I-22", "I-02", "I-26")
+@mutant("M-32", "I-22", look=moved_leader)
 def not_leader_is_empty(patch: Patch) -> None:
     """Take the word of a broker that another leads for an answer without records: look for no other leader."""
 
@@ -155,7 +155,7 @@ def error_stops_others(patch: Patch) -> None:
     before = patch.put(Answers, "take", take)
 
 
-@mutant("M-38", "I-04")
+@mutant("M-38", "I-04", look=damage_beside)
 def raise_after_draining(patch: Patch) -> None:
     """Raise the error that ended decoding although records were taken: they are lost."""
 

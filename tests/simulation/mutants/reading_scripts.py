@@ -7,6 +7,7 @@ from typing import Any, Final
 from kclient import AsyncConsumer
 from kclient.embedded import EmbeddedCluster
 from kclient.embedded.listener import Factory, Listener
+from kclient.errors import CorruptBatchError
 from kclient.types import TopicPartition
 from tests.simulation.mutants.table import Symptoms
 from tests.simulation.server import SimServer
@@ -20,6 +21,16 @@ PATIENCE: Final = 60.0
 def follower_left_behind(seed: int) -> Symptoms:
     """Who is sent to a follower asks the leader again after a while, and gets what the follower lacks. I-22."""
     return run(seed, _read_from_follower, limit=600.0).result
+
+
+def moved_leader(seed: int) -> Symptoms:
+    """Who hears that another broker leads finds out which, and need not wait until metadata are old. I-22."""
+    return run(seed, _read_from_moved, limit=600.0).result
+
+
+def damage_beside(seed: int) -> Symptoms:
+    """A batch that cannot be read takes nothing of other partitions with it. I-04."""
+    return run(seed, _read_beside_damage, limit=600.0).result
 
 
 def old_format(seed: int) -> Symptoms:
@@ -40,11 +51,11 @@ def _cluster(world: World, brokers: int, **options: Any) -> EmbeddedCluster:
     return EmbeddedCluster(brokers, addresses=addresses, runtime=runtime, serve=serve, **options)
 
 
-async def _read(world: World, count: int) -> list[tuple[int, bytes]]:
+async def _read(world: World, count: int, max_age_ms: int = MAX_AGE_MS) -> list[tuple[int, bytes]]:
     """Offsets and values, until there are so many or patience is at an end."""
     found: list[tuple[int, bytes]] = []
     async with AsyncConsumer(
-        bootstrap_servers="broker-1:9092", runtime=world.runtime("client"), metadata_max_age_ms=MAX_AGE_MS
+        bootstrap_servers="broker-1:9092", runtime=world.runtime("client"), metadata_max_age_ms=max_age_ms
     ) as consumer:
         await consumer.assign([HERE])
         consumer.seek(HERE, 0)
@@ -70,6 +81,23 @@ async def _read_from_follower(world: World) -> Symptoms:
     return [] if len(found) == 10 else [("I-22", f"{len(found)} of 10 records after {PATIENCE:g} s")]
 
 
+async def _read_from_moved(world: World) -> Symptoms:
+    async with _cluster(world, 2) as cluster:
+        cluster.create_topic(HERE.topic, 1, 2)
+        cluster.produce(HERE.topic, [b"%d" % number for number in range(10)])
+        world.loop.call_later(2.0, _move_leader, cluster)
+        found = await world.host("client").start(_read(world, 20, 10 * MAX_AGE_MS))
+    return [] if len(found) == 20 else [("I-22", f"{len(found)} of 20 records after {PATIENCE:g} s")]
+
+
+def _move_leader(cluster: EmbeddedCluster) -> None:
+    partition = cluster.state.partition(HERE)
+    if partition is not None:
+        (other,) = (node for node in partition.replicas if node != partition.leader)
+        cluster.move_leader(HERE.topic, 0, other)
+        cluster.produce(HERE.topic, [b"%d" % number for number in range(10, 20)])
+
+
 async def _read_old_format(world: World) -> Symptoms:
     async with _cluster(world, 1, release="0.10.2") as cluster:
         cluster.create_topic(HERE.topic, 1)
@@ -79,3 +107,40 @@ async def _read_old_format(world: World) -> Symptoms:
         found = await world.host("client").start(_read(world, 9))
     wanted = [(offset, b"%d" % offset) for offset in range(9)]
     return [] if found == wanted else [("I-05", f"read {found}")]
+
+
+async def _read_beside_damage(world: World) -> Symptoms:
+    async with _cluster(world, 1) as cluster:
+        cluster.create_topic(HERE.topic, 2)
+        for partition in (0, 1):
+            cluster.produce(HERE.topic, [b"%d" % number for number in range(10)], partition=partition)
+        cluster.on("Fetch", _damage_second, times=3)
+        found = await world.host("client").start(_read_both(world))
+    return [] if found == list(range(10)) else [("I-04", f"of the partition beside it came {found}")]
+
+
+def _damage_second(request: Any, answer: Any) -> Any:
+    for part in (part for topic in answer.responses for part in topic.partitions):
+        if part.partition_index == 1 and part.records:
+            part.records = bytes(part.records[:-1]) + bytes([part.records[-1] ^ 1])
+    return answer
+
+
+async def _read_both(world: World) -> list[int]:
+    """The offsets of partition 0, whatever is wrong with partition 1."""
+    both, found = [HERE, HERE._replace(partition=1)], []
+    async with AsyncConsumer(
+        bootstrap_servers="broker-1:9092", runtime=world.runtime("client"), fetch_min_bytes=200
+    ) as consumer:
+        await consumer.assign(both)
+        for tp in both:
+            consumer.seek(tp, 0)
+        until = world.loop.time() + PATIENCE
+        while world.loop.time() < until:
+            try:
+                records = await consumer.poll(1.0)
+            except CorruptBatchError:
+                consumer.seek(both[1], 0)
+            else:
+                found += [record.offset for record in records if record.partition == 0]
+    return found
