@@ -42,7 +42,7 @@ def commit_last(patch: Patch) -> None:
     shift(patch, -1)
 
 
-@mutant("M-03", "I-01")
+@mutant("M-03", "I-01", seed=64)
 def commit_fetched(patch: Patch) -> None:
     """Commit by itself what was fetched, delivered or not."""
 
@@ -103,7 +103,7 @@ def commit_again_in_next_generation(patch: Patch) -> None:
     before = patch.put(Commits, "commit", commit)
 
 
-@mutant("M-07", "I-08")
+@mutant("M-07", "I-08", seed=72)
 def swallow_commit_failure(patch: Patch) -> None:
     """Say that a commit is done that failed."""
 

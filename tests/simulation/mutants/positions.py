@@ -49,7 +49,7 @@ def reset_by_follower(patch: Patch) -> None:
     before = patch.put(Answers, "_take_error", take_error)
 
 
-@mutant("M-13", "I-11", "I-04", seed=1)
+@mutant("M-13", "I-11", "I-04", seed=180)
 def seek_keeps_buffer(patch: Patch) -> None:
     """Hand out what is buffered of a partition although the application sought another place."""
 
