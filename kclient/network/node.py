@@ -208,6 +208,8 @@ class Node:
         if self._dumb:
             self._dumb = False
             await require_no_sasl(connection, around.runtime.now() + PROBE_SECONDS)
+            if connection.closed:  # while we asked; nobody would be told, for it is not the node's yet
+                raise unreachable.lost(peer, "becoming ready", "closed by the peer")
         return connection
 
     async def _is_tls(self, peer: Peer, problem: ConnectError) -> bool:

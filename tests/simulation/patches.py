@@ -49,15 +49,20 @@ def _replacements(
         yield time, f"{name}_ns", lambda: int(loop.time() * 1e9)
     yield os, "urandom", rng.randbytes
     yield random, "_urandom", rng.randbytes  # SystemRandom, and with it `secrets`
-    yield time, "sleep", _refused("time.sleep")
-    yield threading.Thread, "start", _refused("threading.Thread.start")
-    yield socket.socket, "connect", _refused("socket.socket.connect")
+    yield time, "sleep", _refused("time.sleep", time.sleep)
+    yield threading.Thread, "start", _refused("threading.Thread.start", threading.Thread.start)
+    yield socket.socket, "connect", _refused("socket.socket.connect", socket.socket.connect)
     yield sys, "unraisablehook", _told(loop)
     yield rules, "_consumers", itertools.count(1)  # client ids are counted by process
 
 
-def _refused(name: str) -> Callable[..., None]:
-    def refuse(*args: object, **keywords: object) -> None:
+def _refused(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+    """Refuse it to the thread that runs the world; another one, of a library that waits, is none of the world's."""
+    here = threading.get_ident()
+
+    def refuse(*args: Any, **keywords: Any) -> Any:
+        if threading.get_ident() != here:
+            return real(*args, **keywords)
         raise SimForbidden(f"{name} was called while a seed runs")
 
     return refuse
