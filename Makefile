@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 FLIGHTS := $(VENV)/.flights
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars codegen check format test test-fast fuzz bench-codecs bench-records bench-consume bench-idle bench-embedded sim mutants spec demo clean
+.PHONY: help setup jars codegen check format test test-fast test-brokers test-spark-versions fuzz bench bench-codecs bench-records bench-consume bench-idle bench-embedded bench-spark sim mutants chaos spec demo clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,11 +19,11 @@ $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "kclient needs Python 3.11 or newer; say which: make PYTHON=/path/to/python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --config-settings editable_mode=compat --editable '.[dev]'
 	@touch $@
 
 jars: $(READY)  ## fetch the Kafka releases that tests and demo start (kept in ~/.cache/kclient)
-	$(BIN)/python -m localkafka.fetch 4.3.1 2.8.2
+	$(BIN)/python -m localkafka.fetch 4.3.1 2.8.2 2.3.1 0.10.2.2
 
 codegen: $(READY)  ## write generated/ anew from schemas/
 	$(BIN)/python -m codegen
@@ -45,8 +45,19 @@ test: check jars $(FLIGHTS)  ## check, then all tests, those on a real Kafka inc
 test-fast: $(READY)  ## the tests that need neither Kafka nor patience
 	$(BIN)/python -m pytest -m 'not kafka and not slow'
 
+test-brokers: $(READY)  ## the fetch scenarios on all eight Kafka releases, 0.10.2 to 4.3, or on RELEASES=2.1.1,3.9.1
+	$(BIN)/python -m localkafka.fetch $(or $(RELEASES),all)
+	$(BIN)/python -m pytest tests/brokers --releases $(or $(RELEASES),all)
+
+test-spark-versions: $(READY)  ## the Spark source on pyspark 4.0, 4.1, 4.2 and 4.3, or on VERSIONS=4.0,4.2; TESTS="-k stream"
+	$(BIN)/python -m localspark.versions $(or $(VERSIONS),all) $(TESTS)
+
 fuzz: $(READY)  ## the fuzz tests with N examples for each message and version (N=1000)
 	KCLIENT_FUZZ_EXAMPLES=$(N) $(BIN)/python -m pytest -m fuzz --timeout 0
+
+bench: $(READY)  ## poll cost, idle CPU, records/s beside other clients, memory; BENCH="--quick" or "--help"
+	@$(BIN)/python -m localkafka.fetch 4.3.1
+	$(BIN)/python -m benchmarks $(BENCH)
 
 bench-codecs: $(READY)  ## codecs against kafka-python, in one run
 	$(BIN)/python -m benchmarks.bench_codecs
@@ -62,6 +73,11 @@ bench-idle: $(READY)  ## what a consumer costs while nothing happens, and how so
 	$(BIN)/python -m localkafka.fetch 4.3.1
 	$(BIN)/python -m benchmarks.bench_idle
 
+bench-spark: $(READY)  ## topics into Spark beside Spark's own Kafka source: 3 M records in about 10 minutes; BENCH="--quick" or "--help"
+	@$(BIN)/python -m localkafka.fetch 4.3.1
+	$(BIN)/python -m localspark.environments 4.0
+	$(BIN)/python -m benchmarks.bench_spark $(BENCH)
+
 sim: $(READY)  ## the whole client under simulated time: SEEDS=500 of them, or SEED=12345 again with its history
 	$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),100)) $(SIM)
 
@@ -71,12 +87,16 @@ bench-embedded: $(READY)  ## until the embedded cluster is there, and what it ta
 mutants: $(READY)  ## plant known bugs into the client and see that simulated seeds notice each of them
 	$(BIN)/python -m tests.simulation.mutants $(MUTANTS)
 
+chaos: $(READY)  ## kill and stop brokers and members of a real group: CYCLES=20 of them, SEED=S for the same plans again
+	@$(BIN)/python -m localkafka.fetch 4.3.1
+	$(BIN)/python -m tests.chaos --cycles $(or $(CYCLES),20) $(if $(SEED),--seed $(SEED)) $(if $(FIRST),--first $(FIRST))
+
 spec: $(READY)  ## which rows of the behaviour pages have a passing test, and which have none
 	@test -f .cache/spec.json || \
 	  $(BIN)/python -m pytest -q -m 'not kafka and not slow' --spec-results .cache/spec.json
 	@$(BIN)/python -m tools.spec .cache/spec.json
 
-demo: $(FLIGHTS)  ## the flights of 2013 through three brokers, a group and Spark, into Parquet (KAFKA=4.3.1: a real Kafka)
+demo: $(FLIGHTS)  ## flights through three brokers to a group and Spark, into Parquet and report.html (KAFKA=4.3.1: a real Kafka)
 	$(if $(KAFKA),$(BIN)/python -m localkafka.fetch $(KAFKA))
 	$(BIN)/python -m demo $(if $(KAFKA),--kafka $(KAFKA))
 

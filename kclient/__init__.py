@@ -18,17 +18,22 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from kclient.config import Config, load
     from kclient.consumer import AsyncConsumer
+    from kclient.consumer.explanation import Explanation
+    from kclient.consumer.interceptors import ConsumerInterceptor
     from kclient.consumer.listener import RebalanceListener
     from kclient.errors import KclientError
     from kclient.records.records import Record, Records
+    from kclient.records.undecodable import Undecoded
     from kclient.security import Secret, env, file
     from kclient.sync import Consumer
     from kclient.types import (
+        DeadLetter,
         GroupMetadata,
         IsolationLevel,
         OffsetAndMetadata,
         OffsetAndTimestamp,
         PartitionInfo,
+        SubscriptionPattern,
         TimestampType,
         TopicPartition,
     )
@@ -36,7 +41,10 @@ if TYPE_CHECKING:
 _WHERE = {
     "AsyncConsumer": "kclient.consumer",
     "Config": "kclient.config",
+    "DeadLetter": "kclient.types",
     "Consumer": "kclient.sync",
+    "ConsumerInterceptor": "kclient.consumer.interceptors",
+    "Explanation": "kclient.consumer.explanation",
     "GroupMetadata": "kclient.types",
     "IsolationLevel": "kclient.types",
     "KclientError": "kclient.errors",
@@ -47,8 +55,10 @@ _WHERE = {
     "Record": "kclient.records.records",
     "Records": "kclient.records.records",
     "Secret": "kclient.security",
+    "SubscriptionPattern": "kclient.types",
     "TimestampType": "kclient.types",
     "TopicPartition": "kclient.types",
+    "Undecoded": "kclient.records.undecodable",
     "env": "kclient.security",
     "file": "kclient.security",
     "load": "kclient.config",
@@ -58,6 +68,9 @@ __all__ = [
     "AsyncConsumer",
     "Config",
     "Consumer",
+    "ConsumerInterceptor",
+    "DeadLetter",
+    "Explanation",
     "GroupMetadata",
     "IsolationLevel",
     "KclientError",
@@ -68,8 +81,10 @@ __all__ = [
     "Record",
     "Records",
     "Secret",
+    "SubscriptionPattern",
     "TimestampType",
     "TopicPartition",
+    "Undecoded",
     "env",
     "file",
     "load",

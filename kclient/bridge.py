@@ -23,7 +23,7 @@ import queue
 import threading
 from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar, copy_context
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Self
 
 import attrs
 
@@ -82,7 +82,6 @@ class LoopThread:
         self.loop = asyncio.new_event_loop()
         self._users: dict[object, asyncio.Task[None] | None] = {}
         self._thread = threading.Thread(target=self._work, name="kclient", daemon=True)
-        self._thread.start()
 
     # --- one per process
 
@@ -95,9 +94,20 @@ class LoopThread:
         with cls._lock:
             found = cls._of_process
             if found is None or found[0] != os.getpid():
-                found = cls._of_process = (os.getpid(), cls())
+                found = cls._of_process = (os.getpid(), cls._started())
             found[1]._users[user] = None
             return found[1]
+
+    @classmethod
+    def _started(cls) -> Self:
+        """A new one. An interrupt while the thread starts ends it again, for nobody would know of it."""
+        new = cls()
+        try:
+            new._thread.start()
+        except BaseException:
+            new.loop.call_soon_threadsafe(new.loop.stop)
+            raise
+        return new
 
     def leave(self, user: object) -> None:
         """Take no part any more; the last one to leave ends the thread."""

@@ -20,6 +20,7 @@
     ├── UnknownTopicError
     ├── OffsetError
     │   ├── OffsetOutOfRangeError · NoOffsetError · LogTruncatedError · DataLossError
+    ├── SinkError (OSError)             what was read could not be written down
     ├── CommitFailedError
     ├── DecodeError                     the user's deserializer failed
     ├── ProtocolEncodeError (ValueError)
@@ -280,9 +281,14 @@ class OffsetError(KclientError):
 
 
 class OffsetOutOfRangeError(OffsetError):
-    """The log does not have the offset any more, or not yet. `positions` maps each partition to its offset."""
+    """The log does not have the offset any more, or not yet. `positions` maps each partition to its offset.
+
+    `partition` and `position` name it where the error speaks of one partition, and so do the numbers of its log.
+    """
 
     kc_code = "KC-402"
+    partition: TopicPartition | None = None
+    position: int | None = None
     positions: Mapping[TopicPartition, int] = {}
     log_start: int | None = None
     log_end: int | None = None
@@ -290,7 +296,7 @@ class OffsetOutOfRangeError(OffsetError):
 
 
 class NoOffsetError(OffsetError):
-    """No offset is committed and `auto_offset_reset` is none."""
+    """No offset is committed and no place to begin was chosen: `on_no_offset` is error."""
 
     kc_code = "KC-403"
 
@@ -309,12 +315,25 @@ class DataLossError(OffsetError):
     kind: str = ""
 
 
+class SinkError(KclientError, OSError):
+    """What was read could not be written down: no space, no permission, no directory. `path` is where."""
+
+    kc_code = "KC-710"
+    path: str = ""
+
+
 class CommitFailedError(KclientError):
-    """A commit was not stored. `reason` is one word, `uncommitted` what was to be stored."""
+    """A commit was not stored. `reason` is one word, `uncommitted` what was to be stored.
+
+    A member that is none any more is told how it polled: milliseconds since its last poll, and the two settings.
+    """
 
     kc_code = "KC-420"
     reason: str = ""
     uncommitted: Mapping[TopicPartition, OffsetAndMetadata] = {}
+    since_poll_ms: int | None = None
+    max_poll_interval_ms: int | None = None
+    max_poll_records: int | None = None
 
 
 # --- data ------------------------------------------------------------------------------------------------------------
@@ -422,3 +441,10 @@ class InternalError(KclientError):
     """A broken invariant of kclient: a bug. Please report it with the text."""
 
     kc_code = "KC-901"
+
+    @classmethod
+    def of(cls, what: str, problem: BaseException) -> InternalError:
+        """The error about `what`, which ended in an exception that nobody expected: its cause."""
+        bug = cls(f"{what} failed: {problem!r}. This is a bug of kclient. Please report it.")
+        bug.__cause__ = problem
+        return bug

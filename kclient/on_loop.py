@@ -27,16 +27,22 @@ class OnLoop(AsyncConsumer):
         return await call_user(function, *args)
 
     async def _decode(self, lease: Lease) -> None:
-        await call_user(lease.decode)
+        """Deserializers run on the thread that waits. Without them nothing is the user's, and the way there and back
+        finds cold caches.
+        """
+        if lease.runs_user_code:
+            await call_user(lease.decode)
+        else:
+            await super()._decode(lease)
 
     def _open(self) -> Session:
         session = super()._open()
         self._take_back_unreceived()
         return session
 
-    async def _close(self, timeout: float, *, clean: bool) -> None:
+    async def _close(self, timeout: float, *, clean: bool, leave: bool | None = None) -> None:
         self._take_back_unreceived()
-        await super()._close(timeout, clean=clean)
+        await super()._close(timeout, clean=clean, leave=leave)
 
     def _take_back_unreceived(self) -> None:
         if not self.received:
@@ -47,6 +53,11 @@ class OnLoop(AsyncConsumer):
         records = await super().poll(timeout, max_records)
         self.received = False
         return records
+
+    @property
+    def interceptors(self) -> tuple[Any, ...]:
+        """The user's interceptors."""
+        return self._session.config.interceptors
 
     @property
     def hand(self) -> Hand:

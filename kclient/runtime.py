@@ -52,6 +52,10 @@ class Runtime:
         """Milliseconds since 1970, UTC."""
         return int(self.wall_clock() * 1000)
 
+    def buggify(self, what: str) -> bool:
+        """Whether something rare and legal, named by `what`, is to happen now. Never, but in a simulation."""
+        return False
+
     def random_bytes(self, count: int) -> bytes:
         """`count` random bytes, for ids and nonces."""
         return self.rng.randbytes(count)

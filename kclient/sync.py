@@ -1,26 +1,31 @@
 """Consumer: the calls of AsyncConsumer for threads.
 
 Heartbeats, fetching and the group flow live on a loop thread that all consumers of the process share; slow user code
-never stops them. Listeners, commit callbacks, decoding and deserializers run on the thread that called, and may call
-the consumer again. One thread is inside a consumer at a time; only `wakeup` may come from any.
+never stops them. Listeners, commit callbacks and deserializers run on the thread that called, and may call the consumer
+again; records that need no deserializer are cut out of their batches on the loop, in slices. One thread is inside a
+consumer at a time; only `wakeup` may come from any.
 """
 
 from __future__ import annotations
 
+import datetime
 import re
 import threading
 import warnings
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from kclient.bridge import LoopThread
+from kclient.consumer import interceptors
 from kclient.consumer.async_consumer import AsyncConsumer
 from kclient.consumer.committing import CommitCallback
+from kclient.consumer.explanation import Explanation
 from kclient.consumer.listener import RebalanceListener, coroutine_methods
 from kclient.consumer.waiting import closed_error
 from kclient.errors import ConcurrentUseError, ConfigError
+from kclient.metrics import MetricValues
 from kclient.on_loop import OnLoop
 from kclient.records.records import Record, Records
 from kclient.runtime import Runtime
@@ -29,6 +34,7 @@ from kclient.types import (
     OffsetAndMetadata,
     OffsetAndTimestamp,
     PartitionInfo,
+    SubscriptionPattern,
     TopicPartition,
 )
 
@@ -43,8 +49,9 @@ class Consumer:
                 ...
 
     `topics` are subscribed to, which needs `group_id`. Settings are Kafka's own keys in snake_case, as keyword
-    arguments, as a mapping (`config=`, dotted names too), or from a Java properties file (`properties=`). `listener`
-    is told about rebalances, by plain functions. Nothing is sent before the first call that needs a broker.
+    arguments, as a mapping (`config=`, dotted names too), or from a Java properties file (`properties=`):
+    `kclient.load(settings).explain()` lists them all, docs/configuration.md explains kclient's own. `listener` is told
+    about rebalances, by plain functions. Nothing is sent before the first call that needs a broker.
 
     An offset is committed only after the record was returned and the application asked for the next one, committed
     explicitly, or closed cleanly. Leaving the `with` block by an exception does not commit what was in hand.
@@ -78,6 +85,7 @@ class Consumer:
             runtime=runtime,
             **settings,
         )
+        _refuse_coroutines("The interceptors'", interceptors.coroutine_methods(self._inner.interceptors))
 
     # --- choosing what to read
 
@@ -85,7 +93,7 @@ class Consumer:
         self,
         topics: Iterable[str] = (),
         *,
-        pattern: re.Pattern[str] | str | None = None,
+        pattern: re.Pattern[str] | SubscriptionPattern | str | None = None,
         listener: RebalanceListener | None = None,
     ) -> None:
         plain = _plain(listener)
@@ -169,7 +177,7 @@ class Consumer:
     # --- questions to the cluster
 
     def offsets_for_times(
-        self, times: Mapping[TopicPartition, int], timeout: float | None = None
+        self, times: Mapping[TopicPartition, int | datetime.datetime], timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         return self._await(lambda: self._inner.offsets_for_times(times, timeout))
 
@@ -192,6 +200,9 @@ class Consumer:
     def current_lag(self, partition: TopicPartition) -> int | None:
         return self._call(lambda: self._inner.current_lag(partition))
 
+    def explain(self, *, ask: bool = True, timeout: float = 5.0) -> Explanation:
+        return self._await(lambda: self._inner.explain(ask=ask, timeout=timeout))
+
     # --- the group, and the consumer itself
 
     def group_metadata(self) -> GroupMetadata:
@@ -203,13 +214,13 @@ class Consumer:
     def wakeup(self) -> None:
         self._inner.wakeup()
 
-    def metrics(self) -> dict[str, float]:
+    def metrics(self) -> MetricValues:
         return self._call(self._inner.metrics)
 
-    def close(self, timeout: float = 30.0) -> None:
+    def close(self, timeout: float = 30.0, *, leave: bool | None = None) -> None:
         self._inner.check_process()
         if not self._inner.closed:
-            self._await(lambda: self._inner.close(timeout))
+            self._await(lambda: self._inner.close(timeout, leave=leave))
 
     def __enter__(self) -> Self:
         self._inner.check_process()
@@ -272,13 +283,18 @@ class Consumer:
 
 def _plain(listener: RebalanceListener | None) -> RebalanceListener | None:
     """A listener whose methods can be called. Raises ConfigError for coroutine methods, which nobody would await."""
-    if coroutines := coroutine_methods(listener):
-        raise ConfigError(
-            f"The listener's {' and '.join(coroutines)} are coroutine functions, and a Consumer calls plain ones. "
-            "Its listeners run on your thread, where no loop is. Write def, or use an AsyncConsumer.",
-            problems=("the listener has coroutine methods",),
-        )
+    _refuse_coroutines("The listener's", coroutine_methods(listener))
     return listener
+
+
+def _refuse_coroutines(whose: str, names: Sequence[str]) -> None:
+    """Raise ConfigError for coroutine functions, which nobody would await on the user's thread."""
+    if names:
+        raise ConfigError(
+            f"{whose} {' and '.join(names)} are coroutine functions, and a Consumer calls plain ones: they run on your "
+            "thread, where no loop is. Write def, or use an AsyncConsumer.",
+            problems=(f"{whose} {' and '.join(names)} are coroutine functions",),
+        )
 
 
 for _name, _method in vars(Consumer).items():

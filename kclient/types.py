@@ -34,6 +34,19 @@ class IsolationLevel(enum.IntEnum):
 
 
 @attrs.frozen
+class SubscriptionPattern:
+    """A pattern of topic names that the brokers resolve: for `subscribe(pattern=…)` with the consumer group protocol.
+
+    `pattern` is a regular expression in the syntax of RE2/J that whole names match. Topics that appear later join in
+    by themselves, and the client does not need to know of other topics. Needs Apache Kafka 4.0.
+
+    Spec: B.2, B.17.2.
+    """
+
+    pattern: str
+
+
+@attrs.frozen
 class OffsetAndMetadata:
     """A position to commit or to seek to.
 
@@ -84,3 +97,25 @@ class GroupMetadata:
     generation_id: int = -1
     member_id: str = ""
     group_instance_id: str | None = None
+
+
+@attrs.frozen(repr=False)
+class DeadLetter:
+    """A record that could not be decoded, as a dead-letter sink gets it: its bytes, and where it came from.
+
+    `headers` are those of the record and behind them `kclient.error.topic`, `.partition`, `.offset`, `.timestamp`,
+    `.part` (key or value), `.class` and `.message` (of what the deserializer raised). `timestamp` is in ms since 1970.
+
+    Spec: U-03.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<DeadLetter {self.topic}-{self.partition}@{self.offset}>"

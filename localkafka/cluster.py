@@ -165,6 +165,10 @@ class KafkaCluster:
         """Wait until the nodes that run know which do, share every partition they hold, and coordinate every group."""
         self._wait(f"Kafka {self.version}", self._ready, READY_SECONDS)
 
+    def segments(self, node: int, topic: str, partition: int) -> list[Path]:
+        """The files that hold a partition's records on one node, the oldest first."""
+        return sorted(self._launcher.data(node).glob(f"{topic}-{partition}/*.log"))
+
     def log_tail(self, node: int) -> str:
         """The last lines of a broker's log."""
         return self._brokers[node].log_tail()

@@ -1,4 +1,4 @@
-"""Fetch Kafka releases into the cache: `python -m localkafka.fetch 4.3.1 2.8.2`.
+"""Fetch Kafka releases into the cache: `python -m localkafka.fetch 4.3.1 2.8.2`, or `4.3.1,2.8.2`, or `all` of them.
 
 Where Java or mvn is missing it says so in one line and ends well, because the tests that need Kafka are then skipped;
 with CI=true, where they must run, it ends with 1.
@@ -11,20 +11,29 @@ import sys
 
 from localkafka.errors import LocalKafkaError
 from localkafka.jars import fetch, unavailable
+from localkafka.releases import RELEASES
 
 
 def main(versions: list[str]) -> int:
     """Fetch each version; 0 when all are there or may be missing."""
-    for version in versions:
-        if reason := unavailable(version):
-            print(f"Kafka {version} is left out: {reason}", file=sys.stderr)
-            return 1 if os.environ.get("CI") == "true" else 0
-        try:
+    try:
+        for version in chosen(",".join(versions)):
+            if reason := unavailable(version):
+                print(f"Kafka {version} is left out: {reason}", file=sys.stderr)
+                return 1 if os.environ.get("CI") == "true" else 0
             fetch(version)
-        except LocalKafkaError as error:
-            print(error, file=sys.stderr)
-            return 1
+    except LocalKafkaError as error:
+        print(error, file=sys.stderr)
+        return 1
     return 0
+
+
+def chosen(text: str) -> list[str]:
+    """The releases that a text names, commas between them, or all. Raises LocalKafkaError for one not known here."""
+    versions = list(RELEASES) if text == "all" else text.split(",")
+    if unknown := [version for version in versions if version not in RELEASES]:
+        raise LocalKafkaError(f"known are {', '.join(RELEASES)} and all, not {', '.join(unknown)}")
+    return versions
 
 
 if __name__ == "__main__":

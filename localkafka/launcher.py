@@ -54,7 +54,7 @@ class Launcher:
     def prepare(self) -> None:
         """Write every node's configuration, then format the folders (KRaft) or start ZooKeeper."""
         for node in self.ports:
-            data = self._data(node)
+            data = self.data(node)
             data.mkdir()
             properties = settings.broker(node, self.ports, data, self._zookeeper, self._listeners)
             settings.write({**properties, **self._overrides}, self._properties(node))
@@ -78,14 +78,15 @@ class Launcher:
         run = subprocess.run(command, capture_output=True, text=True, timeout=FORMAT_SECONDS, check=False)
         if run.returncode != 0:
             raise LocalKafkaError(f"StorageTool ended with {run.returncode}:\n{run.stdout}{run.stderr}")
-        lines = (self._data(first) / "meta.properties").read_text(encoding="utf-8").splitlines()
+        lines = (self.data(first) / "meta.properties").read_text(encoding="utf-8").splitlines()
         meta = dict(line.split("=", 1) for line in lines if not line.startswith("#"))
         for node in others:
-            shutil.copytree(self._data(first), self._data(node), dirs_exist_ok=True)
+            shutil.copytree(self.data(first), self.data(node), dirs_exist_ok=True)
             own = meta | {"node.id": str(node), "directory.id": _uuid()}
-            settings.write(own, self._data(node) / "meta.properties")
+            settings.write(own, self.data(node) / "meta.properties")
 
-    def _data(self, node: int) -> Path:
+    def data(self, node: int) -> Path:
+        """Where a node keeps its logs."""
         return self._folder / f"data-{node}"
 
     def _properties(self, node: int) -> Path:

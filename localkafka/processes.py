@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -70,12 +70,20 @@ class Processes:
             self.kill(child)
         self._warden.communicate(timeout=CLEANUP_SECONDS)
 
-    def start(self, name: str, command: Sequence[str]) -> Child:
-        """Start a program; what it prints is appended to NAME.log in the folder."""
+    def start(
+        self, name: str, command: Sequence[str], cwd: Path | None = None, env: Mapping[str, str] | None = None
+    ) -> Child:
+        """Start a program, in `cwd` or here, with `env` or our environment; NAME.log gets its output."""
         log = self._folder / f"{name}.log"
         with log.open("ab") as output:
             process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+                command,
+                cwd=cwd,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
             )
         self._tell(f"+{process.pid}")
         child = Child(name, log, process)

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import attrs
 
-from kclient.config import deserializers, rules, spellings
+from kclient.config import deserializers, plugins, rules, spellings
 from kclient.config.model import CALLABLES, SECRETS, Config, keys
 from kclient.config.model import rules as rules_by_key
+from kclient.config.problems import config_error
 from kclient.config.properties import read_properties
 from kclient.config.refused import REFUSED, refusal
 from kclient.config.values import Rule
-from kclient.errors import ConfigError
 from kclient.security.providers import problem_of
 
 
@@ -31,9 +31,10 @@ def load(
     config: Mapping[str, Any] | None = None,
     properties: str | PathLike[str] | None = None,
 ) -> Config:
-    """Join the sources and check the whole.
+    """Join the sources and check the whole: `arguments` go before `config`, that before the file `properties`.
 
-    Every source may write a key with dots or underscores. Raises one ConfigError with every problem in `.problems`.
+    Every source may write a key with dots or underscores. `.explain()` of the result is a table of all keys with their
+    values, where each was set, and their defaults. Raises one ConfigError with every problem in `.problems`.
 
     Spec: B.1, S3-01…S3-06, U-23.
     """
@@ -48,9 +49,9 @@ def load(
     elif not problems:
         problems += rules.disagreements(values, given, _defaults())
     if problems:
-        raise _error(problems)
+        raise config_error("The configuration has", problems, "try again")
     rules.settle(values, given)
-    _make_deserializers(values)
+    _make_objects(values)
     return Config(**values, sources={name: settings[name].place for name in given})
 
 
@@ -77,6 +78,7 @@ def _unique(source: Iterable[Setting], problems: list[str]) -> dict[str, Setting
     found: dict[str, Setting] = {}
     for setting in source:
         name = setting.written.replace(".", "_").strip()
+        name = spellings.KAFKAS_SPELLINGS.get(name, name)
         if name in found:
             problems.append(f"{name} is set twice ({found[name].place} and {setting.place}); keep one")
         found[name] = setting
@@ -113,17 +115,11 @@ def _defaults() -> dict[str, Any]:
     return {field.name: field.default for field in keys() if field.default is not attrs.NOTHING}
 
 
-def _make_deserializers(values: dict[str, Any]) -> None:
+def _make_objects(values: dict[str, Any]) -> None:
+    """Make what is configured as a class, and let everybody read the settings who wants to."""
     settings = {name.replace("_", "."): value for name, value in values.items()}
     for name in ("key_deserializer", "value_deserializer"):
         if values[name] is not None:
             values[name] = deserializers.as_callable(values[name], settings, is_key=name.startswith("key"))
-
-
-def _error(problems: list[str]) -> ConfigError:
-    count = "one problem" if len(problems) == 1 else f"{len(problems)} problems"
-    listed = "".join(f"\n  - {problem}" for problem in problems)
-    return ConfigError(
-        f"The configuration has {count}:{listed}\nCorrect what is listed and try again.",
-        problems=tuple(problems),
-    )
+    for name in ("interceptors", "metric_reporters"):
+        values[name] = plugins.make(values[name], settings)

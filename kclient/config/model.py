@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from typing import Any, Final
 
 import attrs
 
+from kclient.config import plugins, resets
 from kclient.config import security_values as secure
+from kclient.config.dead_letters import dead_letters
 from kclient.config.deserializers import deserializer
 from kclient.config.values import (
     INT64_MAX,
@@ -29,8 +32,10 @@ from kclient.config.values import (
 )
 from kclient.security.scram import MAX_ITERATIONS, MIN_ITERATIONS
 from kclient.security.secret import Secret
+from kclient.types import DeadLetter
 
 Deserializer = Callable[[str, Any, bytes], Any]
+DeadLetterSink = Callable[[DeadLetter], None]
 
 
 def key(default: Any, rule: Rule) -> Any:
@@ -91,12 +96,15 @@ class Config:
     # --- the group
     group_id: str | None = key(None, filled_text)
     group_instance_id: str | None = key(None, instance_id)
+    group_protocol: str = key("classic", one_of("classic", "consumer", "auto"))
+    group_remote_assignor: str | None = key(None, filled_text)
     session_timeout_ms: int = key(45_000, integer(1))
     heartbeat_interval_ms: int = key(3_000, integer(1))
     max_poll_interval_ms: int = key(300_000, integer(1))
-    partition_assignment_strategy: tuple[Any, ...] = key(("range",), assignors)
+    partition_assignment_strategy: tuple[Any, ...] = key(("range", "cooperative-sticky"), assignors)
     exclude_internal_topics: bool = key(True, boolean)
     enable_auto_commit: bool = key(True, boolean)
+    internal_throw_on_fetch_stable_offset_unsupported: bool = key(False, boolean)
     auto_commit_interval_ms: int = key(5_000, integer(0))
 
     # --- records
@@ -110,12 +118,22 @@ class Config:
     check_crcs: bool = key(True, boolean)
     key_deserializer: Deserializer | None = attrs.field(default=None, metadata={"rule": deserializer})
     value_deserializer: Deserializer | None = attrs.field(default=None, metadata={"rule": deserializer})
+    interceptors: tuple[Any, ...] = key((), plugins.interceptors)
+    on_decode_error: str = key("raise", one_of("raise", "skip", "keep", "dlq"))
+    dead_letters: DeadLetterSink | None = attrs.field(default=None, metadata={"rule": dead_letters})
+
+    # --- metrics
+    metric_reporters: tuple[Any, ...] = key((), plugins.reporters)
+    metrics_sample_window_ms: int = key(30_000, integer(1, INT64_MAX))
+    metrics_num_samples: int = key(2, integer(1))
 
     # --- kclient's own keys
     max_frame_bytes: int = key(104_857_600, integer(1_024))
     max_decompressed_batch_bytes: int = key(134_217_728, integer(1_024))
     buffer_memory_bytes: int = key(67_108_864, integer(1_024, INT64_MAX))
     topic_wait_ms: int = key(10_000, integer(0, INT64_MAX))
+    on_no_offset: str | timedelta | None = attrs.field(default=None, metadata={"rule": resets.no_offset})
+    on_out_of_range: str | None = key(None, one_of(*resets.WORDS))
     sasl_username: str | None = key(None, secure.username)
     sasl_password: Secret | None = attrs.field(default=None, metadata={"rule": secure.secret})
     scram_max_iterations: int = key(MAX_ITERATIONS, integer(MIN_ITERATIONS))
@@ -148,7 +166,7 @@ SECRETS: Final = frozenset({secure.secret, secure.jaas})
 SECRET_KEYS: Final = frozenset(field.name for field in keys() if field.metadata["rule"] in SECRETS)
 """The keys whose values nobody may see."""
 
-CALLABLES: Final = frozenset({deserializer, assignors})
+CALLABLES: Final = frozenset({deserializer, assignors, dead_letters, plugins.interceptors, plugins.reporters})
 """The rules of keys whose values may be functions; a function given for any other key provides its value."""
 
 

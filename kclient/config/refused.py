@@ -14,12 +14,10 @@ KERBEROS = "kclient does not speak GSSAPI (Kerberos) yet; use PLAIN or SCRAM and
 OAUTH = "kclient does not speak OAUTHBEARER yet; use PLAIN or SCRAM and leave it out"
 JVM = "it is about the Java virtual machine; leave it out"
 SHARE = "it is for share consumers, and kclient has none; leave it out"
-METRICS = "kclient has no metric reporters; leave it out and read consumer.metrics()"
+LEVEL = "kclient measures everything that INFO does, always; leave it out"
+CONTEXT_LABELS = "a metric reporter of kclient's is an object: give the labels to it, and leave them out here"
 PUSH = "kclient does not push client metrics to the broker; leave it out or set it to false"
-CONSUMER_PROTOCOL = "kclient speaks the classic group protocol only, so far; leave it out or write classic"
-INTERCEPTORS = "kclient has no interceptors; do the work where the records are used and leave it out"
 PROVIDERS = "kclient has no configuration providers; put the value itself there"
-STABLE_OFFSETS = "kclient cannot demand OffsetFetch 7 or newer yet; leave it out or set it to false"
 
 
 class Refusal(NamedTuple):
@@ -39,19 +37,12 @@ class Refusal(NamedTuple):
 
 REFUSED: dict[str, Refusal] = {
     # the group
-    "group_protocol": Refusal(CONSUMER_PROTOCOL, ("classic",)),
-    "group_remote_assignor": Refusal(CONSUMER_PROTOCOL),
     "share_acknowledgement_mode": Refusal(SHARE, ("implicit",)),
     "share_acquire_mode": Refusal(SHARE, ("batch_optimized",)),
-    "internal_throw_on_fetch_stable_offset_unsupported": Refusal(STABLE_OFFSETS, ("false",)),
     # around the client
-    "interceptor_classes": Refusal(INTERCEPTORS),
     "config_providers": Refusal(PROVIDERS),
     "enable_metrics_push": Refusal(PUSH, ("false",)),
-    "metric_reporters": Refusal(METRICS, ("", "org.apache.kafka.common.metrics.jmxreporter")),
-    "metrics_sample_window_ms": Refusal(METRICS, ("30000",)),
-    "metrics_num_samples": Refusal(METRICS, ("2",)),
-    "metrics_recording_level": Refusal(METRICS, ("info",)),
+    "metrics_recording_level": Refusal(LEVEL, ("info",)),
     "security_providers": Refusal(JVM),
     "default_list_key_serde_inner": Refusal(JVM),
     "default_list_key_serde_type": Refusal(JVM),
@@ -119,4 +110,4 @@ LABELS = "metrics_context_"
 
 def refusal(name: str) -> Refusal | None:
     """Why kclient refuses this key, None where it does not know the key."""
-    return Refusal(METRICS, ()) if name.startswith(LABELS) else REFUSED.get(name)
+    return Refusal(CONTEXT_LABELS, ()) if name.startswith(LABELS) else REFUSED.get(name)

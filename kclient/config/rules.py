@@ -7,7 +7,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from kclient.config import security_rules
+from kclient.config import resets, security_rules
 
 log = logging.getLogger("kclient.config")
 
@@ -18,6 +18,8 @@ _BASES_AND_MAXIMA = (
     ("reconnect_backoff_ms", "reconnect_backoff_max_ms"),
     ("socket_connection_setup_timeout_ms", "socket_connection_setup_timeout_max_ms"),
 )
+
+_CLASSIC_ONLY = ("session_timeout_ms", "heartbeat_interval_ms", "partition_assignment_strategy")
 
 
 def disagreements(
@@ -32,7 +34,46 @@ def disagreements(
         )
     if given.get("enable_auto_commit") and values["group_id"] is None:
         problems.append("enable_auto_commit=True needs group_id: offsets are committed for a group")
+    problems += _of_the_group_protocol(values, given)
+    problems += resets.contradictions(given)
+    problems += _of_undecodable_records(values)
     problems += security_rules.disagreements(values, defaults)
+    return problems
+
+
+def _of_the_group_protocol(values: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:
+    """Each protocol has keys that mean nothing to the other; with auto either may be spoken. Spec: B.1.1."""
+    protocol = values["group_protocol"]
+    if protocol == "consumer":
+        return [
+            f"{name} is for group_protocol='classic': with 'consumer' the broker decides, so leave it out"
+            for name in _CLASSIC_ONLY
+            if name in given
+        ]
+    if protocol == "classic" and values["group_remote_assignor"] is not None:
+        return [
+            "group_remote_assignor needs group_protocol='consumer': "
+            "in classic groups partition_assignment_strategy decides"
+        ]
+    return []
+
+
+def _of_undecodable_records(values: Mapping[str, Any]) -> list[str]:
+    """Spec: U-03."""
+    mode, sink = values["on_decode_error"], values["dead_letters"]
+    problems = []
+    if mode == "dlq" and sink is None:
+        problems.append(
+            "on_decode_error='dlq' needs dead_letters: a function that takes a DeadLetter, or a path"
+        )
+    if mode != "dlq" and sink is not None:
+        problems.append(
+            f"dead_letters is not used with on_decode_error={mode!r}: write 'dlq', or leave it out"
+        )
+    if mode != "raise" and values["key_deserializer"] is None and values["value_deserializer"] is None:
+        problems.append(
+            f"on_decode_error={mode!r} needs key_deserializer or value_deserializer: bytes never fail"
+        )
     return problems
 
 

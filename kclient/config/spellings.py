@@ -43,6 +43,9 @@ OTHER_SPELLINGS: dict[str, str] = {
 }
 """Another client's spelling → Kafka's own key."""
 
+KAFKAS_SPELLINGS: dict[str, str] = {"interceptor_classes": "interceptors"}
+"""Kafka's own key → ours, where objects are given and not names of classes. Both are taken."""
+
 NOT_NEEDED: dict[str, str] = {
     "enable_auto_offset_store": "kclient commits a record only after the next one was asked for",
     "enable_partition_eof": "compare consumer.position(tp) with consumer.end_offsets([tp])",

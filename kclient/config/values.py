@@ -137,11 +137,10 @@ def assignors(raw: Any) -> tuple[Any, ...]:
     ]
     if not chosen:
         raise ValueError("must name at least one assignor")
+    known = tuple(_ASSIGNORS.values())
     for assignor in chosen:
-        if assignor in ("sticky", "cooperative-sticky"):
-            raise ValueError(f"names {assignor}, which is not built yet; range and roundrobin are")
-        if isinstance(assignor, str) and assignor not in ("range", "roundrobin"):
-            raise ValueError(f"names {assignor!r}, which is no assignor; range and roundrobin are")
+        if isinstance(assignor, str) and assignor not in known:
+            raise ValueError(f"names {assignor!r}, which is no assignor; {', '.join(known)} are")
     names = [getattr(assignor, "name", assignor) for assignor in chosen]
     if len(names) != len(list(dict.fromkeys(names))):
         raise ValueError("must not name an assignor twice")

@@ -6,24 +6,28 @@ The sync facade differs in how the user's functions are called and where records
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Self
 
-from kclient.consumer import choosing, closing, lookups, moving
+from kclient.consumer import choosing, closing, explaining, lookups, moving
 from kclient.consumer.committing import CommitCallback, checked_offsets
+from kclient.consumer.explanation import Explanation
 from kclient.consumer.life import Life, running_loop
 from kclient.consumer.listener import RebalanceListener, checked_listener
 from kclient.consumer.session import Session
 from kclient.consumer.subscription import checked_partitions
-from kclient.consumer.waiting import checked_timeout
 from kclient.errors import ArgumentError
+from kclient.metrics import MetricValues
 from kclient.records.records import Record, Records
+from kclient.timeouts import checked_timeout
 from kclient.types import (
     GroupMetadata,
     OffsetAndMetadata,
     OffsetAndTimestamp,
     PartitionInfo,
+    SubscriptionPattern,
     TopicPartition,
 )
 
@@ -38,8 +42,12 @@ class AsyncConsumer(Life):
                 ...
 
     `topics` are subscribed to, which needs `group_id`. Settings are Kafka's own keys in snake_case, as keyword
-    arguments, as a mapping (`config=`, dotted names too), or from a Java properties file (`properties=`). `listener`
-    is told about rebalances. Nothing is sent before the first call that needs a broker.
+    arguments, as a mapping (`config=`, dotted names too), or from a Java properties file (`properties=`):
+    `kclient.load(settings).explain()` lists them all, docs/configuration.md explains kclient's own. `listener` is told
+    about rebalances. Nothing is sent before the first call that needs a broker.
+
+    Calls that may wait for a broker or a listener are awaited, `assign` and `subscribe` among them; seeking, pausing,
+    `commit_async`, `wakeup` and what only looks are plain calls.
 
     An offset is committed only after the record was returned and the application asked for the next one, committed
     explicitly, or closed cleanly. Leaving the `async with` block by an exception does not commit what was in hand.
@@ -58,13 +66,14 @@ class AsyncConsumer(Life):
         self,
         topics: Iterable[str] = (),
         *,
-        pattern: re.Pattern[str] | str | None = None,
+        pattern: re.Pattern[str] | SubscriptionPattern | str | None = None,
         listener: RebalanceListener | None = None,
     ) -> None:
         """Follow topics, or every topic whose whole name matches `pattern`; replaces the subscription before it.
 
-        The assignment changes with the next rebalance. No topics and no pattern is `unsubscribe()`. Raises
-        ArgumentError for a blank name, UsageError beside `assign`, BrokerError (INVALID_GROUP_ID) without a group.
+        A SubscriptionPattern is resolved by the brokers, if group_protocol is consumer. The assignment changes with the
+        next rebalance. No topics and no pattern is `unsubscribe()`. Raises ArgumentError for a blank name, UsageError
+        beside `assign` or for a SubscriptionPattern in a classic group, BrokerError (INVALID_GROUP_ID) without a group.
 
         Spec: B.2, S1-20, U-15.
         """
@@ -88,7 +97,10 @@ class AsyncConsumer(Life):
         return self._open().positions.assigned()
 
     def subscription(self) -> tuple[str, ...]:
-        """The topics that are followed; of a pattern, those that match now. Empty for a manual assignment."""
+        """The topics that are followed; of a pattern, those that match now.
+
+        Empty for a manual assignment, and for a SubscriptionPattern, which only the brokers resolve.
+        """
         subscription = self._open().subscription
         return subscription.topics if subscription.automatic else ()
 
@@ -142,9 +154,10 @@ class AsyncConsumer(Life):
         session = self._open()
         committing = session.group_part.committing
         chosen = session.consumed() if offsets is None else checked_offsets(offsets)
-        async with session.waits.limit(self._seconds(timeout), "the commit"):
-            await session.start()
-            await committing.commit(chosen)
+        async with session.waits.limit(self._seconds(timeout), "the commit") as wait:
+            with session.measures.calls.inside("commit"):
+                await session.start()
+                await committing.commit(chosen, wait.because)
         session.hand.confirm(chosen)
         await session.callbacks.run()
 
@@ -153,9 +166,12 @@ class AsyncConsumer(Life):
         offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
         callback: CommitCallback | None = None,
     ) -> None:
-        """As `commit`, without waiting and without a second try. `callback(offsets, error)` runs inside a later call.
+        """As `commit`, without waiting and without a second try.
 
-        Raises CommitFailedError when 10,000 commits wait already. Spec: B.14.2, S4-46.
+        `callback(offsets, error)` runs inside a later poll, commit, unsubscribe or close, in the order of the commits;
+        `error` is None if the offsets are stored. Raises CommitFailedError when 10,000 commits wait already.
+
+        Spec: B.14.2, S4-46.
         """
         session = self._open()
         chosen = session.consumed() if offsets is None else checked_offsets(offsets)
@@ -169,9 +185,10 @@ class AsyncConsumer(Life):
         session = self._open()
         commits = session.group_part.commits
         chosen = checked_partitions(partitions)
-        async with session.waits.limit(self._seconds(timeout), "the committed offsets"):
-            await session.start()
-            return await commits.fetch(chosen)
+        async with session.waits.limit(self._seconds(timeout), "the committed offsets") as wait:
+            with session.measures.calls.inside("committed"):
+                await session.start()
+                return await commits.fetch(chosen, wait.because)
 
     # --- positions
 
@@ -206,9 +223,15 @@ class AsyncConsumer(Life):
     # --- questions to the cluster
 
     async def offsets_for_times(
-        self, times: Mapping[TopicPartition, int], timeout: float | None = None
+        self, times: Mapping[TopicPartition, int | datetime.datetime], timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The first offset at or after each time (ms since 1970, UTC); None where no record is that new. Spec: B.8."""
+        """The first offset at or after each time; None where no record is that new. With timeout 0 all are None.
+
+        A time is in ms since 1970 (UTC), or a datetime with a time zone. Raises ArgumentError for others, for numbers
+        that look like seconds too.
+
+        Spec: B.2, B.8, U-22.
+        """
         return await lookups.offsets_for_times(self._open(), times, self._seconds(timeout))
 
     async def beginning_offsets(
@@ -220,7 +243,13 @@ class AsyncConsumer(Life):
     async def end_offsets(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, int]:
-        """The offset behind the last record that `isolation_level` lets through, of each partition."""
+        """The offset behind the last record that `isolation_level` lets through, of each partition.
+
+        High watermark, or last stable offset with read_committed. With timeout 0 nothing is waited for: an empty dict.
+        A partition that does not exist is waited for: DeadlineError names it. Raises TopicAuthorizationError.
+
+        Spec: B.2, B.8.
+        """
         return await lookups.end_offsets(self._open(), partitions, self._seconds(timeout))
 
     async def partitions_for(self, topic: str, timeout: float | None = None) -> list[PartitionInfo]:
@@ -232,8 +261,30 @@ class AsyncConsumer(Life):
         return await lookups.list_topics(self._open(), self._seconds(timeout))
 
     def current_lag(self, partition: TopicPartition) -> int | None:
-        """Records between what was handed out and the end, None until the end is known. Raises NotAssignedError."""
-        return lookups.current_lag(self._open(), partition)
+        """Records between what was handed out and the end, None until the end is known. Raises NotAssignedError.
+
+        The end is the high watermark, or the last stable offset with read_committed. Where it is not known, it is
+        asked for, and nobody waits for it.
+
+        Spec: B.2, U-26.
+        """
+        return self._open().lag.current(partition)
+
+    async def explain(self, *, ask: bool = True, timeout: float = 5.0) -> Explanation:
+        """Why nothing arrives: for each assigned partition one sentence, and one for the consumer; `str()` is a table.
+
+            paused · at the end · waiting for committed offset, reset, validation or a leader · backing off, how long
+            · a Fetch in flight, how long · held by an open transaction, whose · buffer full · ready for the next poll
+            · stuck on a record until a seek · the next poll raises what
+
+        Looks at what is known and changes nothing. Only partitions that an open transaction holds are asked for, one
+        Fetch to the leader of each, which takes `timeout` seconds at most; with `ask=False` nothing at all is sent.
+        A broker that does not answer is part of the sentence and no error.
+
+        Spec: U-04, U-06.
+        """
+        session = self._open()
+        return await explaining.explain(session, ask=ask, timeout=checked_timeout(timeout))
 
     # --- the group, and the consumer itself
 
@@ -242,7 +293,10 @@ class AsyncConsumer(Life):
         return self._open().group_part.metadata()
 
     def enforce_rebalance(self, reason: str = "") -> None:
-        """Have the group rebalance at the next poll; no effect with `assign`. `reason` goes to the broker's log."""
+        """Have the group rebalance at the next poll. `reason` goes to the broker's log.
+
+        No effect with `assign`, nor with the consumer protocol, where the brokers decide.
+        """
         self._open().group_part.request_rejoin(reason or "the application asked for it")
 
     def wakeup(self) -> None:
@@ -253,22 +307,34 @@ class AsyncConsumer(Life):
         else:
             self._loop.call_soon_threadsafe(self._session.waits.wakeup)
 
-    def metrics(self) -> dict[str, float]:
-        """Numbers of this consumer: name → count, or seconds where the name says so. Spec: B.19.1."""
-        session = self._open()
-        return session.counters.as_dict() | {
-            "assigned_partitions": len(session.positions),
-            "buffered_bytes": session.buffer.bytes_used,
-        }
+    def metrics(self) -> MetricValues:
+        """Every metric with its value now, under the names that Java's consumer uses; see docs/metrics.md.
 
-    async def close(self, timeout: float = 30.0) -> None:
+            consumer.metrics().value("records-lag", topic="orders", partition=0)
+
+        Times are milliseconds where the name does not say otherwise. NaN stands where nothing was measured lately.
+
+        Spec: B.19.1, S3-07.
+        """
+        return self._open().measures.values()
+
+    async def close(self, timeout: float = 30.0, *, leave: bool | None = None) -> None:
         """Commit what was released or is in hand (with automatic commits), leave the group, end everything.
 
-        Takes at most `timeout` seconds. A second close does nothing. Raises ListenerError at the end.
+        Takes at most `timeout` seconds; what every broker refuses is not waited for so long. A second close does
+        nothing. Raises ListenerError at the end.
 
-        Spec: B.18, I-24.
+        A static member (group_instance_id) keeps its place in the group until its session times out, so that a
+        restart costs no rebalance; any other gives it up, so that others have its partitions at once. `leave=True`
+        gives the place up in either case, `leave=False` keeps it (KIP-1092). Leaving a with-block is `leave=None`.
+
+        Spec: B.18, B.13.10, I-24.
         """
-        await self._close(checked_timeout(timeout), clean=True)
+        if leave not in (None, True, False):
+            raise ArgumentError(
+                f"leave is True, False, or None for what the kind of member calls for, not {leave!r}."
+            )
+        await self._close(checked_timeout(timeout), clean=True, leave=leave)
 
     async def _poll_for_iteration(self) -> None:
         session = self._open()

@@ -10,13 +10,13 @@ from kclient.consumer.listener import RebalanceListener
 from kclient.consumer.session import Session
 from kclient.consumer.subscription import checked_partitions, checked_topics
 from kclient.errors import ArgumentError
-from kclient.types import TopicPartition
+from kclient.types import SubscriptionPattern, TopicPartition
 
 
 async def subscribe(
     session: Session,
     topics: Iterable[str],
-    pattern: re.Pattern[str] | str | None,
+    pattern: re.Pattern[str] | SubscriptionPattern | str | None,
     listener: RebalanceListener | None,
 ) -> None:
     """Follow topics or a pattern with a group; the assignment changes with the next rebalance. Spec: B.2, S1-20."""
@@ -24,7 +24,10 @@ async def subscribe(
     if pattern is not None and names:
         raise ArgumentError("Give topics or a pattern, not both.")
     session.group_part  # noqa: B018 – raises for a consumer without a group
-    if pattern is not None:
+    if isinstance(pattern, SubscriptionPattern):
+        session.group_part.require_broker_patterns()
+        session.subscription.subscribe_broker_pattern(pattern, listener)
+    elif pattern is not None:
         session.subscription.subscribe_pattern(_compiled(pattern), listener)
     elif names:
         session.subscription.subscribe(names, listener)
@@ -59,8 +62,8 @@ def _compiled(pattern: re.Pattern[str] | str) -> re.Pattern[str]:
 
 def _drop_what_nobody_wants(session: Session) -> None:
     """Partitions of topics that left the subscription stay assigned until the rebalance, but are not read any more."""
-    unwanted = [tp for tp in session.positions.assigned() if not session.subscription.covers(tp.topic)]
-    if unwanted:
-        session.take_back(unwanted)
-        session.positions.mark_pending_revocation(unwanted)
-        session.buffer.drop(unwanted)
+    covers = session.subscription.covers
+    session.positions.follow_subscription(covers)
+    unwanted = [tp for tp in session.positions.assigned() if not covers(tp.topic)]
+    session.take_back(unwanted)
+    session.buffer.drop(unwanted)

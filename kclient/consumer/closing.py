@@ -1,11 +1,12 @@
 """Leaving: the order in which things end, every step bounded by what is left of the timeout.
 
     1  every waiting call ends
-    2  automatic commit, asynchronous commits and their callbacks
+    2  automatic commit, asynchronous commits and their callbacks; meanwhile fetch sessions are given back
     3  the listener gives up the partitions; LeaveGroup
     4  tasks, connections, deserializers
 
 A step that fails does not keep the next from its turn; what a listener or a callback raised is raised at the end.
+Whatever holds up the first two, some time is left for the third, so that the others get the partitions at once.
 Spec: B.18, I-24, D-15, U-10.
 """
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable
+from typing import Final
 
 from kclient.config import deserializers
 from kclient.consumer.polling import Poll
@@ -21,9 +23,15 @@ from kclient.consumer.session import Session
 
 log = logging.getLogger("kclient.consumer")
 
+LEAVING_SECONDS: Final = 1.0
 
-async def close(session: Session, polls: Poll, timeout: float, *, clean: bool) -> None:
+
+async def close(
+    session: Session, polls: Poll, timeout: float, *, clean: bool, leave: bool | None = None
+) -> None:
     """End the session. After a clean close what is in hand counts as released; after an error it does not (U-02).
+
+    `leave` says whether the coordinator is told: None for a dynamic member only, True and False for either (KIP-1092).
 
     A close that is cancelled goes on behind the scenes with its last step.
     """
@@ -31,12 +39,15 @@ async def close(session: Session, polls: Poll, timeout: float, *, clean: bool) -
     first_error: BaseException | None = None
     session.waits.close()
     try:
-        await polls.wait_until_left(timeout)
+        await polls.wait_until_left(timeout - _for_leaving(timeout))
         if session.running:
-            first_error = await _part_from_group(session, deadline, clean=clean)
+            ended = session.flows.errand("ending of fetch sessions", session.fetcher.end_sessions(deadline))
+            first_error = await _part_from_group(session, deadline, clean=clean, leave=leave)
+            await asyncio.wait({ended})
     finally:
         session.ending = asyncio.create_task(_end(session, deadline), name="kclient end")
         await asyncio.shield(session.ending)
+    await _step(session.interceptors.close(), deadline)
     await _close_deserializers(session)
     if first_error is not None:
         raise first_error
@@ -50,31 +61,45 @@ async def abandon(session: Session) -> None:
 
 async def unsubscribe(session: Session) -> None:
     """Give up the assignment and the subscription; nothing is committed by itself. Spec: B.18, M-23."""
-    timeout = session.config.request_timeout_ms / 1000
+    group, timeout = session.group, session.config.request_timeout_ms / 1000
+    callbacks_error = await _error_of(session.callbacks.run()) if group is not None else None
     try:
-        if session.group is not None:
-            await session.callbacks.run()
-            await session.group.leave("the consumer unsubscribed from all topics", timeout)
+        if group is not None:
+            await group.leave("the consumer unsubscribed from all topics", timeout)
             await session.callbacks.run()
     finally:
         session.subscription.clear()
         session.set_assignment(())
         session.follow_subscription()
+    if callbacks_error is not None:
+        raise callbacks_error
 
 
-async def _part_from_group(session: Session, deadline: float, *, clean: bool) -> Exception | None:
+async def _part_from_group(
+    session: Session, deadline: float, *, clean: bool, leave: bool | None
+) -> Exception | None:
     group = session.group
     if group is None:
         return None
     offsets = session.consumed() if clean else session.released()
+    until = deadline - _for_leaving(deadline - session.runtime.now())
     errors = [
-        await _step(group.last_commit(offsets, _left(session, deadline)), deadline),
-        await _step(group.committing.settle(), deadline),
-        await _step(session.callbacks.run(), deadline),
-        await _step(group.leave("the consumer is being closed", _left(session, deadline)), deadline),
+        await _error_of(group.last_commit(offsets, _left(session, until))),
+        await _step(group.committing.settle(), until),
+        await _step(session.callbacks.run(), until),
+        await _step(group.leave("the consumer is being closed", _left(session, deadline), leave), deadline),
         await _step(session.callbacks.run(), deadline),
     ]
     return next(filter(None, errors), None)
+
+
+async def _error_of(step: Awaitable[None]) -> Exception | None:
+    """What it raised, for later: the next step comes all the same."""
+    try:
+        await step
+    except Exception as error:  # noqa: BLE001 – raised at the end
+        return error
+    return None
 
 
 async def _step(step: Awaitable[None], deadline: float) -> Exception | None:
@@ -98,6 +123,7 @@ async def _end(session: Session, deadline: float) -> None:
         await session.group.coordinator.close()
     await session.cluster.close(_left(session, deadline))
     session.set_assignment(())
+    session.measures.close()
 
 
 async def _close_deserializers(session: Session) -> None:
@@ -106,6 +132,11 @@ async def _close_deserializers(session: Session) -> None:
             await session.call_user(deserializers.close, function)
         except Exception:
             log.exception("closing a deserializer failed")
+
+
+def _for_leaving(timeout: float) -> float:
+    """How much of the timeout nothing but leaving may take."""
+    return min(LEAVING_SECONDS, max(0.0, timeout) / 4)
 
 
 def _left(session: Session, deadline: float) -> float:

@@ -1,9 +1,9 @@
 """Commits in their order: what the user asked for, what is committed by itself, and what is committed at the end.
 
-Asynchronous and automatic commits are never retried, and none is sent before those that were asked for earlier: while
-the coordinator is out of reach they wait together, and then go out in their order. A synchronous commit, and the last
-automatic one, wait for the answers to those before. Callbacks run in the order of their commits, inside the user's next
-poll, commit, unsubscribe or close.
+Asynchronous and automatic commits are never retried: while the coordinator is out of reach they wait together, and
+then go out in their order. A synchronous commit, and the last automatic one, wait for the answers to those before, and
+are retried (`commit_line.py`). Callbacks run in the order of their commits, inside the user's next poll, commit,
+unsubscribe or close.
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-import attrs
-
 from kclient.config import Config
-from kclient.consumer.counters import Counters
+from kclient.consumer.commit_line import CommitLine, Place
 from kclient.consumer.flows import Flows
+from kclient.consumer.interceptors import Interceptors
 from kclient.consumer.listener import CallUser
 from kclient.consumer.work import UserWork
 from kclient.errors import ArgumentError, BrokerError, CommitFailedError, KclientError
-from kclient.group.commits import Commits, Turn
+from kclient.group.commits import Asked, Commits, Hopeless, Tell, Turn, never, unheard
+from kclient.metrics.own import OwnMetrics
 from kclient.protocol.errors import FENCED_INSTANCE_ID
 from kclient.runtime import Runtime
+from kclient.seldom import Seldom
 from kclient.types import OffsetAndMetadata, TopicPartition
 
 log = logging.getLogger("kclient.commit")
@@ -33,25 +34,6 @@ Ready = Callable[[], Awaitable[None]]
 CommitCallback = Callable[[Offsets, KclientError | None], Awaitable[None] | None]
 
 MAX_PENDING: Final = 10_000
-
-
-@attrs.define(eq=False)
-class Pending:
-    """A commit that nobody waits for: `sent` once it is on the connection, which keeps the order, or never will be."""
-
-    sent: asyncio.Future[None]
-    answered: asyncio.Future[None]
-
-    @classmethod
-    def new(cls) -> Pending:
-        """One that has just been asked for."""
-        loop = asyncio.get_running_loop()
-        return cls(loop.create_future(), loop.create_future())
-
-    def goes_out(self) -> None:
-        """The next one may follow."""
-        if not self.sent.done():
-            self.sent.set_result(None)
 
 
 class Committing:
@@ -65,7 +47,8 @@ class Committing:
         flows: Flows,
         callbacks: UserWork,
         call_user: CallUser,
-        counters: Counters,
+        interceptors: Interceptors,
+        counters: OwnMetrics,
     ) -> None:
         self._commits = commits
         self._config = config
@@ -73,8 +56,10 @@ class Committing:
         self._flows = flows
         self._callbacks = callbacks
         self._call_user = call_user
+        self._interceptors = interceptors
         self._counters = counters
-        self._last: Pending | None = None
+        self._line = CommitLine()
+        self._seldom = Seldom(log)
         self._pending = 0
         self._auto_in_flight = False
         self._next_auto_commit: float | None = None
@@ -87,14 +72,21 @@ class Committing:
 
     # --- asked for by the user
 
-    async def commit(self, offsets: Offsets) -> None:
-        """Store offsets, after the asynchronous commits before. The caller bounds it.
+    async def commit(self, offsets: Offsets, tell: Tell = unheard) -> None:
+        """Store offsets, after the commits before and as the member that we are now. The caller bounds it.
+
+        `tell` hears why each try failed.
 
         Raises what `Commits.commit` raises.
         """
         self.raise_if_fenced()
-        await self.settle()
-        await self._store(offsets)
+        asked = self._commits.ask(offsets) if offsets else None
+        place = self._line.join()
+        try:
+            await place.alone()
+            await self._store(offsets, asked=asked, tell=tell)
+        finally:
+            place.over()
 
     def commit_async(self, offsets: Offsets, callback: CommitCallback | None, ready: Ready) -> None:
         """Store offsets when `ready`, and hand the outcome to the callback. Raises CommitFailedError on a backlog."""
@@ -107,74 +99,57 @@ class Committing:
                 uncommitted=dict(offsets),
             )
         self._pending += 1
-        before, mine = self._line_up()
-        self._flows.errand("commit", self._commit_beside(dict(offsets), callback, ready, before, mine))
+        place = self._line.join()
+        self._flows.errand("commit", self._commit_beside(dict(offsets), callback, ready, place))
 
     async def settle(self) -> None:
-        """Wait until every asynchronous and automatic commit has its answer."""
-        if self._last is not None:
-            await asyncio.wait([self._last.answered])
-
-    def _line_up(self) -> tuple[Pending | None, Pending]:
-        """The commit that was asked for last, and the next."""
-        before, self._last = self._last, Pending.new()
-        return before, self._last
+        """Wait until every commit that was asked for has its answer."""
+        await self._line.settle()
 
     async def _commit_beside(
-        self,
-        offsets: Offsets,
-        callback: CommitCallback | None,
-        ready: Ready,
-        before: Pending | None,
-        mine: Pending,
+        self, offsets: Offsets, callback: CommitCallback | None, ready: Ready, place: Place
     ) -> None:
         error: KclientError | None = None
         try:
             await ready()
-            await self._store_in_turn(offsets, before, mine)
+            await self._store(offsets, turn=place.turn)
         except KclientError as failure:
             error = failure
-            log.warning("an asynchronous commit failed: %s", failure, extra={"error": failure.kc_code})
+            self._warn("an asynchronous commit", failure)
         finally:
             self._pending -= 1
-            await self._is_answered(before, mine)
+            place.over()
+        await place.all_over()
         if callback is not None:
             self._callbacks.leave(lambda: self._call_user(callback, offsets, error))
 
-    async def _store_in_turn(self, offsets: Offsets, before: Pending | None, mine: Pending) -> None:
-        """One try, sent when the commit before is. Spec: I-08, M-05."""
-
-        async def turn() -> None:
-            if before is not None and not before.sent.done():
-                await asyncio.wait([before.sent])
-            mine.goes_out()
-
-        await self._store(offsets, turn=turn)
-
-    async def _is_answered(self, before: Pending | None, mine: Pending) -> None:
-        """It is over, when those before it are."""
-        mine.goes_out()
-        try:
-            if before is not None and not before.answered.done():
-                await asyncio.wait([before.answered])
-        finally:
-            mine.answered.set_result(None)
-
-    async def _store(self, offsets: Offsets, *, turn: Turn | None = None) -> None:
+    async def _store(
+        self,
+        offsets: Offsets,
+        *,
+        turn: Turn | None = None,
+        asked: Asked | None = None,
+        newest: Callable[[], Offsets] | None = None,
+        hopeless: Hopeless = never,
+        tell: Tell = unheard,
+    ) -> None:
         """With `turn` it is tried once, after that; else until it is done."""
         if not offsets:
             return
         try:
-            if turn is None:
-                await self._commits.commit(offsets, retry=True)
+            if newest is not None:
+                offsets = await self._commits.commit_newest(newest, tell)
+            elif turn is None:
+                await self._commits.commit(offsets, retry=True, asked=asked, hopeless=hopeless, tell=tell)
             else:
                 await self._commits.commit(offsets, retry=False, turn=turn)
         except KclientError as error:
-            self._counters.commit_failed_total += 1
+            self._counters.count("commit-failed-total")
             if isinstance(error, BrokerError) and error.code == FENCED_INSTANCE_ID:
                 self._fenced = error
             raise
-        self._counters.commit_total += 1
+        if self._interceptors:
+            self._callbacks.leave(lambda: self._interceptors.on_commit(offsets))
 
     # --- by itself
 
@@ -201,43 +176,64 @@ class Committing:
             return
         self.restart_timer()
         self._auto_in_flight = True
-        self._flows.errand("automatic commit", self._auto_commit(offsets, *self._line_up()))
+        self._flows.errand("automatic commit", self._auto_commit(offsets, self._line.join()))
 
     def put_off(self) -> None:
         """Nothing can be committed at this moment: look again soon, but not at once. Spec: S4-43."""
         pause_ms = max(self._config.auto_commit_interval_ms, self._config.retry_backoff_ms)
         self._next_auto_commit = self._runtime.now() + pause_ms / 1000
 
-    async def _auto_commit(self, offsets: Offsets, before: Pending | None, mine: Pending) -> None:
+    async def _auto_commit(self, offsets: Offsets, place: Place) -> None:
         try:
-            await self._store_in_turn(offsets, before, mine)
+            await self._store(offsets, turn=place.turn)
         except KclientError as error:
-            log.warning("an automatic commit failed: %s", error, extra={"error": error.kc_code})
+            self._warn("an automatic commit", error)
             if error.retriable and self._next_auto_commit is not None:
                 soon = self._runtime.now() + self._config.retry_backoff_ms / 1000
                 self._next_auto_commit = min(soon, self._next_auto_commit)
         else:
-            self._counters.auto_commit_total += 1
+            self._counters.count("auto-commit-total")
             log.debug("committed by itself: %d partitions", len(offsets))
         finally:
             self._auto_in_flight = False
-            await self._is_answered(before, mine)
+            self._callbacks.look_again()
+            place.over()
 
-    async def commit_for_good(self, offsets: Offsets, why: str, timeout: float) -> None:
+    def _warn(self, what: str, error: KclientError) -> None:
+        """What fails by itself, or again and again, must not fill the log: a fault is told now and then. Spec: U-28."""
+        fault = (what, error.kc_code, getattr(error, "reason", None) or getattr(error, "code", None))
+        now, extra = self._runtime.now(), {"error": error.kc_code}
+        self._seldom.warn(fault, now, f"{what} failed: %s", error, extra=extra)
+
+    async def commit_for_good(
+        self,
+        offsets: Offsets,
+        why: str,
+        timeout: float,
+        newest: Callable[[], Offsets] | None = None,
+        hopeless: Hopeless = never,
+    ) -> None:
         """The last automatic commit before partitions go: with retries, bounded; a failure is only logged.
 
-        Spec: S3-30, B.13.6, B.18.
+        With `newest` it is begun again when the member epoch was stale, with what that gives then. Retries end early
+        when they are `hopeless`.
+
+        Spec: S3-30, B.13.6, B.14.8, B.18.
         """
         if not self._config.enable_auto_commit or not offsets:
             return
+        place = self._line.join()
+        refusals = ["no answer in time"]
         try:
             async with asyncio.timeout(timeout):
-                await self.settle()
-                await self._store(offsets)
+                await place.alone()
+                await self._store(offsets, newest=newest, hopeless=hopeless, tell=refusals.append)
         except (KclientError, TimeoutError) as error:
-            log.warning("the automatic commit %s failed: %s", why, error or "no answer in time")
+            log.warning("the automatic commit %s failed: %s", why, str(error) or refusals[-1])
         else:
-            self._counters.auto_commit_total += 1
+            self._counters.count("auto-commit-total")
+        finally:
+            place.over()
 
 
 def checked_offsets(offsets: Any) -> dict[TopicPartition, OffsetAndMetadata]:

@@ -6,15 +6,27 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
+from kclient.consumer.choosing_protocol import (
+    AUTO,
+    CLASSIC,
+    chosen_protocol,
+    log_protocol,
+    no_broker_patterns,
+)
 from kclient.consumer.committing import Committing
+from kclient.consumer.out_of_reach import OutOfReach
 from kclient.consumer.rebalance import Rebalance
 from kclient.consumer.subscription import SubscriptionKind
-from kclient.errors import KclientError
+from kclient.errors import ArgumentError, KclientError, VersionError
 from kclient.group.commit_failure import commit_failed
 from kclient.group.commits import Commits
+from kclient.group.consumer_protocol.heartbeat import API as HEARTBEAT
+from kclient.group.consumer_protocol.membership import ConsumerMembership
+from kclient.group.consumer_protocol.standing import new_member_id
 from kclient.group.coordinator import Coordinator
-from kclient.group.generation import Generation, Identity, MemberState
+from kclient.group.generation import Generation, Identity
 from kclient.group.membership import ClassicMembership
+from kclient.group.protocols import Membership
 from kclient.protocol.errors import error as error_code
 from kclient.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
@@ -34,7 +46,15 @@ class GroupPart:
         self.group_id = session.config.group_id or ""
         self.coordinator = Coordinator(session.cluster, self.group_id, session.config, session.runtime)
         self.commits = Commits(
-            self.coordinator, session.config, session.runtime, self._identity, self._commit_refused
+            self.coordinator,
+            session.config,
+            session.runtime,
+            self._identity,
+            self._commit_refused,
+            session.measures.coordinator,
+            self._topic_id_of,
+            self._reader,
+            session.positions.__contains__,
         )
         self.committing = Committing(
             self.commits,
@@ -43,11 +63,14 @@ class GroupPart:
             session.flows,
             session.callbacks,
             session.call_user,
-            session.counters,
+            session.interceptors,
+            session.measures.own,
         )
         self.rebalance = Rebalance(session)
-        self._membership: ClassicMembership | None = None
+        self._membership: Membership | None = None
         self._leaving = False
+        self._protocol: str | None = None
+        self._member_id = ""  # of the consumer protocol: the same for the consumer's life
 
     @property
     def joining(self) -> bool:
@@ -55,25 +78,46 @@ class GroupPart:
         return self._membership is not None
 
     @property
+    def membership(self) -> Membership | None:
+        """For who only looks: the membership, while there is one."""
+        return self._membership
+
+    @property
+    def ended(self) -> str:
+        """Why the last membership ended, "" if none has."""
+        return self._membership.ended if self._membership is not None else ""
+
+    @property
     def stable(self) -> bool:
         """Whether this consumer is a member whose assignment stands."""
-        return self._membership is not None and self._membership.state is MemberState.STABLE
+        return self._membership is not None and self._membership.stable
 
     def join(self, topics: tuple[str, ...]) -> None:
         """Take part in the group, wanting these topics."""
         if self._membership is None:
             session = self._session
-            self._membership = ClassicMembership(
-                self.coordinator, session.cluster, session.config, session.runtime, self.rebalance
-            )
+            self._membership = self._new_membership()
             self._tell_topics(self._membership, topics)
             self._membership.changed.relay(session.news)
             session.flows.start(MEMBERSHIP, self._membership.run)
         else:
             self._tell_topics(self._membership, topics)
 
-    async def leave(self, reason: str, timeout: float) -> None:
-        """Give up the assignment, telling the listener, and leave; its error is raised last. Spec: B.13.8."""
+    def _new_membership(self) -> Membership:
+        """A membership in the protocol that is configured, or that the cluster allows: chosen once. Spec: B.1.1."""
+        session = self._session
+        features, metrics = session.cluster.features, session.measures.coordinator
+        self._protocol = self._protocol or chosen_protocol(
+            session.config.group_protocol, features, self.group_id
+        )
+        parts = (self.coordinator, session.cluster, session.config, session.runtime, self.rebalance)
+        if self._protocol == CLASSIC:
+            return ClassicMembership(*parts, metrics)
+        self._member_id = self._member_id or new_member_id(session.runtime)
+        return ConsumerMembership(*parts, self._member_id, metrics)
+
+    async def leave(self, reason: str, timeout: float, leave: bool | None = None) -> None:
+        """Give up the assignment, telling the listener, and leave; its error is raised last. Spec: B.13.8, B.18."""
         membership = self._membership
         if membership is None or self._leaving:
             return
@@ -82,17 +126,32 @@ class GroupPart:
         deadline = now() + timeout
         lost = membership.lost or membership.rebalancing
         try:
-            await self._session.flows.stop(MEMBERSHIP)
-            await self.rebalance.leave(
-                lost=lost, deadline=deadline
-            )  # who commits in it is a member until it returns
+            await self._end_rebalances(membership)
+            # Who commits in it is a member until it returns. A listener that another call runs leaves us some time.
+            await self.rebalance.leave(lost=lost, deadline=deadline - timeout / 4)
         except asyncio.CancelledError:
             deadline = now()  # LeaveGroup is sent all the same, and nobody waits for its answer
+            self.rebalance.telling.leave_untold()
             raise
         finally:
-            await self._settle(deadline)
-            self._membership, self._leaving = None, False
-            await membership.leave(reason, max(0.0, deadline - now()))
+            try:
+                await self._settle(deadline)
+            finally:  # whatever cuts that short, we are no member any more
+                self._membership, self._leaving = None, False
+                await self._end(membership, reason, max(0.0, deadline - now()), leave)
+
+    async def _end(self, membership: Membership, reason: str, timeout: float, leave: bool | None) -> None:
+        try:
+            await membership.leave(reason, timeout, leave)
+        finally:
+            await self._session.flows.stop(MEMBERSHIP)
+
+    async def _end_rebalances(self, membership: Membership) -> None:
+        """No assignment changes any more. Heartbeats of the consumer protocol go on meanwhile. Spec: B.17.1, B.18."""
+        if isinstance(membership, ConsumerMembership):
+            await membership.prepare_leaving()
+        else:
+            await self._session.flows.stop(MEMBERSHIP)
 
     async def _settle(self, deadline: float) -> None:
         """Wait for the answers to commits that the listener has begun."""
@@ -110,9 +169,10 @@ class GroupPart:
             self.committing.put_off()
 
     async def last_commit(self, offsets: dict[TopicPartition, OffsetAndMetadata], timeout: float) -> None:
-        """The automatic commit of close()."""
+        """The automatic commit of close(), given up where no broker can be reached any more. Spec: U-10."""
         if self.stable or not self._session.subscription.automatic:
-            await self.committing.commit_for_good(offsets, "on close", timeout)
+            hopeless = OutOfReach(self._session.cluster, self._session.runtime).for_good
+            await self.committing.commit_for_good(offsets, "on close", timeout, hopeless=hopeless)
 
     def poll_started(self) -> None:
         """Restart the poll timer. Spec: S1-18."""
@@ -120,13 +180,48 @@ class GroupPart:
             self._membership.poll_started()
 
     def request_rejoin(self, reason: str) -> None:
-        """Join again when the flow comes round."""
+        """Join again when the flow comes round. Raises ArgumentError for a reason that no request can carry."""
+        try:
+            reason.encode()
+        except (AttributeError, UnicodeEncodeError):
+            raise ArgumentError(f"The reason for a rebalance is text, not {reason!r}.") from None
         if self._membership is not None:
             self._membership.request_rejoin(reason)
 
     def take_error(self) -> KclientError | None:
         """An error that the group flow has left for the next poll."""
-        return None if self._membership is None else self._membership.take_error()
+        if self._protocol == CLASSIC and self._session.subscription.broker_pattern is not None:
+            return no_broker_patterns()
+        if self._protocol == CLASSIC and isinstance(self._membership, ConsumerMembership):
+            return None  # on its way to the other protocol
+        error = None if self._membership is None else self._membership.take_error()
+        if self._may_fall_back(error):
+            log_protocol(self.group_id, self._protocol, "the coordinator refuses the consumer protocol")
+            self._session.flows.errand("change of the group protocol", self._fall_back(self._membership))
+            return None
+        return error
+
+    def _may_fall_back(self, error: KclientError | None) -> bool:
+        """With auto: brokers may have the consumer protocol, and be told not to speak it. Spec: B.1.1."""
+        if self._session.config.group_protocol != AUTO or self._protocol == CLASSIC:
+            return False
+        if not isinstance(error, VersionError) or error.api != HEARTBEAT:
+            return False
+        self._protocol = CLASSIC
+        return True
+
+    async def _fall_back(self, refused: Membership | None) -> None:
+        """Join anew in the classic protocol; whoever left meanwhile, or joined anew, has done that already."""
+        if self._membership is refused:
+            await self._session.flows.stop(MEMBERSHIP)
+        if self._membership is refused is not None and not self._leaving:
+            self._membership = None
+            self.join(self._session.subscription.topics)
+
+    def require_broker_patterns(self) -> None:
+        """Raise UsageError where the brokers resolve no patterns; with auto that shows when they are reached."""
+        if CLASSIC in (self._protocol, self._session.config.group_protocol):
+            raise no_broker_patterns()
 
     def metadata(self) -> GroupMetadata:
         """Who we are in the group."""
@@ -145,13 +240,24 @@ class GroupPart:
         """Whether partitions given up now may belong to others already. Spec: S3-31, S3-53."""
         return self._membership is None or self._membership.lost
 
-    def _tell_topics(self, membership: ClassicMembership, topics: tuple[str, ...]) -> None:
+    def _tell_topics(self, membership: Membership, topics: tuple[str, ...]) -> None:
         subscription = self._session.subscription
+        pattern = subscription.broker_pattern
+        if pattern is not None and isinstance(membership, ConsumerMembership):
+            membership.follow_pattern(pattern.pattern)
+            return
         matches = subscription.covers if subscription.kind is SubscriptionKind.PATTERN else None
         membership.set_subscription(topics, matches)
 
+    def _topic_id_of(self, partition: TopicPartition, offset: int) -> bytes | None:
+        state = self._session.positions.find(partition)
+        return None if state is None else state.topic_id_of(offset)
+
     def _identity(self) -> Identity:
         return Identity() if self._membership is None else self._membership.commit_identity()
+
+    def _reader(self) -> Identity:
+        return Identity() if self._membership is None else self._membership.fetch_identity()
 
     def _commit_refused(self, code: int, identity: Identity) -> KclientError:
         if self._membership is not None:

@@ -35,6 +35,10 @@ class Hand:
         self._confirmed: Offsets = {}
         self._iterator: Iterator[Record[Any, Any]] | None = None
 
+    def replace(self, records: Records[Any, Any]) -> None:
+        """Hand out these instead, before anything was: what interceptors left out counts as handed out."""
+        self._chunks = [chunk for chunk in records.chunks if len(chunk)]
+
     def next(self) -> Record[Any, Any] | None:
         """The next record, None when all were handed out."""
         if self._iterator is None:

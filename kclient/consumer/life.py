@@ -16,10 +16,11 @@ from kclient.consumer.listener import RebalanceListener, checked_listener
 from kclient.consumer.polling import Poll
 from kclient.consumer.session import Session
 from kclient.consumer.subscription import checked_topics
-from kclient.consumer.waiting import checked_timeout, closed_error
+from kclient.consumer.waiting import closed_error
 from kclient.errors import ConfigError, UsageError, UsedAfterForkError
 from kclient.fetch.lease import Lease
 from kclient.runtime import Runtime
+from kclient.timeouts import checked_timeout
 
 DECODE_SLICE_SECONDS: Final = 0.004
 CLOSE_SECONDS: Final = 30.0
@@ -84,12 +85,12 @@ class Life:
 
     # --- inside
 
-    async def _close(self, timeout: float, *, clean: bool) -> None:
+    async def _close(self, timeout: float, *, clean: bool, leave: bool | None = None) -> None:
         self.check_process()
         if self._session.waits.closing:
             return
         try:
-            await closing.close(self._session, self._polls, timeout, clean=clean)
+            await closing.close(self._session, self._polls, timeout, clean=clean, leave=leave)
         finally:
             self.closed = True
 

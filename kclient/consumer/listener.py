@@ -27,11 +27,14 @@ class RebalanceListener(Protocol):
     """Inherit from it and write the methods you need."""
 
     def on_partitions_assigned(self, partitions: tuple[TopicPartition, ...]) -> Awaitable[None] | None:
-        """These partitions are new; their records come after this call. May be empty."""
+        """These partitions are new; their records come after this call. Empty where everything was there before."""
         return None
 
     def on_partitions_revoked(self, partitions: tuple[TopicPartition, ...]) -> Awaitable[None] | None:
-        """These partitions go to another member after this call: commit what is processed. May be empty."""
+        """These partitions go to another member after this call: commit what is processed.
+
+        All partitions before an eager rebalance, also if there are none; in a cooperative one only what goes.
+        """
         return None
 
     def on_partitions_lost(self, partitions: tuple[TopicPartition, ...]) -> Awaitable[None] | None:

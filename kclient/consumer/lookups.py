@@ -1,9 +1,10 @@
-"""Questions to the cluster that change nothing: topics and partitions, offsets by time, beginnings, ends, lag."""
+"""Questions to the cluster that change nothing: topics and partitions, offsets by time, beginnings and ends."""
 
 from __future__ import annotations
 
+import datetime
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from kclient.consumer.session import Session
@@ -12,7 +13,6 @@ from kclient.errors import ArgumentError, KclientError
 from kclient.network.backoff import Backoff
 from kclient.network.failures import broker_error
 from kclient.positions.list_offsets import list_offsets
-from kclient.positions.state import PartitionState
 from kclient.positions.strategy import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from kclient.protocol.errors import INVALID_TOPIC_EXCEPTION, TOPIC_AUTHORIZATION_FAILED
 from kclient.types import IsolationLevel, OffsetAndTimestamp, PartitionInfo, TopicPartition
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("kclient.consumer")
 
+EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+MILLISECOND: Final = datetime.timedelta(milliseconds=1)
+# 2001 to 5138 in seconds; 12 January 1970 to March 1973 in ms.
+LOOKS_LIKE_SECONDS: Final = range(10**9, 10**11)
 TELLING_SECONDS: Final = 0.5  # the look-up's own deadline knows which partitions are missing: it speaks first
 FATAL_FOR_A_TOPIC = (TOPIC_AUTHORIZATION_FAILED, INVALID_TOPIC_EXCEPTION)
 
@@ -46,18 +50,44 @@ async def list_topics(session: Session, timeout: float) -> dict[str, list[Partit
 
 
 async def offsets_for_times(
-    session: Session, times: Mapping[TopicPartition, int], timeout: float
+    session: Session, times: Mapping[TopicPartition, int | datetime.datetime], timeout: float
 ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-    """The first offset at or after each time; None where there is none. Spec: B.2, B.8."""
-    for partition, timestamp in times.items():
-        checked_partitions([partition])
-        if isinstance(timestamp, bool) or not isinstance(timestamp, int) or timestamp < 0:
+    """The first offset at or after each time; None where there is none. Spec: B.2, B.8, U-22."""
+    wanted = {tp: _milliseconds(tp, when) for (tp, when) in _checked_times(times)}
+    found = await _ask(session, wanted, timeout)
+    return {partition: found.get(partition) for partition in wanted}
+
+
+def _checked_times(
+    times: Mapping[TopicPartition, int | datetime.datetime],
+) -> Iterator[tuple[TopicPartition, int | datetime.datetime]]:
+    if not isinstance(times, Mapping):
+        raise ArgumentError(f"Times are a mapping of TopicPartition to a time, not {times!r}.")
+    for partition, when in times.items():
+        (tp,) = checked_partitions([partition])
+        yield tp, when
+
+
+def _milliseconds(tp: TopicPartition, when: int | datetime.datetime) -> int:
+    """A time as ms since 1970. Raises ArgumentError for what would be another time than was meant. Spec: U-22."""
+    if isinstance(when, datetime.datetime):
+        if when.tzinfo is None:
             raise ArgumentError(
-                f"The time for {partition} is {timestamp!r}. Times are whole milliseconds since 1970 (UTC). "
-                "Use beginning_offsets() or end_offsets() for the ends of the log."
+                f"The time for {tp} is {when!r}, which has no time zone. Nobody knows which moment that is. "
+                "Give it one, as in datetime.now(timezone.utc)."
             )
-    found = await _ask(session, times, timeout)
-    return {partition: found.get(partition) for partition in times}
+        when = (when - EPOCH) // MILLISECOND
+    if isinstance(when, bool) or not isinstance(when, int) or when < 0:
+        raise ArgumentError(
+            f"The time for {tp} is {when!r}. Times are whole milliseconds since 1970 (UTC), or datetimes. "
+            "Use beginning_offsets() or end_offsets() for the ends of the log."
+        )
+    if when in LOOKS_LIKE_SECONDS:
+        raise ArgumentError(
+            f"The time for {tp} is {when}, which looks like seconds: as milliseconds it is in the early 1970s. "
+            f"Pass milliseconds ({when * 1000}) or a datetime."
+        )
+    return when
 
 
 async def beginning_offsets(
@@ -72,35 +102,6 @@ async def end_offsets(
 ) -> dict[TopicPartition, int]:
     """The offset behind the last record that may be read: high watermark, or last stable offset."""
     return await _ends(session, partitions, LATEST_TIMESTAMP, timeout)
-
-
-def current_lag(session: Session, partition: TopicPartition) -> int | None:
-    """Records behind what was handed out, None until both ends are known; then the end is asked for. Spec: B.2."""
-    state = session.positions.state(partition)
-    committed_only = _isolation(session) is IsolationLevel.READ_COMMITTED
-    end = state.last_stable_offset if committed_only else state.high_watermark
-    if end is None and not state.end_offset_requested and session.running:
-        state.end_offset_requested = True
-        session.flows.errand("look at the end of a partition", _learn_end(session, partition, state))
-    position = session.positions.position(partition)
-    if end is None or position is None:
-        return None
-    consumed = session.consumed().get(partition)
-    return max(0, end - (consumed.offset if consumed is not None else position.offset))
-
-
-async def _learn_end(session: Session, partition: TopicPartition, state: PartitionState) -> None:
-    ends: dict[TopicPartition, int] = {}
-    try:
-        ends = await end_offsets(session, [partition], session.config.default_api_timeout_ms / 1000)
-    except KclientError as error:
-        log.debug("the end of %s is not known yet: %s", partition, error)
-    finally:
-        state.end_offset_requested = False
-    if _isolation(session) is IsolationLevel.READ_COMMITTED:
-        state.last_stable_offset = ends.get(partition, state.last_stable_offset)
-    else:
-        state.high_watermark = ends.get(partition, state.high_watermark)
 
 
 async def _ends(

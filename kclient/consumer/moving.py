@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from kclient.consumer.session import Session
 from kclient.consumer.subscription import checked_partitions
 from kclient.errors import ArgumentError
 from kclient.positions.strategy import EARLIEST, LATEST, ResetStrategy
 from kclient.types import OffsetAndMetadata, TopicPartition
+
+OFFSET_BITS: Final = 63  # of a signed 64-bit number, as it goes on the wire
 
 
 async def position(session: Session, partition: TopicPartition, timeout: float) -> int:
@@ -32,6 +35,10 @@ def seek(session: Session, partition: TopicPartition, offset: int | OffsetAndMet
     target = offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(offset)
     if isinstance(target.offset, bool) or not isinstance(target.offset, int) or target.offset < 0:
         raise ArgumentError(f"{tp} cannot be read from offset {target.offset!r}. Offsets count from 0.")
+    if target.offset.bit_length() > OFFSET_BITS:
+        raise ArgumentError(
+            f"{tp} cannot be read from offset {target.offset}. Offsets end below 2**{OFFSET_BITS}."
+        )
     session.positions.state(tp)
     session.take_back([tp])
     session.positions.seek(tp, target, session.cluster.metadata.leader(tp))

@@ -36,7 +36,12 @@ class Poll:
     async def poll(self, timeout: float, max_records: int, *, one_by_one: bool = False) -> Records[Any, Any]:
         """Records, or none when `timeout` (seconds) passed or only positions moved."""
         with self._alone(), inside(self):
-            return await self._poll(timeout, max_records, one_by_one=one_by_one)
+            calls = self._session.measures.calls
+            calls.poll_started()
+            try:
+                return await self._poll(timeout, max_records, one_by_one=one_by_one)
+            finally:
+                calls.poll_ended()
 
     async def wait_until_left(self, timeout: float) -> None:
         """Wait for the task that is inside to come out, unless it waits for us: a listener or callback closes."""
@@ -56,12 +61,10 @@ class Poll:
                 self._check_open()  # a listener may have closed, or taken its time while another task did
                 records = await self._deliver(max_records)
                 if records is not None:
-                    session.hand = Hand(records, one_by_one=one_by_one)
-                    session.counters.poll_records_total += len(records)
-                    return records
+                    return await self._hand_out(records, one_by_one=one_by_one)
             if session.runtime.now() >= deadline:
                 await asyncio.sleep(0)  # a loop of poll(0) must let the flows work
-                return Records()
+                return Records(keeps_errors=session.config.on_decode_error == "keep")
             await self._wait_for_news(seen, deadline)
 
     def _begin(self) -> None:
@@ -69,7 +72,6 @@ class Poll:
         session = self._session
         if session.subscription.kind is SubscriptionKind.NONE:
             raise UsageError("poll() has nothing to read. Call subscribe() or assign() first.")
-        session.counters.poll_started(session.runtime.now())
         session.take_back()
         session.hand = empty_hand()
 
@@ -108,13 +110,33 @@ class Poll:
         lease = self._session.delivery.begin(max_records)
         if lease is None:
             return None
-        await self._session.decode(lease)
-        records = self._session.delivery.finish(lease)
+        session = self._session
+        await session.decode(lease)
+        if session.runtime.buggify("others run while records are decoded"):
+            await asyncio.sleep(0)
+        records = session.delivery.finish(lease)
+        session.undecoded.note(records.chunks, session.runtime.now())
         return records if records.chunks else None
+
+    async def _hand_out(self, records: Records[Any, Any], *, one_by_one: bool) -> Records[Any, Any]:
+        """Positions have moved: what cuts the interceptors short must not lose the records. Spec: S3-14, S3-15."""
+        session = self._session
+        session.hand = hand = Hand(records, one_by_one=one_by_one)
+        if session.interceptors:
+            try:
+                records = await session.interceptors.on_consume(records)
+            except BaseException:
+                session.take_all_back()
+                raise
+            hand.replace(records)
+        return records
 
     async def _wait_for_news(self, seen: int, deadline: float) -> None:
         session = self._session
-        times = [deadline, session.runtime.now() + session.config.max_poll_interval_ms / 3000]
+        now = session.runtime.now()
+        times = [deadline, now + session.config.max_poll_interval_ms / 3000]
+        if session.runtime.buggify("poll looks again for no reason"):
+            times.append(now)
         if (look := session.topic_watch.next_look()) is not None:
             times.append(look)
         if session.group is not None and (due := session.group.committing.auto_commit_at()) is not None:

@@ -1,20 +1,26 @@
 """The user's side of the group flow: what happens to partitions before a join and after a sync.
 
-The group flow awaits `prepare` and `complete`. The steps that run listeners, or change what the user sees, are left
-for the user's next poll; between them the automatic commit goes on by itself, so a poll never waits for it.
+    prepare     before a join: stop what goes → auto-commit → tell the listener, and give it up
+    take over   an assignment: stop what goes → auto-commit → tell the listener of what goes, give it up
+                → install → tell the listener of what came
+
+Eager members give up everything in `prepare`, so nothing goes when they take over; cooperative ones keep all but the
+partitions of topics that they do not want any more. The group flow awaits these. The steps that run listeners, or
+change what the user sees, are left for the user's next poll; between them the automatic commit goes on by itself, so
+a poll never waits for it. What stays is fetched all the while.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from contextlib import suppress
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from kclient.consumer.listener import ASSIGNED, LOST, REVOKED, names, tell
-from kclient.consumer.nesting import inside, is_inside
+import attrs
+
+from kclient.consumer.listener import names
+from kclient.consumer.telling import Partitions, Telling
 from kclient.group.generation import Generation
-from kclient.notice import Notice
 from kclient.types import OffsetAndMetadata, TopicPartition
 
 if TYPE_CHECKING:
@@ -22,122 +28,172 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("kclient.group")
 
-Partitions = tuple[TopicPartition, ...]
+
+@attrs.define
+class Change:
+    """One assignment on its way to be the present one."""
+
+    target: Partitions
+    still: Callable[[], bool]  # whether it counts, asked before every step
+    adopt: Callable[[], None]  # done between what goes and what comes
+    assigned_by: str
+    revoked: Partitions = ()
+    installed: bool = False
+    over: bool = False  # nothing more to do, installed or not
+    error: Exception | None = None  # the first that a listener raised
 
 
 class Rebalance:
-    """Runs for the group flow, in the user's calls. Spec: S3-30…S3-54, B.13.6…B.13.8, I-12."""
+    """Runs for the group flow, in the user's polls. Spec: S3-30…S3-54, B.13.6…B.13.8, B.17.3, I-12."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._telling: str | None = None  # the listener's method that runs now
-        self._told = Notice()
+        self.telling = Telling(session)
 
-    async def prepare(self, lost: bool) -> None:
-        """Give up the assignment before a join. Returns when the user's calls have done it."""
-        session = self._session
+    def owned(self) -> Partitions:
+        """What is assigned now."""
+        return self._session.positions.assigned()
+
+    async def prepare(self, lost: bool, *, cooperative: bool = False) -> None:
+        """Give up what must go before a join. Returns when the user's polls have done it."""
         if lost:
-            await session.rebalances.post(self._lose)
+            await self._session.rebalances.post(lambda: self.telling.lose(self.owned()))
             return
-        released = await session.rebalances.post(self._stop_delivery)
-        timeout = session.config.max_poll_interval_ms / 1000
-        await session.group_part.committing.commit_for_good(released or {}, "before the rebalance", timeout)
-        await session.rebalances.post(self._give_back)
+
+        def going() -> Partitions:
+            positions = self._session.positions
+            return tuple(tp for tp, state in positions.items() if state.unwanted or not cooperative)
+
+        await self._stop_and_commit(going, "before the rebalance")
+        await self._session.rebalances.post(lambda: self._give_back(going(), always=not cooperative))
 
     async def complete(
-        self, protocol: str, assignment: tuple[TopicPartition, ...], generation: Generation
-    ) -> None:
-        """Take over the assignment of a generation, unless that is over when the user's poll comes."""
+        self, protocol: str, assignment: Partitions, generation: Generation, remember: Callable[[], None]
+    ) -> bool:
+        """Take over the assignment of a generation; whether something was revoked."""
 
-        async def install() -> None:
-            if self._session.group_part.is_present(generation):
-                await self._install(protocol, assignment)
+        def still() -> bool:
+            return self._session.group_part.is_present(generation) and self._fits(assignment)
 
-        await self._session.rebalances.post(install)
+        def adopt() -> None:
+            self._session.learn_topics(tp.topic for tp in assignment)
+            remember()
+
+        change = Change(tuple(dict.fromkeys(assignment)), still, adopt, protocol)
+        await self._take_over(change)
+        return bool(change.revoked)
+
+    async def reconcile(self, assignment: Partitions, still: Callable[[], bool]) -> bool:
+        """Take over an assignment of the coordinator's; whether it is in place and every listener content."""
+        change = Change(assignment, still, lambda: None, "the coordinator")
+        await self._take_over(change)
+        return change.installed and change.error is None
 
     async def leave(self, *, lost: bool, deadline: float) -> None:
         """Give up the assignment because the consumer leaves. In the user's own call. Spec: B.13.8.
 
-        A listener that another call of the user's runs comes to its end first, or until the deadline. One that gives
-        partitions up at this moment is not told again.
+        A listener that another call of the user's runs comes to its end first, or until the deadline. What one gives
+        up at this moment is not told of again.
         """
-        with suppress(TimeoutError):
-            async with asyncio.timeout_at(deadline):
-                while self._telling is not None and not is_inside(self):
-                    await self._told.wait(self._told.count)
-        if self._session.positions.assigned() and self._telling not in (REVOKED, LOST):
-            await (self._lose() if lost else self._revoke())
+        await self.telling.over(deadline)
+        lost = lost or self._session.group_part.lost  # a heartbeat may have ended the membership meanwhile
+        if left := self.telling.untold():
+            await (self.telling.lose(left) if lost else self.telling.revoke(left))
 
-    async def _give_back(self) -> None:
-        """Before a join: a heartbeat's answer since the last poll may have ended the membership. Spec: S3-53."""
-        await (self._lose() if self._session.group_part.lost else self._revoke())
+    # --- what the flow waits for
 
-    # --- steps in the user's calls
+    async def _take_over(self, change: Change) -> None:
+        if not set(self.owned()) <= set(change.target):
+            await self._stop_and_commit(lambda: self._not_in(change), "before the revocation")
+        while not change.over:  # a poll that is cancelled inside of the listener leaves the rest to the next
+            await self._session.rebalances.post(lambda: self._step(change))
 
-    async def _stop_delivery(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """From here on delivered and committed agree: nothing more is fetched or handed out."""
+    async def _stop_and_commit(self, going: Callable[[], Partitions], why: str) -> None:
         session = self._session
-        session.take_back()
-        session.positions.mark_pending_revocation(session.positions.assigned())
+        released = await session.rebalances.post(lambda: self._stop_delivery(going()))
+        # The group waits for us no longer than max_poll_interval_ms: half of it is left for the join itself.
+        timeout = session.config.max_poll_interval_ms / 2000
+        await session.group_part.committing.commit_for_good(released or {}, why, timeout)
+
+    # --- steps in the user's polls
+
+    async def _stop_delivery(self, going: Partitions) -> dict[TopicPartition, OffsetAndMetadata]:
+        """From here on delivered and committed agree: nothing more of these is fetched or handed out."""
+        session = self._session
+        session.take_back(going)
+        session.positions.mark_pending_revocation(going)
         return session.released()
 
-    async def _revoke(self) -> None:
-        revoked = self._session.positions.assigned()
-        log.info("partitions revoked: %s", names(revoked), extra={"partitions": revoked})
-        self._session.counters.partitions_revoked_total += len(revoked)
-        await self._give_up(REVOKED, revoked)
+    async def _give_back(self, going: Partitions, *, always: bool) -> None:
+        """Before a join: a heartbeat's answer since the last poll may have ended the membership. Spec: S3-53."""
+        if self._session.group_part.lost:
+            await self.telling.lose(self.owned())
+        elif going or always:
+            await self.telling.revoke(going)
 
-    async def _lose(self) -> None:
-        lost = self._session.positions.assigned()
-        if not lost:
-            return
-        log.info(
-            "partitions lost, for this consumer is no member any more: %s",
-            names(lost),
-            extra={"partitions": lost},
-        )
-        self._session.take_back()
-        self._session.positions.mark_pending_revocation(lost)
-        self._session.counters.partitions_lost_total += len(lost)
-        await self._give_up(LOST, lost)
+    async def _step(self, change: Change) -> None:
+        """Revoke what goes, install, tell what came. What a listener raises comes out when all is done: the first."""
+        if change.still() and await self._let_go(change):
+            change.adopt()
+            await self._install(change)
+        change.over = True
+        self._keep_after_all(self._not_in(change))
+        if change.error is not None:
+            raise change.error
 
-    async def _give_up(self, method: str, partitions: Partitions) -> None:
-        session = self._session
-        try:
-            await self._tell(method, partitions)
-        finally:
-            session.set_assignment(())
+    async def _let_go(self, change: Change) -> bool:
+        """Give up what goes; whether the change counts still."""
+        going = self._not_in(change)
+        if not going:
+            return True
+        change.revoked += going
+        change.error = await _heard(self.telling.revoke(going))
+        return change.still()
 
-    async def _install(self, protocol: str, assignment: Partitions) -> None:
-        session = self._session
-        foreign = [tp for tp in assignment if not session.subscription.covers(tp.topic)]
-        if foreign:
-            log.warning(
-                "the assignment %s does not match the subscription %s: joining again",
-                names(assignment),
-                ", ".join(session.subscription.topics),
-            )
-            session.group_part.request_rejoin("the assignment does not match the subscription")
-            return
-        owned = session.positions.assigned()
-        added = tuple(tp for tp in assignment if tp not in session.positions)
-        session.learn_topics(tp.topic for tp in assignment)
+    async def _install(self, change: Change) -> None:
+        session, kept = self._session, self.owned()
+        added = tuple(tp for tp in change.target if tp not in session.positions)
         session.group_part.committing.restart_timer()
-        session.set_assignment(assignment)
-        session.counters.rebalance_total += 1
-        session.counters.partitions_assigned_total += len(added)
-        log.info(
-            "partitions assigned by %s: %s", protocol, names(assignment), extra={"partitions": assignment}
-        )
-        log.debug("assigned %s, owned %s, added %s", names(assignment), names(owned), names(added))
-        await self._tell(ASSIGNED, added)
+        session.set_assignment(change.target)
+        change.installed = change.over = True
+        session.measures.own.count("assignments-total")
+        session.measures.own.count("partitions-assigned-total", len(added))
+        told = f"partitions assigned by {change.assigned_by}: {names(change.target)}"
+        if owned := (*kept, *change.revoked):
+            told += f"; owned {names(owned)}, added {names(added)}, revoked {names(change.revoked)}"
+        log.info(told, extra={"partitions": change.target})
+        error = await _heard(self.telling.assigned(added))
+        change.error = change.error or error
 
-    async def _tell(self, method: str, partitions: Partitions) -> None:
-        session, before = self._session, self._telling
-        self._telling = method
-        try:
-            with inside(self):
-                await tell(session.subscription.listener, method, partitions, session.call_user)
-        finally:
-            self._telling = before
-            self._told.notify()
+    # --- small questions
+
+    def _keep_after_all(self, partitions: Partitions) -> None:
+        """The change came to nothing: what was stopped for it goes on, where it is still ours."""
+        if partitions and not self._session.group_part.lost:
+            self._session.positions.keep_after_all(partitions)
+
+    def _not_in(self, change: Change) -> Partitions:
+        target = dict.fromkeys(change.target)
+        return tuple(tp for tp in self.owned() if tp not in target)
+
+    def _fits(self, assignment: Partitions) -> bool:
+        """Whether every topic is still wanted: the subscription may have changed since the flow looked. Spec: S3-42."""
+        session = self._session
+        if all(session.subscription.covers(topic) for topic in dict.fromkeys(tp.topic for tp in assignment)):
+            return True
+        log.warning(
+            "the assignment %s does not match the subscription %s: joining again",
+            names(assignment),
+            ", ".join(session.subscription.topics),
+        )
+        session.group_part.request_rejoin("the assignment does not match the subscription")
+        return False
+
+
+async def _heard(telling: Awaitable[None]) -> Exception | None:
+    """What a listener raised; a cancelled call is cut short."""
+    try:
+        await telling
+    except Exception as error:  # noqa: BLE001 – raised when the assignment has changed
+        return error
+    return None

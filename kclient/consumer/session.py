@@ -14,13 +14,16 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from kclient.config import Config
-from kclient.consumer.counters import Counters
 from kclient.consumer.flows import Flows
 from kclient.consumer.group_part import GroupPart
 from kclient.consumer.hand import Hand, empty_hand
+from kclient.consumer.interceptors import Interceptors
+from kclient.consumer.lag import Lag
 from kclient.consumer.listener import CallUser
+from kclient.consumer.measures import Measures
 from kclient.consumer.subscription import Subscription, SubscriptionKind
 from kclient.consumer.topic_watch import TopicWatch
+from kclient.consumer.undecoded import UndecodedRecords
 from kclient.consumer.waiting import Waits
 from kclient.consumer.work import UserWork
 from kclient.errors import BrokerError, KclientError
@@ -47,23 +50,29 @@ class Session:
         self.runtime = runtime
         self.call_user = call_user
         self.decode = decode
+        self.interceptors = Interceptors(config.interceptors, call_user, runtime.now)
         self.news = Notice()
-        self.counters = Counters()
         self.waits = Waits(self.news)
         self.flows = Flows(self.news)
         self.rebalances = UserWork(self.news)
         self.callbacks = UserWork(self.news)
         self.subscription = Subscription()
         self.hand: Hand = empty_hand()
-        self.cluster = Cluster(config, runtime)
         self.positions = Positions()
         self.buffer = FetchBuffer()
-        self.delivery = Delivery(self.positions, self.buffer, config)
-        self.fetcher = Fetcher(self.cluster, self.positions, self.buffer, config, runtime)
+        self.measures = measures = Measures(config, self.positions, self.buffer)
+        self.cluster = Cluster(config, runtime, measures.network)
+        self.delivery = Delivery(self.positions, self.buffer, config, measures.fetch)
+        self.fetcher = Fetcher(self.cluster, self.positions, self.buffer, config, runtime, measures.fetch)
         self.group: GroupPart | None = GroupPart(self) if config.group_id is not None else None
         committed = self.group.commits.fetch if self.group is not None else None
-        self.upkeep = PositionUpkeep(self.cluster, self.positions, config, runtime, committed)
+        jumped = measures.position_jumped
+        self.upkeep = PositionUpkeep(self.cluster, self.positions, config, runtime, committed, jumped)
+        self.undecoded = UndecodedRecords(
+            config.on_decode_error, lambda count: measures.own.records_skipped(count, "decode")
+        )
         self.topic_watch = TopicWatch(self)
+        self.lag = Lag(self)
         self._errors: list[Callable[[], KclientError | None]] = [
             self.cluster.metadata.take_error,
             self.upkeep.take_error,
@@ -153,7 +162,7 @@ class Session:
         return None if self.subscription.kind is SubscriptionKind.PATTERN else self.subscription.topics
 
     def _join_if_ready(self) -> None:
-        if self.subscription.kind is SubscriptionKind.TOPICS:
+        if self.subscription.kind in (SubscriptionKind.TOPICS, SubscriptionKind.BROKERS):
             self.group_part.join(self.subscription.topics)
 
     # --- keeping the parts in step
@@ -163,6 +172,7 @@ class Session:
         wanted = dict.fromkeys(partitions)
         self.take_back(tp for tp in self.positions.assigned() if tp not in wanted)
         self.positions.assign(wanted)
+        self.measures.assignment_changed()
         self.buffer.retain(wanted)
         self.upkeep.forget_pending()
 
@@ -186,7 +196,9 @@ class Session:
     def _rewind(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
         for tp, offset in offsets.items():
             state = self.positions.find(tp)
-            if state is not None and state.position is not None and offset.offset < state.position.offset:
+            if state is None or state.position is None or state.last_handed_is_gone:
+                continue
+            if offset.offset < state.position.offset:
                 self.positions.seek(tp, offset, state.position.leader)
 
     # --- what the next call must tell the user

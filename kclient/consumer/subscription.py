@@ -4,6 +4,7 @@ kind       topics                          who assigns
 NONE       –                               nobody
 TOPICS     as given                        the group
 PATTERN    those that match now            the group
+BROKERS    – (the brokers know)            the group
 MANUAL     those of the given partitions   the user
 """
 
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from kclient.consumer.listener import RebalanceListener
 from kclient.errors import ArgumentError, UsageError
-from kclient.types import TopicPartition
+from kclient.types import SubscriptionPattern, TopicPartition
 
 if TYPE_CHECKING:
     from kclient.network.topology import TopicMetadata
@@ -28,6 +29,7 @@ class SubscriptionKind(enum.Enum):
     NONE = "nothing"
     TOPICS = "topics"
     PATTERN = "a pattern"
+    BROKERS = "a pattern of the brokers"
     MANUAL = "partitions by hand"
 
 
@@ -37,13 +39,14 @@ class Subscription:
     def __init__(self) -> None:
         self.kind = SubscriptionKind.NONE
         self.pattern: re.Pattern[str] | None = None
+        self.broker_pattern: SubscriptionPattern | None = None
         self.topics: tuple[str, ...] = ()
         self.listener: RebalanceListener | None = None
 
     @property
     def automatic(self) -> bool:
         """Whether a group assigns the partitions."""
-        return self.kind in (SubscriptionKind.TOPICS, SubscriptionKind.PATTERN)
+        return self.kind not in (SubscriptionKind.NONE, SubscriptionKind.MANUAL)
 
     def subscribe(self, topics: Iterable[str], listener: RebalanceListener | None) -> None:
         """Follow these topics. Raises ArgumentError for a blank name, UsageError beside another kind."""
@@ -55,10 +58,23 @@ class Subscription:
         """Follow every topic whose whole name matches."""
         if not isinstance(pattern, re.Pattern) or not pattern.pattern:
             raise ArgumentError(f"The pattern must be a compiled regular expression, not {pattern!r}.")
+        if not isinstance(pattern.pattern, str):
+            raise ArgumentError(
+                f"Topics have names of text, which {pattern!r} cannot match. Write the pattern as str."
+            )
         self._become(SubscriptionKind.PATTERN)
         if self.pattern != pattern:
             self.topics = ()
         self.pattern, self.listener = pattern, listener
+
+    def subscribe_broker_pattern(
+        self, pattern: SubscriptionPattern, listener: RebalanceListener | None
+    ) -> None:
+        """Follow every topic that the brokers find for the pattern. Spec: B.2."""
+        if not isinstance(pattern.pattern, str) or not pattern.pattern:
+            raise ArgumentError(f"A SubscriptionPattern holds a regular expression, not {pattern.pattern!r}.")
+        self._become(SubscriptionKind.BROKERS)
+        self.broker_pattern, self.listener = pattern, listener
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read these partitions, without a group."""
@@ -68,6 +84,7 @@ class Subscription:
     def clear(self) -> None:
         """Ask for nothing."""
         self.kind, self.pattern, self.topics, self.listener = SubscriptionKind.NONE, None, (), None
+        self.broker_pattern = None
 
     def match(self, topics: Mapping[str, TopicMetadata], *, exclude_internal: bool) -> bool:
         """Find the topics of the pattern anew; True if they changed. Spec: S1-16, S1-20, U-15."""
@@ -85,6 +102,8 @@ class Subscription:
         """Whether a group may assign partitions of this topic to us. Spec: S3-42."""
         if self.kind is SubscriptionKind.PATTERN and self.pattern is not None:
             return self.pattern.fullmatch(topic) is not None
+        if self.kind is SubscriptionKind.BROKERS:
+            return True
         return topic in self.topics
 
     def add(self, topics: Iterable[str]) -> None:
@@ -107,9 +126,8 @@ def checked_topics(topics: Iterable[str]) -> tuple[str, ...]:
     names = tuple(topics)
     for name in names:
         if not isinstance(name, str) or not name.strip():
-            shown = (
-                repr(name) if isinstance(name, str) else f"a {type(name).__name__}"
-            )  # a dict may hold secrets
+            # Only its type, for a mapping may hold secrets.
+            shown = repr(name) if isinstance(name, str) else f"a {type(name).__name__}"
             raise ArgumentError(
                 f"A topic's name is text that is not blank, not {shown}. "
                 "Give a Consumer each name as an argument of its own, and a mapping of settings as config=."

@@ -62,7 +62,7 @@ class TopicWatch:
 
     def _missing(self) -> list[str | TopicPartition]:
         subscription, known = self._session.subscription, self._session.cluster.metadata.topics
-        if subscription.kind is SubscriptionKind.PATTERN:
+        if subscription.kind in (SubscriptionKind.PATTERN, SubscriptionKind.BROKERS):
             return []
         missing: list[str | TopicPartition] = [topic for topic in subscription.topics if topic not in known]
         if subscription.kind is SubscriptionKind.MANUAL:

@@ -6,14 +6,23 @@ Only the wait ends. What the flows have in flight goes on, and the next call fin
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from kclient.errors import ArgumentError, ClosedError, DeadlineError, KclientError, WakeupError
+from kclient.errors import ClosedError, DeadlineError, KclientError, WakeupError
 from kclient.notice import Notice
 
 Reason = Callable[[], KclientError]
+
+
+class Wait:
+    """One call's wait."""
+
+    why: str = "The brokers are slow or out of reach."
+
+    def because(self, why: str) -> None:
+        """What was asked for was refused, and is asked for again."""
+        self.why = f"The last try: {why.removesuffix('.')}."
 
 
 class Waits:
@@ -41,14 +50,15 @@ class Waits:
             raise self._wakeup_error()
 
     @asynccontextmanager
-    async def limit(self, timeout: float, waiting_for: str) -> AsyncIterator[None]:
-        """Bound what is awaited inside. Raises DeadlineError, WakeupError, ClosedError."""
+    async def limit(self, timeout: float, waiting_for: str) -> AsyncIterator[Wait]:
+        """Bound what is awaited inside; who waits can say why. Raises DeadlineError, WakeupError, ClosedError."""
         self.check()
+        wait = Wait()
         try:
             async with asyncio.timeout(timeout) as scope:
                 self._scopes[scope] = ended_early = None
                 try:
-                    yield
+                    yield wait
                 finally:
                     ended_early = self._scopes.pop(scope)
         except TimeoutError:
@@ -57,7 +67,7 @@ class Waits:
             if ended_early is not None:
                 raise ended_early() from None
             raise DeadlineError(
-                f"Waiting for {waiting_for} took longer than {timeout:g} s. The brokers are slow or out of reach. "
+                f"Waiting for {waiting_for} took longer than {timeout:g} s. {wait.why} "
                 "Call again, with a longer timeout if this is expected.",
                 waiting_for=waiting_for,
                 timeout=timeout,
@@ -80,15 +90,3 @@ def closed_error() -> ClosedError:
     return ClosedError(
         "This consumer is closed. close() was called, or its with-block was left. Make a new consumer."
     )
-
-
-def checked_timeout(timeout: float) -> float:
-    """Seconds as given. Raises ArgumentError for a negative number or none at all."""
-    if (
-        isinstance(timeout, bool)
-        or not isinstance(timeout, int | float)
-        or math.isnan(timeout)
-        or timeout < 0
-    ):
-        raise ArgumentError(f"A timeout is a number of seconds, 0 or more, not {timeout!r}.")
-    return float(timeout)

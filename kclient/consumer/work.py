@@ -51,6 +51,10 @@ class UserWork:
         self._items.append(_Item(work, asyncio.get_running_loop().create_future()))
         self._posted.notify()
 
+    def look_again(self) -> None:
+        """Wake a call that waits: there is nothing to do, but something it waits for is due at another time."""
+        self._posted.notify()
+
     async def run(self) -> None:
         """Do what is posted. Returns at once inside of work, and where another task is doing it."""
         if self.running:

@@ -61,7 +61,7 @@ class Broker:
         self.connections: list[ServerConnection] = []
         self.memory: dict[type, object] = {}  # what a room keeps of its own and loses with the process
         self._timers: list[Timer] = []
-        self._missed: list[Callable[[], None]] = []
+        self._missed: list[Timer] = []
 
     @property
     def groups(self) -> GroupCoordinator:
@@ -131,8 +131,9 @@ class Broker:
         """Go on, first with the timers that were due meanwhile."""
         self.paused = False
         missed, self._missed = self._missed, []
-        for callback in missed:
-            callback()
+        for timer in missed:
+            if timer.callback is not None:  # nobody has cancelled it since it was due
+                timer.callback()
         self.resumed.notify()
 
     def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
@@ -143,10 +144,10 @@ class Broker:
         return timer
 
     def _ring(self, timer: Timer, callback: Callable[[], None]) -> None:
-        timer.cancel()
         if self.paused:
-            self._missed.append(callback)
+            self._missed.append(timer)
             return
+        timer.cancel()
         try:
             callback()
         except Exception as bug:

@@ -47,6 +47,11 @@ class Call:
         listener = broker.listener(self.connection.listener.name)
         return None if listener is None else listener.address
 
+    def brokers(self) -> list[tuple[Broker, str, int]]:
+        """The brokers that are up and can be reached by who asks, with host and port."""
+        found = [(broker, self.address_of(broker)) for broker in self.state.alive()]
+        return [(broker, *address) for broker, address in found if address is not None]
+
     def allowed(self, operation: str, resource: str) -> bool:
         """Whether nothing denies the principal this, say ("READ", "Group:billing"). Spec: S1-06, S4-54."""
         return self.state.acl.allows(self.principal, operation, resource)

@@ -125,9 +125,8 @@ class ServerConnection(FrameProtocol):
             self._idle.cancel()
         if reason is not None:
             self._frames.clear()
-        self._ahead = memoryview(
-            b""
-        )  # the log of requests remembers connections, and needs no buffers for that
+        # The log of requests remembers connections, and needs no buffers for that.
+        self._ahead = memoryview(b"")
         self.write_changed.notify()
         self._more.notify()
 

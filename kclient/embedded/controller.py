@@ -5,7 +5,7 @@ Plain functions on the state. Coordinators learn of a new leader of their topics
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from kclient.embedded.state import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, ClusterState
 from kclient.embedded.topics import NO_LEADER, Partition, Topic
@@ -67,12 +67,15 @@ def add_partitions(
     replication: int,
     assignment: Mapping[int, list[int]] | None = None,
 ) -> None:
-    """Grow a topic to `count` partitions. Brokers that are down get replicas only where there are too few others."""
+    """Grow a topic to `count` partitions. Brokers that are down get replicas only where there are too few others.
+
+    While all of them are down nobody lacks anything yet: whoever is back first leads.
+    """
     for number in range(len(topic.partitions), count):
         replicas = list(assignment[number]) if assignment else _spread(state, number, replication)
         up = [node for node in replicas if state.brokers[node].up]
         behind = {node: 0 for node in replicas if node not in up}
-        partition = Partition(topic, number, replicas, isr=up, ends=behind)
+        partition = Partition(topic, number, replicas, isr=up or list(replicas), ends=behind)
         topic.partitions.append(partition)
         elect(state, partition)
 
@@ -147,15 +150,23 @@ def broker_went(state: ClusterState, node: int) -> None:
 
 
 def broker_came(state: ClusterState, node: int) -> None:
-    """A broker is back: it catches up at once, and leads what had no leader."""
+    """A broker is back: it catches up at once, and leads what had no leader, whose other replicas then follow it."""
     state.brokers[node].up = True
     for partition in state.partitions():
         if node not in partition.replicas:
             continue
+        back = [node]
         if partition.leader == NO_LEADER:
             elect(state, partition)
-        if partition.leader not in (NO_LEADER, node):
-            partition.ends.pop(node, None)
-            if node not in partition.isr:
-                partition.isr.append(node)
-            partition.changed.notify()
+            back = [replica for replica in partition.replicas if state.brokers[replica].up]
+        if partition.leader != NO_LEADER:
+            follow(partition, [replica for replica in back if replica != partition.leader])
+
+
+def follow(partition: Partition, nodes: Iterable[int]) -> None:
+    """Let these replicas have what the leader has."""
+    for node in nodes:
+        partition.ends.pop(node, None)
+        if node not in partition.isr:
+            partition.isr.append(node)
+        partition.changed.notify()

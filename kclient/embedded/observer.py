@@ -56,4 +56,11 @@ class Observer:
         """A commit was accepted; `generation` is −1 for one without membership, else generation or member epoch."""
 
     def rebalanced(self, group_id: str, generation: int, owned: dict[str, list[TopicPartition]]) -> None:
-        """A generation (or a member's new epoch) and what each of its members owns in it."""
+        """A generation and what each of its members owns in it; see `reconciled` too."""
+
+    def reconciled(self, group_id: str, member_id: str, epoch: int, owned: list[TopicPartition]) -> None:
+        """A member of a consumer group is in this epoch and owns this; in epoch −1 it is gone.
+
+        Who does not ask for it is told of a generation with one member.
+        """
+        self.rebalanced(group_id, epoch, {member_id: owned})

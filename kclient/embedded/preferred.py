@@ -12,8 +12,13 @@ RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 
 def preferred_replica(call: Call, partition: Partition, rack: str, offset: int) -> int:
-    """A follower in the rack that has the offset, the one that is furthest; −1 where the leader serves best."""
+    """A follower in the rack that has the offset, the one that is furthest; −1 where the leader serves best.
+
+    Nobody has an offset below the log start: the leader says so itself, or a reader would be sent to and fro for ever.
+    """
     state, chosen = call.state, partition.read_from
+    if offset < partition.log.start:
+        return NONE
     if chosen is not None and partition.leader == call.broker.node_id != chosen and state.brokers[chosen].up:
         return chosen
     if partition.leader != call.broker.node_id or state.settings.replica_selector_class != RACK_AWARE:

@@ -1,6 +1,7 @@
 """An answer to Fetch, sorted: data and errors of users' interest into the buffer, the rest acted on at once.
 
-    no error         numbers into the partition's state, data into the buffer, a preferred replica noted
+    no error         numbers into the partition's state, data into the buffer, a preferred replica noted;
+                     a diverging epoch is judged as the answer to a validation is
     6 9 56 74 78 3 100 103   metadata is updated (6 and 74 may name the new leader), asked again after a backoff
     75, −1           asked again after a backoff
     1 from a follower        the leader is asked
@@ -8,14 +9,14 @@
 
 Whatever belongs to a partition that is not what it was when it was asked for is dropped.
 
-Spec: B.10.5, B.10.6, B.10.8, B.10.15, B.15.12, S2-17, S2-25, S2-29…S2-35.
+Spec: B.10.5, B.10.6, B.10.8, B.10.15, B.10.16, B.15.12, S2-17, S2-25, S2-29…S2-35.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kclient.config import Config
@@ -23,21 +24,34 @@ from kclient.fetch.buffer import FetchBuffer
 from kclient.fetch.completed import CompletedFetch, Frame, end_of
 from kclient.fetch.delays import Delays
 from kclient.fetch.failures import NAMES_NEW_LEADER, Action, action_for
-from kclient.fetch.plan import next_offset
-from kclient.fetch.request import PartitionFetch, partitions_of
-from kclient.fetch.session import Sessionless
+from kclient.fetch.plan import is_online, next_offset
+from kclient.fetch.request import PartitionFetch
+from kclient.fetch.session import FetchSession
+from kclient.fetch.telling import TRACE
 from kclient.generated.fetch_response import FetchResponse, PartitionData
+from kclient.metrics.fetching import FetchMetrics
+from kclient.metrics.registry import Registry
 from kclient.network.topology import Broker
-from kclient.protocol.errors import error
+from kclient.protocol.errors import (
+    FETCH_SESSION_ID_NOT_FOUND,
+    INVALID_FETCH_SESSION_EPOCH,
+    TOPIC_AUTHORIZATION_FAILED,
+    error,
+)
 from kclient.runtime import Runtime
+from kclient.seldom import Seldom
 from kclient.types import TopicPartition
 
 if TYPE_CHECKING:
+    from kclient.fetch.session import Row
     from kclient.network.cluster import Cluster
     from kclient.positions.state import PartitionState
     from kclient.positions.table import Positions
 
 logger = logging.getLogger("kclient.fetch")
+
+# No fault of our view of the cluster: metadata need not be asked for.
+SESSION_LOST = (FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH)
 
 
 class Answers:
@@ -47,7 +61,13 @@ class Answers:
     """
 
     def __init__(
-        self, cluster: Cluster, positions: Positions, buffer: FetchBuffer, config: Config, runtime: Runtime
+        self,
+        cluster: Cluster,
+        positions: Positions,
+        buffer: FetchBuffer,
+        config: Config,
+        runtime: Runtime,
+        metrics: FetchMetrics | None = None,
     ) -> None:
         self.order: OrderedDict[TopicPartition, None] = OrderedDict()
         self.delays = Delays(config, runtime)
@@ -56,13 +76,19 @@ class Answers:
         self._buffer = buffer
         self._config = config
         self._runtime = runtime
+        self._seldom = Seldom(logger)
+        self._metrics = metrics or FetchMetrics(Registry())
         self._assignment_id = -1
+        self._positions_seen = -1
 
     # --- between answers -------------------------------------------------------------------------
 
     def follow_assignment(self) -> None:
         """Forget partitions that went, and data of partitions that are not what they were. Spec: S2-24, S2-25, D-28."""
         positions, buffer = self._positions, self._buffer
+        if self._positions_seen == positions.changed.count:
+            return
+        self._positions_seen = positions.changed.count
         if self._assignment_id != positions.assignment_id:
             self._assignment_id = positions.assignment_id
             kept = [tp for tp in self.order if tp in positions]
@@ -73,31 +99,25 @@ class Answers:
             logger.debug("Dropping what was fetched of %d partitions that were moved or revoked", len(stale))
             buffer.drop(stale)
 
-    def clear_preferred(self, wanted: Iterable[PartitionFetch]) -> None:
+    def clear_preferred(self, wanted: Iterable[TopicPartition]) -> None:
         """Ask the leaders again. Spec: S2-18, B.10.15."""
-        for one in wanted:
-            if (state := self._positions.find(one.tp)) is not None:
+        for tp in wanted:
+            state = self._positions.find(tp)
+            if state is not None and state.preferred_read_replica is not None:
                 state.preferred_read_replica = None
+                self._buffer.touch(tp)
 
     # --- an answer -------------------------------------------------------------------------------
 
-    def take(
-        self, node_id: int, session: Sessionless, wanted: Sequence[PartitionFetch], answer: FetchResponse
-    ) -> bool:
+    def take(self, node_id: int, session: FetchSession, answer: FetchResponse) -> bool:
         """Use an answer; False where it is of no use as a whole and the node should be left alone for a while."""
-        if answer.error_code:
-            logger.info("Fetch from node %d was refused: %s", node_id, error(answer.error_code).name)
-            self._cluster.request_update("a Fetch was refused", reset_backoff=False)
+        if self._runtime.buggify("an answer to Fetch is lost, and the session with it"):
             return False
-        if not answer.responses and answer.throttle_time_ms > 0:
-            return True  # over its quota: nothing was read, and the connection keeps silent as long as it was told
-        partitions = list(partitions_of(answer, wanted))
-        if not session.accepts(wanted, [tp for tp, _ in partitions]):
-            logger.warning("Node %d answered a Fetch with other partitions than were asked for", node_id)
-            self._cluster.request_update("a Fetch answer did not fit", reset_backoff=False)
-            return False
-        asked = {one.tp: one for one in wanted}
-        frame = Frame(sum(len(partition.records) for _, partition in partitions if partition.records))
+        rows = list(session.rows(answer))
+        if not session.accepts(answer, rows):
+            return self._refused(node_id, answer)
+        sizes = self._metrics.answer()
+        frame = Frame(sum(len(partition.records) for _, partition in rows if partition.records), sizes)
         if frame.size_bytes > self._config.buffer_memory_bytes:
             logger.warning(
                 "Node %d sent %d bytes, more than buffer_memory_bytes (%d)",
@@ -107,48 +127,81 @@ class Answers:
             )
         completed = [
             fetch
-            for tp, partition in partitions
-            if tp is not None and (fetch := self._take_one(node_id, asked[tp], partition, frame)) is not None
+            for asked, partition in rows
+            if asked is not None and (fetch := self._take_one(node_id, asked, partition, frame)) is not None
         ]
-        self._follow_hints(partitions, answer)
+        self._follow_hints(rows, answer)
         self._buffer.add(completed)
+        if not completed and any(partition.records or partition.error_code for _, partition in rows):
+            sizes.done()  # all of it was dropped, or failed: one sample all the same (S2-51)
         return True
+
+    def _refused(self, node_id: int, answer: FetchResponse) -> bool:
+        """What to do about an answer that the session does not accept. Spec: B.10.14."""
+        code = answer.error_code
+        if not code and not answer.responses and answer.throttle_time_ms > 0:
+            return True  # over its quota: nothing was read, and the connection keeps silent as long as it was told
+        if code:
+            logger.info("Fetch from node %d was refused: %s", node_id, error(code).name)
+        else:
+            logger.warning("Node %d answered a Fetch with other partitions than were asked for", node_id)
+        if code not in SESSION_LOST:
+            self._cluster.request_update("a Fetch answer was of no use", reset_backoff=False)
+        return False
 
     def _take_one(
         self, node_id: int, asked: PartitionFetch, partition: PartitionData, frame: Frame
     ) -> CompletedFetch | None:
         """What of one partition goes into the buffer."""
-        state = self._positions.find(asked.tp, asked.era)
-        if state is None or state.position is None:
+        state = self._positions.find(asked.tp)
+        if state is not None and not partition.error_code and state.topic_id in (None, asked.topic_id):
+            _note(state, partition)  # though the position may have moved: a session tells it only once
+        if state is None or state.era != asked.era or state.position is None:
             logger.debug("Dropping a fetch of %s at %d: moved or revoked meanwhile", asked.tp, asked.offset)
             return None
         if partition.error_code or partition.records:
             self.order.move_to_end(asked.tp)
+            self._buffer.touch(asked.tp)
         expected = next_offset(self._buffer, asked.tp, state.position.offset)
         if expected != asked.offset:
             logger.debug("Dropping a fetch of %s at %d: %s is next", asked.tp, asked.offset, expected)
             return None
         if partition.error_code:
             return self._take_error(node_id, asked, partition.error_code, state, frame)
-        self.delays.succeeded(asked.tp, node_id)
-        self._note(state, partition)
+        if partition.preferred_read_replica >= 0:
+            self._buffer.touch(asked.tp)
+            self._prefer(asked.tp, node_id, state, partition)
+        else:
+            self.delays.succeeded(asked.tp, node_id)
+        if (end := partition.diverging_epoch) is not None and asked.offset_epoch is not None:
+            self.delays.failed(asked.tp, node_id)
+            self._positions.mark_diverging(asked.tp, end.epoch, end.end_offset)
+            return None
         if not partition.records:
             return None
         data = memoryview(partition.records)
         transactions = partition.aborted_transactions
+        logger.log(TRACE, "Fetch of %s at %d brought %d bytes", asked.tp, asked.offset, len(data))
         return CompletedFetch(asked.tp, asked.era, asked.offset, frame, data, end_of(data), transactions)
 
-    def _note(self, state: PartitionState, partition: PartitionData) -> None:
-        """Spec: B.10.8, B.10.15, S2-27."""
-        if partition.high_watermark >= 0:
-            state.high_watermark = partition.high_watermark
-        if partition.last_stable_offset >= 0:
-            state.last_stable_offset = partition.last_stable_offset
-        if partition.log_start_offset >= 0:
-            state.log_start_offset = partition.log_start_offset
-        if partition.preferred_read_replica >= 0:
-            state.preferred_read_replica = partition.preferred_read_replica
+    def _prefer(
+        self, tp: TopicPartition, node_id: int, state: PartitionState, partition: PartitionData
+    ) -> None:
+        """Ask this replica from now on; one that metadata does not know comes later. Spec: B.10.2, B.10.15.
+
+        Leaders name others, with nothing else in the answer: nodes that send us round in circles get a backoff.
+        """
+        replica, leader = partition.preferred_read_replica, _leader_of(state, node_id)
+        if not partition.records and (replica == node_id or node_id != leader):
+            state.preferred_read_replica = None
+            self.delays.failed(tp, leader)
+        elif is_online(tp, replica, self._cluster.metadata):
+            state.preferred_read_replica = replica
             state.preferred_until = self._runtime.now() + self._config.metadata_max_age_ms / 1000
+            self.delays.succeeded(tp, node_id)
+        else:
+            self.delays.failed(tp, node_id)
+            self._cluster.request_update("a preferred replica is not known", reset_backoff=False)
 
     def _take_error(
         self, node_id: int, asked: PartitionFetch, code: int, state: PartitionState, frame: Frame
@@ -156,25 +209,27 @@ class Answers:
         """Spec: B.15.12."""
         action = action_for(code)
         state.preferred_read_replica = None
-        self.delays.failed(asked.tp, node_id)
+        self.delays.failed(asked.tp, node_id, code)
         if action is Action.RESET and state.position is not None and state.position.leader.node_id != node_id:
             return None
+        name = error(code).name
+        if code == TOPIC_AUTHORIZATION_FAILED or action is Action.WARN_AND_RETRY:
+            now = self._runtime.now()
+            self._seldom.warn((asked.tp, code), now, "Fetch of %s at %d: %s", asked.tp, asked.offset, name)
         if action in (Action.RESET, Action.TELL):
             return CompletedFetch(asked.tp, asked.era, asked.offset, frame, error_code=code)
-        level = logging.WARNING if action is Action.WARN_AND_RETRY else logging.DEBUG
-        logger.log(level, "Fetch of %s at %d: %s", asked.tp, asked.offset, error(code).name)
+        if action is not Action.WARN_AND_RETRY:
+            logger.debug("Fetch of %s at %d: %s", asked.tp, asked.offset, name)
         if action is Action.UPDATE_METADATA:
-            self._cluster.request_update(f"a Fetch was answered {error(code).name}", reset_backoff=False)
+            self._cluster.request_update(f"a Fetch was answered {name}", reset_backoff=False)
         return None
 
-    def _follow_hints(
-        self, partitions: Iterable[tuple[TopicPartition | None, PartitionData]], answer: FetchResponse
-    ) -> None:
+    def _follow_hints(self, rows: Iterable[Row], answer: FetchResponse) -> None:
         """Errors 6 and 74 may name the present leader, so that nobody has to be asked. Spec: B.10.6, B.5.8, KIP-951."""
         leaders = {
-            tp: (hint.leader_id, hint.leader_epoch)
-            for tp, partition in partitions
-            if tp is not None
+            asked.tp: (hint.leader_id, hint.leader_epoch)
+            for asked, partition in rows
+            if asked is not None
             and partition.error_code in NAMES_NEW_LEADER
             and (hint := partition.current_leader) is not None
             and hint.leader_id >= 0
@@ -185,3 +240,19 @@ class Answers:
                 Broker(node.node_id, node.host, node.port, node.rack) for node in answer.node_endpoints
             ]
             self._cluster.metadata.update_leadership(leaders, brokers)
+
+
+def _note(state: PartitionState, partition: PartitionData) -> None:
+    """The numbers of the log. Spec: B.10.8, S2-27."""
+    if partition.high_watermark >= 0:
+        state.high_watermark = partition.high_watermark
+    if partition.last_stable_offset >= 0:
+        state.last_stable_offset = partition.last_stable_offset
+    if partition.log_start_offset >= 0:
+        state.log_start_offset = partition.log_start_offset
+
+
+def _leader_of(state: PartitionState, otherwise: int) -> int:
+    """The node that the position takes for the leader."""
+    leader = state.position.leader.node_id if state.position is not None else None
+    return otherwise if leader is None else leader

@@ -29,6 +29,7 @@ class FetchBuffer:
         self._queues: dict[TopicPartition, deque[CompletedFetch]] = {}
         self._ready: OrderedDict[TopicPartition, None] = OrderedDict()
         self._parked: dict[TopicPartition, None] = {}
+        self._touched: dict[TopicPartition, None] = {}
 
     def __len__(self) -> int:
         """How many partitions have something buffered."""
@@ -46,6 +47,7 @@ class FetchBuffer:
             if not fetch.frame.users:
                 self.bytes_used += fetch.frame.size_bytes
             fetch.frame.users += 1
+            self.touch(fetch.tp)
             queue = self._queues.get(fetch.tp)
             if queue is None:
                 self._queues[fetch.tp] = deque([fetch])
@@ -67,13 +69,14 @@ class FetchBuffer:
 
     def put_back(self, tp: TopicPartition, *, in_front: bool) -> None:
         """Let a partition stand in line again, if it still has something."""
+        self.touch(tp)
         if tp in self._queues:
             self._ready[tp] = None
             self._ready.move_to_end(tp, last=not in_front)
 
-    def set_failing(self, fetch: CompletedFetch) -> None:
+    def set_failing(self, fetch: CompletedFetch, failure: str = "") -> None:
         """The user was told that this head cannot be drained: it waits behind all others, and nobody waits for it."""
-        fetch.failing = True
+        fetch.failing, fetch.failure = True, failure
         self.put_back(fetch.tp, in_front=False)
         self.room.notify()
 
@@ -92,6 +95,7 @@ class FetchBuffer:
         queue = self._queues.get(fetch.tp)
         if queue and queue[0] is fetch:
             queue.popleft()
+            self.touch(fetch.tp)
             if not queue:
                 del self._queues[fetch.tp]
             self._release([fetch])
@@ -99,6 +103,7 @@ class FetchBuffer:
     def drop(self, partitions: Iterable[TopicPartition]) -> None:
         """Forget everything of these partitions. Spec: S2-24, S2-37."""
         for tp in partitions:
+            self.touch(tp)
             self._parked.pop(tp, None)
             self._release(self._queues.pop(tp, ()))
 
@@ -106,6 +111,17 @@ class FetchBuffer:
         """Forget everything of all other partitions."""
         kept = set(partitions)
         self.drop([tp for tp in self._queues if tp not in kept])
+
+    # --- what is next to be fetched of it may have changed -----------------------------------------
+
+    def touch(self, tp: TopicPartition) -> None:
+        """Have the next plan look at this partition again."""
+        self._touched[tp] = None
+
+    def take_touched(self) -> Iterable[TopicPartition]:
+        """What was touched since the last call, each once."""
+        touched, self._touched = self._touched, {}
+        return touched
 
     # --- questions -------------------------------------------------------------------------------
 
@@ -118,4 +134,6 @@ class FetchBuffer:
             fetch.frame.users -= 1
             if not fetch.frame.users:
                 self.bytes_used -= fetch.frame.size_bytes
+                if fetch.frame.sizes is not None:
+                    fetch.frame.sizes.done()
         self.room.notify()

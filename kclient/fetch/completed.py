@@ -14,8 +14,10 @@ import attrs
 from kclient.config import Config
 from kclient.errors import CorruptDataError
 from kclient.generated.fetch_response import AbortedTransaction
+from kclient.metrics.fetching import AnswerSizes
 from kclient.records.batch import MAGIC_POSITION, SIZE_PREFIX_BYTES, read_batches
 from kclient.records.reader import Chunk, PartitionReader
+from kclient.records.undecodable import undecodable
 from kclient.types import IsolationLevel, TopicPartition
 
 _LENGTH = struct.Struct(">i")
@@ -28,6 +30,7 @@ class Frame:
     """One answer in memory. It is freed as a whole, when the last partition that came with it was drained."""
 
     size_bytes: int
+    sizes: AnswerSizes | None = None
     users: int = 0
 
 
@@ -49,6 +52,7 @@ class CompletedFetch:
     aborted_transactions: Sequence[AbortedTransaction] | None = None
     error_code: int = 0
     failing: bool = False
+    failure: str = ""  # what the user was told, while failing
     _reader: PartitionReader | None = None
 
     @property
@@ -79,6 +83,7 @@ class CompletedFetch:
                 max_decompressed_batch_bytes=config.max_decompressed_batch_bytes,
                 key_deserializer=config.key_deserializer,
                 value_deserializer=config.value_deserializer,
+                undecodable=undecodable(config.on_decode_error, config.dead_letters),
             )
         return self._reader.take(max_records)
 

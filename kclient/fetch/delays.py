@@ -20,6 +20,7 @@ class _Delay:
     backoff: Backoff
     node_id: int = -1
     until: float = 0.0
+    code: int = 0
 
 
 class Delays:
@@ -30,14 +31,14 @@ class Delays:
         self._runtime = runtime
         self._delays: dict[TopicPartition, _Delay] = {}
 
-    def failed(self, tp: TopicPartition, node_id: int) -> None:
+    def failed(self, tp: TopicPartition, node_id: int, code: int = 0) -> None:
         """The node answered with an error for the partition."""
         delay = self._delays.get(tp)
         if delay is None:
             config = self._config
             backoff = Backoff.for_retries(config, self._runtime)
             delay = self._delays[tp] = _Delay(backoff)
-        delay.node_id = node_id
+        delay.node_id, delay.code = node_id, code
         delay.until = self._runtime.now() + delay.backoff.next()
 
     def succeeded(self, tp: TopicPartition, node_id: int) -> None:
@@ -49,6 +50,11 @@ class Delays:
         """Whether the partition's last error at this node was too short a time ago."""
         delay = self._delays.get(tp)
         return delay is not None and delay.node_id == node_id and delay.until > now
+
+    def last(self, tp: TopicPartition, node_id: int) -> tuple[float, int]:
+        """Until when the partition is left alone at this node, and the error's code; zeros if there was none."""
+        delay = self._delays.get(tp)
+        return (delay.until, delay.code) if delay is not None and delay.node_id == node_id else (0.0, 0)
 
     def ends(self, now: float) -> list[float]:
         """The moments at which delays end."""

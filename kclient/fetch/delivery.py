@@ -16,11 +16,16 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from kclient.config import Config
+from kclient.errors import CorruptBatchError, KclientError
 from kclient.fetch.buffer import FetchBuffer
 from kclient.fetch.completed import CompletedFetch
 from kclient.fetch.failures import fetch_error
 from kclient.fetch.lease import Lease, Taken
+from kclient.fetch.telling import TRACE
+from kclient.metrics.fetching import FetchMetrics
+from kclient.metrics.registry import Registry
 from kclient.protocol.errors import OFFSET_OUT_OF_RANGE, TOPIC_AUTHORIZATION_FAILED
+from kclient.records.reader import Chunk
 from kclient.records.records import Records
 from kclient.types import TopicPartition
 
@@ -34,12 +39,21 @@ logger = logging.getLogger("kclient.fetch")
 class Delivery:
     """From the buffer to the user, at the position."""
 
-    def __init__(self, positions: Positions, buffer: FetchBuffer, config: Config) -> None:
+    def __init__(
+        self,
+        positions: Positions,
+        buffer: FetchBuffer,
+        config: Config,
+        metrics: FetchMetrics | None = None,
+    ) -> None:
+        self._metrics = metrics or FetchMetrics(Registry())
+        self._committed_only = config.isolation_level == "read_committed"
         self._positions = positions
         self._buffer = buffer
         self._config = config
         self._seen = -1
         self._lease: Lease | None = None
+        self._fetched_again: dict[TopicPartition, tuple[int, int]] = {}  # era and offset of a damaged batch
 
     # --- begin ---------------------------------------------------------------------------------------------------
 
@@ -55,6 +69,7 @@ class Delivery:
         if self._seen != self._positions.changed.count:
             self._seen = self._positions.changed.count
             self._buffer.unpark()
+            self._forget_damaged()
         picked = self._pick(max_records)
         if not picked:
             return None
@@ -132,17 +147,38 @@ class Delivery:
         """The records of a decoded lease, with their partitions' positions moved behind them.
 
         Empty but with `next_offsets()` where only control batches, aborted or compacted data were passed. Raises the
-        failure that ended decoding if there is no record to return.
+        failure that ended decoding if there is no record to return. Of a damaged batch only the second time.
 
-        Spec: S2-39…S2-41, B.10.7, B.10.9, B.10.11.
+        Spec: S2-39…S2-41, B.10.7, B.10.9, B.10.11, H-11.
         """
         self._lease = None
         delivered = [taken.chunk for taken in lease.taken if self._deliver(taken)]
         failed = self._line_up(lease)
-        if lease.failure is not None and failed is not None and not any(map(len, delivered)):
-            self._buffer.set_failing(failed)
+        if (
+            lease.failure is not None
+            and failed is not None
+            and not any(map(len, delivered))
+            and not self._fetches_again(failed, lease.failure)
+        ):
+            self._buffer.set_failing(failed, lease.failure.text)
             raise lease.failure
-        return Records(delivered)
+        return Records(delivered, keeps_errors=self._config.on_decode_error == "keep")
+
+    def _fetches_again(self, failed: CompletedFetch, failure: KclientError) -> bool:
+        """Whether a damaged batch is fetched once more before it is told: a bit may flip on the way. Spec: H-11."""
+        place = (failed.era, failed.next_offset)
+        if not isinstance(failure, CorruptBatchError) or self._fetched_again.get(failed.tp) == place:
+            return False
+        logger.warning("A batch is damaged and will be fetched once more: %s", failure.text)
+        self._fetched_again[failed.tp] = place
+        self._buffer.drop([failed.tp])
+        self._buffer.changed.notify()  # others may have data, and the poll that got none must not wait for news
+        return True
+
+    def _forget_damaged(self) -> None:
+        """Batches that nobody will come to any more: their partitions were moved or revoked."""
+        again = self._fetched_again
+        self._fetched_again = {tp: one for tp, one in again.items() if self._positions.find(tp, one[0])}
 
     def _deliver(self, taken: Taken) -> bool:
         """Move the position, if the partition is still where the records begin."""
@@ -151,9 +187,23 @@ class Delivery:
             self._drop(fetch.tp, "seek, pause or revocation came while it was decoded")
             return False
         fetch.failing = False
+        self._fetched_again.pop(fetch.tp, None)
         self._positions.advance(fetch.tp, chunk.next_offset, chunk.leader_epoch)
-        logger.log(5, "%s: handed out %d records, position %d", fetch.tp, len(chunk), chunk.next_offset)
+        self._measure(fetch, chunk)
+        count, old, new = len(chunk), taken.start_offset, chunk.next_offset
+        logger.log(TRACE, "%s: handed out %d records, position %d → %d", fetch.tp, count, old, new)
         return True
+
+    def _measure(self, fetch: CompletedFetch, chunk: Chunk) -> None:
+        """Lag and lead go by the new position. Spec: S2-27, B.19.1."""
+        state, size_bytes, records = self._positions.state(fetch.tp), chunk.size_bytes, len(chunk)
+        end = state.last_stable_offset if self._committed_only else state.high_watermark
+        lag = None if end is None else max(0, end - chunk.next_offset)
+        start = state.log_start_offset
+        lead = None if start is None else max(0, chunk.next_offset - start)
+        self._metrics.handed_out(fetch.tp, size_bytes, records, lag, lead)
+        if fetch.frame.sizes is not None:
+            fetch.frame.sizes.add(fetch.tp.topic, size_bytes, records)
 
     def _is_at(self, fetch: CompletedFetch, offset: int) -> bool:
         state: PartitionState | None = self._positions.find(fetch.tp, fetch.era)

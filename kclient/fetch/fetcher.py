@@ -14,23 +14,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
-
-import attrs
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from kclient.config import Config
 from kclient.errors import InternalError, KclientError
 from kclient.fetch.answers import Answers
 from kclient.fetch.budget import Budget
 from kclient.fetch.buffer import FetchBuffer
-from kclient.fetch.plan import Plan, make_plan, next_offset, will_drain
-from kclient.fetch.request import PartitionFetch, build_request, max_version
-from kclient.fetch.session import Sessionless
-from kclient.generated.fetch_response import FetchResponse
+from kclient.fetch.node import NodeFetches, ask, end_sessions, what_is_wrong
+from kclient.fetch.plan import Plan, Sources, make_plan, next_offset, update_plan, whom_to_ask, will_drain
+from kclient.fetch.request import PartitionFetch
+from kclient.fetch.session import FetchSession
+from kclient.fetch.standing import Standing
+from kclient.metrics.fetching import FetchMetrics
+from kclient.metrics.registry import Registry
 from kclient.network.backoff import Backoff
 from kclient.notice import wait_any
 from kclient.runtime import Runtime
+from kclient.types import TopicPartition
 
 if TYPE_CHECKING:
     from kclient.network.cluster import Cluster
@@ -39,21 +41,17 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kclient.fetch")
 
 
-@attrs.define(eq=False)
-class NodeFetches:
-    """What the fetcher keeps per node."""
-
-    session: Sessionless
-    backoff: Backoff
-    request: asyncio.Task[None] | None = None
-    retry_at: float = 0.0
-
-
 class Fetcher:
     """One for a consumer's life."""
 
     def __init__(
-        self, cluster: Cluster, positions: Positions, buffer: FetchBuffer, config: Config, runtime: Runtime
+        self,
+        cluster: Cluster,
+        positions: Positions,
+        buffer: FetchBuffer,
+        config: Config,
+        runtime: Runtime,
+        metrics: FetchMetrics | None = None,
     ) -> None:
         self._cluster = cluster
         self._positions = positions
@@ -61,10 +59,14 @@ class Fetcher:
         self._config = config
         self._runtime = runtime
         self._budget = Budget(buffer, config)
-        self._answers = Answers(cluster, positions, buffer, config, runtime)
+        self._metrics = metrics or FetchMetrics(Registry())
+        self._answers = Answers(cluster, positions, buffer, config, runtime, self._metrics)
         self._nodes: dict[int, NodeFetches] = {}
+        self._sources = Sources(positions, buffer, cluster.metadata, self._answers.delays.holds)
         self._plan = Plan()
         self._planned_at: tuple[int, int] | None = None
+        self._no_room = False
+        self._ending = False
         self._error: KclientError | None = None
 
     async def run(self) -> None:
@@ -90,68 +92,120 @@ class Fetcher:
             self._buffer.room.notify()
         return error
 
+    def standing(self, tp: TopicPartition) -> Standing:
+        """Where fetching of an assigned partition with a position stands. Sends nothing. Spec: U-06."""
+        state, now = self._positions.state(tp), self._runtime.now()
+        node_id = whom_to_ask(state, self._cluster.metadata)
+        if node_id is None:
+            return Standing(None)
+        preferred = node_id == state.preferred_read_replica
+        node = self._nodes.get(node_id)
+        if node is not None and tp in node.asked:
+            return Standing(node_id, preferred, asked_at=node.asked_at)
+        until, code = self._answers.delays.last(tp, node_id)
+        if until > now:
+            return Standing(node_id, preferred, retry_at=until, trouble=code)
+        if node is not None and node.request is None and node.retry_at > now:
+            return Standing(node_id, preferred, retry_at=node.retry_at, trouble=node.trouble)
+        drains_first = self._plan.drains_first(node_id)
+        return Standing(node_id, preferred, drains_first=drains_first, no_room=self._no_room)
+
+    def sessions(self) -> dict[int, FetchSession]:
+        """The fetch session with each node that was ever asked. Spec: I-19."""
+        return {node_id: node.session for node_id, node in self._nodes.items()}
+
+    async def end_sessions(self, deadline: float) -> None:
+        """Fetch nothing more, and give its session back to every node that can be reached. Ends by `deadline`.
+
+        Spec: B.18, B.10.14.
+        """
+        self._ending = True
+        await end_sessions(self._cluster, self._nodes.values(), self._config, deadline)
+
     # --- sending ---------------------------------------------------------------------------------
 
     def _send(self) -> float | None:
         """Start what can be started; returns the seconds until something may be tried again. Spec: S2-12…S2-16."""
-        if self._error is not None:
+        if self._error is not None or self._ending:
             return None
         now = self._runtime.now()
-        if self._plan_stands():
+        if not self._look_again(now):
             return self._time_to_retry(now)
-        self._plan = plan = make_plan(
-            self._answers.order,
-            self._positions,
-            self._buffer,
-            self._cluster.metadata,
-            now,
-            lambda node_id: self._is_free(node_id, now),
-            lambda tp, node_id: self._answers.delays.holds(tp, node_id, now),
-        )
+        plan = self._plan
         if plan.is_outdated:
             self._cluster.request_update(
                 "the leader of an assigned partition is not known, or its replica is offline",
                 reset_backoff=False,
             )
-        self._start_all(plan)
+        self._start_all(plan, now)
         return self._time_to_retry(now)
 
-    def _plan_stands(self) -> bool:
-        """Whether nothing can be sent anyway: every node is busy, or waits for the same partition to be drained."""
+    def _look_again(self, now: float) -> bool:
+        """Bring the plan up to date. False where nothing can be sent anyway, whatever it says."""
         counts = (self._positions.changed.count, self._cluster.metadata.changed.count)
         before, self._planned_at = self._planned_at, counts
-        return before == counts and all(
+        if before == counts and all(
             self._is_busy(node_id) or self._is_waiting(node_id) for node_id in self._plan.nodes
-        )
+        ):
+            return False
+        touched = self._buffer.take_touched()
+        if before == counts and now < self._plan.stands_until:
+            self._keep_what_is_asked()
+            update_plan(self._plan, touched, self._sources, now)
+            for node_id, news in self._plan.news.items():
+                if (node := self._nodes.get(node_id)) is not None and node.news is not None:
+                    node.news |= news
+        else:
+            self._plan = make_plan(self._answers.order, self._sources, now)
+            for node in self._nodes.values():
+                node.news = None
+        self._plan.news.clear()
+        return True
 
     def _is_busy(self, node_id: int) -> bool:
         node = self._nodes.get(node_id)
         return node is not None and node.request is not None
 
     def _is_waiting(self, node_id: int) -> bool:
-        tp = self._plan.waiting.get(node_id)
+        tp = self._plan.drains_first(node_id)
         return tp is not None and will_drain(self._buffer, tp) and next_offset(self._buffer, tp, 0) is None
 
     def _is_free(self, node_id: int, now: float) -> bool:
         node = self._nodes.get(node_id)
         return node is None or (node.request is None and node.retry_at <= now)
 
-    def _start_all(self, plan: Plan) -> None:
+    def _start_all(self, plan: Plan, now: float) -> None:
         busy = sum(node.request is not None for node in self._nodes.values())
-        for node_id, wanted in plan.wanted.items():
-            max_bytes = self._budget.grant(len(wanted), busy + len(plan.wanted))
+        self._no_room = False
+        free = [node_id for node_id in plan.ready() if self._is_free(node_id, now)]
+        for node_id in free:
+            wanted = plan.wanted[node_id]
+            max_bytes = self._budget.grant(len(wanted), busy + len(free))
             if max_bytes is None:
+                self._no_room = True
                 self._budget.make_room(self._positions)
                 return
             self._start(node_id, wanted, max_bytes)
 
-    def _start(self, node_id: int, wanted: Sequence[PartitionFetch], max_bytes: int) -> None:
+    def _keep_what_is_asked(self) -> None:
+        """A request that was not built yet asks for what the plan said when it was started, without later changes.
+
+        Copying that for every request would cost more, with thousands of partitions, than all the rest of it.
+        """
+        for node_id, node in self._nodes.items():
+            if node.asked is self._plan.wanted.get(node_id):
+                self._plan.wanted[node_id] = dict(node.asked)
+
+    def _start(self, node_id: int, wanted: Mapping[TopicPartition, PartitionFetch], max_bytes: int) -> None:
         node = self._nodes.get(node_id)
         if node is None:
-            node = self._nodes[node_id] = NodeFetches(Sessionless(), self._backoff())
+            node = self._nodes[node_id] = NodeFetches(
+                node_id, Backoff.for_retries(self._config, self._runtime)
+            )
+        node.asked, node.asked_at = wanted, self._runtime.now()
+        node.asked_news, node.news = node.news, {}
         self._budget.reserve(max_bytes)
-        work = self._fetch(node_id, node, wanted, max_bytes)
-        node.request = asyncio.create_task(work, name=f"fetch from node {node_id}")
+        node.request = asyncio.create_task(self._fetch(node, max_bytes), name=f"fetch from node {node_id}")
         node.request.add_done_callback(lambda task: self._ended(node, task, max_bytes))
 
     def _time_to_retry(self, now: float) -> float | None:
@@ -161,48 +215,38 @@ class Fetcher:
         times += self._answers.delays.ends(now)
         return min(times) - now if times else None
 
-    def _backoff(self) -> Backoff:
-        return Backoff.for_retries(self._config, self._runtime)
-
     # --- receiving -------------------------------------------------------------------------------
 
-    async def _fetch(
-        self, node_id: int, node: NodeFetches, wanted: Sequence[PartitionFetch], max_bytes: int
-    ) -> None:
+    async def _fetch(self, node: NodeFetches, max_bytes: int) -> None:
         """One request and what comes of it. Spec: S2-16…S2-18, B.10.6."""
-        step = node.session.next_step(wanted)
-        request = build_request(step, max_bytes, self._config)
+        sent = self._metrics.now()
         try:
-            _, answer = await self._cluster.request_versioned(
-                node_id, request, max_version=max_version(wanted)
-            )
+            answer = await ask(self._cluster, node, max_bytes, self._config)
         except KclientError as error:
-            self._failed(node_id, node, wanted, error)
+            self._failed(node, error)
             return
-        if self._answers.take(node_id, node.session, wanted, cast(FetchResponse, answer)):
+        self._metrics.answered(sent, answer.throttle_time_ms)
+        if self._answers.take(node.node_id, node.session, answer):
             node.backoff.reset()
         else:
+            node.trouble = what_is_wrong(answer.error_code)
             node.retry_at = self._runtime.now() + node.backoff.next()
 
-    def _failed(
-        self, node_id: int, node: NodeFetches, wanted: Sequence[PartitionFetch], error: KclientError
-    ) -> None:
+    def _failed(self, node: NodeFetches, error: KclientError) -> None:
         """Nothing came: the partitions are asked for again, at their leaders. Spec: S2-18."""
-        logger.debug("Fetch from node %d failed: %s", node_id, error)
+        logger.debug("Fetch from node %d failed: %s", node.node_id, error)
+        node.trouble, node.news = error.text, None
         node.retry_at = self._runtime.now() + node.backoff.next()
-        self._answers.clear_preferred(wanted)
+        self._answers.clear_preferred(node.asked)
         if not error.retriable:
             self._tell(error)
 
     def _ended(self, node: NodeFetches, task: asyncio.Task[None], reserved_bytes: int) -> None:
-        node.request = None
+        node.request, node.asked = None, {}
         self._budget.release(reserved_bytes)
         if not task.cancelled() and (problem := task.exception()) is not None:
-            bug = InternalError(
-                f"{task.get_name()} failed: {problem!r}. This is a bug of kclient. Please report it."
-            )
-            bug.__cause__ = problem
-            self._tell(bug)
+            node.news = None
+            self._tell(InternalError.of(task.get_name(), problem))
         self._buffer.room.notify()
 
     def _tell(self, error: KclientError) -> None:

@@ -5,11 +5,16 @@ node is left alone while one of its partitions is full and being drained, or whi
 request without that partition could be held back by the broker for the whole of fetch.max.wait while data for it are
 there.
 
+A plan stands until something changes. What the buffer calls touched is looked at again, and nothing else, so that a
+Fetch over thousands of idle partitions costs what the busy ones cost. All is planned anew where positions, metadata or
+time may have changed any of them.
+
 Spec: S2-08…S2-15, B.10.1…B.10.3, B.10.5 (with design decision 5).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
@@ -21,65 +26,118 @@ from kclient.types import TopicPartition
 
 if TYPE_CHECKING:
     from kclient.network.metadata import MetadataCache
-    from kclient.positions.state import PartitionState
+    from kclient.positions.state import FetchPosition, PartitionState
     from kclient.positions.table import Positions
 
 MAX_BUFFERED_PER_PARTITION = 2
 
+IsDelayed = Callable[[TopicPartition, int, float], bool]
+
 
 @attrs.define
 class Plan:
-    """`nodes`: who has partitions. `wanted`: what to ask whom. `waiting`: nodes left alone, because of whom.
+    """`nodes`: who has partitions. `wanted`: what to ask whom, in the order of service. `full`: what has to be drained
+    first. `asked`: nodes that have to say where a partition begins first. `is_outdated`: metadata lacks somebody.
 
-    `asked`: nodes that have to say where a partition begins first. `is_outdated`: metadata lacks somebody.
+    `news`: what came to `wanted`, went or changed since it was looked at. `stands_until` (seconds of the loop): before
+    that, only what is touched can change the plan.
     """
 
     nodes: dict[int, None] = attrs.field(factory=dict)
-    wanted: dict[int, list[PartitionFetch]] = attrs.field(factory=dict)
-    waiting: dict[int, TopicPartition] = attrs.field(factory=dict)
+    wanted: dict[int, dict[TopicPartition, PartitionFetch]] = attrs.field(factory=dict)
+    news: dict[int, dict[TopicPartition, None]] = attrs.field(factory=dict)
+    full: dict[int, dict[TopicPartition, None]] = attrs.field(factory=dict)
     asked: dict[int | None, None] = attrs.field(factory=dict)
     is_outdated: bool = False
+    stands_until: float = math.inf
+    _node_of: dict[TopicPartition, int] = attrs.field(factory=dict)
+
+    def ready(self) -> list[int]:
+        """The nodes that may be asked for what is wanted of them, if they are free."""
+        return [
+            node
+            for node, wanted in self.wanted.items()
+            if wanted and not self.full.get(node) and node not in self.asked
+        ]
+
+    def drains_first(self, node: int) -> TopicPartition | None:
+        """A partition because of which a node is left alone."""
+        return next(iter(self.full.get(node, ())), None)
+
+    def want(self, node: int, one: PartitionFetch) -> None:
+        self._node_of[one.tp] = node
+        self.wanted.setdefault(node, {})[one.tp] = one
+        self.news.setdefault(node, {})[one.tp] = None
+
+    def set_full(self, node: int, tp: TopicPartition) -> None:
+        self._node_of[tp] = node
+        self.full.setdefault(node, {})[tp] = None
+
+    def forget(self, tp: TopicPartition) -> None:
+        """It will be looked at again."""
+        if (node := self._node_of.pop(tp, None)) is not None:
+            if self.wanted.get(node, {}).pop(tp, None) is not None:
+                self.news.setdefault(node, {})[tp] = None
+            self.full.get(node, {}).pop(tp, None)
 
 
-def make_plan(
-    order: Iterable[TopicPartition],
-    positions: Positions,
-    buffer: FetchBuffer,
-    metadata: MetadataCache,
-    now: float,
-    is_free: Callable[[int], bool],
-    is_delayed: Callable[[TopicPartition, int], bool],
-) -> Plan:
-    """Go through the partitions in the order of service. `is_free`: the node may be asked; `is_delayed`: not yet."""
+@attrs.frozen
+class Sources:
+    """What plans are made from. `is_delayed`: the node is not asked for the partition yet."""
+
+    positions: Positions
+    buffer: FetchBuffer
+    metadata: MetadataCache
+    is_delayed: IsDelayed
+
+
+def make_plan(order: Iterable[TopicPartition], sources: Sources, now: float) -> Plan:
+    """Go through all partitions in the order of service."""
     plan = Plan()
     for tp in order:
-        state = positions.find(tp)
-        if state is None or not state.is_fetchable or state.position is None:
-            if state is not None and state.asked:
-                plan.asked[metadata.leader(tp).node_id] = None
-            continue
-        if _loses_replica(tp, state, metadata, now):
-            plan.is_outdated = True
-        node = _target(state, metadata)
-        if node is None:
-            plan.is_outdated = True
-            continue
-        plan.nodes[node] = None
-        if not is_free(node):
-            continue
-        if (offset := next_offset(buffer, tp, state.position.offset)) is None:
-            if will_drain(buffer, tp):
-                plan.waiting[node] = tp
-        elif not is_delayed(tp, node):
-            leader_epoch = state.position.leader.epoch
-            one = PartitionFetch(tp, offset, leader_epoch, metadata.topic_id(tp.topic), state.era)
-            plan.wanted.setdefault(node, []).append(one)
-    plan.wanted = {
-        node: ones
-        for node, ones in plan.wanted.items()
-        if node not in plan.waiting and node not in plan.asked
-    }
+        _place(plan, tp, sources, now)
     return plan
+
+
+def update_plan(plan: Plan, touched: Iterable[TopicPartition], sources: Sources, now: float) -> None:
+    """Look again at the touched partitions; they are served after all others."""
+    for tp in touched:
+        plan.forget(tp)
+        _place(plan, tp, sources, now)
+
+
+def _place(plan: Plan, tp: TopicPartition, sources: Sources, now: float) -> None:
+    buffer, metadata = sources.buffer, sources.metadata
+    state = sources.positions.find(tp)
+    if state is None:
+        return
+    if not state.is_fetchable or state.position is None:
+        if state.asked:
+            plan.asked[metadata.leader(tp).node_id] = None
+        if state.asked or not (state.paused or state.is_going):
+            plan.stands_until = -math.inf
+        return
+    if _loses_replica(tp, state, metadata, now):
+        plan.is_outdated, plan.stands_until = True, -math.inf
+    if state.preferred_read_replica is not None:
+        plan.stands_until = min(plan.stands_until, state.preferred_until)
+    node = whom_to_ask(state, metadata)
+    if node is None:
+        plan.is_outdated, plan.stands_until = True, -math.inf
+        return
+    plan.nodes[node] = None
+    topic_id = metadata.topic_id(tp.topic) or state.topic_id  # by name, what replaces a topic would be read
+    if state.topic_id not in (None, topic_id):
+        return  # of a topic that is gone: the upkeep of positions judges that
+    if (offset := next_offset(buffer, tp, state.position.offset)) is None:
+        if will_drain(buffer, tp):
+            plan.set_full(node, tp)
+    elif sources.is_delayed(tp, node, now):
+        plan.stands_until = -math.inf
+    else:
+        leader_epoch = state.position.leader.epoch
+        offset_epoch = _offset_epoch(buffer, tp, state.position, node)
+        plan.want(node, PartitionFetch(tp, offset, leader_epoch, topic_id, state.era, offset_epoch))
 
 
 def next_offset(buffer: FetchBuffer, tp: TopicPartition, position: int) -> int | None:
@@ -92,13 +150,18 @@ def next_offset(buffer: FetchBuffer, tp: TopicPartition, position: int) -> int |
     return queue[-1].end_offset
 
 
+def _offset_epoch(buffer: FetchBuffer, tp: TopicPartition, position: FetchPosition, node: int) -> int | None:
+    """The epoch before the position. A follower may not have heard of it, and of a read-ahead it is not known here."""
+    return None if node != position.leader.node_id or buffer.queue(tp) else position.offset_epoch
+
+
 def will_drain(buffer: FetchBuffer, tp: TopicPartition) -> bool:
     """Whether polls alone make room in a partition's queue; a failing one needs the user."""
     queue = buffer.queue(tp)
     return bool(queue) and not queue[0].failing and not queue[0].error_code
 
 
-def _target(state: PartitionState, metadata: MetadataCache) -> int | None:
+def whom_to_ask(state: PartitionState, metadata: MetadataCache) -> int | None:
     """The preferred replica, else the leader. Spec: S2-12, B.10.2, B.10.15."""
     if state.preferred_read_replica is not None:
         return state.preferred_read_replica
@@ -109,13 +172,14 @@ def _target(state: PartitionState, metadata: MetadataCache) -> int | None:
 def _loses_replica(tp: TopicPartition, state: PartitionState, metadata: MetadataCache, now: float) -> bool:
     """Forget a preferred replica that expired or is offline; whether it is offline. Spec: B.10.2, B.10.15."""
     preferred = state.preferred_read_replica
-    if preferred is None or (now < state.preferred_until and _is_online(tp, preferred, metadata)):
+    if preferred is None or (now < state.preferred_until and is_online(tp, preferred, metadata)):
         return False
     state.preferred_read_replica = None
     return now < state.preferred_until
 
 
-def _is_online(tp: TopicPartition, node_id: int, metadata: MetadataCache) -> bool:
+def is_online(tp: TopicPartition, node_id: int, metadata: MetadataCache) -> bool:
+    """Whether a broker is a replica of the partition, as far as metadata knows. Spec: B.10.2."""
     topic = metadata.topics.get(tp.topic)
     partition = topic.partitions.get(tp.partition) if topic else None
     return (

@@ -7,14 +7,19 @@ Reasons, the one word in `CommitFailedError.reason`:
     rebalancing   a join is under way; the partitions may be somebody else's soon
     occupied      a consumer without membership commits to a group that has members
     group_gone    the coordinator does not know the group
+    topic_replaced  a topic was deleted and created again since; other topics' offsets are stored
+    stale_epoch   the group has moved on to another member epoch, which the next heartbeat brings
     retriable     nothing is wrong for good; `retry` was not asked for
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Self
 
+import attrs
+
+from kclient.config import Config
 from kclient.errors import CommitFailedError, KclientError
 from kclient.group.generation import Identity, MemberState, Standing
 from kclient.network.failures import broker_error
@@ -23,14 +28,38 @@ from kclient.types import OffsetAndMetadata, TopicPartition
 
 NEXT_STEP: Final = {
     "evicted": "This member's partitions belong to others now, most often because more than max_poll_interval_ms "
-    "passed between two polls. Poll again to join anew, and raise max_poll_interval_ms or lower max_poll_records.",
+    "passed between two polls{pace}. Poll again to join anew, and raise max_poll_interval_ms or lower "
+    "max_poll_records.",
     "not_joined": "Nothing is assigned yet. Call poll() until it is, then commit what was consumed.",
     "rebalancing": "The partitions may go to another member. Call poll() until the rebalance is over, then commit.",
     "occupied": "The group has members, so a consumer outside of it may not commit. "
     "Use another group_id for manual assignment, or subscribe() instead of assign().",
     "group_gone": "It was deleted, or its offsets have expired. Poll again to join it anew, then commit.",
+    "topic_replaced": "An offset of the old topic means nothing in the new one, "
+    "whose records the next polls bring. Commit those.",
+    "stale_epoch": "Partitions are moving between members. Call poll(), then commit what is still assigned.",
     "retriable": "This passes by itself in a healthy cluster. Commit again.",
 }
+
+
+@attrs.frozen
+class Pace:
+    """How a member that is none any more has polled, and what was allowed."""
+
+    since_poll_ms: int
+    max_poll_interval_ms: int
+    max_poll_records: int
+
+    @classmethod
+    def now(cls, config: Config, since_poll: float) -> Self:
+        """With the seconds since the last poll."""
+        return cls(round(since_poll * 1000), config.max_poll_interval_ms, config.max_poll_records)
+
+    def __str__(self) -> str:
+        return (
+            f": the last one was {self.since_poll_ms / 1000:.1f} s ago, max_poll_interval_ms is "
+            f"{self.max_poll_interval_ms} and max_poll_records {self.max_poll_records}"
+        )
 
 
 def commit_failed(
@@ -38,29 +67,33 @@ def commit_failed(
     group_id: str,
     why: str,
     uncommitted: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
+    pace: Pace | None = None,
 ) -> CommitFailedError:
     """The error for the user; `reason` is one of the words above. Spec: users 1.3, U-12, D-01."""
+    next_step = NEXT_STEP[reason].format(pace="" if pace is None else pace)
     return CommitFailedError(
-        f"Committing offsets of group {group_id} failed: {why.rstrip('.')}. {NEXT_STEP[reason]}",
+        f"Committing offsets of group {group_id} failed: {why.rstrip('.')}. {next_step}",
         reason=reason,
         retriable=reason == "retriable",
         uncommitted=dict(uncommitted or {}),
+        **({} if pace is None else attrs.asdict(pace)),
     )
 
 
-def identity_of(standing: Standing, group_id: str, instance_id: str | None) -> Identity:
+def identity_of(standing: Standing, group_id: str, instance_id: str | None, pace: Pace) -> Identity:
     """Under which name a member commits; only a stable one may. Raises CommitFailedError. Spec: B.14.3."""
     if standing.state is MemberState.STABLE:
         generation = standing.generation
         return Identity(generation.generation_id, generation.member_id, instance_id)
     if standing.state is MemberState.UNJOINED and standing.ended:
-        raise commit_failed("evicted", group_id, f"this consumer is not a member any more: {standing.ended}")
+        why = f"this consumer is not a member any more: {standing.ended}"
+        raise commit_failed("evicted", group_id, why, pace=pace)
     if standing.state is MemberState.UNJOINED:
         raise commit_failed("not_joined", group_id, "this consumer is not a member of the group yet")
     raise commit_failed("rebalancing", group_id, "the group is rebalancing")
 
 
-def judge_refusal(standing: Standing, group_id: str, code: int, sent: Identity) -> KclientError:
+def judge_refusal(standing: Standing, group_id: str, code: int, sent: Identity, pace: Pace) -> KclientError:
     """What 22, 25, 27 and 82 in an answer to OffsetCommit mean for a member. Spec: B.15.8, B.13.9.
 
     An answer to a commit of an earlier generation changes nothing for the present one.
@@ -74,10 +107,12 @@ def judge_refusal(standing: Standing, group_id: str, code: int, sent: Identity) 
         return commit_failed("rebalancing", group_id, why)
     if not unchanged:
         rebalancing = standing.state not in (MemberState.STABLE, MemberState.UNJOINED)
-        return commit_failed("rebalancing" if rebalancing else "evicted", group_id, why)
+        if rebalancing:
+            return commit_failed("rebalancing", group_id, why)
+        return commit_failed("evicted", group_id, why, pace=pace)
     standing.reset(
         f"offset commit answered {codes.error(code).name}", keep_member_id=code == codes.ILLEGAL_GENERATION
     )
     if code == codes.FENCED_INSTANCE_ID:
         return broker_error(code, f"Committing offsets of group {group_id}")
-    return commit_failed("evicted", group_id, why)
+    return commit_failed("evicted", group_id, why, pace=pace)

@@ -3,6 +3,9 @@
 Both are one question asked until it is answered for every partition: failures that pass by themselves are followed by
 a pause and another try, built anew from what is known then. The caller bounds it. A commit that must not be tried
 again (`retry=False`) raises CommitFailedError with `retriable` instead.
+
+A member with an epoch (KIP-848) asks each time under its newest one. If the coordinator calls that stale, reading waits
+for the next; a commit fails, but for `commit_newest`, which waits too and is built anew.
 """
 
 from __future__ import annotations
@@ -10,6 +13,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+
+import attrs
 
 from kclient.config import Config
 from kclient.errors import ArgumentError, CommitFailedError, KclientError
@@ -20,28 +25,52 @@ from kclient.group.coordinator import Coordinator
 from kclient.group.generation import Identity
 from kclient.group.offset_commit import CommitAnswer, CommitQuestion
 from kclient.group.offset_fetch import Committed, FetchAnswer, FetchQuestion
+from kclient.metrics.coordinator import CoordinatorMetrics
+from kclient.metrics.registry import Registry
 from kclient.network.backoff import Backoff
 from kclient.protocol.errors import error as error_code
 from kclient.runtime import Runtime
 from kclient.types import OffsetAndMetadata, TopicPartition
 
-logger = logging.getLogger("kclient.commits")
+logger = logging.getLogger("kclient.commit")
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
+TopicIds = Mapping[TopicPartition, bytes | None]
 Refused = Callable[[int, Identity], KclientError]
 Turn = Callable[[], Awaitable[None]]
+Hopeless = Callable[[], bool]
+Tell = Callable[[str], None]
 
 
 async def no_turn() -> None:
     """Whoever commits waits for nobody."""
 
 
+def never() -> bool:
+    """Whoever commits tries until the caller's timeout."""
+    return False
+
+
+def unheard(why: str) -> None:
+    """Whoever waits does not ask why it takes so long."""
+
+
+@attrs.frozen
+class Asked:
+    """Under which name a commit was asked for, and which of its partitions were assigned then."""
+
+    identity: Identity
+    assigned: frozenset[TopicPartition]
+
+
 class Commits:
     """Commits of one group. Spec: S1-26…S1-32, S0-19…S0-33, B.14, B.15.7, B.15.8.
 
     `identity` says under which generation and member id to commit, or raises CommitFailedError; without membership it
-    is `lambda: Identity()`. `refused` is told that the coordinator does not count that identity in any more (22, 25,
-    27, 82), and returns the error for the user; `ClassicMembership.commit_refused` is one.
+    is `Identity`. `reader` says under which name to read. `refused` is told that the coordinator does not count that
+    identity in any more (22, 25, 27, 82), and returns the error for the user, as `Membership.commit_refused` does.
+    `topic_id_of` says of which topic an offset of a partition speaks, None where nobody knows;
+    `is_assigned`, whether a partition is ours now.
     """
 
     def __init__(
@@ -51,45 +80,111 @@ class Commits:
         runtime: Runtime,
         identity: Callable[[], Identity] = Identity,
         refused: Refused | None = None,
+        metrics: CoordinatorMetrics | None = None,
+        topic_id_of: Callable[[TopicPartition, int], bytes | None] = lambda partition, offset: None,
+        reader: Callable[[], Identity] = Identity,
+        is_assigned: Callable[[TopicPartition], bool] = lambda partition: False,
     ) -> None:
+        self._reader = reader
+        self._is_assigned = is_assigned
+        self._topic_id_of = topic_id_of
         self._coordinator = coordinator
         self._config = config
         self._runtime = runtime
         self._identity = identity
         self._refused = refused or self._occupied
+        self._metrics = metrics or CoordinatorMetrics(Registry())
 
-    async def commit(self, offsets: Offsets, *, retry: bool, turn: Turn = no_turn) -> None:
+    def ask(self, offsets: Offsets) -> Asked:
+        """Who asks for a commit that must wait: what is not theirs any more then is not stored.
+
+        Raises CommitFailedError, and what the membership's `commit_identity` raises.
+        """
+        try:
+            return Asked(self._identity(), frozenset(filter(self._is_assigned, offsets)))
+        except CommitFailedError as error:
+            error.uncommitted = dict(offsets)
+            raise
+
+    async def commit(
+        self,
+        offsets: Offsets,
+        *,
+        retry: bool,
+        turn: Turn = no_turn,
+        asked: Asked | None = None,
+        hopeless: Hopeless = never,
+        tell: Tell = unheard,
+    ) -> None:
         """Store offsets, each the next one to consume. Nothing is sent for an empty mapping.
 
-        With `retry` what passes by itself is tried again until the caller's timeout. Without it `turn` is awaited once
-        the coordinator is connected, and then the request goes out before anything else can. Raises CommitFailedError,
-        TopicAuthorizationError, GroupAuthorizationError, BrokerError, ArgumentError for a negative offset.
+        `asked` says who asked for it, if that was not now. With `retry` what passes by itself is tried again until the
+        caller's timeout, or until it is `hopeless`; `tell` hears why each try failed. Without it `turn`
+        is awaited once the coordinator is connected, and then the request goes out before anything else can.
+
+        Raises CommitFailedError, TopicAuthorizationError, GroupAuthorizationError, BrokerError, ArgumentError for a
+        negative offset.
 
         Spec: B.14.1, B.14.2, B.15.8.
         """
         left = dict(offsets)
-        self._check(left)
+        _check(left)
+        topics = {partition: self._topic_id_of(partition, at.offset) for partition, at in left.items()}
         backoff = Backoff.for_retries(self._config, self._runtime)
-        identity: Identity | None = None
-        while left:
+        replaced: dict[TopicPartition, OffsetAndMetadata] = {}
+        self._learn_epochs(self._of_living_topics(left, topics, replaced))
+        while left := self._of_living_topics(left, topics, replaced):
             try:
-                identity = self._same_identity(identity)
-                left = await self._commit_once(left, identity, None if retry else turn)
+                asked = self.ask(left) if asked is None else self._still(asked, left)
+                answer = await self._commit_once(left, topics, asked, None if retry else turn)
             except CommitFailedError as error:
-                error.uncommitted = left
+                error.uncommitted = left | replaced
                 raise
             except KclientError as error:
                 if not error.retriable:
                     raise
+                if not retry or hopeless():
+                    raise self._not_retried(error.text, left | replaced) from error
+                why = error.text
+            else:
+                if not (left := answer.left):
+                    continue
+                why = answer.why_left
                 if not retry:
-                    raise self._not_retried(error.text, left) from error
-            if left and not retry:
-                raise self._not_retried("the coordinator could not store them now", left)
-            if left:
-                await asyncio.sleep(backoff.next())
+                    raise self._not_retried(why, left | replaced)
+            tell(why)
+            logger.debug("group %s: offsets not stored yet: %s", self._coordinator.group_id, why)
+            await asyncio.sleep(backoff.next())
+        if replaced:
+            why = f"{', '.join(map(str, replaced))} belonged to a topic that was deleted and created again"
+            raise commit_failed("topic_replaced", self._coordinator.group_id, why, replaced)
 
-    async def fetch(self, partitions: Sequence[TopicPartition]) -> Committed:
+    async def commit_newest(self, newest: Callable[[], Offsets], tell: Tell = unheard) -> Offsets:
+        """Store what `newest` gives now, and again what it gives then under each newer epoch, until one is current.
+
+        Returns what was stored. The caller bounds it. Raises what `commit` raises, and so when there is no epoch more.
+
+        Spec: B.14.8, M-81.
+        """
+        backoff = Backoff.for_retries(self._config, self._runtime)
+        stale: Identity | None = None
+        while offsets := newest():
+            identity = self._identity()
+            try:
+                if identity != stale:
+                    await self.commit(offsets, retry=True, tell=tell)
+                    break
+            except CommitFailedError as error:
+                if error.reason != "stale_epoch":
+                    raise
+                stale = identity
+            await asyncio.sleep(backoff.next())
+        return offsets
+
+    async def fetch(self, partitions: Sequence[TopicPartition], tell: Tell = unheard) -> Committed:
         """The committed offset of each partition, None where nothing is committed; asked until every one is answered.
+
+        `tell` hears why it takes longer.
 
         Raises TopicAuthorizationError, GroupAuthorizationError, UnknownTopicError, BrokerError.
 
@@ -104,33 +199,40 @@ class Commits:
             except KclientError as error:
                 if not error.retriable:
                     raise
-                logger.debug(
-                    "group %s: committed offsets not read yet: %s", self._coordinator.group_id, error
-                )
+                why = error.text
             else:
                 committed |= answer.found
-                left = answer.left
-            if left:
-                await asyncio.sleep(backoff.next())
+                if not (left := answer.left):
+                    break
+                why = answer.why_left
+            tell(why)
+            logger.debug("group %s: committed offsets not read yet: %s", self._coordinator.group_id, why)
+            await asyncio.sleep(backoff.next())
         return {partition: committed[partition] for partition in partitions}
 
     # --- one try
 
     async def _commit_once(
-        self, offsets: Offsets, identity: Identity, turn: Turn | None
-    ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """One OffsetCommit; returns what was not stored and may be tried again."""
+        self, offsets: Offsets, topics: TopicIds, asked: Asked, turn: Turn | None
+    ) -> CommitAnswer:
+        """One OffsetCommit; what the answer leaves was not stored and may be tried again."""
         coordinator = self._coordinator
-        await (coordinator.ensure() if turn is None else self._reach(turn))
-        self._same_identity(identity)
-        question = CommitQuestion(coordinator.group_id, identity, offsets, self._topic_ids(offsets))
+        await (coordinator.lookup() if turn is None else self._reach(turn))
+        identity = self._identity_since(asked, offsets)
+        question = CommitQuestion(coordinator.group_id, identity, offsets, self._topic_ids(offsets, topics))
+        sent = self._metrics.now()
         answer = question.read(await coordinator.request(OffsetCommitResponse, question.form()))
         if answer.no_member is not None:
             raise self._refused(answer.no_member, identity)
         if answer.group_gone:
             raise commit_failed("group_gone", coordinator.group_id, "the coordinator does not know the group")
+        if answer.stale_epoch:
+            why = f"member epoch {identity.generation_id} is not the newest (STALE_MEMBER_EPOCH)"
+            raise commit_failed("stale_epoch", coordinator.group_id, why)
         self._follow_up(answer)
-        return answer.left
+        if not answer.left:
+            self._metrics.committed(sent)
+        return answer
 
     async def _reach(self, turn: Turn) -> None:
         """Be connected when our turn has come. Raises KclientError."""
@@ -141,8 +243,14 @@ class Commits:
     async def _fetch_once(self, partitions: Sequence[TopicPartition]) -> FetchAnswer:
         coordinator = self._coordinator
         await coordinator.ensure()
-        question = FetchQuestion(coordinator.group_id, partitions, self._topic_ids(partitions))
-        answer = question.read(await coordinator.request(OffsetFetchResponse, *question.forms()))
+        question = FetchQuestion(
+            coordinator.group_id, partitions, self._topic_ids(partitions), self._reader()
+        )
+        only_stable = self._config.internal_throw_on_fetch_stable_offset_unsupported
+        forms = question.forms(only_stable=only_stable)
+        answer = question.read(await coordinator.request(OffsetFetchResponse, *forms))
+        if answer.stale_epoch and not self._reader().by_epoch:
+            answer.error = question.stale()
         self._follow_up(answer)
         return answer
 
@@ -160,34 +268,52 @@ class Commits:
 
     # --- small parts
 
-    def _same_identity(self, before: Identity | None) -> Identity:
-        """Who we are. Raises CommitFailedError if we may not commit, or are not who we were `before`.
+    def _of_living_topics(
+        self, offsets: Offsets, topics: TopicIds, replaced: dict[TopicPartition, OffsetAndMetadata]
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What means something still; offsets of topics that were created anew go to `replaced`. Spec: I-14."""
+        left = dict(offsets)
+        for partition in offsets:
+            before, now = topics[partition], self._coordinator.cluster.metadata.topic_id(partition.topic)
+            if before is not None and now not in (None, before):
+                replaced[partition] = left.pop(partition)
+        return left
 
-        In a newer generation the partitions may be another member's, who has committed more. Spec: B.13.9, I-08.
+    def _still(self, asked: Asked, offsets: Offsets) -> Asked:
+        self._identity_since(asked, offsets)
+        return asked
+
+    def _identity_since(self, asked: Asked, offsets: Offsets) -> Identity:
+        """Who we are. Raises CommitFailedError if we may not commit, or not any more what was asked for.
+
+        In a newer generation the partitions may be another member's, who has committed more. A newer member epoch
+        leaves them with us, unless they were given up meanwhile. Spec: B.13.9, B.14.8, I-08.
         """
         identity = self._identity()
-        if before not in (None, identity):
+        if identity == asked.identity:
+            return identity
+        given_up = any(tp in asked.assigned and not self._is_assigned(tp) for tp in offsets)
+        if given_up or not identity.continues(asked.identity):
             group_id = self._coordinator.group_id
             raise commit_failed("rebalancing", group_id, "the group has rebalanced since it was asked for")
         return identity
 
-    def _check(self, offsets: Offsets) -> None:
+    def _learn_epochs(self, offsets: Offsets) -> None:
+        """A newer leader epoch than metadata knows: of a topic that is gone it would keep the new one's leader away."""
         cluster = self._coordinator.cluster
         for partition, offset in offsets.items():
-            if offset.offset < 0:
-                raise ArgumentError(
-                    f"The offset {offset.offset} to commit for {partition} is negative. "
-                    "An offset counts from 0. Commit the offset of the next record to consume."
-                )
             epoch = offset.leader_epoch
             if epoch is not None and cluster.metadata.update_last_seen_epoch(partition, epoch):
                 cluster.request_update("a commit names a newer leader epoch")
 
-    def _topic_ids(self, partitions: Iterable[TopicPartition]) -> Mapping[str, bytes] | None:
+    def _topic_ids(
+        self, partitions: Iterable[TopicPartition], topics: TopicIds | None = None
+    ) -> Mapping[str, bytes] | None:
         """The ids of all topics, None if one is unknown: then only versions without ids can be used."""
         ids: dict[str, bytes] = {}
         for partition in partitions:
-            topic_id = self._coordinator.cluster.metadata.topic_id(partition.topic)
+            of_position = None if topics is None else topics[partition]
+            topic_id = of_position or self._coordinator.cluster.metadata.topic_id(partition.topic)
             if topic_id is None:
                 return None
             ids[partition.topic] = topic_id
@@ -201,3 +327,13 @@ class Commits:
         known = error_code(code)
         why = f"the coordinator answered {known.name} ({code})"
         return commit_failed("occupied", self._coordinator.group_id, why)
+
+
+def _check(offsets: Offsets) -> None:
+    """Raises ArgumentError."""
+    for partition, offset in offsets.items():
+        if offset.offset < 0:
+            raise ArgumentError(
+                f"The offset {offset.offset} to commit for {partition} is negative. "
+                "An offset counts from 0. Commit the offset of the next record to consume."
+            )

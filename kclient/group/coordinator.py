@@ -30,6 +30,7 @@ from kclient.runtime import Runtime
 
 logger = logging.getLogger("kclient.coordinator")
 
+MOVED: Final = (codes.COORDINATOR_NOT_AVAILABLE, codes.NOT_COORDINATOR)  # another broker may be it now
 PURPOSE: Final = "coordinator"
 KEYS_SINCE: Final = 4  # FindCoordinator asks for several keys at once from this version on
 

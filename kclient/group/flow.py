@@ -2,11 +2,13 @@
 
     while subscribed:
         find the coordinator
-        prepare     the user commits and gives partitions up, in the caller's next poll
+        prepare     the user commits and gives partitions up, in the caller's next poll: all of them (eager),
+                    or only those of topics that are not wanted any more (cooperative)
         join        JoinGroup, until the whole group has joined
         sync        SyncGroup; the leader shares out the partitions first
-        complete    the user takes the new partitions over, in the caller's next poll
-        wait until a rejoin is needed
+        complete    the user takes the new partitions over, in the caller's next poll; a cooperative member first
+                    gives up what goes to others
+        wait until a rejoin is needed: at once if something was given up, for others wait for it
 
 A poll that is cancelled ends its own waiting and nothing here. What a failure means is in `trouble.py`, what each
 error code means in `join.py`, `sync.py` and `heartbeat.py`. Spec: design, B.13.
@@ -14,12 +16,13 @@ error code means in `join.py`, `sync.py` and `heartbeat.py`. Spec: design, B.13.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
 
 from kclient.config import Config
 from kclient.errors import KclientError
-from kclient.group.assignors import Assignment, Assignor
+from kclient.group.assignors import COOPERATIVE, Assignment, Assignor, common_protocol
 from kclient.group.assignors.base import assignor_failed
 from kclient.group.coordinator import Coordinator
 from kclient.group.generation import Generation, Standing
@@ -31,6 +34,7 @@ from kclient.group.sync import Sync
 from kclient.group.trouble import Trouble, code_of
 from kclient.group.user import User
 from kclient.group.wanted import Wanted
+from kclient.metrics.coordinator import CoordinatorMetrics
 from kclient.network.cluster import Cluster
 from kclient.network.failures import broker_error
 from kclient.notice import wait_any
@@ -55,15 +59,18 @@ class GroupFlow:
         wanted: Wanted,
         trouble: Trouble,
         heartbeats: Heartbeats,
+        metrics: CoordinatorMetrics,
     ) -> None:
         self._coordinator = coordinator
         self._cluster = cluster
         self._user = user
         self._assignors = {assignor.name: assignor for assignor in assignors}
+        self._cooperative = common_protocol(assignors) == COOPERATIVE
         self._standing = standing
         self._wanted = wanted
         self._trouble = trouble
-        self._join = Join(coordinator, standing, heartbeats, config, assignors)
+        self._metrics = metrics
+        self._join = Join(coordinator, standing, heartbeats, config, assignors, user.owned)
         self._sync = Sync(coordinator, standing, config)
         self._leader = Leader(cluster, config, runtime, assignors)
 
@@ -80,6 +87,7 @@ class GroupFlow:
                 await self._rejoin_needed()
             except KclientError as error:
                 if code_of(error) != codes.MEMBER_ID_REQUIRED:
+                    self._metrics.rebalance_failed()
                     self._standing.request_rejoin(f"rebalance failed due to {error.text}")
                 await self._trouble.recover(error)
 
@@ -89,17 +97,22 @@ class GroupFlow:
             await self._standing.changed.wait(self._standing.changed.count)
 
     async def _prepare(self) -> None:
-        """Once for every rebalance, whatever becomes of it. Spec: B.13.3, S4-19."""
-        if self._standing.prepare_due:
+        """Once for every rebalance, again if the membership ended meanwhile. Spec: B.13.3, S4-19."""
+        while self._standing.prepare_due:
             self._standing.prepare_due = False
-            await self._user.prepare(self._standing.generation.lost)
+            self._log("preparing to join")
+            await self._user.prepare(self._standing.generation.lost, cooperative=self._cooperative)
 
     async def _join_group(self) -> Joined:
         if self._wanted.topics is None:
             raise broker_error(codes.UNKNOWN_MEMBER_ID, "Joining", message="unsubscribed meanwhile")
         self._wanted.watched = None
         self._wanted.joined_with = self._wanted.topics
-        return await self._join.join(self._wanted.joined_with)
+        self._metrics.rebalance_began()
+        sent = self._metrics.now()
+        joined = await self._join.join(self._wanted.joined_with)
+        self._metrics.joined(sent)
+        return joined
 
     async def _sync_group(self, joined: Joined) -> Assignment:
         """The leader shares out; everybody waits for their part. Spec: S4-24, S4-25, S4-50."""
@@ -107,11 +120,13 @@ class GroupFlow:
         if joined.is_leader:
             plan, self._wanted.watched = await self._leader.plan(joined, self._wanted.joined_with)
         self._wanted.keep_fresh(self._cluster)
+        sent = self._metrics.now()
         blob = await self._sync.sync(joined.generation, plan)
+        self._metrics.synced(sent)
         return decode_assignment(blob)
 
     async def _complete(self, generation: Generation, assignment: Assignment) -> None:
-        """Hand the assignment over, unless it is not for what we want now. Spec: B.13.7, S3-42, S3-46."""
+        """Hand the assignment over, unless it is not for what we want now. Spec: B.13.7, S3-42, S3-44, S3-46."""
         if not self._wanted.accept(assignment):
             logger.warning(
                 "group %s: assigned %s does not match the subscription %s",
@@ -123,9 +138,16 @@ class GroupFlow:
             await self._trouble.pause()
             return
         self._trouble.over()
+        self._log("taking over the assignment")
         protocol = generation.protocol or ""
-        self._tell_assignor(protocol, assignment, generation)
-        await self._user.complete(protocol, assignment.partitions, generation)
+        gave_up = await self._user.complete(
+            protocol,
+            assignment.partitions,
+            generation,
+            lambda: self._tell_assignor(protocol, assignment, generation),
+        )
+        if gave_up:
+            self._standing.request_rejoin("need to revoke partitions and re-join")
 
     async def _rejoin_needed(self) -> None:
         """Wait until the flag is up, the subscription is another, or the leader's topics have changed. Spec: B.13.2."""
@@ -141,10 +163,16 @@ class GroupFlow:
                 return
             await wait_any((standing.changed, seen), (metadata.changed, seen_metadata))
 
+    def _log(self, doing: str) -> None:
+        group_id, now = self._coordinator.group_id, self._standing.generation
+        logger.debug(
+            "group %s: %s, generation %d, member %r", group_id, doing, now.generation_id, now.member_id
+        )
+
     def _tell_assignor(self, protocol: str, assignment: Assignment, generation: Generation) -> None:
         try:
             self._assignors[protocol].on_assignment(assignment, generation.generation_id)
-        except Exception as error:  # noqa: BLE001 – it is kept and raised by the next poll
+        except (Exception, asyncio.CancelledError, SystemExit) as error:  # noqa: BLE001 – the next poll raises it
             in_place = "The assignment is in place; what the assignor wanted to remember is not."
             failure = assignor_failed(protocol, error, "in on_assignment", in_place)
             failure.__cause__ = error

@@ -13,7 +13,7 @@ no longer knows it. A failed join or sync changes nothing by itself. Heartbeats 
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import attrs
@@ -63,6 +63,7 @@ TRANSITIONS: Final[Mapping[MemberState, Mapping[Event, MemberState]]] = {
         Event.RESET: MemberState.UNJOINED,
     },
 }
+EPOCHS_SINCE: Final = 9  # OffsetCommit takes a member epoch where a generation stood before
 INSTANCE_ID_SINCE: Final = {"JoinGroup": 5, "SyncGroup": 3, "Heartbeat": 3, "OffsetCommit": 7}
 HEARTBEATING: Final = (MemberState.COMPLETING_REBALANCE, MemberState.STABLE)
 
@@ -88,14 +89,24 @@ class Generation:
 
 @attrs.frozen
 class Identity:
-    """Under which name offsets are committed. The default is that of a consumer without membership.
+    """Under which name offsets are committed and read. The default is that of a consumer without membership.
 
-    Spec: B.14.3, S1-27, S1-28.
+    With `by_epoch` the generation id is a member epoch: it moves on while the member keeps partitions. `joined` counts
+    the memberships under this member id: what was asked for in one before is not done in the next.
+
+    Spec: B.14.3, B.14.7, S1-27, S1-28.
     """
 
     generation_id: int = NO_GENERATION_ID
     member_id: str = NO_MEMBER_ID
     group_instance_id: str | None = None
+    by_epoch: bool = False
+    joined: int = 0
+
+    def continues(self, before: Identity) -> bool:
+        """Whether what was asked for under the name `before` may be done under this one."""
+        same = attrs.evolve(before, generation_id=self.generation_id) == self
+        return same and (self.generation_id == before.generation_id or self.by_epoch)
 
 
 @attrs.define
@@ -108,6 +119,8 @@ class Standing:
     prepare_due: bool = True  # the next join must be prepared by the user
     ended: str = ""  # why the last membership ended, "" if none has
     changed: Notice = attrs.field(factory=Notice)
+    now: Callable[[], float] = float  # the clock that `since` is read from; 0.0 without one
+    since: float = 0.0  # when the state was entered
 
     @property
     def heartbeating(self) -> bool:
@@ -121,6 +134,8 @@ class Standing:
             raise InternalError(
                 f"A member that is {self.state.value} cannot be told that it is {event.value}."
             )
+        if following is not self.state:
+            self.since = self.now()
         self.state = following
         self.changed.notify()
 

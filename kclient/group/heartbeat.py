@@ -22,9 +22,10 @@ from kclient.config import Config
 from kclient.errors import KclientError
 from kclient.generated.heartbeat_request import HeartbeatRequest
 from kclient.generated.heartbeat_response import HeartbeatResponse
-from kclient.group.coordinator import Coordinator
+from kclient.group.coordinator import MOVED, Coordinator
 from kclient.group.form import Form
 from kclient.group.generation import Generation, MemberState, Standing, lowest_version
+from kclient.metrics.coordinator import CoordinatorMetrics
 from kclient.network.backoff import Backoff
 from kclient.network.failures import broker_error
 from kclient.protocol import errors as codes
@@ -48,12 +49,14 @@ class Heartbeats:
         runtime: Runtime,
         poll_expired: Callable[[], Awaitable[None]],
         fail: Callable[[KclientError], None],
+        metrics: CoordinatorMetrics,
     ) -> None:
         self._coordinator = coordinator
         self._standing = standing
         self._runtime = runtime
         self._poll_expired = poll_expired
         self._fail = fail
+        self._metrics = metrics
         self._instance_id = config.group_instance_id
         self._interval = config.heartbeat_interval_ms / 1000
         self._session_timeout = config.session_timeout_ms / 1000
@@ -126,6 +129,7 @@ class Heartbeats:
             member_id=sent.member_id,
             group_instance_id=self._instance_id,
         )
+        began = self._metrics.heartbeat_sent()
         try:
             async with asyncio.timeout_at(poll_ends):
                 response = await self._coordinator.request(
@@ -140,6 +144,7 @@ class Heartbeats:
         except TimeoutError:
             return  # the next round sees which timer it was
         else:
+            self._metrics.heartbeat_answered(began)
             self._judge(response.error_code, sent)
 
     def _judge(self, code: int, sent: Generation) -> None:
@@ -154,7 +159,7 @@ class Heartbeats:
         elif code in (codes.ILLEGAL_GENERATION, codes.UNKNOWN_MEMBER_ID, codes.FENCED_INSTANCE_ID):
             self._rejected(code, sent)
         else:
-            if code in (codes.COORDINATOR_NOT_AVAILABLE, codes.NOT_COORDINATOR):
+            if code in MOVED:
                 self._coordinator.mark_unknown(f"it answered a heartbeat with {name} ({code})")
             self._failed(f"{name} ({code})")
 

@@ -18,24 +18,33 @@ Spec: B.13.4, B.15.3, S4-19…S4-23.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import attrs
 
 from kclient.config import Config
-from kclient.errors import KclientError, VersionError
+from kclient.errors import KclientError, UsageError, VersionError
 from kclient.generated.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
 from kclient.generated.join_group_response import JoinGroupResponse, JoinGroupResponseMember
 from kclient.group.assignors import Assignor, Subscription
 from kclient.group.assignors.base import assignor_failed
-from kclient.group.coordinator import Coordinator
+from kclient.group.coordinator import MOVED, Coordinator
 from kclient.group.form import Form
-from kclient.group.generation import Event, Generation, MemberState, Standing, lowest_version
+from kclient.group.generation import (
+    NO_GENERATION_ID,
+    Event,
+    Generation,
+    MemberState,
+    Standing,
+    lowest_version,
+)
 from kclient.group.heartbeat import Heartbeats
 from kclient.group.subscription_protocol import PROTOCOL_TYPE, encode_subscription
 from kclient.network.failures import broker_error
 from kclient.protocol import errors as codes
+from kclient.types import TopicPartition
 
 REASON_CHARACTERS: Final = 255
 GRACE_MS: Final = 5_000  # how much longer than the rebalance timeout the answer may take
@@ -61,12 +70,14 @@ class Join:
         heartbeats: Heartbeats,
         config: Config,
         assignors: Sequence[Assignor],
+        owned: Callable[[], tuple[TopicPartition, ...]],
     ) -> None:
         self._coordinator = coordinator
         self._standing = standing
         self._heartbeats = heartbeats
         self._config = config
         self._assignors = assignors
+        self._owned = owned
 
     async def join(self, topics: Sequence[str]) -> Joined:
         """Send one JoinGroup for a subscription to `topics` and wait for the group. Raises KclientError."""
@@ -98,21 +109,32 @@ class Join:
             group_instance_id=config.group_instance_id,
             protocol_type=PROTOCOL_TYPE,
             protocols=[
-                JoinGroupRequestProtocol(name=assignor.name, metadata=self._metadata(assignor, topics))
+                JoinGroupRequestProtocol(name=assignor.name, metadata=self._metadata(assignor, topics, sent))
                 for assignor in self._assignors
             ],
             reason=reason[:REASON_CHARACTERS],
         )
 
-    def _metadata(self, assignor: Assignor, topics: Sequence[str]) -> bytes:
-        """The subscription for one assignor. All partitions have been given up, so none is owned (EAGER)."""
+    def _metadata(self, assignor: Assignor, topics: Sequence[str], sent: Generation) -> bytes:
+        """The subscription for one assignor: an eager member owns nothing now, for it has given up all it had."""
         try:
             user_data = assignor.subscription_user_data(topics)
-        except Exception as error:
+        except (
+            Exception,
+            asyncio.CancelledError,
+            SystemExit,
+        ) as error:  # it must not end the loop or our task
             doing, lost = "in subscription_user_data", "This member cannot join without its subscription."
             raise assignor_failed(assignor.name, error, doing, lost) from error
+        if not isinstance(user_data, bytes | None):
+            raise UsageError(
+                f"The assignor {assignor.name!r} returned {type(user_data).__name__} from subscription_user_data. "
+                "Return bytes, or None where there is nothing to say."
+            )
         rack_id = self._config.client_rack or None
-        return encode_subscription(Subscription(tuple(topics), user_data, rack_id=rack_id))
+        generation_id = None if sent.generation_id == NO_GENERATION_ID else sent.generation_id
+        subscription = Subscription(tuple(topics), user_data, self._owned(), generation_id, rack_id)
+        return encode_subscription(subscription)
 
     def _accepted(self, response: JoinGroupResponse) -> Joined:
         """Take the new generation over, unless we left while the answer was on its way."""
@@ -141,8 +163,12 @@ class Join:
             self._standing.generation = Generation(member_id=response.member_id)
         elif code == codes.UNKNOWN_MEMBER_ID and unchanged:
             self._standing.reset("JoinGroup answered UNKNOWN_MEMBER_ID")
-        elif code in (codes.COORDINATOR_NOT_AVAILABLE, codes.NOT_COORDINATOR):
+        elif code in MOVED:
             self._coordinator.mark_unknown(f"it answered JoinGroup with {codes.error(code).name} ({code})")
+        elif code == codes.UNSUPPORTED_VERSION and self._config.group_instance_id is not None:
+            doing = f"Joining group {self._coordinator.group_id}"
+            refused = VersionError(f"{doing} was refused with UNSUPPORTED_VERSION (35).", api="JoinGroup")
+            return self._too_old_for_static_members(refused)
         return self._error(code)
 
     def _error(self, code: int, message: str | None = None) -> KclientError:

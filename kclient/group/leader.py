@@ -8,6 +8,7 @@ Spec: B.13.4, S4-24, S3-29, H-19.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -15,8 +16,18 @@ import attrs
 
 from kclient.config import Config
 from kclient.errors import KclientError, ProtocolDecodeError
-from kclient.group.assignors import Assignment, Assignor, Member, Subscription, Topics
+from kclient.group.assignors import (
+    COOPERATIVE,
+    Assignment,
+    Assignor,
+    Member,
+    Subscription,
+    Topics,
+    common_protocol,
+)
 from kclient.group.assignors.base import assignor_failed, utf16_key
+from kclient.group.assignors.plan import checked_plan
+from kclient.group.handover import check_handovers
 from kclient.group.join import Joined
 from kclient.group.subscription_protocol import decode_subscription, encode_assignment
 from kclient.network.cluster import Cluster
@@ -81,9 +92,10 @@ class Leader:
         self._config = config
         self._runtime = runtime
         self._assignors = {assignor.name: assignor for assignor in assignors}
+        self._cooperative = common_protocol(assignors) == COOPERATIVE
 
     async def plan(self, joined: Joined, own_topics: Iterable[str]) -> tuple[dict[str, bytes], Watched]:
-        """The assignment of every member as a blob, and what to watch from now on.
+        """The assignment of every member as a blob, and what to watch from now on. Raises UsageError for a broken one.
 
         The plan is empty where the coordinator keeps the assignment that it has (`skip_assignment`).
         """
@@ -97,9 +109,12 @@ class Leader:
         if joined.skip_assignment:
             return {}, watched
         assignor = self._assignors[joined.generation.protocol or ""]
-        plan = await self._assign(assignor, seen, members)
+        plan = await self._runtime.offload(make_plan, assignor, seen, members)
+        if self._cooperative:
+            check_handovers(assignor.name, plan, members)
         extra = _report(plan, topics, seen)
         if extra:
+            await self._learn(extra)
             seen = racks_of(self._cluster.metadata, topics + extra, by_rack=by_rack)
             watched = Watched(topics + extra, by_rack, seen)
         return {member_id: encode_assignment(part) for member_id, part in plan.items()}, watched
@@ -120,24 +135,19 @@ class Leader:
                 raise
             logger.warning("leader: topics %s are shared out later: %s", ", ".join(missing), error.text)
 
-    async def _assign(
-        self, assignor: Assignor, topics: Topics, members: Sequence[Member]
-    ) -> Mapping[str, Assignment]:
-        """Run the assignor; its result names every member. Raises UsageError."""
-        try:
-            plan = await self._runtime.offload(assignor.assign, topics, members)
-            return {member.member_id: _part(plan, member.member_id) for member in members}
-        except Exception as error:
-            doing = f"while sharing out {len(topics)} topics among {len(members)} members"
-            lost = "The group cannot go on without a plan."
-            raise assignor_failed(assignor.name, error, doing, lost) from error
 
+def make_plan(assignor: Assignor, topics: Topics, members: Sequence[Member]) -> dict[str, Assignment]:
+    """Run the assignor; its plan names every member. Raises UsageError if it fails or makes a plan that cannot be.
 
-def _part(plan: Mapping[str, Assignment], member_id: str) -> Assignment:
-    part = plan.get(member_id, Assignment())
-    if not isinstance(part, Assignment):
-        raise TypeError(f"assign() gives a member {type(part).__name__}, not Assignment")
-    return part
+    Spec: S4-24.
+    """
+    try:
+        plan = assignor.assign(topics, members)
+    except (Exception, asyncio.CancelledError, SystemExit) as error:  # it must not end the loop or our task
+        doing = f"while sharing out {len(topics)} topics among {len(members)} members"
+        lost = "The group cannot go on without a plan."
+        raise assignor_failed(assignor.name, error, doing, lost) from error
+    return checked_plan(assignor.name, plan, topics, members)
 
 
 def read_members(joined: Joined) -> list[Member]:

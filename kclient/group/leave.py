@@ -1,7 +1,8 @@
 """LeaveGroup: telling the coordinator that a member goes, so that others get its partitions at once.
 
-Nothing is sent for a static member: it is expected back, and its partitions wait for it until the session ends. An
-answer never stops the leaving; it is only logged. Spec: B.15.6, B.13.10.
+Nothing is sent for a static member: it is expected back, and its partitions wait for it until the session ends. Whoever
+closes may decide otherwise, for members of both kinds. An answer never stops the leaving; it is only logged.
+Spec: B.15.6, B.13.10, B.18.
 """
 
 from __future__ import annotations
@@ -20,6 +21,11 @@ logger = logging.getLogger("kclient.group")
 
 MEMBERS_SINCE: Final = 3
 REASON_CHARACTERS: Final = 255
+
+
+def gives_up_its_place(leave: bool | None, instance_id: str | None) -> bool:
+    """Whether the coordinator is told: as the caller decided; undecided, a dynamic member is told of. Spec: B.18."""
+    return instance_id is None if leave is None else leave
 
 
 async def send_leave(

@@ -14,15 +14,17 @@ from collections.abc import Callable, Iterable
 from kclient.config import Config
 from kclient.errors import KclientError
 from kclient.group.assignors import resolve_assignors
-from kclient.group.commit_failure import identity_of, judge_refusal
+from kclient.group.commit_failure import Pace, identity_of, judge_refusal
 from kclient.group.coordinator import Coordinator
 from kclient.group.flow import GroupFlow
 from kclient.group.generation import Generation, Identity, MemberState, Standing
 from kclient.group.heartbeat import Heartbeats
-from kclient.group.leave import send_leave
+from kclient.group.leave import gives_up_its_place, send_leave
 from kclient.group.trouble import Trouble, code_of
 from kclient.group.user import User
 from kclient.group.wanted import Wanted
+from kclient.metrics.coordinator import CoordinatorMetrics
+from kclient.metrics.registry import Registry
 from kclient.network.backoff import Backoff
 from kclient.network.cluster import Cluster
 from kclient.notice import Notice
@@ -36,18 +38,25 @@ class ClassicMembership:
     """One consumer's membership. Run `run()` as a task of its own for the consumer's life. Spec: B.13, S4-19…S4-27."""
 
     def __init__(
-        self, coordinator: Coordinator, cluster: Cluster, config: Config, runtime: Runtime, user: User
+        self,
+        coordinator: Coordinator,
+        cluster: Cluster,
+        config: Config,
+        runtime: Runtime,
+        user: User,
+        metrics: CoordinatorMetrics | None = None,
     ) -> None:
         """Raises ConfigError for a `partition_assignment_strategy` that cannot be used."""
+        metrics = metrics or CoordinatorMetrics(Registry())
         assignors = resolve_assignors(config.partition_assignment_strategy)
         self._coordinator = coordinator
         self._cluster = cluster
         self._config = config
-        self._standing = Standing()
+        self._standing = Standing(now=runtime.now)
         self._wanted = Wanted()
         self._trouble = Trouble(coordinator.group_id, Backoff.for_retries(config, runtime))
         self._heartbeats = Heartbeats(
-            coordinator, self._standing, config, runtime, self._poll_expired, self._fail
+            coordinator, self._standing, config, runtime, self._poll_expired, self._fail, metrics
         )
         self._flow = GroupFlow(
             coordinator,
@@ -60,6 +69,7 @@ class ClassicMembership:
             self._wanted,
             self._trouble,
             self._heartbeats,
+            metrics,
         )
 
     # --- what others may look at
@@ -68,6 +78,16 @@ class ClassicMembership:
     def state(self) -> MemberState:
         """Where this member stands. Spec: B.13.1."""
         return self._standing.state
+
+    @property
+    def since(self) -> float:
+        """When it came to stand there, in the loop's time; 0 if it has not moved yet."""
+        return self._standing.since
+
+    @property
+    def ended(self) -> str:
+        """Why the membership before this one ended, "" if there was none."""
+        return self._standing.ended
 
     @property
     def generation(self) -> Generation:
@@ -88,6 +108,11 @@ class ClassicMembership:
     def rebalancing(self) -> bool:
         """Whether a join is under way: who leaves meanwhile has lost the partitions. Spec: B.13.8."""
         return self.state in (MemberState.PREPARING_REBALANCE, MemberState.COMPLETING_REBALANCE)
+
+    @property
+    def stable(self) -> bool:
+        """Whether the assignment of the present generation stands: only then may this member commit. Spec: B.14.3."""
+        return self.state is MemberState.STABLE
 
     @property
     def is_leader(self) -> bool:
@@ -126,14 +151,15 @@ class ClassicMembership:
         """Join again when the next poll allows it; `reason` goes to the broker's log. Spec: S3-52."""
         self._standing.request_rejoin(reason)
 
-    async def leave(self, reason: str, timeout: float) -> None:
+    async def leave(self, reason: str, timeout: float, leave: bool | None = None) -> None:
         """Unsubscribe or close: no member any more, and no subscription. The user has given its partitions up before.
 
-        LeaveGroup is sent for a dynamic member; its failure is logged. Spec: B.13.8, B.15.6, B.18.
+        LeaveGroup is sent for a dynamic member and not for a static one, unless `leave` says yes or no for either; its
+        failure is logged. Spec: B.13.8, B.15.6, B.18.
         """
         self._wanted.unsubscribe()
         self._trouble.forget()
-        await self._go(reason, timeout)
+        await self._go(reason, timeout, leave)
 
     # --- commits
 
@@ -141,11 +167,15 @@ class ClassicMembership:
         """Under which name to commit. Raises CommitFailedError; BrokerError once fenced. Spec: B.14.2, B.14.3."""
         self._trouble.check_fence()
         group_id, instance_id = self._coordinator.group_id, self._config.group_instance_id
-        return identity_of(self._standing, group_id, instance_id)
+        return identity_of(self._standing, group_id, instance_id, self._pace())
+
+    def fetch_identity(self) -> Identity:
+        """Under which name to read committed offsets: a classic member has no other than anybody. Spec: B.14.7."""
+        return Identity()
 
     def commit_refused(self, code: int, sent: Identity) -> KclientError:
         """What a refused commit means for the membership, and the error for who committed. Spec: B.15.8."""
-        error = judge_refusal(self._standing, self._coordinator.group_id, code, sent)
+        error = judge_refusal(self._standing, self._coordinator.group_id, code, sent, self._pace())
         if code_of(error) == codes.FENCED_INSTANCE_ID:
             self._fail(error)
         return error
@@ -157,6 +187,9 @@ class ClassicMembership:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._heartbeats.run(), name="kclient heartbeats")
             tasks.create_task(self._flow.run(), name="kclient group")
+
+    def _pace(self) -> Pace:
+        return Pace.now(self._config, self._heartbeats.since_poll())
 
     def _fail(self, error: KclientError) -> None:
         """Keep an error for the next poll, and wake a poll that waits."""
@@ -175,10 +208,10 @@ class ClassicMembership:
         )
         await self._go(f"consumer poll timeout has expired: {late}", self._config.request_timeout_ms / 1000)
 
-    async def _go(self, reason: str, timeout: float) -> None:
-        """Reset everything, and tell the coordinator if it counts on us and we are not static."""
+    async def _go(self, reason: str, timeout: float, leave: bool | None = None) -> None:
+        """Reset everything, and tell the coordinator if it counts on us and our place is not to be kept."""
         member_id, was, joining = self.generation.member_id, self.state, self.rebalancing
         self._standing.reset(reason)
-        dynamic = self._config.group_instance_id is None
-        if dynamic and member_id and was is not MemberState.UNJOINED:
+        goes = gives_up_its_place(leave, self._config.group_instance_id)
+        if goes and member_id and was is not MemberState.UNJOINED:
             await send_leave(self._coordinator, member_id, reason, timeout, joining=joining)

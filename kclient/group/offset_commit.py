@@ -6,6 +6,7 @@
     7, 15, 16                          again, at another coordinator
     22, 25, 27, 82                     the group does not count us in any more: the membership decides
     69                                 the group is gone
+    113                                a member with an epoch has missed that it moved on: the caller decides
     29                                 not authorized for the topic; all of them are named
     anything else                      refused
 
@@ -27,8 +28,9 @@ from kclient.generated.offset_commit_request import (
     OffsetCommitRequestTopic,
 )
 from kclient.generated.offset_commit_response import OffsetCommitResponse
+from kclient.group.again import why_again
 from kclient.group.form import Form
-from kclient.group.generation import Identity, lowest_version
+from kclient.group.generation import EPOCHS_SINCE, Identity, lowest_version
 from kclient.network.failures import broker_error
 from kclient.protocol import errors as codes
 from kclient.protocol.primitives import ZERO_UUID
@@ -56,14 +58,24 @@ NO_MEMBER: Final = (
 
 @attrs.define
 class CommitAnswer:
-    """What became of the offsets. At most one of `no_member` and `error` is set; `left` is what was not stored."""
+    """What became of the offsets: `left` was not stored. At most one of the refusals, the last four, is set.
+
+    `again` are the codes of those that may be tried again; what is left without a code was not answered.
+    """
 
     left: dict[TopicPartition, OffsetAndMetadata]
+    again: dict[TopicPartition, int] = attrs.field(factory=dict)
     coordinator_moved: int | None = None  # the code that said so
     stale_topics: bool = False
     no_member: int | None = None
     group_gone: bool = False
+    stale_epoch: bool = False
     error: KclientError | None = None
+
+    @property
+    def why_left(self) -> str:
+        """The codes that came, and the partitions that each came for."""
+        return why_again(self.again, self.left)
 
 
 @attrs.frozen
@@ -99,7 +111,7 @@ class CommitQuestion:
         )
         return Form(
             request,
-            lowest=lowest_version("OffsetCommit", self.identity.group_instance_id),
+            lowest=self._lowest(),
             highest=TOPIC_IDS_SINCE if self.topic_ids is not None else TOPIC_IDS_SINCE - 1,
         )
 
@@ -112,7 +124,7 @@ class CommitQuestion:
                 answer.left.pop(partition, None)
             elif code == codes.TOPIC_AUTHORIZATION_FAILED:
                 unauthorized.append(partition.topic)
-            elif not self._again(answer, code):
+            elif not self._again(answer, partition, code):
                 self._refuse(answer, partition, code)
                 return answer
         if unauthorized:
@@ -120,6 +132,11 @@ class CommitQuestion:
                 codes.TOPIC_AUTHORIZATION_FAILED, self._doing, topics=dict.fromkeys(unauthorized)
             )
         return answer
+
+    def _lowest(self) -> int:
+        if self.identity.by_epoch:
+            return EPOCHS_SINCE
+        return lowest_version("OffsetCommit", self.identity.group_instance_id)
 
     @property
     def _doing(self) -> str:
@@ -135,7 +152,7 @@ class CommitQuestion:
         ]
         return [(partition, code) for partition, code in answered if partition in self.offsets]
 
-    def _again(self, answer: CommitAnswer, code: int) -> bool:
+    def _again(self, answer: CommitAnswer, partition: TopicPartition, code: int) -> bool:
         """Whether the partition may be tried again; notes what must happen before."""
         if code in ELSEWHERE:
             answer.coordinator_moved = code
@@ -143,6 +160,7 @@ class CommitQuestion:
             answer.stale_topics |= code != codes.COORDINATOR_LOAD_IN_PROGRESS
         else:
             return False
+        answer.again[partition] = code
         return True
 
     def _refuse(self, answer: CommitAnswer, partition: TopicPartition, code: int) -> None:
@@ -150,6 +168,8 @@ class CommitQuestion:
             answer.no_member = code
         elif code == codes.GROUP_ID_NOT_FOUND:
             answer.group_gone = True
+        elif code == codes.STALE_MEMBER_EPOCH and self.identity.by_epoch:
+            answer.stale_epoch = True
         else:
             doing = (
                 self._doing if code == codes.GROUP_AUTHORIZATION_FAILED else f"{self._doing} for {partition}"

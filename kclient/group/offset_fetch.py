@@ -3,6 +3,7 @@
     level      code                    meaning
     group      15, 16                  again, at another coordinator
     group      14, other retriable     again
+    group      113                     again, under the newest epoch of a member that has one; else refused
     group      anything else           refused
     partition  0, offset ≥ 0           the committed offset; 0 is one
     partition  0, offset < 0           nothing is committed
@@ -34,7 +35,10 @@ from kclient.generated.offset_fetch_response import (
     OffsetFetchResponsePartition,
     OffsetFetchResponsePartitions,
 )
+from kclient.group.again import why_again
+from kclient.group.coordinator import MOVED
 from kclient.group.form import Form
+from kclient.group.generation import Identity
 from kclient.network.failures import broker_error
 from kclient.protocol import errors as codes
 from kclient.types import OffsetAndMetadata, TopicPartition
@@ -49,25 +53,38 @@ PartitionAnswer = OffsetFetchResponsePartition | OffsetFetchResponsePartitions
 
 @attrs.define
 class FetchAnswer:
-    """What is known now. `left` must be asked for again, unless `error` ends it."""
+    """What is known now. `left` must be asked for again, unless `error` ends it; `again` are the codes that say so."""
 
     found: Committed
     left: list[TopicPartition]
+    again: dict[TopicPartition, int] = attrs.field(factory=dict)
     coordinator_moved: int | None = None  # the code that said so
     stale_topics: bool = False
+    stale_epoch: bool = False
     error: KclientError | None = None
+
+    @property
+    def why_left(self) -> str:
+        """The codes that came, and the partitions that each came for."""
+        return why_again(self.again, self.left)
 
 
 @attrs.frozen
 class FetchQuestion:
-    """Which committed offsets are asked for; `topic_ids` is None unless the ids of all topics are known."""
+    """Which committed offsets are asked for; `topic_ids` is None unless the ids of all topics are known.
+
+    `identity` is told where a version can, for one whose epoch moves on.
+    """
 
     group_id: str
     partitions: Sequence[TopicPartition]
     topic_ids: Mapping[str, bytes] | None
+    identity: Identity = attrs.field(factory=Identity)
 
-    def forms(self) -> tuple[Form, ...]:
+    def forms(self, *, only_stable: bool = False) -> tuple[Form, ...]:
         """The request, newest form first; offsets under an open transaction are waited for where a version can.
+
+        `only_stable` leaves out the versions that cannot.
 
         Spec: S0-22, B.14.7.
         """
@@ -79,16 +96,19 @@ class FetchQuestion:
             group_id=self.group_id,
             topics=[self._topic(name, numbers) for name, numbers in topics.items()],
         )
+        if self.identity.by_epoch:
+            group.member_id, group.member_epoch = self.identity.member_id, self.identity.generation_id
         newest = TOPIC_IDS_SINCE if self.topic_ids is not None else TOPIC_IDS_SINCE - 1
-        return (
+        stable = (
             Form(OffsetFetchRequest(groups=[group], require_stable=True), GROUPS_SINCE, newest),
             Form(
                 OffsetFetchRequest(group_id=self.group_id, topics=old, require_stable=True),
                 STABLE_SINCE,
                 GROUPS_SINCE - 1,
             ),
-            Form(OffsetFetchRequest(group_id=self.group_id, topics=old), 0, STABLE_SINCE - 1),
         )
+        unstable = Form(OffsetFetchRequest(group_id=self.group_id, topics=old), 0, STABLE_SINCE - 1)
+        return stable if only_stable else (*stable, unstable)
 
     def read(self, response: OffsetFetchResponse) -> FetchAnswer:
         """Judge the answer: the group's code first, then the partitions."""
@@ -100,12 +120,15 @@ class FetchQuestion:
         unauthorized: list[str] = []
         for partition, entry in self._entries(response):
             if entry.error_code == codes.NONE:
-                answer.found[partition] = _offset(entry)
+                answer.found[partition] = committed_offset(entry)
             elif entry.error_code == codes.TOPIC_AUTHORIZATION_FAILED:
                 unauthorized.append(partition.topic)
-            elif entry.error_code == codes.UNKNOWN_TOPIC_ID:
+            elif entry.error_code == codes.UNSTABLE_OFFSET_COMMIT:
+                answer.again[partition] = entry.error_code
+            elif entry.error_code in self._not_known_yet:
+                answer.again[partition] = entry.error_code
                 answer.stale_topics = True
-            elif entry.error_code != codes.UNSTABLE_OFFSET_COMMIT:
+            else:
                 answer.error = self._refused(partition, entry.error_code)
                 return answer
         answer.left = [partition for partition in self.partitions if partition not in answer.found]
@@ -115,9 +138,20 @@ class FetchQuestion:
             )
         return answer
 
+    def stale(self) -> KclientError:
+        """The error for who is a member no more, and was told that the epoch is stale. Spec: B.14.8."""
+        return broker_error(codes.STALE_MEMBER_EPOCH, self._doing, group=self.group_id)
+
     @property
     def _doing(self) -> str:
         return f"Reading committed offsets of group {self.group_id}"
+
+    @property
+    def _not_known_yet(self) -> tuple[int, ...]:
+        """The codes for a topic that we knew sooner. In a classic group 3 means that there is none. Spec: S0-27."""
+        if self.identity.by_epoch:
+            return codes.UNKNOWN_TOPIC_ID, codes.UNKNOWN_TOPIC_OR_PARTITION
+        return (codes.UNKNOWN_TOPIC_ID,)
 
     def _topic(self, name: str, numbers: list[int]) -> OffsetFetchRequestTopics:
         topic = OffsetFetchRequestTopics(name=name, partition_indexes=numbers)
@@ -130,8 +164,11 @@ class FetchQuestion:
         return mine[0].error_code if mine else response.error_code
 
     def _refuse_group(self, answer: FetchAnswer, code: int) -> None:
-        if code in (codes.COORDINATOR_NOT_AVAILABLE, codes.NOT_COORDINATOR):
+        answer.again = dict.fromkeys(self.partitions, code)
+        if code in MOVED:
             answer.coordinator_moved = code
+        elif code == codes.STALE_MEMBER_EPOCH and self.identity.by_epoch:
+            answer.stale_epoch = True
         elif not codes.error(code).retriable:
             answer.error = broker_error(code, self._doing, group=self.group_id)
 
@@ -157,10 +194,12 @@ class FetchQuestion:
                 "Compare the subscription or the assignment with the topics of the cluster.",
                 topic=partition.topic,
             )
-        return broker_error(code, f"{self._doing} for {partition}", group=self.group_id)
+        error = broker_error(code, f"{self._doing} for {partition}", group=self.group_id)
+        error.retriable = False  # what passes by itself, a coordinator says of the whole group (S0-30)
+        return error
 
 
-def _offset(entry: PartitionAnswer) -> OffsetAndMetadata | None:
+def committed_offset(entry: PartitionAnswer) -> OffsetAndMetadata | None:
     """What is committed, None where nothing is. Spec: S0-31, S0-32."""
     if entry.committed_offset < 0:
         return None

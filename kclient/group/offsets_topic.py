@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import struct
 
+from kclient.errors import ArgumentError
+
 
 def java_hash(text: str) -> int:
     """Java's `String.hashCode` as a signed 32-bit number. Spec: B.20, D-70."""
@@ -20,10 +22,16 @@ def java_hash(text: str) -> int:
 def offsets_topic_partition(group_id: str, partition_count: int) -> int:
     """The partition of `__consumer_offsets` for a group; `partition_count` is `offsets.topic.num.partitions`.
 
-    The same arithmetic maps a transactional id to its partition of `__transaction_state`.
+    The same arithmetic maps a transactional id to its partition of `__transaction_state`. Raises ArgumentError for a
+    topic without partitions.
 
     Spec: S1-10, S4-12, B.20.
     """
+    if partition_count < 1:
+        raise ArgumentError(
+            f"A topic has at least one partition, not {partition_count}."
+            " Give offsets.topic.num.partitions, 50 by default."
+        )
     value = java_hash(group_id)
     magnitude = 0 if value == -(1 << 31) else abs(value)
     return magnitude % partition_count

@@ -20,7 +20,7 @@ from kclient.config import Config
 from kclient.errors import KclientError
 from kclient.generated.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 from kclient.generated.sync_group_response import SyncGroupResponse
-from kclient.group.coordinator import Coordinator
+from kclient.group.coordinator import MOVED, Coordinator
 from kclient.group.form import Form
 from kclient.group.generation import Generation, MemberState, Standing, lowest_version
 from kclient.group.subscription_protocol import PROTOCOL_TYPE
@@ -79,7 +79,7 @@ class Sync:
         if code in (codes.UNKNOWN_MEMBER_ID, codes.ILLEGAL_GENERATION) and unchanged:
             keep_member_id = code == codes.ILLEGAL_GENERATION
             self._standing.reset(f"SyncGroup answered {name}", keep_member_id=keep_member_id)
-        elif code in (codes.COORDINATOR_NOT_AVAILABLE, codes.NOT_COORDINATOR):
+        elif code in MOVED:
             self._coordinator.mark_unknown(f"it answered SyncGroup with {name} ({code})")
         return self._error(code)
 

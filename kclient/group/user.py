@@ -1,7 +1,8 @@
-"""What the group flow asks of the user's side: the two moments of a rebalance when the application has a say."""
+"""What a membership asks of the user's side: the moments of a rebalance when the application has a say."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from kclient.group.generation import Generation
@@ -9,27 +10,48 @@ from kclient.types import TopicPartition
 
 
 class User(Protocol):
-    """Runs its part inside the caller's next poll, commit, unsubscribe or close, and returns when it has run.
+    """Runs its part inside the caller's next polls, and returns when it has run.
 
-    What a listener raises belongs to that caller: neither method raises it into the flow.
+    What a listener raises belongs to that caller: no method raises it into the flow. Whatever a listener does, the
+    assignment has changed when the method returns, unless the membership ended meanwhile.
 
     Spec: B.13.6, B.13.7, S3-30…S3-36, S3-42…S3-50.
     """
 
-    async def prepare(self, lost: bool) -> None:
-        """Auto-commit, `on_partitions_revoked` (or `on_partitions_lost`), then give all partitions up.
+    def owned(self) -> tuple[TopicPartition, ...]:
+        """The partitions that are assigned now."""
+        ...
 
-        `lost` is what is known when the work is posted. A membership can end between that and the poll that does the
-        work, so the work asks `ClassicMembership.lost` when it begins (S3-53).
+    async def prepare(self, lost: bool, *, cooperative: bool = False) -> None:
+        """Auto-commit, then give partitions up before a join, and tell the listener.
+
+        `on_partitions_revoked` for all of them; if `cooperative`, for those whose topic is not wanted any more; if
+        `lost`, `on_partitions_lost` for all of them, without a commit. `lost` is what is known when the work is
+        posted. A membership can end between that and the poll that does the work, so the work asks `Membership.lost`
+        when it begins (S3-53).
         """
         ...
 
     async def complete(
-        self, protocol: str, assignment: tuple[TopicPartition, ...], generation: Generation
-    ) -> None:
-        """Install the assignment, then `on_partitions_assigned`.
+        self,
+        protocol: str,
+        assignment: tuple[TopicPartition, ...],
+        generation: Generation,
+        remember: Callable[[], None],
+    ) -> bool:
+        """Take an assignment over: auto-commit and `on_partitions_revoked` for what is owned and not in it (if there
+        is any), `remember()`, install it, `on_partitions_assigned` for what is new in it (also if nothing is).
 
-        If `generation` is not `ClassicMembership.generation` any more when the work begins, it does nothing: the
-        membership ended meanwhile, and the next prepare follows.
+        Returns whether anything was revoked: then the group must join again, for others wait for it. If `generation`
+        is not `Membership.generation` any more when the work begins, it does nothing: the membership ended meanwhile,
+        and the next prepare follows.
+        """
+        ...
+
+    async def reconcile(self, assignment: tuple[TopicPartition, ...], still: Callable[[], bool]) -> bool:
+        """As `complete`, for an assignment of the coordinator's (KIP-848), while `still()` says that it counts.
+
+        Returns whether the assignment is in place and no listener raised. Else try again: what is done already is
+        not done twice. Spec: B.17.3.
         """
         ...

@@ -14,12 +14,15 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from kclient.config import Config
-from kclient.errors import ClosedError, InternalError, KclientError
+from kclient.errors import ClosedError, InternalError, KclientError, VersionError
 from kclient.generated.metadata_request import MetadataRequest
 from kclient.generated.metadata_response import MetadataResponse
+from kclient.metrics.network import NetworkMetrics
+from kclient.metrics.registry import Registry
 from kclient.network.addresses import canonical_servers, parse_servers
 from kclient.network.backoff import Backoff
 from kclient.network.connection import Connection, Settings
+from kclient.network.features import Features
 from kclient.network.metadata import MetadataCache
 from kclient.network.metadata_task import MetadataTask
 from kclient.network.node import Node, Surroundings
@@ -29,6 +32,7 @@ from kclient.network.security import authenticator_of, tls_of
 from kclient.network.topology import Broker
 from kclient.network.unreachable import no_connection
 from kclient.protocol.message import Message
+from kclient.protocol.primitives import Uuid
 from kclient.runtime import Runtime
 
 logger = logging.getLogger("kclient.connection")
@@ -40,7 +44,7 @@ CANONICAL: Final = "resolve_canonical_bootstrap_servers_only"
 class Cluster:
     """Connections, metadata and routing of one client. Call `start` first and `close` last. Spec: B.4, B.5."""
 
-    def __init__(self, config: Config, runtime: Runtime) -> None:
+    def __init__(self, config: Config, runtime: Runtime, metrics: NetworkMetrics | None = None) -> None:
         self.metadata = MetadataCache()
         self._config = config
         self._runtime = runtime
@@ -51,6 +55,7 @@ class Cluster:
             (config.reconnect_backoff_ms, config.reconnect_backoff_max_ms),
             (config.socket_connection_setup_timeout_ms, config.socket_connection_setup_timeout_max_ms),
             self._on_trouble,
+            metrics=metrics or NetworkMetrics(Registry()),
         )
         self._pool = Pool(parse_servers(config.bootstrap_servers), self.metadata, self._around)
         self._updates = MetadataTask(self.metadata, self._ask_metadata, self._rebootstrap, config, runtime)
@@ -123,6 +128,10 @@ class Cluster:
         """The topics whose metadata is kept fresh; None for all. A new one is asked for at once. Spec: B.5.1, B.5.2."""
         self._updates.set_topics(topics)
 
+    def set_topic_ids(self, topic_ids: Iterable[Uuid]) -> None:
+        """As `set_topics`, by ids, while that says that no topic is wanted by name. Spec: B.5.1 (RE2J patterns)."""
+        self._updates.set_topic_ids(topic_ids)
+
     def request_update(self, reason: str, *, reset_backoff: bool = True) -> None:
         """Ask for a metadata update; many requests are one. With `reset_backoff=False` (a fetch that was told of a
         stale leader) an answer without news keeps being followed by longer and longer pauses. Spec: B.5.2, B.15.12.
@@ -147,7 +156,12 @@ class Cluster:
         request, lowest = metadata_request(topics, allow_auto_create)
 
         async def ask() -> MetadataResponse:
-            version, answer = await self._ask_metadata(request, lowest)
+            try:
+                version, answer = await self._ask_metadata(request, lowest)
+            except VersionError:  # brokers before 0.11 cannot be told that nothing is to be created
+                if not self._config.allow_auto_create_topics:
+                    raise
+                version, answer = await self._ask_metadata(*metadata_request(topics, True))
             self.metadata.apply(answer, version, whole=False)
             return answer
 
@@ -161,6 +175,11 @@ class Cluster:
         return version, answer
 
     # --- requests
+
+    @property
+    def features(self) -> Features:
+        """What brokers offer and the cluster has switched on, known as soon as one is connected."""
+        return self._around.settings.features
 
     async def request(
         self,
@@ -213,6 +232,16 @@ class Cluster:
     def is_connected(self, node_id: int, purpose: str = "") -> bool:
         """Whether a request would go out at once, or wait for its turn on a connection."""
         return self._pool.is_connected(node_id, purpose)
+
+    @property
+    def in_touch(self) -> bool:
+        """Whether there is a connection to any broker."""
+        return self._pool.in_touch
+
+    @property
+    def out_of_reach(self) -> bool:
+        """Whether there is no connection to any broker, and none could be had when each was tried last."""
+        return self._pool.out_of_reach
 
     async def request_any(
         self,

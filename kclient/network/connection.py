@@ -28,13 +28,17 @@ from kclient.errors import (
     KclientError,
     ProtocolDecodeError,
 )
+from kclient.generated.api_versions_response import ApiVersionsResponse
+from kclient.metrics.network import NodeMetrics, unmeasured
 from kclient.network import unreachable
+from kclient.network.features import Features
 from kclient.network.inflight import Entry, InFlight
 from kclient.network.session import Session
-from kclient.network.transport import SMALLEST_FRAME, FrameProtocol
+from kclient.network.transport import SIZE, SMALLEST_FRAME, FrameProtocol
 from kclient.network.unreachable import Peer
 from kclient.network.versions import THROTTLES_SINCE, Range, choose_version, negotiate, read_api_versions
 from kclient.notice import Notice, wait_any
+from kclient.protocol.errors import NONE
 from kclient.protocol.headers import read_response_header, request_frame
 from kclient.protocol.message import Message
 from kclient.protocol.registry import read_message, response_name
@@ -62,6 +66,8 @@ class Settings:
     tls: Tls | None = None
     # Runs before ready, and again after the seconds that it returns (None: never).
     authenticate: Callable[[Connection], Awaitable[float | None]] | None = None
+    traffic: NodeMetrics = attrs.field(factory=unmeasured)
+    features: Features = attrs.field(factory=Features)
 
 
 class Connection:
@@ -78,6 +84,7 @@ class Connection:
         self.cause: Exception | None = None  # what ended the transport
         self.stage = "versions"  # how far setting it up has come
         self.answers = 0  # since it is ready
+        self._counted = False  # among the connections of the metrics
         self.hung_up = False  # the peer ended it
         self.trailing_bytes = 0
         self.protocol = FrameProtocol(HANDSHAKE_FRAME_BYTES, self._on_frame, self._on_lost)
@@ -111,6 +118,9 @@ class Connection:
 
     async def shake_hands(self) -> None:
         """Learn the broker's versions, authenticate, and become ready. Raises KclientError."""
+        if self.protocol.connected:
+            self._counted = True
+            self._settings.traffic.opened()
         self.offered = await negotiate(self._ask_versions, self.peer)
         if self._session is not None:
             self.stage = "sasl"
@@ -123,7 +133,10 @@ class Connection:
         self._watch_idle()
 
     async def _ask_versions(self, message: Message, version: int) -> Message:
-        return await self.request(message, version, self._loop.time() + self._settings.request_timeout)
+        answer = await self.request(message, version, self._loop.time() + self._settings.request_timeout)
+        if isinstance(answer, ApiVersionsResponse) and answer.error_code == NONE:
+            self._settings.features.learn(answer)
+        return answer
 
     # --- authentication
 
@@ -174,6 +187,7 @@ class Connection:
         frame = request_frame(message, version, self._in_flight.next_id, self._settings.client_id)
         entry = self._in_flight.add(message, version, deadline, self._late)
         self._last_used = self._loop.time()
+        entry.sent = self._settings.traffic.sent(sum(map(len, frame)))
         self.protocol.write(frame)
         return await entry.answer
 
@@ -216,6 +230,7 @@ class Connection:
         if entry is None:
             self._end("an answer out of turn", self._out_of_turn(correlation_id))
             return
+        self._settings.traffic.received(SIZE.size + len(frame), entry.sent)
         if not entry.answer.done():
             try:  # until this is over the entry stays in the queue, so that whatever happens fails it
                 message = self._read(entry, frame)
@@ -281,6 +296,8 @@ class Connection:
     def _on_lost(self, cause: Exception | None) -> None:
         """The transport is gone: by us, by the peer (cause None), or by a failure."""
         self._gone.notify()
+        if self._counted:
+            self._settings.traffic.closed()
         self.cause = cause
         self.hung_up = not self.closed
         why = "closed by the peer" if cause is None else str(cause)

@@ -9,11 +9,16 @@ from kclient.protocol.errors import GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZAT
 
 ADVICE = {
     -1: "The broker's own log tells more; if the code is new, a newer kclient may know it.",
-    17: "A topic's name has 1 to 249 letters, digits, '.', '_' or '-', and is not '.' or '..'. Correct the name.",
+    17: "A topic's name has 1 to 249 letters, digits, '.', '_' or '-', and is not '.' or '..'. Correct the name, "
+    "or give a pattern as subscribe(pattern=…).",
     24: "Set group_id to a name that is not empty.",
     26: "Choose session_timeout_ms between the broker's group.min.session.timeout.ms and group.max.session.timeout.ms.",
     81: "The group has as many members as the broker's group.max.size allows; raise that or start fewer members.",
     82: "Another consumer runs with the same group_instance_id; give every member one of its own.",
+    111: "Another consumer with the same group_instance_id is a member still; give every member one of its own, "
+    "or wait until that one has left or its session is over.",
+    112: "Set group_remote_assignor to one that the broker's group.consumer.assignors names, or leave it out.",
+    128: "A SubscriptionPattern is written in the syntax of RE2/J, without lookaround and backreferences. Correct it.",
     23: "All members of a group must share one assignor; compare partition_assignment_strategy of all members.",
 }
 RETRY_ADVICE = "This passes by itself in a healthy cluster; if it stays, look at the broker's log."

@@ -28,6 +28,7 @@ class Entry:
     version: int
     answer: asyncio.Future[Message]
     timer: asyncio.TimerHandle = attrs.field(init=False)
+    sent: float = 0.0  # in the loop's time
 
 
 class InFlight:

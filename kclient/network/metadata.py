@@ -122,6 +122,10 @@ class MetadataCache:
         if whole:
             self.topics = found
             self._note_errors(topics)
+            wanted = {topic.name for topic in topics}
+            self._last_seen_epochs = {
+                tp: epoch for tp, epoch in self._last_seen_epochs.items() if tp.topic in wanted
+            }
         else:
             for topic in topics:
                 self.topics.pop(topic.name, None)

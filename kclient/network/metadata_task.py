@@ -18,8 +18,10 @@ from kclient.network.backoff import Backoff
 from kclient.network.failures import broker_error
 from kclient.network.metadata import Applied, MetadataCache
 from kclient.network.questions import Ask, metadata_request
+from kclient.network.unreachable import begin_again
 from kclient.notice import Notice
 from kclient.protocol.errors import NONE, REBOOTSTRAP_REQUIRED
+from kclient.protocol.primitives import Uuid
 from kclient.runtime import Runtime
 
 logger = logging.getLogger("kclient.metadata")
@@ -47,6 +49,7 @@ class MetadataTask:
         self._failures = Backoff.for_retries(config, runtime)
         self._no_news = Backoff.for_retries(config, runtime)
         self._topics: tuple[str, ...] | None = ()
+        self._topic_ids: tuple[Uuid, ...] = ()
         self._urgent = False  # a new topic: at once
         self._requested = False
         self._needed_since: float | None = None
@@ -64,6 +67,13 @@ class MetadataTask:
         wanted = None if topics is None else tuple(dict.fromkeys(topics))
         before, self._topics = self._topics, wanted
         if not _covers(before, wanted):
+            self._urgent = True
+            self._need("new topics")
+
+    def set_topic_ids(self, topic_ids: Iterable[Uuid]) -> None:
+        """What to keep fresh where no topic is wanted by name: those that the brokers found for a pattern."""
+        before, self._topic_ids = self._topic_ids, tuple(dict.fromkeys(topic_ids))
+        if not set(self._topic_ids) <= set(before):
             self._urgent = True
             self._need("new topics")
 
@@ -116,13 +126,15 @@ class MetadataTask:
         if self._needed_since is None:
             self._needed_since = self._runtime.now()
         self._last_attempt = self._runtime.now()
-        asked = self._topics
+        asked, asked_ids = self._topics, self._topic_ids
         version, answer = await self._question()
+        if answer.error_code == REBOOTSTRAP_REQUIRED:
+            self._rebootstrap("the broker asks for it")
+            raise begin_again()
         if answer.error_code != NONE:
-            if answer.error_code == REBOOTSTRAP_REQUIRED:
-                self._rebootstrap("the broker asks for it")
             raise broker_error(answer.error_code, "reading metadata")
-        applied = self._cache.apply(answer, version, whole=_covers(asked, self._topics))
+        whole = _covers(asked, self._topics) and set(self._topic_ids) <= set(asked_ids)
+        applied = self._cache.apply(answer, version, whole=whole)
         self._succeeded(applied)
         if asked is not None and not set(asked) <= {topic.name for topic in answer.topics}:
             self._need("the answer leaves out a topic")
@@ -130,7 +142,7 @@ class MetadataTask:
 
     async def _question(self) -> tuple[int, MetadataResponse]:
         """Ask, for no longer than the rebootstrap trigger allows."""
-        request, lowest = metadata_request(self._topics, self._allow_auto_create)
+        request, lowest = metadata_request(self._topics, self._allow_auto_create, self._topic_ids)
         give_up = (self._needed_since or self._last_attempt) + self._trigger
         try:
             async with asyncio.timeout_at(max(give_up, self._last_attempt + self._retry_base)):

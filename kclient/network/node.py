@@ -24,6 +24,8 @@ from kclient.errors import (
     PortClosedError,
     TlsError,
 )
+from kclient.metrics.network import NetworkMetrics
+from kclient.metrics.registry import Registry
 from kclient.network import tls_failures, unreachable
 from kclient.network.backoff import Backoff
 from kclient.network.connection import Connection, Settings
@@ -36,9 +38,7 @@ from kclient.runtime import Address, Runtime
 logger = logging.getLogger("kclient.connection")
 
 STEADY_WARNING_SECONDS: Final = 30.0
-REFUSED_SECONDS: Final = (
-    5.0  # no attempt sooner after one that nothing but a change of files or passwords can cure
-)
+REFUSED_SECONDS: Final = 5.0  # after what nothing but a change of files or passwords can cure
 
 
 @attrs.frozen
@@ -62,6 +62,7 @@ class Surroundings:
     worked: set[str] = attrs.field(factory=set)  # addresses that a connection was ready at
     quiet_until: dict[int | None, float] = attrs.field(factory=dict)  # per broker: no WARNING before
     refusals: dict[str, Refusal] = attrs.field(factory=dict)  # per address, whichever node asks
+    metrics: NetworkMetrics = attrs.field(factory=lambda: NetworkMetrics(Registry()))
 
 
 class Node:
@@ -76,6 +77,8 @@ class Node:
         self.closed = False
         self.failed_attempts = 0  # since a connection was last ready
         self._around = surroundings
+        traffic = surroundings.metrics.node(peer.node_id, "" if peer.node_id is None else purpose)
+        self._settings = attrs.evolve(surroundings.settings, traffic=traffic)
         rng = surroundings.runtime.rng
         self._reconnect = Backoff(*surroundings.reconnect_backoff_ms, rng)
         self._setup = Backoff(*surroundings.setup_timeout_ms, rng)
@@ -174,9 +177,8 @@ class Node:
 
     async def _try_addresses(self) -> Connection:
         addresses = await resolve(self.peer, self._around.runtime)
-        addresses.sort(
-            key=lambda address: address.ip == self._last_ip
-        )  # a lost one comes last; stable otherwise
+        # A lost one comes last; stable otherwise.
+        addresses.sort(key=lambda address: address.ip == self._last_ip)
         problem: ConnectError | None = None
         for address in addresses:
             try:
@@ -192,7 +194,7 @@ class Node:
         around = self._around
         try:
             connection = await open_connection(
-                peer, around.settings, around.runtime, self._setup.next(), self._on_closed
+                peer, self._settings, around.runtime, self._setup.next(), self._on_closed
             )
         except ConnectError as problem:
             if problem.stage != "tcp":

@@ -100,9 +100,17 @@ class Pool:
 
         A connection that was lost is no proof yet that the broker's address is: it is tried once more.
         """
-        if not self._metadata.brokers or any(node.connection is not None for node in self._all()):
-            return False
-        return all(node.failed_attempts for node in self.brokers())
+        return bool(self._metadata.brokers) and self.out_of_reach
+
+    @property
+    def out_of_reach(self) -> bool:
+        """Whether nothing is connected, and everybody who could be has been tried in vain."""
+        return not self.in_touch and all(node.failed_attempts for node in self.brokers())
+
+    @property
+    def in_touch(self) -> bool:
+        """Whether there is any connection."""
+        return any(node.connection is not None for node in self._all())
 
     def disconnect(self) -> None:
         """Close every connection, to begin again with the bootstrap servers. Spec: B.5.9."""

@@ -32,7 +32,7 @@ from kclient.protocol.message import Message
 from kclient.runtime import Runtime
 from kclient.security.plain import plain_token
 from kclient.security.scram import Challenge, ScramClient, ScramError, salted_password
-from kclient.security.secret import Secret
+from kclient.security.secret import HiddenBytes, HiddenText, Secret
 
 logger = logging.getLogger("kclient.auth")
 
@@ -135,7 +135,7 @@ class _Conversation:
 
     async def _plain(self) -> None:
         # A provider may have to read a file; and what runs off the loop gets the secret, not its text.
-        password = await self.runtime.offload(self.credentials.password.reveal)
+        password = HiddenText(await self.runtime.offload(self.credentials.password.reveal))
         rest = await self._token(plain_token(self.credentials.username, password))
         if rest:
             raise failures.not_proved(
@@ -153,7 +153,7 @@ class _Conversation:
             token_auth=credentials.token_auth,
         )
         challenge = client.challenge(await self._token(client.first()))
-        salted = await self._derive(challenge)
+        salted = HiddenBytes(await self._derive(challenge))
         client.verify(await self._token(client.final(salted)))
 
     async def _derive(self, challenge: Challenge) -> bytes:

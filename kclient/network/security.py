@@ -69,8 +69,9 @@ def authenticator_of(config: Config, runtime: Runtime) -> Authenticator | None:
         raise ConfigError("PLAIN needs TLS. It sends the password as it is. Use security_protocol=SASL_SSL.")
     user, password, token = config.sasl_username or "", config.sasl_password or Secret(""), False
     if (jaas := config.sasl_jaas_config) is not None:
-        user = parse_jaas(jaas.reveal()).options["username"]
-        token = parse_jaas(jaas.reveal()).options.get("tokenauth", "").lower() == "true"
+        options = parse_jaas(jaas.reveal()).options
+        user, token = options["username"], options.get("tokenauth", "").lower() == "true"
+        # Its provider is asked anew for each authentication.
         password = Secret(lambda: parse_jaas(jaas.reveal()).options["password"])
     credentials = Credentials(config.sasl_mechanism, user, password, token, config.scram_max_iterations)
     return Authenticator(credentials, runtime, config.request_timeout_ms / 1000)

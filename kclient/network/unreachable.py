@@ -182,6 +182,16 @@ def no_brokers(via: str) -> ConnectError:
     )
 
 
+def begin_again() -> ConnectError:
+    """A broker says that what we know of the cluster is of no use any more (KIP-1102)."""
+    return ConnectError(
+        "a broker answered a metadata request with REBOOTSTRAP_REQUIRED (129). The cluster behind the addresses that "
+        "are known is another one now. kclient asks the bootstrap servers again, unless metadata_recovery_strategy "
+        "is none; if this stays, look at what their names resolve to.",
+        stage="metadata",
+    )
+
+
 def advertised_wrongly(peer: Peer, via: str, cause: ConnectError) -> AdvertisedListenerError:
     """Metadata names an address for a broker that does not work from this machine. `stage` tells how far it came."""
     problem = (

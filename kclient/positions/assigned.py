@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from kclient.errors import NotAssignedError
 from kclient.notice import Notice
@@ -106,12 +106,49 @@ class AssignedPartitions:
                 state.pending_revocation = True
         self.changed.notify()
 
+    def keep_after_all(self, partitions: Iterable[TopicPartition]) -> None:
+        """These will not be revoked now: they are fetched and delivered again."""
+        for tp in partitions:
+            if (state := self._states.get(tp)) is not None:
+                state.pending_revocation = False
+        self.changed.notify()
+
+    def follow_subscription(self, covers: Callable[[str], bool]) -> None:
+        """Partitions of topics that it does not cover stay assigned until the rebalance, unread. Spec: B.6.3."""
+        covered = {topic: covers(topic) for topic in dict.fromkeys(tp.topic for tp in self._states)}
+        for tp, state in self._states.items():
+            state.unwanted = not covered[tp.topic]
+        self.changed.notify()
+
+    def await_callback(self, partitions: Iterable[TopicPartition]) -> None:
+        """The user is about to be told of these. Nothing is fetched before, for a listener may seek.
+
+        Spec: S0-10, B.6.3.
+        """
+        for tp in partitions:
+            if (state := self._states.get(tp)) is not None:
+                state.pending_callback = True
+
+    def callback_over(self, partitions: Iterable[TopicPartition]) -> None:
+        """The user was told of these."""
+        for tp in partitions:
+            if (state := self._states.get(tp)) is not None:
+                state.pending_callback = False
+        self.changed.notify()
+
     def mark_out_of_range(self, tp: TopicPartition) -> None:
         """The leader does not have the position: not fetched until it is reset or moved, or the user was told."""
         state = self.state(tp)
         state.out_of_range = True
         self._out_of_range[tp] = state.era
         self.changed.notify()
+
+    def look_again(self, tp: TopicPartition) -> None:
+        """The user was told: the next fetch shows whether it is still so. A topic that is gone stays so. Spec: I-14."""
+        state = self.state(tp)
+        state.out_of_range = False
+        if state.topic_replaced:
+            self.mark_out_of_range(tp)
 
     def take_out_of_range(self) -> dict[TopicPartition, int]:
         """The partitions (with their era) marked since the last call, as far as they are what they were."""

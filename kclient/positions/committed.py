@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from kclient.errors import KclientError, NoOffsetError
-from kclient.positions.list_offsets import names_of, some_of
+from kclient.names import names_of, some_of
 from kclient.positions.shared import Shared
 from kclient.types import OffsetAndMetadata, TopicPartition
 
@@ -36,6 +36,11 @@ class CommittedLookup:
         self._asked: dict[TopicPartition, int] = {}
         self._task: asyncio.Task[None] | None = None
         self.retry_at = 0.0
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether the answer of an OffsetFetch is awaited."""
+        return self._task is not None
 
     def start_due(self, now: float) -> None:
         """Ask for the partitions that wait, unless they are being asked for. Spec: S0-19, S0-20, S0-57, S0-58."""
@@ -103,8 +108,9 @@ class CommittedLookup:
                 self._shared.positions.request_reset(tp, strategy)
         elif partitions:
             error = NoOffsetError(
-                f"No offset is committed for {names_of(partitions)}. auto_offset_reset is 'none', so no place to begin "
-                "is chosen. Seek to one, commit one, or set auto_offset_reset to 'earliest' or 'latest'.",
+                f"No offset is committed for {names_of(partitions)}. on_no_offset is 'error' (auto_offset_reset "
+                "'none'), so no place to begin is chosen. "
+                "Seek to one, commit one, or set on_no_offset to 'earliest' or 'latest'.",
                 partitions=tuple(partitions),
             )
             self._shared.errors.store(KIND, error, {tp: eras[tp] for tp in partitions})

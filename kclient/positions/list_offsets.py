@@ -9,14 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, cast
 
-from kclient.errors import DeadlineError, KclientError
+from kclient.errors import DeadlineError, KclientError, VersionError
 from kclient.generated.list_offsets_response import ListOffsetsResponse
+from kclient.names import names_of
 from kclient.network.backoff import Backoff
 from kclient.network.failures import broker_error
-from kclient.positions.list_offsets_messages import ListedOffsets, build_request, min_version, split_answer
+from kclient.positions.list_offsets_messages import (
+    ListedOffsets,
+    build_request,
+    min_version,
+    split_answer,
+    too_old,
+)
 from kclient.protocol.errors import TOPIC_AUTHORIZATION_FAILED
 from kclient.types import IsolationLevel, OffsetAndTimestamp, TopicPartition
 
@@ -53,7 +60,7 @@ async def list_offsets(
     try:
         async with asyncio.timeout_at(deadline):
             while True:
-                answered |= await _ask_all_leaders(cluster, remaining, isolation_level)
+                answered |= await ask_leaders(cluster, remaining, isolation_level)
                 remaining = {tp: timestamp for tp, timestamp in wanted.items() if tp not in answered}
                 if not remaining:
                     return answered
@@ -76,14 +83,17 @@ async def ask_leader(
     isolation_level: IsolationLevel,
     timeout_ms: int = DEFAULT_REQUEST_TIMEOUT_MS,
 ) -> ListedOffsets:
-    """One request to one leader. Raises TopicAuthorizationError, or what `Cluster.request` raises.
+    """One request to one leader. Raises TopicAuthorizationError, VersionError, or what else `Cluster.request` raises.
 
     Built anew for every attempt, so that a new leader epoch is sent (D-42).
     """
     epochs = {tp: cluster.metadata.leader(tp).epoch for tp in wanted}
     request = build_request(wanted, epochs, isolation_level, timeout_ms)
     least = min_version(wanted.values(), isolation_level)
-    answer = await cluster.request(node_id, request, min_version=least)
+    try:
+        answer = await cluster.request(node_id, request, min_version=least)
+    except VersionError as refusal:
+        raise too_old(refusal, least) from refusal
     return split_answer(cast(ListOffsetsResponse, answer), wanted)
 
 
@@ -102,19 +112,11 @@ def group_by_leader(
     return leaders, unknown
 
 
-def names_of(partitions: Iterable[TopicPartition], limit: int = 5) -> str:
-    """Partitions for a text: the first few by name, the rest as a number."""
-    return some_of([str(tp) for tp in partitions], limit)
-
-
-def some_of(names: Sequence[str], limit: int = 5) -> str:
-    """The first few, and how many more there are."""
-    return ", ".join(names[:limit]) + (f" and {len(names) - limit} more" if len(names) > limit else "")
-
-
-async def _ask_all_leaders(
+async def ask_leaders(
     cluster: Cluster, wanted: Mapping[TopicPartition, int], isolation_level: IsolationLevel
 ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+    """One round: each leader that is known is asked once. What has no answer is not in the result, and may be asked
+    again; raises what no retry heals."""
     leaders, _ = group_by_leader(cluster.metadata, wanted)
     questions = [
         ask_leader(cluster, node_id, {tp: wanted[tp] for tp in partitions}, isolation_level)
@@ -125,6 +127,8 @@ async def _ask_all_leaders(
         if isinstance(answer, ListedOffsets):
             answered |= answer.found
             answered |= dict.fromkeys(answer.missing)
+            if answer.refused:
+                logger.debug("ListOffsets was refused for %s, will ask again", names_of(answer.refused))
             for tp, found in answer.found.items():
                 if found.leader_epoch is not None and cluster.metadata.update_last_seen_epoch(
                     tp, found.leader_epoch

@@ -11,34 +11,56 @@ Spec: S0-50, S0-60, B.8, B.15.9.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 import attrs
 
+from kclient.errors import VersionError
 from kclient.generated.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kclient.generated.list_offsets_response import ListOffsetsPartitionResponse, ListOffsetsResponse
 from kclient.network.failures import broker_error
-from kclient.protocol.errors import TOPIC_AUTHORIZATION_FAILED, UNSUPPORTED_FOR_MESSAGE_FORMAT, error
+from kclient.protocol.errors import TOPIC_AUTHORIZATION_FAILED, UNSUPPORTED_FOR_MESSAGE_FORMAT
 from kclient.types import IsolationLevel, OffsetAndTimestamp, TopicPartition
 
-logger = logging.getLogger("kclient.positions")
+ISOLATION_SINCE: Final = 2
+TIMES_SINCE: Final = 1
+WHAT_IS_MISSING: Final = {
+    ISOLATION_SINCE: "isolation_level read_committed needs Kafka 0.11, the first with transactions; "
+    "read_uncommitted reads the same from older brokers. ",
+    TIMES_SINCE: "A search by time needs Kafka 0.10.1. ",
+}
 
 
 @attrs.frozen
 class ListedOffsets:
-    """One answer, split: found offsets, partitions without such an offset, and those to be asked again."""
+    """One answer, split: found offsets, partitions without such an offset, and those to be asked again.
+
+    `refused` holds the codes of those to be asked again that the answer names.
+    """
 
     found: Mapping[TopicPartition, OffsetAndTimestamp]
     missing: Sequence[TopicPartition]
     retry: Sequence[TopicPartition]
+    refused: Mapping[TopicPartition, int]
 
 
 def min_version(timestamps: Iterable[int], isolation_level: IsolationLevel) -> int:
     """The oldest version that can ask this: 2 knows isolation, 1 searches by time, 0 only begin and end. Spec: B.8."""
     if isolation_level is IsolationLevel.READ_COMMITTED:
-        return 2
-    return 1 if any(timestamp >= 0 for timestamp in timestamps) else 0
+        return ISOLATION_SINCE
+    return TIMES_SINCE if any(timestamp >= 0 for timestamp in timestamps) else 0
+
+
+def too_old(refusal: VersionError, version: int) -> VersionError:
+    """The same refusal, saying what cannot be had and what can be done without it."""
+    return VersionError(
+        WHAT_IS_MISSING.get(version, "") + refusal.text,
+        api=refusal.api,
+        host=refusal.host,
+        port=refusal.port,
+        node_id=refusal.node_id,
+    )
 
 
 def build_request(
@@ -74,26 +96,28 @@ def split_answer(answer: ListOffsetsResponse, wanted: Iterable[TopicPartition]) 
     """
     found: dict[TopicPartition, OffsetAndTimestamp] = {}
     missing: dict[TopicPartition, None] = {}
-    refused: dict[str, None] = {}
+    refused: dict[TopicPartition, int] = {}
+    forbidden: dict[str, None] = {}
     for tp, partition in _partitions(answer):
         if partition.error_code == TOPIC_AUTHORIZATION_FAILED:
-            refused[tp.topic] = None
+            forbidden[tp.topic] = None
         elif partition.error_code == UNSUPPORTED_FOR_MESSAGE_FORMAT:
             missing[tp] = None
         elif partition.error_code:
-            logger.debug("ListOffsets of %s: %s, will ask again", tp, error(partition.error_code).name)
+            refused[tp] = partition.error_code
         elif (offset := _offset(partition)) < 0:
             missing[tp] = None
         else:
             epoch = partition.leader_epoch if partition.leader_epoch >= 0 else None
             found[tp] = OffsetAndTimestamp(offset, partition.timestamp, epoch)
-    if refused:
-        raise broker_error(TOPIC_AUTHORIZATION_FAILED, "Looking up offsets (ListOffsets)", topics=refused)
+    if forbidden:
+        raise broker_error(TOPIC_AUTHORIZATION_FAILED, "Looking up offsets (ListOffsets)", topics=forbidden)
     wanted = dict.fromkeys(wanted)
     return ListedOffsets(
         {tp: offset for tp, offset in found.items() if tp in wanted},
         [tp for tp in wanted if tp in missing],
         [tp for tp in wanted if tp not in found and tp not in missing],
+        {tp: code for tp, code in refused.items() if tp in wanted},
     )
 
 

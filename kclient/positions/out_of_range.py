@@ -71,24 +71,29 @@ class RangeLookup:
         for tp, era in eras.items():
             state = self._shared.positions.find(tp, era)
             if state is not None and state.position is not None:
-                failure = out_of_range(tp, state.position.offset, starts.get(tp), ends.get(tp))
+                bounds = starts.get(tp), ends.get(tp)
+                failure = out_of_range(tp, state.position.offset, *bounds, replaced=state.topic_replaced)
                 self._shared.errors.store(f"{KIND} {tp}", failure, {tp: era})
 
 
 def out_of_range(
-    tp: TopicPartition, position: int, log_start: int | None, log_end: int | None
+    tp: TopicPartition, position: int, log_start: int | None, log_end: int | None, *, replaced: bool = False
 ) -> OffsetOutOfRangeError:
     """The error with its numbers: what was wanted, what there is, how many records are gone. Spec: S2-32, U-01."""
-    missing = max(0, log_start - position) if log_start is not None else None
+    missing = max(0, log_start - position) if log_start is not None and not replaced else None
     holds = "" if log_start is None or log_end is None else f", which holds {log_start} to {log_end}"
     cause = (
-        f"{missing} records were removed by retention or deletion before they were read"
+        "The topic was deleted and created anew: the offset is one of the old topic"
+        if replaced
+        else f"{missing} records were removed by retention or deletion before they were read"
         if missing
         else "The topic may have been recreated, or the log truncated"
     )
     return OffsetOutOfRangeError(
         f"Offset {position} of {tp} is not in the log{holds}. {cause}. "
-        "Seek to an offset that exists (seek_to_beginning), or set auto_offset_reset to 'earliest' or 'latest'.",
+        "Seek to an offset that exists (seek_to_beginning), or set on_out_of_range to 'earliest' or 'latest'.",
+        partition=tp,
+        position=position,
         partitions=(tp,),
         positions={tp: position},
         log_start=log_start,

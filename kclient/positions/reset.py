@@ -12,11 +12,14 @@ import logging
 from collections.abc import Mapping
 
 from kclient.errors import KclientError
-from kclient.positions.list_offsets import ask_leader, group_by_leader, names_of, some_of
+from kclient.names import names_of, some_of
+from kclient.positions.jumps import OffsetReset, tell
+from kclient.positions.list_offsets import ask_leader, group_by_leader
 from kclient.positions.list_offsets_messages import ListedOffsets
+from kclient.positions.refusals import note
 from kclient.positions.shared import Shared
 from kclient.positions.state import FetchPosition
-from kclient.types import OffsetAndTimestamp, TopicPartition
+from kclient.types import TopicPartition
 
 logger = logging.getLogger("kclient.positions")
 
@@ -69,11 +72,16 @@ class ResetLookup:
         """Spec: S0-47, S0-48."""
         shared = self._shared
         begun: list[str] = []
+        jumps: list[OffsetReset] = []
         for tp, found in listed.found.items():
             shared.saw_epoch(tp, found.leader_epoch)
-            if shared.positions.find(tp, eras[tp]) is not None:
-                self._begin_at(tp, found)
-                begun.append(f"{tp} at {found.offset}")
+            if shared.positions.find(tp, eras[tp]) is None:
+                continue
+            if (jump := self._begin_at(tp, found.offset)) is not None:
+                jumps.append(jump)
+            begun.append(f"{tp} at {found.offset}")
+        tell(jumps, shared.jumped)
+        note(shared.seldom, shared.runtime.now(), KIND, listed.refused)
         if begun:
             logger.info("Beginning %s", some_of(begun))
         if listed.retry:
@@ -84,18 +92,10 @@ class ResetLookup:
         else:
             self._backoff.reset()
 
-    def _begin_at(self, tp: TopicPartition, found: OffsetAndTimestamp) -> None:
-        """A jump away from a lost offset is never quiet (U-01)."""
+    def _begin_at(self, tp: TopicPartition, offset: int) -> OffsetReset | None:
+        """Fetch from there; what is returned is the jump away from a lost position, if it was one."""
         state = self._shared.positions.state(tp)
         lost, strategy = state.lost_offset, state.reset_strategy
         leader = self._shared.cluster.metadata.leader(tp)
-        self._shared.positions.set_position(tp, FetchPosition(found.offset, None, leader))
-        if lost is not None:
-            logger.warning(
-                "Offset %d of %s is not in the log any more: going on at %d (%s), %d records skipped",
-                lost,
-                tp,
-                found.offset,
-                strategy.name if strategy else "",
-                max(0, found.offset - lost),
-            )
+        self._shared.positions.set_position(tp, FetchPosition(offset, None, leader))
+        return None if lost is None or strategy is None else OffsetReset(tp, lost, offset, strategy.name)

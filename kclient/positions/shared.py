@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -11,19 +12,25 @@ import attrs
 from kclient.config import Config
 from kclient.errors import KclientError
 from kclient.network.backoff import Backoff
+from kclient.positions.jumps import Jumped
 from kclient.positions.stored_errors import StoredErrors
 from kclient.positions.strategy import ResetPolicy
 from kclient.positions.table import Positions
 from kclient.runtime import Runtime
+from kclient.seldom import Seldom
 from kclient.types import IsolationLevel, TopicPartition
 
 if TYPE_CHECKING:
     from kclient.network.cluster import Cluster
 
 
+logger = logging.getLogger("kclient.positions")
+
+
 @attrs.frozen(eq=False)
 class Shared:
-    """One of these for all look-ups of a consumer. `spawn` starts work that ends with the upkeep."""
+    """One of these for all look-ups of a consumer. `spawn` starts work that ends with the upkeep, `jumped` is told of
+    positions that were lost and moved."""
 
     cluster: Cluster
     positions: Positions
@@ -32,6 +39,8 @@ class Shared:
     policy: ResetPolicy
     errors: StoredErrors
     spawn: Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
+    jumped: Jumped
+    seldom: Seldom = attrs.field(factory=lambda: Seldom(logger))
 
     @property
     def isolation_level(self) -> IsolationLevel:

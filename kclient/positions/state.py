@@ -59,11 +59,34 @@ class FetchPosition:
     leader: LeaderAndEpoch = UNKNOWN_LEADER
 
 
+@attrs.frozen
+class EpochEnd:
+    """What a leader says of a leader epoch: the newest epoch up to it that its log has, and where that one ends.
+
+    −1 stands for what the leader does not know.
+    """
+
+    epoch: int
+    end_offset: int
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the leader knows anything of the epoch."""
+        return self.epoch >= 0 and self.end_offset >= 0
+
+    def covers(self, offset: int) -> bool:
+        """Whether the leader's log holds what was read up to `offset`. Spec: B.9."""
+        return self.is_known and self.end_offset >= offset
+
+
 @attrs.define(eq=False)
 class PartitionState:
     """Everything known about one assigned partition. Times are seconds of the loop.
 
-    `asked`: a question about the position is in flight. `retry_at`: none is sent before.
+    `unwanted`: the topic has left the subscription. `asked`: a question about the position is in flight. `retry_at`:
+    none is sent before. `divergence`: the answer to a validation came unasked, with a fetch. `topic_replaced`: the
+    position belongs to a topic that is gone, and the one of its name is another. `handed_topic_id`: of the topic whose
+    records were handed out last, or to which the user went since.
 
     Spec: S0-10.
     """
@@ -74,16 +97,37 @@ class PartitionState:
     high_watermark: int | None = None
     last_stable_offset: int | None = None
     log_start_offset: int | None = None
-    end_offset_requested: bool = False
     paused: bool = False
     pending_revocation: bool = False
+    unwanted: bool = False
+    pending_callback: bool = False
     out_of_range: bool = False
     reset_strategy: ResetStrategy | None = None
     lost_offset: int | None = None
+    divergence: EpochEnd | None = None
     asked: bool = False
     retry_at: float | None = None
     preferred_read_replica: int | None = None
     preferred_until: float = 0.0
+    topic_id: bytes | None = None
+    topic_replaced: bool = False
+    handed_topic_id: bytes | None = None
+
+    @property
+    def last_handed_is_gone(self) -> bool:
+        """Whether what was handed out last belongs to a topic that is gone. Spec: I-14."""
+        return self.topic_replaced or self.handed_topic_id not in (None, self.topic_id)
+
+    def topic_id_of(self, offset: int) -> bytes | None:
+        """Of which topic an offset to commit speaks: of that of the position if it is the position, else of that whose
+        records the user has seen last. Spec: I-14."""
+        here = self.position is not None and self.position.offset == offset and not self.topic_replaced
+        return self.topic_id if here else self.handed_topic_id or self.topic_id
+
+    @property
+    def is_going(self) -> bool:
+        """Whether a rebalance takes it away, as far as is known: nothing more is fetched, delivered or looked up."""
+        return self.pending_revocation or self.unwanted
 
     @property
     def is_fetchable(self) -> bool:
@@ -94,10 +138,11 @@ class PartitionState:
         return (
             self.fetch_state is FETCHING
             and not self.paused
-            and not self.pending_revocation
+            and not self.is_going
+            and not self.pending_callback
             and not self.out_of_range
         )
 
     def is_due(self, now: float) -> bool:
         """Whether a question may be sent (again): none is in flight and no backoff runs. Spec: S0-43, S0-46."""
-        return self.retry_at is None or self.retry_at <= now
+        return not self.asked and (self.retry_at is None or self.retry_at <= now)

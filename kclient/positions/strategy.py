@@ -1,17 +1,14 @@
 """Where a partition begins that has no position: the strategies, and which of them the configuration asks for.
 
-Two questions, kept apart: nothing was ever committed, and the position is not in the log any more. Java's
-`auto.offset.reset` answers both. Left unset, a partition without a commit begins at the end, while a position that the
-log lost is an error: an offset never jumps unless somebody asked for it.
-
-Spec: S0-41, U-01, B.1.1.
+Two questions, kept apart: nothing was ever committed, and the position is not in the log any more. `config.resets` says
+which keys answer them. Spec: S0-41, U-01, B.1.1.
 """
 
 from __future__ import annotations
 
 import attrs
 
-from kclient.config.durations import parse_iso_duration_ms
+from kclient.config import Config, resets
 
 LATEST_TIMESTAMP = -1
 EARLIEST_TIMESTAMP = -2
@@ -46,16 +43,16 @@ class ResetPolicy:
     on_out_of_range: ResetStrategy | None
 
 
-def reset_policy(auto_offset_reset: str | None) -> ResetPolicy:
-    """The policy of a checked configuration's `auto_offset_reset`; None means that the key was not set.
+def reset_policy(config: Config) -> ResetPolicy:
+    """The policy of a checked configuration.
 
     Spec: U-01, S0-41.
     """
-    if auto_offset_reset is None:
-        return ResetPolicy(on_no_offset=LATEST, on_out_of_range=None)
-    name, _, duration = auto_offset_reset.partition(":")
-    if name == "by_duration":
-        strategy: ResetStrategy | None = ResetStrategy(name, parse_iso_duration_ms(duration))
-    else:
-        strategy = {"earliest": EARLIEST, "latest": LATEST, "none": None}[name]
-    return ResetPolicy(on_no_offset=strategy, on_out_of_range=strategy)
+    without, lost = resets.answers(config.auto_offset_reset, config.on_no_offset, config.on_out_of_range)
+    return ResetPolicy(on_no_offset=_strategy(without), on_out_of_range=_strategy(lost))
+
+
+def _strategy(answer: resets.Answer) -> ResetStrategy | None:
+    if isinstance(answer, int):
+        return ResetStrategy(resets.BY_DURATION, answer)
+    return {"earliest": EARLIEST, "latest": LATEST, "error": None}[answer]

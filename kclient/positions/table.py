@@ -18,6 +18,7 @@ from kclient.positions.state import (
     HAS_POSITION,
     INITIALIZING,
     TRANSITIONS,
+    EpochEnd,
     FetchPosition,
     FetchState,
     PartitionState,
@@ -44,6 +45,7 @@ class Positions(AssignedPartitions):
         """
         state = self.state(tp)
         position = FetchPosition(target.offset, target.leader_epoch, leader)
+        state.handed_topic_id = state.topic_id
         self._move(tp, state, FETCHING, position)
         if _can_be_checked(position):
             self._move(tp, state, AWAIT_VALIDATION, position)
@@ -73,13 +75,15 @@ class Positions(AssignedPartitions):
         if state.fetch_state is not FETCHING or state.position is None:
             raise InternalError(f"Records of {tp} were delivered in state {state.fetch_state.value}.")
         state.position = FetchPosition(offset, offset_epoch, state.position.leader)
+        state.handed_topic_id = state.topic_id
 
     def follow_leader(self, tp: TopicPartition, leader: LeaderAndEpoch, *, can_validate: bool) -> None:
         """Metadata names this leader now: the position takes it over, and is checked if both epochs are known.
 
-        `can_validate` is false where the leader is known to be too old for OffsetForLeaderEpoch 3.
+        `can_validate` is false where the leader is known to be too old for OffsetForLeaderEpoch 3. A position in a
+        topic that is gone is never checked: epochs of the new topic say nothing of it.
 
-        Spec: S0-04, B.6.4.
+        Spec: S0-04, B.6.4, I-14.
         """
         state = self.state(tp)
         old = state.position
@@ -92,7 +96,7 @@ class Positions(AssignedPartitions):
             return
         state.preferred_read_replica = None
         position = FetchPosition(old.offset, old.offset_epoch, leader)
-        if can_validate and _can_be_checked(position):
+        if can_validate and not state.topic_replaced and _can_be_checked(position):
             self._move(tp, state, AWAIT_VALIDATION, position)
         elif state.fetch_state is AWAIT_VALIDATION:
             self._move(tp, state, FETCHING, position)
@@ -100,23 +104,53 @@ class Positions(AssignedPartitions):
             state.position = position
             self.changed.notify()
 
+    def follow_topic(self, tp: TopicPartition, topic_id: bytes) -> None:
+        """Metadata gives the topic this id now. Another one than before: a new topic, which the position is not of.
+
+        What was fetched or asked for belongs to the old one; the position counts as out of range. Spec: I-14, D-25.
+        """
+        state = self.state(tp)
+        before, state.topic_id = state.topic_id, topic_id
+        if before in (None, topic_id):
+            return
+        if state.fetch_state is AWAIT_RESET:
+            strategy, lost_offset = state.reset_strategy, state.lost_offset
+            self._move(tp, state, AWAIT_RESET, None)
+            state.reset_strategy, state.lost_offset = strategy, lost_offset
+        elif state.position is not None:
+            self._move(tp, state, FETCHING, state.position)
+            state.high_watermark = state.last_stable_offset = state.log_start_offset = None
+            state.preferred_read_replica = None
+            state.topic_replaced = True
+            self.mark_out_of_range(tp)
+
     def complete_validation(self, tp: TopicPartition) -> None:
         """The position was found in the leader's log. Spec: B.9."""
         state = self.state(tp)
         if state.fetch_state is AWAIT_VALIDATION:
             self._move(tp, state, FETCHING, state.position)
 
+    def mark_diverging(self, tp: TopicPartition, epoch: int, end_offset: int) -> None:
+        """A fetch was told that the leader's log parts from the position: judged as an answer to its validation is.
+
+        Means nothing unless the partition is FETCHING. Raises NotAssignedError. Spec: B.10.16, B.9.
+        """
+        state = self.state(tp)
+        if state.fetch_state is FETCHING:
+            self._move(tp, state, AWAIT_VALIDATION, state.position)
+            state.divergence = EpochEnd(epoch, end_offset)
+
     def all_consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """What may be committed: valid positions, with the epoch of the data before them. Spec: S3-19, B.6.3, D-29."""
         return {
             tp: OffsetAndMetadata(state.position.offset, state.position.offset_epoch)
             for tp, state in self._index[FETCHING].items()
-            if state.position is not None
+            if state.position is not None and not state.topic_replaced
         }
 
     def needing_committed(self) -> list[TopicPartition]:
         """Partitions whose committed offset is wanted. Spec: S0-19, B.6.3."""
-        return [tp for tp, state in self._index[INITIALIZING].items() if not state.pending_revocation]
+        return [tp for tp, state in self._index[INITIALIZING].items() if not state.is_going]
 
     def needing_reset(self, now: float) -> dict[TopicPartition, PartitionState]:
         """Partitions that wait for ListOffsets and may be asked for now. Spec: S0-43."""
@@ -133,7 +167,8 @@ class Positions(AssignedPartitions):
         return min(times, default=None)
 
     def set_asked(self, eras: Mapping[TopicPartition, int], deadline: float) -> None:
-        """A question about these is in flight: no other is sent before its deadline. Spec: S0-46."""
+        """A question about these is in flight: no other is sent before its end, nor before its deadline unless it
+        failed. Spec: S0-46, B.8."""
         for state in self._unchanged(eras):
             state.asked, state.retry_at = True, deadline
 
@@ -165,8 +200,8 @@ class Positions(AssignedPartitions):
         self._index[target][tp] = state
         state.fetch_state = target
         state.position = position
-        state.reset_strategy = state.lost_offset = state.retry_at = None
-        state.out_of_range = state.asked = False
+        state.reset_strategy = state.lost_offset = state.retry_at = state.divergence = None
+        state.out_of_range = state.topic_replaced = state.asked = False
         state.era = next(self._eras)
         self.changed.notify()
 

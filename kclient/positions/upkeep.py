@@ -22,6 +22,7 @@ from kclient.config import Config
 from kclient.errors import InternalError, KclientError
 from kclient.notice import wait_any
 from kclient.positions.committed import CommittedLookup, FetchCommitted
+from kclient.positions.jumps import Jumped
 from kclient.positions.out_of_range import RangeLookup
 from kclient.positions.reset import ResetLookup
 from kclient.positions.shared import Shared
@@ -30,6 +31,7 @@ from kclient.positions.strategy import reset_policy
 from kclient.positions.table import Positions
 from kclient.positions.validation import Validation, can_validate
 from kclient.runtime import Runtime
+from kclient.types import TopicPartition
 
 if TYPE_CHECKING:
     from kclient.network.cluster import Cluster
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
 class PositionUpkeep:
     """One for a consumer's life. `committed` asks the group's coordinator; None for a consumer without a group.
+    `jumped` is called for each position that the log lost and that was moved.
 
     Spec: S0-02, B.7.
     """
@@ -48,12 +51,13 @@ class PositionUpkeep:
         config: Config,
         runtime: Runtime,
         committed: FetchCommitted | None = None,
+        jumped: Jumped = lambda jump: None,
     ) -> None:
         self._tasks: dict[asyncio.Task[None], None] = {}
-        self._leaders_seen = -1
+        self._leaders_seen = (-1, -1)
         self._errors = StoredErrors(positions)
-        policy = reset_policy(config.auto_offset_reset)
-        self._shared = Shared(cluster, positions, config, runtime, policy, self._errors, self._spawn)
+        policy = reset_policy(config)
+        self._shared = Shared(cluster, positions, config, runtime, policy, self._errors, self._spawn, jumped)
         self._committed = CommittedLookup(self._shared, committed)
         self._resets = ResetLookup(self._shared)
         self._validation = Validation(self._shared)
@@ -76,6 +80,7 @@ class PositionUpkeep:
                 self._validation.start_due(now)
                 await wait_any(*seen, timeout=self._time_to_retry(now))
         finally:
+            self._committed.forget()
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -84,22 +89,43 @@ class PositionUpkeep:
         """An error that the next poll has to raise, once; the work it stopped goes on. Spec: S0-04, S0-42."""
         return self._errors.take()
 
+    def error_about(self, tp: TopicPartition) -> KclientError | None:
+        """The error of this partition that the next poll raises, without taking it."""
+        return self._errors.about(tp)
+
+    @property
+    def asks_committed(self) -> bool:
+        """Whether committed offsets are being asked for."""
+        return self._committed.is_asking
+
+    @property
+    def committed_retry_at(self) -> float:
+        """When they may be asked for again, in the loop's time."""
+        return self._committed.retry_at
+
     def forget_pending(self) -> None:
         """The generation changed: an OffsetFetch in flight is not waited for any more. Spec: S0-58."""
         self._committed.forget()
         self._shared.positions.changed.notify()
 
     def _follow_leaders(self) -> None:
-        """Spec: S0-04, B.6.4, B.7."""
+        """Spec: S0-04, B.6.4, B.7, I-14."""
         metadata = self._shared.cluster.metadata
-        if self._leaders_seen == metadata.changed.count:
+        news = metadata.changed.count, self._shared.positions.assignment_id
+        if self._leaders_seen == news:
             return
-        self._leaders_seen = metadata.changed.count
-        for tp in self._shared.positions.assigned():
+        self._leaders_seen = news
+        checkable: dict[int | None, bool] = {}
+        for tp, state in self._shared.positions.items():
+            topic_id = metadata.topic_id(tp.topic)
+            if topic_id is not None and topic_id != state.topic_id:
+                self._shared.positions.follow_topic(tp, topic_id)
             leader = metadata.leader(tp)
-            self._shared.positions.follow_leader(
-                tp, leader, can_validate=can_validate(self._shared, leader.node_id)
-            )
+            if state.position is None or state.position.leader == leader:
+                continue
+            if leader.node_id not in checkable:
+                checkable[leader.node_id] = can_validate(self._shared, leader.node_id)
+            self._shared.positions.follow_leader(tp, leader, can_validate=checkable[leader.node_id])
 
     def _time_to_retry(self, now: float) -> float | None:
         """Seconds until something may be asked again, None when nothing waits for time to pass."""
@@ -117,8 +143,4 @@ class PositionUpkeep:
     def _ended(self, task: asyncio.Task[None]) -> None:
         del self._tasks[task]
         if not task.cancelled() and (problem := task.exception()) is not None:
-            bug = InternalError(
-                f"{task.get_name()} failed: {problem!r}. This is a bug of kclient. Please report it."
-            )
-            bug.__cause__ = problem
-            self._errors.store(task.get_name(), bug, {})
+            self._errors.store(task.get_name(), InternalError.of(task.get_name(), problem), {})

@@ -16,14 +16,16 @@ import logging
 from collections.abc import Mapping
 from typing import cast
 
-from kclient.errors import KclientError, LogTruncatedError, VersionError
+from kclient.errors import KclientError, VersionError
 from kclient.generated.offset_for_leader_epoch_request import OffsetForLeaderEpochRequest
-from kclient.generated.offset_for_leader_epoch_response import EpochEndOffset, OffsetForLeaderEpochResponse
-from kclient.positions.list_offsets import names_of
+from kclient.generated.offset_for_leader_epoch_response import OffsetForLeaderEpochResponse
+from kclient.positions.jumps import TRUNCATED, OffsetReset, tell
+from kclient.positions.refusals import note
 from kclient.positions.shared import Shared
-from kclient.positions.state import FetchPosition, PartitionState
+from kclient.positions.state import AWAIT_VALIDATION, EpochEnd, FetchPosition, PartitionState
+from kclient.positions.truncation import log_truncated
 from kclient.positions.validation_messages import build_request, split_answer
-from kclient.types import OffsetAndMetadata, TopicPartition
+from kclient.types import TopicPartition
 
 logger = logging.getLogger("kclient.positions")
 
@@ -50,13 +52,17 @@ class Validation:
         self._backoff = shared.backoff()
 
     def start_due(self, now: float) -> None:
-        """Ask the leaders of the positions that wait and whose backoff is over."""
+        """Ask the leaders of the positions that wait and whose backoff is over; what a fetch brought is judged at once.
+
+        Spec: S0-04, B.9, B.10.16.
+        """
         due = self._shared.positions.needing_validation(now)
         if not due or KIND in self._shared.errors:
             return
+        self._settle_divergences(due)
         by_node: dict[int | None, dict[TopicPartition, FetchPosition]] = {}
         for tp, state in due.items():
-            if state.position is not None:
+            if state.position is not None and state.fetch_state is AWAIT_VALIDATION and state.is_due(now):
                 by_node.setdefault(state.position.leader.node_id, {})[tp] = state.position
         for node_id, asked in by_node.items():
             self._start(node_id, asked, {tp: due[tp].era for tp in asked})
@@ -105,50 +111,47 @@ class Validation:
 
     def _apply(self, answer: OffsetForLeaderEpochResponse, eras: Mapping[TopicPartition, int]) -> None:
         """Spec: B.9, B.15.10. Raises TopicAuthorizationError; positions stay then (D-44)."""
-        results = split_answer(answer)
-        truncated: dict[TopicPartition, OffsetAndMetadata | None] = {}
-        retry: dict[TopicPartition, int] = {}
-        for tp, era in eras.items():
-            state = self._shared.positions.find(tp, era)
-            if state is None:
-                continue
-            if tp in results:
-                self._judge(tp, state, results[tp], truncated)
-            else:
-                retry[tp] = era
-        self._retry(retry)
-        if truncated:
-            self._tell(truncated, eras)
+        ends = split_answer(answer)
+        note(self._shared.seldom, self._shared.runtime.now(), KIND, ends.refused)
+        current = {tp: era for tp, era in eras.items() if self._shared.positions.find(tp, era) is not None}
+        self._retry({tp: era for tp, era in current.items() if tp not in ends.found})
+        self.settle({tp: ends.found[tp] for tp in current if tp in ends.found})
 
-    def _judge(
-        self,
-        tp: TopicPartition,
-        state: PartitionState,
-        end: EpochEndOffset,
-        truncated: dict[TopicPartition, OffsetAndMetadata | None],
-    ) -> None:
-        positions, strategy, position = (
-            self._shared.positions,
-            self._shared.policy.on_out_of_range,
-            state.position,
-        )
-        if position is None:
-            return
-        known = end.end_offset >= 0 and end.leader_epoch >= 0
-        if known and end.end_offset >= position.offset:
-            positions.complete_validation(tp)
-        elif strategy is None:
-            truncated[tp] = OffsetAndMetadata(end.end_offset, end.leader_epoch) if known else None
-        elif known:
-            positions.set_position(tp, FetchPosition(end.end_offset, end.leader_epoch, position.leader))
-            logger.warning(
-                "The log of %s was truncated: going back from offset %d to %d",
-                tp,
-                position.offset,
-                end.end_offset,
-            )
-        else:
-            positions.request_reset(tp, strategy, lost=True)
+    def _settle_divergences(self, due: Mapping[TopicPartition, PartitionState]) -> None:
+        """A position that the log does hold takes over its epoch, or the next fetch would be told the same again."""
+        ends: dict[TopicPartition, EpochEnd] = {}
+        for tp, state in due.items():
+            if (end := state.divergence) is not None and (position := state.position) is not None:
+                state.divergence = None
+                if end.covers(position.offset):
+                    moved = FetchPosition(position.offset, end.epoch, position.leader)
+                    self._shared.positions.set_position(tp, moved)
+                else:
+                    ends[tp] = end
+        self.settle(ends)
+
+    def settle(self, ends: Mapping[TopicPartition, EpochEnd]) -> None:
+        """Judge the positions of partitions that are AWAIT_VALIDATION by what their leaders say. Spec: B.9."""
+        truncated: dict[TopicPartition, EpochEnd] = {}
+        jumps: list[OffsetReset] = []
+        strategy = self._shared.policy.on_out_of_range
+        for tp, end in ends.items():
+            position = self._shared.positions.state(tp).position
+            if position is None:
+                continue
+            if end.covers(position.offset):
+                self._shared.positions.complete_validation(tp)
+            elif strategy is None:
+                truncated[tp] = end
+            elif end.is_known:
+                cut = FetchPosition(end.end_offset, end.epoch, position.leader)
+                self._shared.positions.set_position(tp, cut)
+                jumps.append(OffsetReset(tp, position.offset, cut.offset, TRUNCATED))
+            else:
+                self._shared.positions.request_reset(tp, strategy, lost=True)
+        tell(jumps, self._shared.jumped)
+        if truncated:
+            self._tell_user(truncated)
 
     def _retry(self, eras: Mapping[TopicPartition, int]) -> None:
         if not eras:
@@ -157,26 +160,11 @@ class Validation:
         self._shared.positions.ask_again_at(eras, self._shared.runtime.now() + self._backoff.next())
         self._shared.cluster.request_update("OffsetForLeaderEpoch was refused for some partitions")
 
-    def _tell(
-        self,
-        truncated: Mapping[TopicPartition, OffsetAndMetadata | None],
-        eras: Mapping[TopicPartition, int],
-    ) -> None:
+    def _tell_user(self, truncated: Mapping[TopicPartition, EpochEnd]) -> None:
         """One error for all truncations of an answer; their positions stay."""
         shared = self._shared
-        told = {tp: eras[tp] for tp in truncated}
-        offsets = {
-            tp: state.position.offset
-            for tp in truncated
-            if (state := shared.positions.state(tp)).position is not None
-        }
-        shared.positions.ask_again_at(told, shared.runtime.now() + self._backoff.next())
-        failure = LogTruncatedError(
-            f"The log of {names_of(truncated)} was cut below what was consumed. An unclean leader election lost "
-            "records that were read before. Seek to where to go on (`divergent` says where the logs part), "
-            "or set auto_offset_reset.",
-            partitions=tuple(truncated),
-            positions=offsets,
-            divergent=dict(truncated),
-        )
-        shared.errors.store(KIND, failure, told)
+        states = {tp: shared.positions.state(tp) for tp in truncated}
+        eras = {tp: state.era for tp, state in states.items()}
+        offsets = {tp: state.position.offset for tp, state in states.items() if state.position is not None}
+        shared.positions.ask_again_at(eras, shared.runtime.now() + self._backoff.next())
+        shared.errors.store(KIND, log_truncated(offsets, truncated), eras)

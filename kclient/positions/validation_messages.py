@@ -5,21 +5,20 @@ Spec: B.9, B.15.10, D-40, D-44.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
+
+import attrs
 
 from kclient.generated.offset_for_leader_epoch_request import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from kclient.generated.offset_for_leader_epoch_response import EpochEndOffset, OffsetForLeaderEpochResponse
+from kclient.generated.offset_for_leader_epoch_response import OffsetForLeaderEpochResponse
 from kclient.network.failures import broker_error
-from kclient.positions.state import FetchPosition
-from kclient.protocol.errors import TOPIC_AUTHORIZATION_FAILED, error
+from kclient.positions.state import EpochEnd, FetchPosition
+from kclient.protocol.errors import TOPIC_AUTHORIZATION_FAILED
 from kclient.types import TopicPartition
-
-logger = logging.getLogger("kclient.positions")
 
 
 def build_request(asked: Mapping[TopicPartition, FetchPosition]) -> OffsetForLeaderEpochRequest:
@@ -37,24 +36,33 @@ def build_request(asked: Mapping[TopicPartition, FetchPosition]) -> OffsetForLea
     return OffsetForLeaderEpochRequest(replica_id=-1, topics=list(topics.values()))
 
 
-def split_answer(answer: OffsetForLeaderEpochResponse) -> dict[TopicPartition, EpochEndOffset]:
-    """The partitions answered without an error; the others are to be asked again. Raises TopicAuthorizationError.
+@attrs.frozen
+class EpochEnds:
+    """One answer, split: what leaders said, and the codes of those partitions that they refused."""
+
+    found: Mapping[TopicPartition, EpochEnd]
+    refused: Mapping[TopicPartition, int]
+
+
+def split_answer(answer: OffsetForLeaderEpochResponse) -> EpochEnds:
+    """Sort the partitions of an answer; those not found are to be asked again. Raises TopicAuthorizationError.
 
     Spec: B.15.10.
     """
-    results: dict[TopicPartition, EpochEndOffset] = {}
-    refused: dict[str, None] = {}
+    found: dict[TopicPartition, EpochEnd] = {}
+    refused: dict[TopicPartition, int] = {}
+    forbidden: dict[str, None] = {}
     for topic in answer.topics:
         for partition in topic.partitions:
             tp = TopicPartition(topic.topic, partition.partition)
             if partition.error_code == TOPIC_AUTHORIZATION_FAILED:
-                refused[topic.topic] = None
+                forbidden[topic.topic] = None
             elif partition.error_code:
-                logger.debug("OffsetForLeaderEpoch of %s: %s", tp, error(partition.error_code).name)
+                refused[tp] = partition.error_code
             else:
-                results[tp] = partition
-    if refused:
+                found[tp] = EpochEnd(partition.leader_epoch, partition.end_offset)
+    if forbidden:
         raise broker_error(
-            TOPIC_AUTHORIZATION_FAILED, "Checking positions (OffsetForLeaderEpoch)", topics=refused
+            TOPIC_AUTHORIZATION_FAILED, "Checking positions (OffsetForLeaderEpoch)", topics=forbidden
         )
-    return results
+    return EpochEnds(found, refused)

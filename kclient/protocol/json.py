@@ -19,9 +19,8 @@ from kclient.protocol.registry import check_version, message_class
 from kclient.protocol.write_failure import fits, unfit
 
 Json = dict[str, Any]
-UnknownTags = Mapping[
-    str, Mapping[int, bytes]
-]  # path ("" at the top, responses[0].partitions[1]) → tag → bytes
+# Path ("" at the top, responses[0].partitions[1]) → tag → bytes.
+UnknownTags = Mapping[str, Mapping[int, bytes]]
 
 
 def to_json(message: Message, version: int) -> Json:

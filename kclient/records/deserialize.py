@@ -1,4 +1,4 @@
-"""The user's deserializers, run over columns. They stop at the first record that fails.
+"""The user's deserializers, run over columns. They stop at the first record that fails, unless told what to do with it.
 
 A deserializer is any callable `(topic, headers, data) -> T`. Null is never given to it; an empty key or value
 is.
@@ -6,63 +6,150 @@ is.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
+
+import attrs
 
 from kclient.errors import DecodeError
 from kclient.records.columns import Columns, Headers
+from kclient.records.undecodable import DeadLetterSink, Undecodable, Undecoded, dead_letter
 from kclient.types import TopicPartition
 
 Deserializer: TypeAlias = Callable[[str, Headers, bytes], Any]
 
 
-def deserialize(
-    columns: Columns,
-    count: int,
-    partition: TopicPartition,
-    key_with: Deserializer | None,
-    value_with: Deserializer | None,
-) -> tuple[int, DecodeError | None]:
-    """Fill `columns.keys` and `columns.values` for the first `count` records.
+@attrs.frozen
+class Deserialized:
+    """What became of the first records: `count` of them stand in the columns now, `failed` were dealt with.
 
-    Returns for how many it went well, and the error that stopped it. What is no Exception (KeyboardInterrupt)
-    passes.
-
-    Spec: B.11.6, B.10.11, S2-48.
+    `next_offset` is behind the last that was dealt with (None: there was none), or on the one that stopped it.
     """
-    raw_keys, raw_values = columns.raw_keys(), columns.raw_values()
-    keys: list[Any] = []
-    values: list[Any] = []
-    columns.keys, columns.values = keys, values
-    topic = partition.topic
-    part = "key"
-    try:
-        for raw_key, raw_value, headers in zip(raw_keys[:count], raw_values, columns.headers, strict=False):
-            part = "key"
-            key = raw_key if key_with is None or raw_key is None else key_with(topic, headers, raw_key)
-            part = "value"
-            value = (
-                raw_value
-                if value_with is None or raw_value is None
-                else value_with(topic, headers, raw_value)
-            )
-            keys.append(key)
+
+    count: int
+    next_offset: int | None
+    failed: int = 0
+    failure: DecodeError | None = None
+
+
+@attrs.define
+class Deserializers:
+    """Of one partition. `undecodable` says what to do with records that fail; None: stop."""
+
+    partition: TopicPartition
+    key_with: Deserializer | None
+    value_with: Deserializer | None
+    undecodable: Undecodable | None = None
+
+    def fill(self, columns: Columns, count: int) -> Deserialized:
+        """Fill `columns.keys` and `columns.values` for the first `count` records; those left out are taken out of all.
+
+        What is no Exception (KeyboardInterrupt) passes.
+
+        Spec: B.11.6, B.10.11, S2-48, U-03.
+        """
+        raw_keys, raw_values = columns.raw_keys(), columns.raw_values()
+        keys: list[Any] = []
+        values: list[Any] = []
+        columns.keys, columns.values = keys, values
+        records = zip(raw_keys[:count], raw_values, columns.headers, strict=False)
+        left_out: list[int] = []
+        failed = 0
+        while (failure := self._run(records, columns, keys, values)) is not None:
+            index = len(values)
+            failure.raw_key, failure.raw_value = raw_keys[index], raw_values[index]
+            if self.undecodable is None or not self._deal_with(failure, columns, keys, values):
+                del keys[index:]
+                break
+            failed += 1
+            if not self.undecodable.keeps:
+                left_out.append(index)
+        done = len(values)
+        next_offset = columns.offsets[done - 1] + 1 if done else None
+        for index in reversed(left_out):
+            columns.drop(index, index + 1)
+        if failure is not None:
+            next_offset = failure.offset
+        return Deserialized(done - len(left_out), next_offset, failed, failure)
+
+    def _run(
+        self,
+        records: Iterator[tuple[bytes | None, bytes | None, Headers]],
+        columns: Columns,
+        keys: list[Any],
+        values: list[Any],
+    ) -> DecodeError | None:
+        """Until the records end, or one fails: the iterator stands behind it then, and a key that went well stays."""
+        key_with, value_with, topic = self.key_with, self.value_with, self.partition.topic
+        try:
+            for raw_key, raw_value, headers in records:
+                keys.append(
+                    raw_key if key_with is None or raw_key is None else key_with(topic, headers, raw_key)
+                )
+                values.append(
+                    raw_value
+                    if value_with is None or raw_value is None
+                    else value_with(topic, headers, raw_value)
+                )
+        except Exception as error:  # noqa: BLE001 - the user's code may raise anything; it becomes the cause
+            part = "value" if len(keys) > len(values) else "key"
+            return _failure(columns, self.partition, len(values), part, error)
+        return None
+
+    def _deal_with(self, failure: DecodeError, columns: Columns, keys: list[Any], values: list[Any]) -> bool:
+        """Put what the configuration asks for in the record's place; False where the sink failed: stop at it."""
+        undecodable = self.undecodable
+        if undecodable is not None and undecodable.sink is not None:
+            problem = _bury(failure, undecodable.sink)
+            if problem is not None:
+                failure.args = (
+                    f"{failure.text} Nothing is left out, for the dead-letter sink failed as well: {problem}. "
+                    "Mend the sink and poll again.",
+                )
+                return False
+        if failure.part == "key":
+            value = self._value(failure, columns)
+            keys.append(_undecoded(failure, failure.raw_key))
             values.append(value)
-    except Exception as error:  # noqa: BLE001 - the user's code may raise anything; it becomes the cause
-        index = len(values)
-        del keys[index:]
-        failure = _failure(columns, partition, index, part, error)
-        failure.raw_key, failure.raw_value = raw_keys[index], raw_values[index]
-        failure.__cause__ = error
-        return index, failure
-    return count, None
+        else:
+            values.append(_undecoded(failure, failure.raw_value))
+        return True
+
+    def _value(self, failure: DecodeError, columns: Columns) -> Any:
+        """The value of a record whose key failed, if anybody will see it."""
+        raw = failure.raw_value
+        if self.undecodable is None or not self.undecodable.keeps or self.value_with is None or raw is None:
+            return raw
+        try:
+            return self.value_with(self.partition.topic, tuple(failure.headers), raw)
+        except Exception as error:  # noqa: BLE001 - as in `_run`
+            also = _failure(columns, self.partition, columns.offsets.index(failure.offset), "value", error)
+            also.raw_key, also.raw_value = failure.raw_key, raw
+            return _undecoded(also, raw)
+
+
+def _undecoded(failure: DecodeError, raw: bytes | None) -> Undecoded:
+    """What is kept must not keep alive what our own frame saw: the whole batch."""
+    cause = failure.__cause__
+    if cause is not None and cause.__traceback__ is not None:
+        cause.__traceback__ = cause.__traceback__.tb_next
+    return Undecoded(raw or b"", failure)
+
+
+def _bury(failure: DecodeError, sink: DeadLetterSink) -> str | None:
+    """Hand the record to the sink; gives back what the sink raised."""
+    try:
+        sink(dead_letter(failure))
+    except Exception as error:  # noqa: BLE001 - the sink is the user's too
+        return type(error).__name__
+    return None
 
 
 def _failure(
     columns: Columns, partition: TopicPartition, index: int, part: str, error: Exception
 ) -> DecodeError:
     offset = columns.offsets[index]
-    return DecodeError(
+    failure = DecodeError(
         f"The {part} deserializer failed on the record at offset {offset} of {partition}: "
         f"{type(error).__name__}. "
         f"The record is not what the deserializer expects; its bytes are attributes of this error. "
@@ -74,3 +161,5 @@ def _failure(
         headers=columns.headers[index],
         part=part,
     )
+    failure.__cause__ = error
+    return failure

@@ -26,7 +26,7 @@ from kclient.records.batch import (
 )
 from kclient.records.columns import Columns
 from kclient.records.compression import decompress
-from kclient.records.decoder import NO_HEADERS
+from kclient.records.pure import NO_HEADERS
 from kclient.types import TimestampType
 
 _PREFIX = struct.Struct(">qi")
@@ -54,6 +54,10 @@ class MessageSection:
     @property
     def is_finished(self) -> bool:
         return self.position == self.end
+
+    @property
+    def columns_type(self) -> type[Columns]:
+        return Columns
 
     def read_into(self, columns: Columns, count: int) -> None:
         while count > 0 and self.position < self.end:

@@ -20,9 +20,11 @@ from kclient.errors import DecodeError
 from kclient.records.aborted import AbortedTransaction, AbortedTransactions
 from kclient.records.batch import Batch, first_batch_size, read_batches
 from kclient.records.columns import Columns
-from kclient.records.deserialize import Deserializer, deserialize
+from kclient.records.decoder import Decoder, decoder_in_use
+from kclient.records.deserialize import Deserializer, Deserializers
 from kclient.records.faults import BATCH_FAULTS, BatchFault, cut_off, located
 from kclient.records.sections import MAX_DECOMPRESSED_BATCH_BYTES, Section, columns_for, open_batch
+from kclient.records.undecodable import Undecodable
 from kclient.types import IsolationLevel, TopicPartition
 
 STALE = -1
@@ -36,15 +38,24 @@ WORK_A_BATCH = 20
 
 @attrs.define(eq=False)
 class Chunk:
-    """What one `take` returned: records of one partition, and the position and epoch behind them."""
+    """What one `take` returned: records of one partition, and the position and epoch behind them.
+
+    `undecoded` counts those whose deserializer failed, kept or left out.
+    """
 
     partition: TopicPartition
     next_offset: int
     leader_epoch: int | None
     runs: list[Columns] = attrs.field(factory=list)
+    undecoded: int = 0
 
     def __len__(self) -> int:
         return sum(map(len, self.runs))
+
+    @property
+    def size_bytes(self) -> int:
+        """What the records take, uncompressed, as they lie in their batches."""
+        return sum(run.size_bytes for run in self.runs)
 
     def cut_at(self, end_offset: int) -> None:
         """Drop the records at and above `end_offset`, for readers of a range. The position stays as it is."""
@@ -74,14 +85,16 @@ class PartitionReader:
         max_decompressed_batch_bytes: int = MAX_DECOMPRESSED_BATCH_BYTES,
         key_deserializer: Deserializer | None = None,
         value_deserializer: Deserializer | None = None,
+        undecodable: Undecodable | None = None,
+        decoder: Decoder | None = None,
     ) -> None:
         self.partition = TopicPartition(topic, partition)
         self.next_offset = fetch_offset
         self.leader_epoch: int | None = None
         self._check_crcs = check_crcs
         self._limit = max_decompressed_batch_bytes
-        self._key_deserializer = key_deserializer
-        self._value_deserializer = value_deserializer
+        self._deserializers = Deserializers(self.partition, key_deserializer, value_deserializer, undecodable)
+        self._decoder = decoder_in_use() if decoder is None else decoder
         self._deserializes = key_deserializer is not None or value_deserializer is not None
         read_committed = isolation_level == IsolationLevel.READ_COMMITTED
         self._aborted = AbortedTransactions(aborted_transactions) if read_committed else None
@@ -91,6 +104,7 @@ class PartitionReader:
         self._undelivered: Columns | None = None
         self._fault: BatchFault | None = None
         self._work_left = 0
+        self._undecoded = 0
         self._find_next_batch()
         if data and self._batch is None and self._fault is None:
             self._fault = cut_off(self.partition, fetch_offset, len(data), first_batch_size(data))
@@ -113,6 +127,7 @@ class PartitionReader:
         runs: list[Columns] = []
         before = self.next_offset
         failure: DecodeError | None = None
+        self._undecoded = 0
         try:
             failure = self._fill(runs, max_records)
         except BaseException:
@@ -123,7 +138,7 @@ class PartitionReader:
                 raise failure
             if self._fault is not None and self._undelivered is None:
                 raise self._fault.with_traceback(None)
-        return Chunk(self.partition, self.next_offset, self.leader_epoch, runs)
+        return Chunk(self.partition, self.next_offset, self.leader_epoch, runs, self._undecoded)
 
     def _fill(self, runs: list[Columns], wanted: int) -> DecodeError | None:
         self._work_left = WORK_A_CALL
@@ -151,7 +166,9 @@ class PartitionReader:
             if hidden or batch.is_control:
                 self._leave(batch)
             else:
-                self._section = open_batch(batch, self._limit, check_crcs=self._check_crcs)
+                self._section = open_batch(
+                    batch, self._limit, check_crcs=self._check_crcs, decoder=self._decoder
+                )
                 self._leave_if_finished()
         except BATCH_FAULTS as fault:
             self._stop(fault, batch)
@@ -159,11 +176,12 @@ class PartitionReader:
     def _decode(self, section: Section, runs: list[Columns], wanted: int) -> int:
         """Decode up to `wanted` records, drop those below the position, return how many were put into `runs`."""
         columns = columns_for(section, runs[-1] if runs and not self._deserializes else None)
-        before = len(columns)
+        before, start = len(columns), section.position
         try:
             section.read_into(columns, wanted)
         except BATCH_FAULTS as fault:
             self._stop(fault, self._batch)
+        columns.size_bytes += section.position - start
         first = bisect_left(columns.offsets, self.next_offset, before)
         if first > before:
             self._work_left -= first - before
@@ -182,19 +200,18 @@ class PartitionReader:
     def _deserialize(
         self, columns: Columns, runs: list[Columns], wanted: int
     ) -> tuple[int, DecodeError | None]:
-        count = min(wanted, len(columns))
-        count, failure = deserialize(
-            columns, count, self.partition, self._key_deserializer, self._value_deserializer
-        )
-        self._undelivered = columns.split(count) if count < len(columns) else None
-        if count:
-            self.next_offset = columns.offsets[-1] + 1
+        wanted = min(wanted, len(columns))
+        done = self._deserializers.fill(columns, wanted)
+        self._undecoded += done.failed
+        self._work_left -= done.failed
+        self._undelivered = columns.split(done.count) if done.count < len(columns) else None
+        if done.next_offset is not None:
+            self.next_offset = done.next_offset
+        if done.count:
             runs.append(columns)
-        if failure is not None:
-            self.next_offset = failure.offset
-        elif self._undelivered is None:
+        if done.failure is None and self._undelivered is None:
             self._leave_if_finished()
-        return count, failure
+        return done.count, done.failure
 
     def _leave_if_finished(self) -> None:
         if self._batch is not None and self._section is not None and self._section.is_finished:

@@ -55,8 +55,9 @@ class Records(Generic[K, V]):
     Spec: B.10.9, S2-36…S2-41.
     """
 
-    def __init__(self, chunks: Iterable[Chunk] = ()) -> None:
+    def __init__(self, chunks: Iterable[Chunk] = (), *, keeps_errors: bool = False) -> None:
         self._chunks = tuple(chunks)
+        self._keeps_errors = keeps_errors
 
     def __len__(self) -> int:
         return sum(map(len, self._chunks))
@@ -80,7 +81,8 @@ class Records(Generic[K, V]):
 
     def of(self, partition: TopicPartition) -> Records[K, V]:
         """The records of one partition; none where it has none here."""
-        return Records(chunk for chunk in self._chunks if chunk.partition == partition)
+        mine = [chunk for chunk in self._chunks if chunk.partition == partition]
+        return Records(mine, keeps_errors=self._keeps_errors)
 
     def next_offsets(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """The position behind this poll of each partition that moved, also of those that gave no record.
@@ -99,12 +101,15 @@ class Records(Generic[K, V]):
         · timestampType int32 · headers list<struct<key string, value binary>> · leaderEpoch int32. Headers are
         null where a record has none, leaderEpoch is null where unknown; a record without a time has −1 ms.
 
+        With on_decode_error="keep" a key or value that its deserializer refused is null, and a tenth column, error,
+        says why (string, null where all went well).
+
         Raises ConfigError where pyarrow is missing, ArgumentError for an unknown column, CorruptDataError for
         a timestamp that does not fit in microseconds.
         """
         from kclient.records.arrow import to_table
 
-        return to_table(self._chunks, columns)
+        return to_table(self._chunks, columns, keeps_errors=self._keeps_errors)
 
 
 def _records_of(partition: TopicPartition, run: Columns) -> Iterator[Record[Any, Any]]:

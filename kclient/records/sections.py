@@ -14,7 +14,7 @@ from kclient.errors import CorruptBatchError
 from kclient.records.batch import BATCH_HEADER_BYTES, Batch
 from kclient.records.columns import Columns
 from kclient.records.compression import Compression, decompress
-from kclient.records.decoder import MIN_RECORD_BYTES, decode_records
+from kclient.records.decoder import MIN_RECORD_BYTES, PURE, Decoder
 from kclient.records.legacy import open_message
 from kclient.types import TimestampType
 
@@ -31,7 +31,13 @@ class Section(Protocol):
     def data(self) -> bytes: ...
 
     @property
+    def position(self) -> int: ...
+
+    @property
     def is_finished(self) -> bool: ...
+
+    @property
+    def columns_type(self) -> type[Columns]: ...
 
     def read_into(self, columns: Columns, count: int) -> None:
         """Append up to `count` records. On CorruptBatchError the columns hold those before the bad one."""
@@ -47,18 +53,23 @@ class RecordSection:
     position: int
     end: int
     left: int
+    decoder: Decoder
     previous_delta: int = -1
 
     @property
     def is_finished(self) -> bool:
         return self.left == 0
 
+    @property
+    def columns_type(self) -> type[Columns]:
+        return self.decoder.columns_type
+
     def read_into(self, columns: Columns, count: int) -> None:
         batch = self.batch
         count = min(count, self.left)
         before = len(columns)
         try:
-            self.position = decode_records(
+            self.position = self.decoder.decode(
                 columns,
                 self.position,
                 count,
@@ -70,7 +81,7 @@ class RecordSection:
             )
         finally:
             if columns.timestamp_type is TimestampType.LOG_APPEND_TIME:
-                columns.timestamps[before:] = [batch.max_timestamp] * (len(columns) - before)
+                columns.stamp(before, batch.max_timestamp)
         self.left -= count
         if self.left > 0:
             self.previous_delta = columns.offsets[-1] - batch.base_offset
@@ -85,15 +96,20 @@ def columns_for(section: Section, last: Columns | None = None) -> Columns:
     if (
         last is not None
         and last.data is data
+        and type(last) is section.columns_type
         and last.timestamp_type is timestamp_type
         and last.leader_epoch == leader_epoch
     ):
         return last
-    return Columns(data, timestamp_type, leader_epoch)
+    return section.columns_type(data, timestamp_type, leader_epoch)
 
 
 def open_batch(
-    batch: Batch, limit: int = MAX_DECOMPRESSED_BATCH_BYTES, *, check_crcs: bool = True
+    batch: Batch,
+    limit: int = MAX_DECOMPRESSED_BATCH_BYTES,
+    *,
+    check_crcs: bool = True,
+    decoder: Decoder = PURE,
 ) -> Section:
     """Decompress a batch, to at most `limit` bytes, and make it ready to be read.
 
@@ -117,4 +133,4 @@ def open_batch(
         raise CorruptBatchError(f"it claims no records and has {end - start} bytes of them")
     if batch.count > (end - start) // MIN_RECORD_BYTES:
         raise CorruptBatchError(f"it claims {batch.count} records in {end - start} bytes")
-    return RecordSection(batch, data, start, end, batch.count)
+    return RecordSection(batch, data, start, end, batch.count, decoder)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import attrs
 
-from kclient.security.secret import Secret
+from kclient.security.secret import HiddenBytes, Secret
 
 NUL = "\x00"
 
 
-def plain_token(username: str, password: str) -> bytes:
+def plain_token(username: str, password: str) -> HiddenBytes:
     """The client's only token. Raises ValueError where user or password cannot be told apart. Spec: B.4.12."""
     if not username or NUL in username + password:
         raise ValueError("PLAIN needs a user name, and no NUL character in user name and password")
-    return f"{NUL}{username}{NUL}{password}".encode()
+    return HiddenBytes(f"{NUL}{username}{NUL}{password}".encode())
 
 
 @attrs.frozen

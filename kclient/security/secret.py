@@ -2,6 +2,8 @@
 
 Whoever needs the text writes `reveal()`, and that is the only way: no repr, no str, no format, no pickle, no JSON.
 So a secret that strays into a log line, an exception or a message to another process is three stars or an error.
+Where the text itself must be at hand for a moment, `HiddenText` and `HiddenBytes` keep it out of every repr: errors may
+be told with the local variables of all functions.
 """
 
 from __future__ import annotations
@@ -68,3 +70,19 @@ class Secret:
 
 def _bytes(secret: Secret) -> bytes:
     return secret.reveal().encode("utf-8", "surrogatepass")
+
+
+class HiddenText(str):
+    """Text like any other whose repr is three stars. It pickles, as the text that it is."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "***"
+
+
+class HiddenBytes(bytes):
+    """Bytes like any other whose repr is three stars."""
+
+    def __repr__(self) -> str:
+        return "***"

@@ -35,7 +35,7 @@ def test_defaults_are_kafkas_own() -> None:
     assert (config.fetch_min_bytes, config.fetch_max_wait_ms) == (1, 500)
     assert (config.request_timeout_ms, config.default_api_timeout_ms) == (30_000, 60_000)
     assert (config.retry_backoff_ms, config.retry_backoff_max_ms) == (100, 1_000)
-    assert config.partition_assignment_strategy == ("range",)
+    assert config.partition_assignment_strategy == ("range", "cooperative-sticky")
     assert config.auto_offset_reset is None
     assert config.isolation_level == "read_uncommitted"
     assert (config.key_deserializer, config.value_deserializer) == (None, None)
@@ -195,13 +195,37 @@ def test_a_refused_key_may_keep_its_harmless_value_and_nothing_else(name: str) -
     assert "something else" not in problem
 
 
-def test_the_protocol_of_tomorrow_and_pushed_metrics_are_refused() -> None:
-    assert problems_of({**HERE, "group_protocol": "consumer"})
+def test_pushed_metrics_are_refused() -> None:
     assert problems_of({**HERE, "enable_metrics_push": True})
     assert problems_of({**HERE, "metrics.context.team": "a"})
     assert load(
         {**HERE, "group_protocol": "Classic", "enable_metrics_push": False, "security_protocol": "PLAINTEXT"}
     )
+
+
+@pytest.mark.spec("B.1")
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("session_timeout_ms", 45_000),
+        ("heartbeat_interval_ms", 3_000),
+        ("partition_assignment_strategy", "range"),
+    ],
+)
+def test_the_consumer_protocol_refuses_what_the_broker_decides(key: str, value: object) -> None:
+    (problem,) = problems_of({**HERE, "group_protocol": "Consumer", key: value})
+    assert problem.startswith(f"{key} is for group_protocol='classic'")
+    assert load({**HERE, "group_protocol": "auto", key: value}).group_protocol == "auto"
+
+
+@pytest.mark.spec("B.1")
+def test_a_remote_assignor_is_of_the_consumer_protocol() -> None:
+    (problem,) = problems_of({**HERE, "group_remote_assignor": "uniform"})
+    assert problem.startswith("group_remote_assignor needs group_protocol='consumer'")
+    for protocol in ("consumer", "auto"):
+        load({**HERE, "group_protocol": protocol, "group_remote_assignor": "uniform"})
+    assert load(HERE).group_protocol == "classic"
+    assert "must be classic or consumer or auto" in problems_of({**HERE, "group_protocol": "848"})[0]
 
 
 def test_keys_of_kafka_4_4_are_unknown() -> None:
@@ -229,6 +253,12 @@ def test_every_key_of_the_table_has_a_default_that_keeps_its_own_rule() -> None:
         ("range", ("range",)),
         ("roundrobin,range", ("roundrobin", "range")),
         ("org.apache.kafka.clients.consumer.RoundRobinAssignor", ("roundrobin",)),
+        (
+            "org.apache.kafka.clients.consumer.CooperativeStickyAssignor, range",
+            ("cooperative-sticky", "range"),
+        ),
+        (["org.apache.kafka.clients.consumer.RangeAssignor", "sticky"], ("range", "sticky")),
+        (["org.apache.kafka.clients.consumer.StickyAssignor"], ("sticky",)),
         (["range", "roundrobin"], ("range", "roundrobin")),
     ],
 )
@@ -236,9 +266,7 @@ def test_assignors(written: Any, names: tuple[str, ...]) -> None:
     assert load({**HERE, "partition_assignment_strategy": written}).partition_assignment_strategy == names
 
 
-@pytest.mark.parametrize(
-    "written", ["", [], "sticky", ["range", "cooperative-sticky"], "mine", "range,range"]
-)
+@pytest.mark.parametrize("written", ["", [], "mine", ["range", "mine"], "range,range"])
 def test_assignors_that_cannot_be(written: Any) -> None:
     assert len(problems_of({**HERE, "partition_assignment_strategy": written})) == 1
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import kclient
-from kclient.config import load
+from kclient.config import load, spellings
 from kclient.config.model import keys
 from kclient.config.refused import REFUSED
 from kclient.errors import ConfigError
@@ -52,7 +52,7 @@ def test_every_honoured_key_is_read_by_some_line() -> None:
 @pytest.mark.spec("B.1")
 @pytest.mark.parametrize("key", KAFKAS_OWN)
 def test_every_key_of_kafka_is_honoured_or_refused_with_its_reason(key: str) -> None:
-    name = key.replace(".", "_")
+    name = spellings.KAFKAS_SPELLINGS.get(key.replace(".", "_"), key.replace(".", "_"))
     if name in {field.name for field in keys()}:
         assert name not in REFUSED
         return

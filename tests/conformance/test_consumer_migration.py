@@ -15,7 +15,7 @@ from kclient.protocol import errors
 from kclient.types import TopicPartition
 from tests.conformance.classic import Member as ClassicMember
 from tests.conformance.consumer import Member, described, progress, refused
-from tests.conformance.target import Target
+from tests.conformance.target import Target, eventually
 from tests.conformance.test_consumer_offsets import Offsets
 
 pytestmark = [pytest.mark.since("4.0"), pytest.mark.spec("B.17.6")]
@@ -85,9 +85,8 @@ def test_a_classic_group_is_taken_over_member_by_member(target: Target, group: s
         assert old.sync().error_code == errors.REBALANCE_IN_PROGRESS
         assert joined_as(old.owns(0, 1, 2, 3).join()) == (1, *IN_A_CONSUMER_GROUP)
         assert old.got() == [0, 1]
-        assert (
-            old.heartbeat() == errors.REBALANCE_IN_PROGRESS
-        )  # it has not said yet that it gave up the others
+        # It has not said yet that it gave up the others.
+        assert old.heartbeat() == errors.REBALANCE_IN_PROGRESS
         assert new.beat() == new.answer(2)
         assert joined_as(old.owns(0, 1).join()) == (2, *IN_A_CONSUMER_GROUP)
         assert old.got() == [0, 1]
@@ -207,9 +206,34 @@ def test_only_consumers_are_taken_over(target: Target, group: str, topic: str) -
         assert classic_state(target, group)[0] == "CompletingRebalance"
 
 
+def test_what_an_assignor_adds_to_assignments_stands_in_the_way_and_what_it_adds_to_subscriptions_does_not(
+    target: Target, group: str, topic: str
+) -> None:
+    why = (
+        "because an unsupported custom assignor is in use. Please refer to the documentation or switch to a default "
+        "assignor before re-attempting the upgrade."
+    )
+    with Classic(target, group, topic) as old:
+        old.protocols = (("range", encode_subscription(Subscription((topic,), b"mine"))),)
+        old.join()
+        plan = encode_assignment(Assignment((TopicPartition(topic, 0),), b"mine"))
+        assert old.sync({old.member_id: plan}).error_code == errors.NONE
+        answer = Member(target, group, "m1").join(topic)
+        assert answer == refused(
+            errors.GROUP_ID_NOT_FOUND, f"Cannot upgrade classic group {group} to consumer group {why}"
+        )
+        assert classic_state(target, group)[0] == "Stable"
+        old.join()
+        plan = encode_assignment(Assignment((TopicPartition(topic, 0),), b""))
+        assert old.sync({old.member_id: plan}).error_code == errors.NONE
+        assert Member(target, group, "m1").join(topic).error_code == errors.NONE
+
+
 def test_who_waits_for_the_classic_group_is_sent_back(target: Target, group: str, topic: str) -> None:
     with Classic(target, group, topic).settled(0) as old, Classic(target, group, topic) as waiting:
         waiting.begin()
+        # It waits on its own connection.
+        eventually(old.heartbeat, lambda code: code == errors.REBALANCE_IN_PROGRESS)
         new = Member(target, group, "m1")
         assert new.join(topic).error_code == errors.NONE
         assert waiting.joined().error_code == errors.REBALANCE_IN_PROGRESS

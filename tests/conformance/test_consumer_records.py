@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kclient.embedded.groups.records import read_key, read_value
 from kclient.generated.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kclient.group.offsets_records import OffsetsRecord, read_offsets_record
 from kclient.group.offsets_topic import offsets_topic_partition
 from kclient.protocol import errors
 from kclient.records.batch import read_batches
@@ -40,9 +40,9 @@ def written(target: Target, group: str) -> list[Row]:
         columns = columns_for(section)
         section.read_into(columns, batch.count)
         for key, value in zip(columns.raw_keys(), columns.raw_values(), strict=True):
-            kind, name = read_key(key or b"") or (0, None)
-            if group == getattr(name, "group_id", getattr(name, "group", None)):
-                rows.append(_row(kind, getattr(name, "member_id", ""), value and read_value(kind, value)))
+            record = read_offsets_record(key, value)
+            if isinstance(record, OffsetsRecord) and record.group_id == group:
+                rows.append(_row(record.record_type, getattr(record.key, "member_id", ""), record.value))
     return rows
 
 

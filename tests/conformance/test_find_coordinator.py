@@ -41,7 +41,7 @@ def test_a_transaction_has_a_coordinator(target: Target, version: int) -> None:
     assert found(target, version, key, TRANSACTION) == (errors.NONE, 1, target.host, target.port)
 
 
-@pytest.mark.spec("S1-03")
+@pytest.mark.spec("S1-03", "S1-05")
 @pytest.mark.api("FindCoordinator", 1, few=True)
 def test_both_internal_topics_exist_from_then_on(target: Target, group: str, version: int) -> None:
     target.coordinated(group)

@@ -50,7 +50,7 @@ def test_iteration_joins_finds_the_position_and_hands_out_every_record() -> None
     with_broker(scenario)
 
 
-@pytest.mark.spec("S3-18")
+@pytest.mark.spec("S3-18", "D-78")
 @pytest.mark.parametrize("k", range(5))
 @pytest.mark.parametrize("interval_ms", [0, 1, 5_000])
 def test_a_handler_that_dies_on_a_record_gets_it_again(k: int, interval_ms: int) -> None:
@@ -72,9 +72,8 @@ def test_a_handler_that_dies_on_a_record_gets_it_again(k: int, interval_ms: int)
     with_broker(scenario)
 
 
+@pytest.mark.spec("D-78")
 def test_leaving_a_loop_cleanly_commits_the_record_in_hand_and_a_second_loop_goes_on_behind_it() -> None:
-    """D-78."""
-
     async def scenario(broker: MiniBroker) -> None:
         async with consumer(broker, "a") as c:
             async for record in c:
@@ -405,6 +404,7 @@ def test_seek_and_pause_inside_of_a_loop_take_effect_with_the_next_record() -> N
     with_broker(scenario, {"a": 2})
 
 
+@pytest.mark.spec("D-78")
 def test_a_poll_inside_of_a_loop_goes_on_where_the_loop_stopped() -> None:
     async def scenario(broker: MiniBroker) -> None:
         async with consumer(broker, "a") as c:
@@ -503,6 +503,7 @@ def test_a_commit_that_is_refused_names_the_reason_and_what_is_not_stored() -> N
     with_broker(scenario)
 
 
+@pytest.mark.spec("S1-17")
 def test_callbacks_of_commits_run_in_their_order_inside_a_later_call() -> None:
     async def scenario(broker: MiniBroker) -> None:
         async with consumer(broker, "a") as c:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,6 +41,7 @@ def test_a_poll_hands_everything_out_and_releases_nothing() -> None:
     assert list(hand) == []
 
 
+@pytest.mark.spec("D-78")
 def test_iterating_consumes_one_by_one_and_releases_the_one_before() -> None:
     hand = Hand(records(p0=3, p1=2), one_by_one=True)
     assert hand.consumed(BEHIND) == hand.released(BEHIND) == table(p0=10, p1=10, p2=7)
@@ -54,6 +56,7 @@ def test_iterating_consumes_one_by_one_and_releases_the_one_before() -> None:
     assert hand.consumed(BEHIND) == hand.released(BEHIND) == BEHIND
 
 
+@pytest.mark.spec("D-78")
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.data())
 def test_iterating_in_pieces_gives_the_same_records_as_at_once(
     counts: list[int], data: st.DataObject

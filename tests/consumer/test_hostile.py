@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from kclient import RebalanceListener, TopicPartition
-from kclient.errors import ClosedError, ConfigError, DeadlineError, WakeupError
+from kclient import AsyncConsumer, RebalanceListener, TopicPartition
+from kclient.errors import ArgumentError, ClosedError, ConfigError, DeadlineError, WakeupError
+from kclient.group import lag_async
 from tests.consumer.broker import MiniBroker
 from tests.consumer.support import A0, consumer, reached, with_broker
 from tests.peer import On
@@ -76,6 +77,24 @@ def test_a_wakeup_of_two_waiting_calls_is_no_deadline_for_either() -> None:
             ended = await asyncio.gather(*calls, return_exceptions=True)
             assert not any(isinstance(end, DeadlineError) for end in ended)
             assert any(isinstance(end, WakeupError) for end in ended)
+
+    with_broker(scenario)
+
+
+# --- rebalances on demand
+
+
+@pytest.mark.spec("I-25")
+@pytest.mark.parametrize("reason", [5, b"late", ["late"], "\ud800"])
+def test_a_reason_that_no_request_can_carry_leaves_the_membership_alone(reason: Any) -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        async with consumer(broker, "a") as c:
+            assert len(await c.poll(5)) == 5
+            with pytest.raises(ArgumentError, match="reason"):
+                c.enforce_rebalance(reason)
+            await c.poll(0.1)
+            assert c.assignment() == (A0,)
+            assert len(broker.of("JoinGroupRequest")) <= 2  # the second asks with the member id
 
     with_broker(scenario)
 
@@ -206,6 +225,21 @@ def test_a_seek_in_the_listener_comes_before_commit_and_reset_policy() -> None:
 
 
 @pytest.mark.spec("B.1")
+def test_what_is_no_time_no_timeout_and_no_choice_is_refused_before_anything_is_asked() -> None:
+    async def scenario() -> None:
+        consumer: Any = AsyncConsumer(bootstrap_servers="127.0.0.1:1", group_id="g")
+        with pytest.raises(ArgumentError, match="mapping of TopicPartition to a time, not 5"):
+            await consumer.offsets_for_times(5)
+        with pytest.raises(ArgumentError, match=r"leave is True, False, or None .*, not 'x'"):
+            await consumer.close(leave="x")
+        await consumer.close()
+        soon: Any = "soon"
+        with pytest.raises(ArgumentError, match=r"A timeout is a number of seconds.*'soon'"):
+            await lag_async("g", bootstrap_servers="127.0.0.1:1", timeout=soon)
+
+    asyncio.run(scenario())
+
+
 def test_a_listener_without_topics_is_refused() -> None:
     async def scenario(broker: MiniBroker) -> None:
         with pytest.raises(ConfigError, match="subscribe"):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from kclient import RebalanceListener, TopicPartition
 from tests.consumer.broker import MiniBroker
-from tests.consumer.support import A0, consumer, with_broker
+from tests.consumer.support import A0, consumer, reached, with_broker
 
 
 @pytest.mark.spec("S3-34", "B.13.8", "B.18", "I-12")
@@ -68,5 +70,92 @@ def test_an_asynchronous_commit_while_leaving_is_answered_before_the_member_goes
             await getattr(c, way)()
             assert answered == [None]
             assert broker.committed[A0].offset == 5
+
+    with_broker(scenario)
+
+
+@pytest.mark.spec("B.14.2", "B.18", "B.13.8")
+def test_a_callback_that_raises_does_not_keep_the_member_in_the_group() -> None:
+    """The member leaves, its error comes out at the end, and another subscription begins anew."""
+
+    async def scenario(broker: MiniBroker) -> None:
+        def callback(offsets: object, error: object) -> None:
+            raise RuntimeError("mine")
+
+        async with consumer(broker, "a", enable_auto_commit=False) as c:
+            assert len(await c.poll(5)) == 5
+            c.commit_async(callback=callback)
+            await reached(lambda: broker.committed)
+            await asyncio.sleep(0.05)
+            with pytest.raises(RuntimeError, match="mine"):
+                await c.unsubscribe()
+            assert len(broker.of("LeaveGroupRequest")) == 1
+            assert c.assignment() == ()
+            await c.subscribe(["a"])
+            async with asyncio.timeout(10):
+                while c.assignment() != (A0,):
+                    await c.poll(0.1)
+
+    with_broker(scenario)
+
+
+@pytest.mark.spec("I-30", "B.18")
+def test_an_unsubscribe_cancelled_in_a_callback_has_not_happened() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        entered = asyncio.Event()
+
+        async def callback(offsets: object, error: object) -> None:
+            entered.set()
+            await asyncio.sleep(60)
+
+        async with consumer(broker, "a", enable_auto_commit=False) as c:
+            assert len(await c.poll(5)) == 5
+            c.commit_async(callback=callback)
+            await reached(lambda: broker.committed)
+            await asyncio.sleep(0.05)
+            leaving = asyncio.create_task(c.unsubscribe())
+            await entered.wait()
+            leaving.cancel()
+            await asyncio.gather(leaving, return_exceptions=True)
+            assert (c.subscription(), c.assignment()) == (("a",), (A0,))
+            assert broker.of("LeaveGroupRequest") == []
+            broker.fill("a", 0, b"one more")
+            assert [record.offset for record in await c.poll(5)] == [5]
+
+    with_broker(scenario)
+
+
+@pytest.mark.spec("I-30", "I-12", "B.13.8")
+def test_a_listener_that_an_unsubscribe_cut_short_did_not_reach_is_told_by_the_next_call() -> None:
+    """The partitions are gone by then: they are lost."""
+
+    async def scenario(broker: MiniBroker) -> None:
+        told: list[str] = []
+
+        class Journal(RebalanceListener):
+            def on_partitions_assigned(self, partitions: tuple[TopicPartition, ...]) -> None:
+                told.append("assigned")
+
+            def on_partitions_revoked(self, partitions: tuple[TopicPartition, ...]) -> None:
+                told.append("revoked")
+
+            def on_partitions_lost(self, partitions: tuple[TopicPartition, ...]) -> None:
+                assert partitions == (A0,)
+                told.append("lost")
+
+        journal = Journal()
+        async with consumer(broker, "a", listener=journal, enable_auto_commit=False) as c:
+            assert len(await c.poll(5)) == 5
+            leaving = asyncio.create_task(c.unsubscribe())
+            await asyncio.sleep(0)
+            leaving.cancel()
+            await asyncio.gather(leaving, return_exceptions=True)
+            assert leaving.cancelled()
+            assert told == ["assigned"]
+            await c.subscribe(["a"], listener=journal)
+            async with asyncio.timeout(10):
+                while told.count("assigned") < 2:
+                    await c.poll(0.1)
+            assert told == ["assigned", "lost", "assigned"]
 
     with_broker(scenario)

@@ -16,11 +16,12 @@ from kclient.consumer.subscription import (
     checked_partitions,
     checked_topics,
 )
-from kclient.consumer.waiting import Waits, checked_timeout
+from kclient.consumer.waiting import Waits
 from kclient.consumer.work import UserWork
 from kclient.errors import ArgumentError, ClosedError, DeadlineError, InternalError, UsageError, WakeupError
 from kclient.network.topology import TopicMetadata
 from kclient.notice import Notice
+from kclient.timeouts import checked_timeout
 from kclient.types import TopicPartition
 
 
@@ -210,6 +211,14 @@ def test_a_pattern_matches_whole_names_and_leaves_internal_topics_out() -> None:
     assert subscription.topics == ("a_internal", "ab", "ac")
     assert subscription.covers("anything")
     assert not subscription.covers("xab")
+
+
+@pytest.mark.spec("B.2")
+def test_a_pattern_of_bytes_is_refused_before_anything_is_subscribed() -> None:
+    subscription = Subscription()
+    with pytest.raises(ArgumentError, match="Write the pattern as str"):
+        subscription.subscribe_pattern(re.compile(b"t.*"), None)  # type: ignore[arg-type]
+    assert subscription.kind is SubscriptionKind.NONE
 
 
 def test_one_kind_of_subscription_at_a_time() -> None:

@@ -65,6 +65,23 @@ def test_the_readme_loop(broker: MiniBroker) -> None:
     assert len(broker.of("LeaveGroupRequest")) == 1
 
 
+@pytest.mark.spec("D-78")
+def test_a_second_loop_goes_on_behind_the_record_that_ended_the_first(broker: MiniBroker) -> None:
+    seen: list[int] = []
+    with consumer(broker, "a") as c:
+        for record in c:
+            seen.append(record.offset)
+            if record.offset == 1:
+                break
+        assert c.position(A0) == 2
+        for record in c:
+            seen.append(record.offset)
+            break
+        assert [record.offset for record in c.poll(5)] == [3, 4]
+    assert seen == [0, 1, 2]
+    assert broker.committed[A0].offset == 5
+
+
 def test_a_handler_that_raises_leaves_its_record_uncommitted(broker: MiniBroker) -> None:
     """U-02."""
     with pytest.raises(ZeroDivisionError):
@@ -233,6 +250,7 @@ def test_an_interrupt_in_a_deserializer_loses_no_record(broker: MiniBroker) -> N
         assert values == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # one may hit a destructor
 def test_interrupts_at_any_moment_of_a_loop_skip_and_repeat_nothing(broker: MiniBroker) -> None:
     """D-77: a signal every few hundredths of a second while 4,000 records are iterated."""
     broker.fill("a", 0, *(b"%d" % number for number in range(5, 4_000)))
@@ -240,17 +258,36 @@ def test_interrupts_at_any_moment_of_a_loop_skip_and_repeat_nothing(broker: Mini
     with consumer(broker, "a") as c:
         interrupted = 0
         with _interrupts():
-            while len(seen) < 4_000:
+            while not seen or seen[-1] != 3_999:
                 try:
                     for record in c:
                         seen.append(record.offset)
-                        if len(seen) == 4_000:
+                        if record.offset == 3_999:
                             break
                 except KeyboardInterrupt:
                     interrupted += 1
     assert sorted(dict.fromkeys(seen)) == list(range(4_000))
     assert len(seen) - len(dict.fromkeys(seen)) <= interrupted
     assert interrupted > 0
+
+
+def test_an_interrupt_while_the_loop_thread_starts_leaves_none_behind(
+    broker: MiniBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """D-77: the call ends, the next one starts another thread, and the fixture finds none of the two."""
+    start, interrupted = threading.Thread.start, threading.Event()
+
+    def interrupt(thread: threading.Thread) -> None:
+        start(thread)
+        if thread.name == "kclient" and not interrupted.is_set():
+            interrupted.set()
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "start", interrupt)
+    with consumer(broker, "a") as c:
+        with pytest.raises(KeyboardInterrupt):
+            c.poll(5)
+        assert [record.value for record in c.poll(5)] == [b"%d" % number for number in range(5)]
 
 
 @contextmanager

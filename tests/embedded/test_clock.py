@@ -135,3 +135,20 @@ def test_a_timer_of_a_broker_that_fails_is_told_when_the_cluster_ends() -> None:
 
     with pytest.raises(InternalError, match="a bug"):
         asyncio.run(main())
+
+
+def test_a_timer_that_came_due_in_a_pause_and_was_cancelled_before_its_end_never_rings() -> None:
+    async def main() -> None:
+        async with EmbeddedCluster() as cluster:
+            rung: list[str] = []
+            broker = cluster.state.brokers[1]
+            broker.call_later(1.0, lambda: rung.append("kept"))
+            cancelled = broker.call_later(1.0, lambda: rung.append("cancelled"))
+            cluster.pause(1)
+            cluster.clock.advance("2s")
+            cancelled.cancel()
+            assert rung == []
+            cluster.resume(1)
+            assert rung == ["kept"]
+
+    asyncio.run(main())

@@ -12,9 +12,8 @@ from tests.embedded.asker import Asker
 from tests.embedded.grouping import until
 
 CONNECTIONS = 50
-KEPT_BYTES = (
-    16 * 1024
-)  # for a connection that has ended; while it lasts its read-ahead buffer alone has 64 KiB
+# For a connection that has ended; while it lasts its read-ahead buffer alone has 64 KiB.
+KEPT_BYTES = 16 * 1024
 
 
 def test_the_log_of_requests_keeps_no_buffers_of_connections_that_ended() -> None:

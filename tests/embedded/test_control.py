@@ -84,6 +84,29 @@ def test_a_broker_comes_back_on_its_port_and_in_sync(cluster: EmbeddedCluster) -
     assert watcher.seen == [(3, "killed"), (3, "started")]
 
 
+def test_a_topic_that_is_made_while_all_are_down_is_led_by_who_is_back_first(
+    cluster: EmbeddedCluster,
+) -> None:
+    for node in (1, 2, 3):
+        cluster.kill(node)
+    cluster.create_topic("late", partitions=1)
+    cluster.restart(3)
+    asked = [MetadataRequestTopic(name="late")]
+    (topic,) = ask(cluster, MetadataRequest(topics=asked), 9, node=3).topics
+    assert [(one.error_code, one.leader_id, one.isr_nodes) for one in topic.partitions] == [(0, 3, [3])]
+
+
+def test_replicas_that_were_back_before_the_leader_follow_it(cluster: EmbeddedCluster) -> None:
+    for node in (2, 3, 1):
+        cluster.kill(node)
+    cluster.restart(2)
+    assert leaders(cluster, node=2)[0] == -1  # the last one in sync was 1
+    cluster.restart(1)
+    assert (leaders(cluster)[0], in_sync(cluster, 0)) == (1, [1, 2])
+    cluster.restart(3)
+    assert in_sync(cluster, 0) == [1, 2, 3]
+
+
 def test_a_broker_that_is_down_unnoticed_can_be_started_again(cluster: EmbeddedCluster) -> None:
     cluster.kill(1, failover_ms=60_000)
     cluster.restart(1)

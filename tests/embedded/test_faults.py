@@ -9,6 +9,13 @@ from typing import Any
 import pytest
 
 from kclient.embedded import EmbeddedCluster
+from kclient.embedded.control.faults import keep_first
+from kclient.generated.fetch_response import (
+    AbortedTransaction,
+    FetchableTopicResponse,
+    FetchResponse,
+    PartitionData,
+)
 from kclient.generated.find_coordinator_request import FindCoordinatorRequest
 from kclient.generated.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kclient.generated.metadata_request import MetadataRequest, MetadataRequestTopic
@@ -288,6 +295,16 @@ def test_a_partial_answer_keeps_the_first() -> None:
         assert len((await asker.ask(ask, 5)).topics[0].partitions) == 3
 
     run(test)
+
+
+@pytest.mark.spec("F-36")
+def test_a_partial_answer_says_all_of_the_partitions_that_it_keeps() -> None:
+    aborted = [AbortedTransaction(producer_id=number, first_offset=number) for number in range(3)]
+    rows = [PartitionData(partition_index=number, aborted_transactions=aborted) for number in range(2)]
+    answer = FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=rows)])
+    keep_first(1)(METADATA, answer)
+    (kept,) = answer.responses[0].partitions
+    assert (kept.partition_index, kept.aborted_transactions) == (0, aborted)
 
 
 @pytest.mark.spec("F-36")

@@ -44,6 +44,23 @@ def test_the_leader_sends_a_consumer_to_the_follower_in_its_rack_that_is_furthes
     asyncio.run(main())
 
 
+@pytest.mark.spec("B.10.15", "F-38")
+def test_the_leader_sends_nobody_away_for_an_offset_below_the_log_start() -> None:
+    async def main() -> None:
+        async with (
+            EmbeddedCluster(brokers=3, topics={"orders": 1}, **RACKED) as cluster,
+            Asker(cluster) as asker,
+        ):
+            on = OneTopic(cluster, asker, "orders")
+            await on.produce(batch(b"a", b"b"))
+            cluster.delete_records("orders", 0, 1)
+            below, at = await on.fetch(0, rack_id="b"), await on.fetch(1, rack_id="b")
+            assert (below.error_code, below.preferred_read_replica) == (OFFSET_OUT_OF_RANGE, -1)
+            assert (at.error_code, at.preferred_read_replica) == (NONE, 2)
+
+    asyncio.run(main())
+
+
 @pytest.mark.spec("B.10.15", "F-44")
 def test_a_follower_serves_what_it_has() -> None:
     async def main() -> None:

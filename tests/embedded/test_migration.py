@@ -26,6 +26,9 @@ CONFIG = {
     "group.consumer.heartbeat.interval.ms": 100,
     "group.consumer.session.timeout.ms": 3_000,
     "group.min.session.timeout.ms": 1_000,
+    # Kafka's own. A classic group is to come together in one generation: in a later one librdkafka's cooperative-sticky
+    # gives its assignments user data, with which no coordinator takes the group into the new protocol.
+    "group.initial.rebalance.delay.ms": 3_000,
 }
 
 

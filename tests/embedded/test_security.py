@@ -207,8 +207,9 @@ def test_sessions_are_renewed_under_traffic_and_no_connection_is_lost(start: Sta
         while time.monotonic() < until:
             found += [record.value for record in consumer.poll(timeout=0.1)]
             consumer.commit()
-    handshakes = [entry.connection for entry in cluster.requests if entry.api == "SaslHandshake"]
-    connections = list(dict.fromkeys(entry.connection for entry in cluster.requests))
+        requests = list(cluster.requests)
+    handshakes = [entry.connection for entry in requests if entry.api == "SaslHandshake"]
+    connections = list(dict.fromkeys(entry.connection for entry in requests))
     assert found == VALUES
     assert handshakes.count(max(connections)) >= 3
     assert len(connections) == 3  # bootstrap, broker, coordinator: none was made anew

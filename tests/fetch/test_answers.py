@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -40,6 +41,48 @@ def test_errors_of_a_stale_view_update_metadata_and_are_asked_again_without_a_wo
             assert 2 <= asked <= 5
             del logs.fields[P0]
             await until(shop.offsets)
+
+    run(scenario())
+
+
+@pytest.mark.spec("S2-04", "B.15.12", "I-26")
+def test_a_partition_that_errs_is_asked_again_after_longer_and_longer_pauses_and_the_others_at_once() -> None:
+    """From retry_backoff_ms on, twice as long each time, a fifth more or less; an answer without error ends that."""
+
+    async def scenario() -> None:
+        cluster = one_leader()
+        logs = Logs(cluster)
+        logs.append(P0, 0, 1, batch(0))
+        logs.fields[P0] = {"error_code": 75}
+        times: list[float] = []
+        others = 0
+
+        async def timed(node: int, request: Any) -> object:
+            nonlocal others
+            asked = [p.partition for t in request.topics for p in t.partitions]
+            others += asked == [1]
+            if 0 in asked:
+                times.append(asyncio.get_running_loop().time())
+            return await logs(node, request)
+
+        cluster.answer(FETCH, timed)
+        keys: dict[str, Any] = {
+            "retry_backoff_ms": 100,
+            "retry_backoff_max_ms": 1_000,
+            "fetch_max_wait_ms": 10,
+        }
+        async with fetching(cluster, P0, P1, **keys) as (shop, _):
+            await until(lambda: len(times) == 8)
+            for step, (earlier, later) in enumerate(pairwise(times)):
+                middle = min(0.1 * 2**step, 1.0)
+                assert 0.8 * middle <= later - earlier <= min(1.2 * middle, 1.0) + 0.05, step
+            assert others > 100
+            del logs.fields[P0]
+            await until(shop.offsets)
+            logs.fields[P0] = {"error_code": 75}
+            times.clear()
+            await until(lambda: len(times) == 3)
+            assert 0.08 <= times[2] - times[1] <= 0.45
 
     run(scenario())
 
@@ -146,11 +189,13 @@ def test_a_preferred_replica_expires_and_is_not_used_while_offline() -> None:
         async with fetching(cluster, P0, metadata_max_age_ms=2_000) as (shop, _):
             state = shop.positions.state(P0)
             state.preferred_read_replica, state.preferred_until = 2, asyncio.get_running_loop().time() + 2
+            shop.buffer.touch(P0)
             await asyncio.sleep(3.1)
             nodes = [asked.node_id for asked in cluster.of(FETCH)]
             assert nodes == [1, 2, 2, 2, 1, 1, 1]
             assert cluster.updates == []
             state.preferred_read_replica, state.preferred_until = 9, asyncio.get_running_loop().time() + 99
+            shop.buffer.touch(P0)
             await asyncio.sleep(1.1)
             assert {asked.node_id for asked in cluster.of(FETCH)[len(nodes) :]} == {1}
             assert state.preferred_read_replica is None
@@ -306,6 +351,7 @@ def test_a_failed_request_ends_the_preference_for_a_replica() -> None:
         async with fetching(cluster, P0) as (shop, _):
             state = shop.positions.state(P0)
             state.preferred_read_replica, state.preferred_until = 2, 10**9
+            shop.buffer.touch(P0)
             await asyncio.sleep(0.6)
             assert [asked.node_id for asked in cluster.of(FETCH)] == [1, 2, 1]
 

@@ -84,11 +84,35 @@ def test_a_bad_record_stops_no_other_partition() -> None:
         shop.poll()
 
 
-@pytest.mark.spec("S2-48", "B.10.11", "B.10.12", "S2-06")
+@pytest.mark.spec("H-11", "B.10.12")
+def test_a_batch_that_was_damaged_on_the_way_is_fetched_again_and_nobody_is_told() -> None:
+    shop = Shop(P0)
+    shop.arrive(P0, batch(0, 1) + damaged(2, 3))
+    assert shop.offsets() == [(0, 0), (0, 1)]
+    assert shop.offsets() == []
+    assert (shop.offset(P0), len(shop.buffer)) == (2, 0)
+    shop.arrive(P0, batch(2, 3))
+    assert shop.offsets() == [(0, 2), (0, 3)]
+
+
+@pytest.mark.spec("H-11")
+def test_a_poll_that_waits_comes_back_for_others_when_a_damaged_batch_is_fetched_again() -> None:
+    shop = Shop(P0, P1)
+    shop.arrive(P0, damaged(0, 1))
+    shop.arrive(P1, batch(0))
+    seen = shop.buffer.changed.count
+    assert shop.offsets(max_records=1) == []
+    assert shop.buffer.changed.count > seen
+    assert shop.offsets(max_records=1) == [(1, 0)]
+
+
+@pytest.mark.spec("S2-48", "B.10.11", "B.10.12", "S2-06", "H-11")
 def test_a_damaged_batch_is_told_by_every_poll_until_a_seek() -> None:
     shop = Shop(P0)
     shop.arrive(P0, batch(0, 1) + damaged(2, 3))
     assert shop.offsets() == [(0, 0), (0, 1)]
+    assert shop.offsets() == []
+    shop.arrive(P0, damaged(2, 3))
     for _ in range(2):
         with pytest.raises(CorruptBatchError) as caught:
             shop.poll()

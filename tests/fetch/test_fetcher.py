@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
-from kclient.errors import AuthenticationError, DecodeError, PortClosedError
+from kclient.errors import AuthenticationError, DecodeError, PortClosedError, VersionError
 from kclient.positions.strategy import EARLIEST
 from kclient.records.writer import NewRecord, build_batch
 from kclient.types import LeaderAndEpoch, OffsetAndMetadata, TopicPartition
@@ -58,7 +59,7 @@ def test_one_request_a_node_with_all_its_partitions_at_their_positions() -> None
             (partition, _) = request.topics[0].partitions
             assert (partition.log_start_offset, partition.last_fetched_epoch) == (-1, -1)
             assert partition.partition_max_bytes == 1_048_576
-            assert (request.replica_id, request.session_id, request.session_epoch) == (-1, 0, -1)
+            assert (request.replica_id, request.session_id, request.session_epoch) == (-1, 0, 0)
             assert (request.max_wait_ms, request.min_bytes, request.max_bytes) == (500, 7, 9)
             assert (request.isolation_level, request.rack_id) == (1, "a")
 
@@ -165,6 +166,25 @@ def test_a_paused_partition_is_not_fetched_and_goes_on_from_memory() -> None:
             shop.positions.resume(P0)
             assert len(shop.offsets(20)) == 10
             assert len(cluster.of(FETCH)) == 2
+
+    run(scenario())
+
+
+@pytest.mark.spec("S2-08", "S2-09")
+def test_a_paused_or_revoked_partition_is_left_out_of_the_requests() -> None:
+    async def scenario() -> None:
+        cluster = on_node_1()
+        Logs(cluster)
+        async with fetching(cluster, P0, P1, P2) as (shop, _):
+            shop.positions.pause(P0)
+            await asyncio.sleep(0.6)
+            shop.positions.assign([P0, P1])
+            await asyncio.sleep(0.6)
+            shop.positions.resume(P0)
+            shop.positions.mark_pending_revocation([P1])
+            await asyncio.sleep(0.6)
+            asked = [sorted(partition for partition, _ in one) for one in offsets_asked(cluster)]
+            assert asked == [[0, 1, 2], [1, 2], [1], [0]]
 
     run(scenario())
 
@@ -408,5 +428,26 @@ def test_a_node_is_asked_for_records_when_it_has_said_where_all_its_partitions_b
             shop.positions.seek(P1, OffsetAndMetadata(7), LeaderAndEpoch(1, 5))
             await settle()
             assert offsets_asked(cluster)[-1] == [(0, 0), (1, 7)]
+
+    run(scenario())
+
+
+@pytest.mark.spec("B.18", "B.10.14")
+def test_a_broker_that_speaks_no_fetch_of_ours_keeps_no_other_session_from_ending() -> None:
+    async def scenario() -> None:
+        cluster = FakeCluster({("orders", 0): (1, 5), ("orders", 1): (2, 5)})
+        Logs(cluster).answer_fields = {"session_id": 7}
+
+        def usable_version(node_id: int, message: Any, **_: Any) -> int:
+            if node_id == 1:
+                raise VersionError("Fetch: the broker has 99 to 100, we have 4 to 18")
+            return 12
+
+        cluster.usable_version = usable_version  # type: ignore[method-assign]
+        cluster.is_connected = lambda node_id, purpose="": True  # type: ignore[attr-defined]
+        async with fetching(cluster, P0, P1) as (_, fetcher):
+            await asyncio.sleep(1)
+            await fetcher.end_sessions(asyncio.get_running_loop().time() + 5)
+            assert [(one.node_id, one.message.session_epoch) for one in cluster.of(FETCH)][-1] == (2, -1)
 
     run(scenario())

@@ -8,7 +8,7 @@ import pytest
 
 from kclient.fetch.answers import Answers
 from kclient.fetch.request import PartitionFetch
-from kclient.fetch.session import Sessionless
+from kclient.fetch.session import FetchSession
 from kclient.runtime import Runtime
 from tests.fetch.fetch_support import P0, P1, Shop, answer, batch, data
 from tests.positions.fake_cluster import FakeCluster
@@ -22,8 +22,10 @@ def test_records_of_a_revoked_partition_are_dropped_and_the_others_kept() -> Non
     runtime = Runtime(rng=random.Random(1))
     answers = Answers(cluster, shop.positions, shop.buffer, shop.config, runtime)
     answers.follow_assignment()
-    wanted = [PartitionFetch(tp, 0, 5, None, shop.positions.state(tp).era) for tp in (P0, P1)]
+    wanted = {tp: PartitionFetch(tp, 0, 5, None, shop.positions.state(tp).era) for tp in (P0, P1)}
+    session = FetchSession()
+    session.next_step(wanted)
     shop.positions.assign([P1])
     answers.follow_assignment()
-    assert answers.take(1, Sessionless(), wanted, answer(data(P0, batch(0, 1)), data(P1, batch(0, 1))))
+    assert answers.take(1, session, answer(data(P0, batch(0, 1)), data(P1, batch(0, 1))))
     assert shop.offsets() == [(1, 0), (1, 1)]

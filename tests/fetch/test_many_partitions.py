@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import statistics
 import time
 
 import pytest
 
+from kclient.errors import ConnectError
+from kclient.fetch import plan
+from kclient.fetch.session import FetchSession
 from kclient.types import TopicPartition
-from tests.fetch.fetch_support import P0, Shop, batch
+from tests.fetch.fetch_support import P0, P1, Shop, batch
 from tests.fetch.fetcher_support import Logs, fetching, offsets_asked
 from tests.positions.fake_cluster import FakeCluster, run, settle
 
@@ -37,6 +41,65 @@ def test_2000_partitions_without_data_are_not_looked_at_when_one_has_some() -> N
     shop.positions.find = lambda tp, era=None: looked_at.append(tp) or find(tp, era)  # type: ignore[method-assign]
     assert shop.offsets() == [(0, 0)]
     assert set(looked_at) == {P0}
+
+
+def test_one_busy_partition_of_many_is_the_only_one_that_a_fetch_looks_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And the session hears of it alone: what a Fetch costs does not grow with the assignment."""
+    partitions = [P0, *(TopicPartition("orders", n) for n in range(1, 300))]
+
+    async def scenario() -> None:
+        cluster = FakeCluster({tuple(tp): (1, 5) for tp in partitions})
+        logs = Logs(cluster)
+        async with fetching(cluster, *partitions) as (shop, _):
+            await asyncio.sleep(1)
+            looked_at.clear()
+            told.clear()
+            for offset in range(5):
+                logs.append(P0, offset, offset + 1, batch(offset))
+                await asyncio.sleep(1)
+                assert shop.offsets() == [(0, offset)]
+            await asyncio.sleep(1)
+            assert set(looked_at) == {P0}
+            assert {tp for news in told for tp in news} == {P0}
+            assert [asked for asked in offsets_asked(cluster)[-1] if asked[0] == 0] == [(0, 5)]
+
+    looked_at: list[TopicPartition] = []
+    told: list[list[TopicPartition]] = []
+    place, next_step = plan._place, FetchSession.next_step
+    monkeypatch.setattr(plan, "_place", lambda *args: looked_at.append(args[1]) or place(*args))
+    monkeypatch.setattr(
+        FetchSession,
+        "next_step",
+        lambda self, wanted, news=None, **keys: (
+            told.append(list(wanted if news is None else news)) or next_step(self, wanted, news, **keys)
+        ),
+    )
+    run(scenario())
+
+
+def test_news_that_went_down_with_a_connection_are_told_to_the_session_by_the_next_request() -> None:
+    async def scenario() -> None:
+        cluster = FakeCluster({("orders", 0): (1, 5), ("orders", 1): (1, 5)})
+        logs = Logs(cluster)
+        logs.answer_fields = {"session_id": 7}
+        logs.append(P0, 0, 1, batch(0))
+        connected = 0
+
+        async def connect(node_id: int, purpose: str = "") -> None:
+            nonlocal connected
+            connected += 1
+            if connected == 2:  # for the request that goes on behind the batch
+                raise ConnectError("the broker is away for a moment")
+
+        cluster.connect = connect  # type: ignore[method-assign]
+        async with fetching(cluster, P0, P1) as (_, fetcher):
+            await asyncio.sleep(2)
+            assert connected > 2
+            assert {tp: one.offset for tp, one in fetcher.sessions()[1].partitions.items()} == {P0: 1, P1: 0}
+
+    run(scenario())
 
 
 @pytest.mark.spec("S2-13")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -63,12 +63,27 @@ def read(offsets: dict[TopicPartition, tuple[int, int]], group_code: int = 0) ->
 
 @asynccontextmanager
 async def committing(
-    peer: ScriptedPeer, identity: Callable[[], Identity] = Identity, **keys: Any
+    peer: ScriptedPeer,
+    identity: Callable[[], Identity] = Identity,
+    ids: Mapping[str, bytes] | None = None,
+    reader: Callable[[], Identity] = Identity,
+    is_assigned: Callable[[TopicPartition], bool] = lambda partition: False,
+    **keys: Any,
 ) -> AsyncIterator[Commits]:
+    """`ids` are of the topics that positions belong to, where that is known."""
     async with coordinating(peer, **keys) as (cluster, coordinator, settings, runtime):
         cluster.set_topics(sorted(peer.topics))
         await cluster.update_now(2.0)
-        yield Commits(coordinator, settings, runtime, identity)
+        known = ids or {}
+        yield Commits(
+            coordinator,
+            settings,
+            runtime,
+            identity,
+            topic_id_of=lambda partition, offset: known.get(partition.topic),
+            reader=reader,
+            is_assigned=is_assigned,
+        )
 
 
 def play(peer: ScriptedPeer, scene: Callable[[Commits], Awaitable[None]], **keys: Any) -> ScriptedPeer:

@@ -89,16 +89,33 @@ class RecordingUser:
 
     calls: list[tuple[Any, ...]] = attrs.field(factory=list)
     gate: asyncio.Event | None = None
+    has: tuple[TopicPartition, ...] = ()
 
-    async def prepare(self, lost: bool) -> None:
+    def owned(self) -> tuple[TopicPartition, ...]:
+        return self.has
+
+    async def prepare(self, lost: bool, *, cooperative: bool = False) -> None:
         if self.gate is not None:
             await self.gate.wait()
+        if lost or not cooperative:
+            self.has = ()
         self.calls.append(("prepare", lost))
 
     async def complete(
-        self, protocol: str, assignment: tuple[TopicPartition, ...], generation: Generation
-    ) -> None:
+        self,
+        protocol: str,
+        assignment: tuple[TopicPartition, ...],
+        generation: Generation,
+        remember: Callable[[], None],
+    ) -> bool:
+        before, self.has = self.has, assignment
+        remember()
         self.calls.append(("complete", protocol, assignment, generation))
+        return not set(before) <= set(assignment)
+
+    async def reconcile(self, assignment: tuple[TopicPartition, ...], still: Callable[[], bool]) -> bool:
+        self.has = assignment
+        return still()
 
     @property
     def prepared(self) -> list[bool]:
@@ -140,7 +157,7 @@ class Running:
     async def polled_error(self) -> Exception:
         """The error that a poll raises, as soon as there is one."""
         error = self.membership.take_error()
-        async with asyncio.timeout(5.0):
+        async with asyncio.timeout(30.0):
             while error is None:
                 await asyncio.sleep(0.002)
                 error = self.membership.take_error()

@@ -15,7 +15,16 @@ from kclient.generated.metadata_response import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from kclient.group.assignors import Assignment, Assignor, Member, Topics, resolve_assignors
+from kclient.group.assignors import (
+    COOPERATIVE,
+    EAGER,
+    Assignment,
+    Assignor,
+    Member,
+    Topics,
+    common_protocol,
+    resolve_assignors,
+)
 from kclient.group.leader import Watched, racks_of
 from kclient.group.wanted import Wanted
 from kclient.network.metadata import MetadataCache
@@ -32,10 +41,24 @@ class Own(Assignor):
 
 
 class Cooperative(Own):
-    """One that declares a protocol that is not honoured yet."""
+    """One that is never used eagerly."""
 
     name = "cooperative"
-    rebalance_protocol = "COOPERATIVE"
+    supported_protocols = (COOPERATIVE,)
+
+
+class Both(Own):
+    """One for a group on its way from the one protocol to the other."""
+
+    name = "both"
+    supported_protocols = (COOPERATIVE, EAGER)
+
+
+class Odd(Own):
+    """One that declares what does not exist."""
+
+    name = "odd"
+    supported_protocols = ("LAZY",)
 
 
 @attrs.define
@@ -43,7 +66,7 @@ class Unrelated:
     """One that has the shape without inheriting it."""
 
     name: str = "unrelated"
-    rebalance_protocol: str = "EAGER"
+    supported_protocols: Sequence[str] = ("EAGER",)
 
     def subscription_user_data(self, topics: Sequence[str]) -> bytes | None:
         return b"mine"
@@ -66,10 +89,14 @@ def test_names_and_objects_keep_their_order() -> None:
     ("strategies", "problem"),
     [
         ((), "at least one assignor"),
-        (("sticky",), "no assignor is called 'sticky'"),
+        (("uniform",), "no assignor is called 'uniform'"),
         (("range", "range"), "'range' is named twice"),
         ((object(),), "lacks one of name"),
-        ((Cooperative(),), "only 'EAGER' is honoured so far"),
+        (
+            (Odd(),),
+            "declares supported_protocols ('LAZY',), which must be a list of 'EAGER' and 'COOPERATIVE'",
+        ),
+        (("range", Cooperative()), "the assignors range, cooperative have no rebalance protocol in common"),
     ],
 )
 def test_what_is_no_assignor_is_refused_with_the_key(strategies: tuple[Any, ...], problem: str) -> None:
@@ -77,6 +104,22 @@ def test_what_is_no_assignor_is_refused_with_the_key(strategies: tuple[Any, ...]
         resolve_assignors(strategies)
     assert problem in str(caught.value)
     assert len(caught.value.problems) == 1
+
+
+@pytest.mark.spec("B.13.11", "B.16.8")
+@pytest.mark.parametrize(
+    ("strategies", "protocol"),
+    [
+        (("range",), EAGER),
+        ((Both(),), COOPERATIVE),
+        ((Cooperative(), Both()), COOPERATIVE),
+        (("range", Both()), EAGER),
+    ],
+)
+def test_a_member_rebalances_in_the_newest_way_that_all_its_assignors_support(
+    strategies: tuple[Any, ...], protocol: str
+) -> None:
+    assert common_protocol(resolve_assignors(strategies)) == protocol
 
 
 def cache(topics: dict[str, list[list[int]]], racks: dict[int, str], broken: str = "") -> MetadataCache:

@@ -28,7 +28,7 @@ from tests.group.harness import (
 )
 from tests.peer import On, ScriptedPeer
 
-SOON = {"heartbeat_interval_ms": 40, "session_timeout_ms": 2_000}
+SOON = {"heartbeat_interval_ms": 40, "session_timeout_ms": 30_000}
 
 
 def beats(peer: ScriptedPeer) -> list[float]:
@@ -55,19 +55,28 @@ def test_a_member_that_does_nothing_sends_one_heartbeat_each_interval_and_keeps_
     assert len(peer.of("JoinGroupRequest")) == 1
 
 
+JOIN_AND_SYNC = ("JoinGroupRequest", "SyncGroupRequest")
+
+
 @pytest.mark.spec("B.13.1", "S4-20")
 def test_heartbeats_go_on_while_the_group_syncs_and_not_while_it_joins() -> None:
     async def scene(running: Running) -> None:
-        await running.stable()
+        await running.stable(1)
+        running.membership.request_rejoin("test")
+        await running.stable(2)
 
     peer = scripted(
         On("JoinGroupRequest", joined(1), delay=0.2),
         On("SyncGroupRequest", synced(("flights", 1)), delay=0.3),
+        On("JoinGroupRequest", joined(2), delay=0.3),
+        On("SyncGroupRequest", synced(("flights", 1)), delay=0.3),
     )
     play(peer, scene, **SOON)
-    sync_sent = next(seen.at for seen in peer.requests if seen.name == "SyncGroupRequest")
-    assert beats(peer)
-    assert min(beats(peer)) > sync_sent
+    joins, syncs = ([seen.at for seen in peer.requests if seen.name == name] for name in JOIN_AND_SYNC)
+    for joining, syncing in zip(joins, syncs, strict=True):
+        assert not [at for at in beats(peer) if joining < at < syncing]
+    assert [at for at in beats(peer) if syncs[0] < at < joins[1]]
+    assert [at for at in beats(peer) if at > syncs[1]]
 
 
 @pytest.mark.spec("B.15.5", "D-04", "S3-27")
@@ -105,6 +114,22 @@ def test_a_membership_that_the_coordinator_does_not_know_is_lost(code: int, memb
     assert lookups(peer) == 1
 
 
+@pytest.mark.spec("B.13.9", "S3-53")
+def test_a_membership_that_ends_while_the_join_is_prepared_is_prepared_anew() -> None:
+    async def scene(running: Running) -> None:
+        await running.stable()
+        running.user.gate = asyncio.Event()
+        running.membership.request_rejoin("test")
+        peer.script.insert(0, On("HeartbeatRequest", HeartbeatResponse(error_code=25)))
+        await running.until(lambda: running.membership.lost)
+        running.user.gate.set()
+        await running.stable(2)
+        assert running.user.prepared == [True, False, True]
+
+    peer = scripted(*join_then_sync(("flights", 1)), *join_then_sync(("flights", 2), generation=2))
+    play(peer, scene, **SOON)
+
+
 @pytest.mark.spec("B.15.5", "B.13.9")
 def test_an_answer_that_speaks_of_an_earlier_generation_changes_nothing() -> None:
     async def run() -> None:
@@ -128,7 +153,10 @@ def test_an_answer_that_speaks_of_an_earlier_generation_changes_nothing() -> Non
 
 
 @pytest.mark.spec("B.15.5", "D-04", "A-05")
-@pytest.mark.parametrize(("code", "sought_again"), [(15, True), (16, True), (30, False), (999, False)])
+@pytest.mark.parametrize(
+    ("code", "sought_again"),
+    [(15, True), (16, True), *((code, False) for code in (14, 24, 30, 42, 69, 110, -1, 999))],
+)
 def test_a_heartbeat_that_fails_is_repeated_soon_and_nothing_is_raised(code: int, sought_again: bool) -> None:
     async def scene(running: Running) -> None:
         await running.stable()

@@ -67,7 +67,7 @@ def test_a_join_whose_connection_is_lost_is_tried_again_at_the_coordinator_found
 
 
 @pytest.mark.spec("B.15.3", "S4-54", "D-11")
-@pytest.mark.parametrize("code", [23, 24, 26, 30, 81, 42, 999])
+@pytest.mark.parametrize("code", [23, 24, 26, 30, 35, 81, 42, 69, -1, 999])
 def test_a_join_that_is_refused_is_told_by_the_next_poll_and_tried_again_with_the_one_after(
     code: int,
 ) -> None:
@@ -92,22 +92,28 @@ def test_a_join_that_is_refused_is_told_by_the_next_poll_and_tried_again_with_th
 
 
 @pytest.mark.spec("B.15.3", "B.13.10")
-def test_a_broker_too_old_for_static_members_is_told_with_the_way_out() -> None:
+@pytest.mark.parametrize("says", ["its versions", "its answer"])
+def test_a_broker_too_old_for_static_members_is_told_with_the_way_out(says: str) -> None:
     async def scene(running: Running) -> None:
         error = await running.polled_error()
         assert isinstance(error, VersionError)
         assert "unset group_instance_id" in str(error)
 
-    play(scripted(versions={"JoinGroupRequest": (0, 4)}), scene, group_instance_id="east")
+    peer = scripted(versions={"JoinGroupRequest": (0, 4)})
+    if says == "its answer":
+        peer = scripted(On("JoinGroupRequest", JoinGroupResponse(error_code=35)))
+    play(peer, scene, group_instance_id="east")
 
 
-@pytest.mark.spec("B.15.3")
+@pytest.mark.spec("B.15.3", "S3-38")
 @pytest.mark.parametrize("fields", [{"protocol_type": "connect"}, {"protocol_name": "sticky"}])
-def test_a_group_of_another_kind_is_told(fields: dict[str, str]) -> None:
+def test_a_group_of_another_kind_or_with_an_unknown_assignor_is_told(fields: dict[str, str]) -> None:
     async def scene(running: Running) -> None:
         error = await running.polled_error()
         assert isinstance(error, BrokerError)
         assert error.code == 23
+        assert all(value in str(error) for value in fields.values())
+        assert running.user.assignments == []
 
     answer = joined(1)
     for name, value in fields.items():
@@ -209,18 +215,23 @@ def test_a_sync_whose_connection_is_lost_leads_to_another_join() -> None:
 
 
 @pytest.mark.spec("B.15.4", "S4-38")
-@pytest.mark.parametrize("code", [30, 23, 42])
-def test_a_sync_that_is_refused_is_told(code: int) -> None:
+@pytest.mark.parametrize("code", [30, 23, 24, 42, 69, -1, 999])
+def test_a_sync_that_is_refused_is_told_and_the_next_poll_joins_under_the_same_id(code: int) -> None:
     async def scene(running: Running) -> None:
         error = await running.polled_error()
         assert isinstance(error, GroupAuthorizationError if code == 30 else BrokerError)
+        assert getattr(error, "code", 30) == code
+        running.membership.poll_started()
+        await running.stable(2)
 
-    play(
-        scripted(
-            On("JoinGroupRequest", joined(1)), On("SyncGroupRequest", SyncGroupResponse(error_code=code))
-        ),
-        scene,
+    peer = scripted(
+        On("JoinGroupRequest", joined(1)),
+        On("SyncGroupRequest", SyncGroupResponse(error_code=code)),
+        *join_then_sync(("flights", 1), generation=2),
     )
+    play(peer, scene)
+    assert [join.member_id for join in peer.of("JoinGroupRequest")] == ["", "m-1"]
+    assert len(peer.of("FindCoordinatorRequest")) == 1
 
 
 @pytest.mark.spec("B.15.4")

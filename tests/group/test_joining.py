@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from kclient.generated.join_group_response import JoinGroupResponse
+from kclient.generated.sync_group_response import SyncGroupResponse
+from kclient.group.generation import Generation
 from kclient.group.subscription_protocol import decode_assignment, decode_subscription
 from kclient.types import TopicPartition
 from tests.group.harness import (
@@ -22,9 +26,7 @@ from tests.group.harness import (
 from tests.peer import On
 
 
-@pytest.mark.spec(
-    "S4-02", "S4-19", "S4-22", "S4-25", "S4-27", "S4-50", "S4-51", "S3-26", "S3-51", "B.13.4", "D-07"
-)
+@pytest.mark.spec("S4-02", "S4-22", "S4-25", "S4-50", "S4-51", "S3-26", "S3-51", "B.13.4")
 def test_the_two_step_join_of_a_follower() -> None:
     async def scene(running: Running) -> None:
         await running.stable()
@@ -56,7 +58,7 @@ def test_the_two_step_join_of_a_follower() -> None:
     assert (sync.protocol_type, sync.protocol_name) == ("consumer", "range")
 
 
-@pytest.mark.spec("S3-39", "S4-21", "B.13.3", "B.13.6")
+@pytest.mark.spec("S3-39", "S4-19", "S4-21", "S4-27", "B.13.3", "B.13.6")
 def test_the_user_prepares_once_and_is_handed_the_assignment() -> None:
     async def scene(running: Running) -> None:
         await running.stable()
@@ -67,6 +69,28 @@ def test_the_user_prepares_once_and_is_handed_the_assignment() -> None:
 
     required = On("JoinGroupRequest", JoinGroupResponse(error_code=79, member_id="m-1"))
     play(scripted(required, *join_then_sync(("flights", 1), ("flights", 3))), scene)
+
+
+@pytest.mark.spec("S4-23", "B.13.1", "B.15.4")
+def test_the_generation_is_ours_with_the_answer_to_the_join_but_the_wish_to_join_ends_with_the_sync() -> None:
+    async def scene(running: Running) -> None:
+        await running.until(lambda: peer.of("SyncGroupRequest"))
+        assert running.membership.generation == Generation(1, "m-1", "range")
+        assert not running.membership.stable
+        await running.stable(2)
+        await asyncio.sleep(0.1)
+        assert len(peer.of("JoinGroupRequest")) == 2
+
+    peer = scripted(
+        On("JoinGroupRequest", joined(1)),
+        On("SyncGroupRequest", SyncGroupResponse(error_code=27), delay=0.05),
+        *join_then_sync(("flights", 1), generation=2),
+    )
+    play(peer, scene)
+    again = peer.of("JoinGroupRequest")[1]
+    told = decode_subscription(again.protocols[0].metadata)
+    assert (again.member_id, told.generation_id) == ("m-1", 1)
+    assert again.reason.startswith("rebalance failed")
 
 
 @pytest.mark.spec("S4-24", "S4-32", "B.13.4", "B.16.1", "D-09")

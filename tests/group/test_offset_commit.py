@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 import pytest
 
@@ -16,6 +17,7 @@ from kclient.errors import (
 )
 from kclient.group.commits import Commits
 from kclient.group.generation import Identity
+from kclient.protocol.errors import error
 from kclient.types import OffsetAndMetadata
 from tests.group.committing import F0, F1, P0, committing, lookups, play, stored
 from tests.group.harness import GROUP, refused, scripted
@@ -112,6 +114,40 @@ def test_without_retry_the_same_codes_are_a_retriable_failure(code: int, elsewhe
     play(scripted(On("OffsetCommitRequest", stored({F0: 0, F1: code}))), scene)
     assert (caught[0].reason, caught[0].retriable) == ("retriable", True)
     assert caught[0].uncommitted == {F1: OffsetAndMetadata(6)}
+    told = f"Committing offsets of group {GROUP} failed: the coordinator answered {error(code).name} ({code}) for {F1}."
+    assert str(caught[0]).startswith(told)
+
+
+@pytest.mark.spec("B.15.8", "U-12")
+def test_a_commit_that_was_not_stored_says_what_was_answered_for_which_partition() -> None:
+    async def scene(commits: Commits) -> None:
+        offsets = dict.fromkeys((F0, F1, P0), OffsetAndMetadata(5))
+        with pytest.raises(CommitFailedError) as failed:
+            await commits.commit(offsets, retry=False)
+        assert "UNKNOWN_TOPIC_OR_PARTITION (3) for planes-0; nothing for flights-0, flights-1. " in str(
+            failed.value
+        )
+
+    play(scripted(On("OffsetCommitRequest", stored({P0: 3})), topics={"flights": 2, "planes": 1}), scene)
+
+
+@pytest.mark.spec("B.15.8", "U-12")
+def test_the_log_says_why_a_commit_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    async def scene(commits: Commits) -> None:
+        await commits.commit({F0: OffsetAndMetadata(5)}, retry=True)
+
+    with caplog.at_level(logging.DEBUG, "kclient.commit"):
+        play(
+            scripted(
+                On("OffsetCommitRequest", stored({F0: 14})),
+                On("OffsetCommitRequest", stored({F0: 0})),
+            ),
+            scene,
+        )
+    assert (
+        "not stored yet: the coordinator answered COORDINATOR_LOAD_IN_PROGRESS (14) for flights-0"
+        in caplog.text
+    )
 
 
 @pytest.mark.spec("B.15.8", "A-05")
@@ -206,6 +242,37 @@ def test_a_group_that_is_gone_is_a_failed_commit() -> None:
         assert caught.value.reason == "group_gone"
 
     play(scripted(On("OffsetCommitRequest", stored({F0: 69}))), scene)
+
+
+@pytest.mark.spec("I-14", "D-25")
+def test_an_offset_of_a_topic_that_was_created_anew_is_told_and_the_others_are_stored() -> None:
+    async def scene(commits: Commits) -> None:
+        with pytest.raises(CommitFailedError, match="deleted and created again") as caught:
+            await commits.commit({F0: OffsetAndMetadata(5), P0: OffsetAndMetadata(7)}, retry=True)
+        assert (caught.value.reason, caught.value.uncommitted) == (
+            "topic_replaced",
+            {F0: OffsetAndMetadata(5)},
+        )
+
+    ids = {"flights": bytes(15) + b"x", "planes": topic_id("planes")}
+    peer = play(scripted(On("OffsetCommitRequest", stored({P0: 0}))), scene, ids=ids)
+    (sent,) = peer.of("OffsetCommitRequest")
+    assert [topic.topic_id for topic in sent.topics] == [topic_id("planes")]
+
+
+@pytest.mark.spec("I-14")
+@pytest.mark.parametrize(
+    "refusal", [On("OffsetCommitRequest", stored({P0: 14})), On("OffsetCommitRequest", close=True)]
+)
+def test_a_commit_that_is_tried_once_tells_of_offsets_of_topics_created_anew_too(refusal: On) -> None:
+    offsets = {F0: OffsetAndMetadata(5), P0: OffsetAndMetadata(7)}
+
+    async def scene(commits: Commits) -> None:
+        with pytest.raises(CommitFailedError) as caught:
+            await commits.commit(offsets, retry=False)
+        assert (caught.value.reason, caught.value.uncommitted) == ("retriable", offsets)
+
+    play(scripted(refusal), scene, ids={"flights": bytes(15) + b"x", "planes": topic_id("planes")})
 
 
 @pytest.mark.spec("B.14.1", "S4-58", "A-12")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from kclient.errors import (
     BrokerError,
     GroupAuthorizationError,
+    KclientError,
     TopicAuthorizationError,
     UnknownTopicError,
 )
@@ -22,7 +24,8 @@ from kclient.generated.offset_fetch_response import (
     OffsetFetchResponseTopics,
 )
 from kclient.group.commits import Commits
-from kclient.types import OffsetAndMetadata
+from kclient.group.generation import Identity
+from kclient.types import OffsetAndMetadata, TopicPartition
 from tests.group.committing import F0, F1, P0, lookups, play, read
 from tests.group.harness import GROUP, scripted
 from tests.peer import On
@@ -105,6 +108,18 @@ def test_a_group_code_that_does_not_pass_is_told(code: int) -> None:
     play(scripted(On("OffsetFetchRequest", read({}, group_code=code))), scene)
 
 
+@pytest.mark.spec("B.15.7", "S0-33", "D-20")
+@pytest.mark.parametrize("rows", [{F0: (-1, 0)}, {F0: (7, 0)}, {F0: (-1, 3)}])
+def test_under_a_group_code_the_partitions_say_nothing(rows: dict[TopicPartition, tuple[int, int]]) -> None:
+    async def scene(commits: Commits) -> None:
+        assert await commits.fetch([F0]) == {F0: OffsetAndMetadata(3)}
+
+    peer = scripted(
+        On("OffsetFetchRequest", read(rows, group_code=16)), On("OffsetFetchRequest", read({F0: (3, 0)}))
+    )
+    assert lookups(play(peer, scene)) == 2
+
+
 @pytest.mark.spec("B.15.7", "S0-33")
 def test_a_group_whose_offsets_we_may_not_read_is_told() -> None:
     async def scene(commits: Commits) -> None:
@@ -125,6 +140,34 @@ def test_an_offset_under_an_open_transaction_is_waited_for() -> None:
     )
     again = play(peer, scene).of("OffsetFetchRequest")[1]
     assert [topic.partition_indexes for topic in again.groups[0].topics] == [[0]]
+
+
+@pytest.mark.spec("B.15.7", "U-28")
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (read({F0: (-1, 88), F1: (2, 0)}), "UNSTABLE_OFFSET_COMMIT (88) for flights-0"),
+        (read({F1: (2, 0)}), "nothing for flights-0"),
+        (read({}, group_code=14), "COORDINATOR_LOAD_IN_PROGRESS (14) for flights-0, flights-1"),
+    ],
+)
+def test_the_log_says_why_offsets_are_asked_for_again(
+    answer: OffsetFetchResponse, told: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scene(commits: Commits) -> None:
+        await commits.fetch([F0, F1])
+
+    with caplog.at_level(logging.DEBUG, "kclient.commit"):
+        play(
+            scripted(
+                On("OffsetFetchRequest", answer),
+                On("OffsetFetchRequest", read({F0: (1, 0), F1: (2, 0)})),
+            ),
+            scene,
+        )
+    assert caplog.messages == [
+        f"group {GROUP}: committed offsets not read yet: the coordinator answered {told}"
+    ]
 
 
 @pytest.mark.spec("S0-28", "B.15.7")
@@ -148,6 +191,21 @@ def test_a_topic_that_does_not_exist_is_told() -> None:
     play(scripted(On("OffsetFetchRequest", read({F0: (-1, 3)}))), scene)
 
 
+@pytest.mark.spec("S0-27", "B.15.7")
+def test_a_member_by_epoch_asks_again_for_a_topic_that_its_coordinator_does_not_know() -> None:
+    """Its assignment may name a topic before the coordinator's metadata do."""
+
+    async def scene(commits: Commits) -> None:
+        assert await commits.fetch([F0, P0]) == {F0: OffsetAndMetadata(3), P0: OffsetAndMetadata(4)}
+
+    peer = scripted(
+        On("OffsetFetchRequest", read({F0: (3, 0), P0: (-1, 3)})),
+        On("OffsetFetchRequest", read({P0: (4, 0)})),
+        topics={"flights": 2, "planes": 1},
+    )
+    play(peer, scene, reader=lambda: Identity(5, "m-1", by_epoch=True))
+
+
 @pytest.mark.spec("B.15.7")
 def test_a_topic_id_that_the_coordinator_does_not_know_is_asked_again_after_new_metadata() -> None:
     async def scene(commits: Commits) -> None:
@@ -160,14 +218,32 @@ def test_a_topic_id_that_the_coordinator_does_not_know_is_asked_again_after_new_
 
 
 @pytest.mark.spec("S0-30", "B.15.7")
-@pytest.mark.parametrize("code", [12, 42, 999])
+@pytest.mark.parametrize("code", [7, 12, 14, 42, 999])
 def test_any_other_partition_code_is_told(code: int) -> None:
+    """Also one that passes by itself where it is said of the group."""
+
     async def scene(commits: Commits) -> None:
         with pytest.raises(BrokerError) as caught:
             await commits.fetch([F0])
-        assert caught.value.code == code
+        assert (caught.value.code, caught.value.retriable) == (code, False)
 
     play(scripted(On("OffsetFetchRequest", read({F0: (-1, code)}))), scene)
+
+
+@pytest.mark.spec("S0-27", "S0-30", "B.15.7")
+@pytest.mark.parametrize(("code", "told"), [(3, UnknownTopicError), (42, BrokerError)])
+def test_a_partition_code_that_ends_the_request_goes_before_what_others_say(
+    code: int, told: type[KclientError]
+) -> None:
+    """It ends it at once: what stands behind it is not looked at, and what was collected before is not told."""
+
+    async def scene(commits: Commits) -> None:
+        with pytest.raises(told, match="flights-1"):
+            await commits.fetch([F0, F1, P0])
+
+    rows = {F0: (-1, 29), F1: (-1, code), P0: (-1, 12)}
+    peer = scripted(On("OffsetFetchRequest", read(rows)), topics={"flights": 2, "planes": 1})
+    assert len(play(peer, scene).of("OffsetFetchRequest")) == 1
 
 
 @pytest.mark.spec("D-20", "H-20")

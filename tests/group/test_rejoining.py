@@ -153,6 +153,8 @@ def test_leaving_in_every_version(version: int) -> None:
     ("step", "told"),
     [
         (On("LeaveGroupRequest", LeaveGroupResponse(error_code=16)), "NOT_COORDINATOR (16)"),
+        (On("LeaveGroupRequest", LeaveGroupResponse(error_code=30)), "GROUP_AUTHORIZATION_FAILED (30)"),
+        (On("LeaveGroupRequest", LeaveGroupResponse(error_code=-1)), "UNKNOWN_SERVER_ERROR (-1)"),
         (
             On(
                 "LeaveGroupRequest",
@@ -163,7 +165,7 @@ def test_leaving_in_every_version(version: int) -> None:
         (On("LeaveGroupRequest", close=True), "was not confirmed"),
         (On("LeaveGroupRequest"), "was not confirmed"),
     ],
-    ids=["refused", "member-refused", "lost", "unanswered"],
+    ids=["moved", "denied", "broken", "member-refused", "lost", "unanswered"],
 )
 def test_leaving_is_done_whatever_the_answer(step: On, told: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "kclient.group")
@@ -178,7 +180,7 @@ def test_leaving_is_done_whatever_the_answer(step: On, told: str, caplog: pytest
     assert told in caplog.text
 
 
-@pytest.mark.spec("B.15.6", "B.13.10", "A-04")
+@pytest.mark.spec("B.15.6", "B.13.10", "A-04", "S4-22", "S4-51")
 def test_a_static_member_leaves_without_a_word() -> None:
     async def scene(running: Running) -> None:
         await running.stable()

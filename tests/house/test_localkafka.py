@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from localkafka import CommittedOffset, LocalKafkaError, groups, jars
+from localkafka.fetch import chosen
 from localkafka.processes import Processes
 
 MVN = """#!/bin/sh
@@ -50,7 +51,7 @@ def test_jars_are_fetched_once(mvn: Path) -> None:
 
 def test_a_half_filled_folder_counts_as_absent(mvn: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STATUS", "1")
-    with pytest.raises(LocalKafkaError, match=r"mvn could not fetch Kafka 2\.8\.2"):
+    with pytest.raises(LocalKafkaError, match=r"mvn could not fetch .*kafka_2\.13:2\.8\.2"):
         jars.fetch("2.8.2")
     monkeypatch.setenv("STATUS", "0")
     jars.fetch("2.8.2")
@@ -69,6 +70,13 @@ def test_without_java_fetching_says_so_and_fails_only_in_ci(tmp_path: Path, ci: 
     environment = {"PATH": str(tmp_path), "KCLIENT_CACHE": str(tmp_path), "CI": ci}
     run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert (run.returncode, run.stderr) == (status, "Kafka 4.3.1 is left out: java is not installed\n")
+
+
+def test_a_release_that_nobody_knows_is_refused_and_the_known_ones_named() -> None:
+    assert chosen("2.1.1,0.10.2.2") == ["2.1.1", "0.10.2.2"]
+    assert len(chosen("all")) == 8
+    with pytest.raises(LocalKafkaError, match=r"known are 4\.3\.1, .* and all, not 2\.1"):
+        chosen("2.8.2,2.1")
 
 
 def test_the_tools_table_is_read_by_its_column_names() -> None:

@@ -17,6 +17,20 @@ from localkafka import KafkaCluster, unavailable
 
 NO_KAFKA = "no Kafka"
 CLUSTERS = {"kafka1", "kafka3", "kafka28"}
+# Everything is allowed until a test denies it: `judges.denied`.
+WITH_ACLS = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+}
+IN_EVERY_RUN = "0.10.2.2,2.3.1"  # the oldest formats, and one from the middle that is up soon
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--releases",
+        default=IN_EVERY_RUN,
+        help=f"the Kafka releases that tests/brokers runs on, or all (default: {IN_EVERY_RUN})",
+    )
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -46,7 +60,7 @@ def start(version: str, nodes: int, overrides: Mapping[str, str] | None = None) 
 
 @pytest.fixture(scope="session")
 def _kafka1() -> Iterator[KafkaCluster]:
-    yield from start("4.3.1", 1)
+    yield from start("4.3.1", 1, WITH_ACLS)
 
 
 @pytest.fixture(scope="session")

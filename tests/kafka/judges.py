@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
 
 from kclient.types import TopicPartition
 from localkafka import KafkaCluster
@@ -64,6 +73,44 @@ def wait_until_committed(kafka: KafkaCluster, group: str, offsets: dict[TopicPar
     while (seen := committed(kafka, group)) != offsets:
         assert time.monotonic() < deadline, f"committed are {seen}, not {offsets}"
         time.sleep(0.3)
+
+
+@contextmanager
+def denied(
+    kafka: KafkaCluster, operation: AclOperation, *names: str, kind: ResourceType = ResourceType.TOPIC
+) -> Iterator[None]:
+    """Everybody is denied this operation on these topics, or on what `kind` says, for a while.
+
+    The cluster has to have an authorizer.
+    """
+    with ruled(kafka, AclPermissionType.DENY, operation, names, kind):
+        yield
+
+
+@contextmanager
+def ruled(
+    kafka: KafkaCluster,
+    permission: AclPermissionType,
+    operation: AclOperation,
+    names: Iterable[str],
+    kind: ResourceType,
+) -> Iterator[None]:
+    """There is this rule for a while. Where only ALLOW is said of something, everything else is denied."""
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers, **QUIET})
+    rule = (ResourcePatternType.LITERAL, "User:*", "*", operation, permission)
+    rows = [AclBinding(kind, name, *rule) for name in names]
+    filters = [AclBindingFilter(kind, name, *rule) for name in names]
+    for future in admin.create_acls(rows).values():
+        future.result(timeout=SECONDS)
+    deadline = time.monotonic() + SECONDS
+    while not all(admin.describe_acls(one).result(timeout=SECONDS) for one in filters):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    try:
+        yield
+    finally:
+        for future in admin.delete_acls(filters).values():
+            future.result(timeout=SECONDS)
 
 
 def delete_topic(kafka: KafkaCluster, topic: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections import Counter
@@ -14,6 +15,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from localkafka import KafkaCluster
+from tests.kafka import java_member
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 40
@@ -21,12 +23,17 @@ QUICK = {"session.timeout.ms": 3000, "heartbeat.interval.ms": 300, "auto.offset.
 
 
 class Member:
-    """A process that runs `tests.kafka.member`; `events` grows while it lives."""
+    """A process that runs `tests.kafka.member`, or Java's own with the kind `java`; `events` grows while it lives."""
 
-    def __init__(self, name: str, kind: str, settings: dict[str, Any], topic: str) -> None:
+    def __init__(self, name: str, kind: str, settings: dict[str, Any], topic: str, folder: Path) -> None:
         self.name = name
         self.events: list[dict[str, Any]] = []
         command = [sys.executable, "-m", "tests.kafka.member", kind, json.dumps(settings), topic]
+        self._meaning: Callable[[str], dict[str, Any] | None] = json.loads
+        self._good = 0
+        if kind == "java":
+            command = java_member.command(settings, topic, folder)
+            self._meaning, self._good = java_member.event, java_member.ENDED_BY_SIGTERM
         self.process = subprocess.Popen(
             command,
             cwd=ROOT,
@@ -50,7 +57,8 @@ class Member:
                 take(line)
 
     def _understand(self, line: str) -> None:
-        self.events.append(json.loads(line))
+        if event := self._meaning(line):
+            self.events.append(event)
 
     @property
     def errors(self) -> str:
@@ -81,9 +89,8 @@ class Member:
         """SIGTERM, and wait for the clean end."""
         self.process.terminate()
         self._end()
-        assert self.process.returncode == 0, (
-            f"{self.name} ended with {self.process.returncode}: {self.errors}"
-        )
+        code = self.process.returncode
+        assert code == self._good, f"{self.name} ended with {code}: {self.errors}"
         assert self.told("closed")
 
     def kill(self) -> None:
@@ -103,6 +110,7 @@ class Team:
     def __init__(self, kafka: KafkaCluster, topic: str, group: str) -> None:
         self._base = {"bootstrap.servers": kafka.bootstrap_servers, "group.id": group, **QUICK}
         self._topic = topic
+        self._folder = tempfile.TemporaryDirectory(prefix="team-")
         self.members: list[Member] = []
 
     def __enter__(self) -> Self:
@@ -117,11 +125,13 @@ class Team:
             if error is not None:
                 told = [line for line in member.events if line["event"] != "records"]
                 error.add_note(f"{member.name} told {told}, wrote {member.errors or 'nothing'}")
+        self._folder.cleanup()
 
     def start(self, name: str, kind: str, **settings: Any) -> Member:
         """Start a member whose client id is its name; `max_poll_records=5` stands for `max.poll.records`."""
         dotted = {key.replace("_", "."): value for key, value in settings.items()}
-        member = Member(name, kind, {**self._base, "client.id": name, **dotted}, self._topic)
+        all_of_them = {**self._base, "client.id": name, **dotted}
+        member = Member(name, kind, all_of_them, self._topic, Path(self._folder.name))
         self.members.append(member)
         return member
 
@@ -159,6 +169,8 @@ class Team:
         while not reached():
             for member in self.members:
                 code = member.process.poll()
-                assert code in (None, 0, -9), f"{member.name} ended with {code}: {member.errors}"
+                assert code in (None, 0, -9, java_member.ENDED_BY_SIGTERM), (
+                    f"{member.name} ended with {code}: {member.errors}"
+                )
             assert time.monotonic() < deadline, state()
             time.sleep(0.02)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -10,8 +11,9 @@ import pytest
 from kclient import OffsetAndMetadata, TopicPartition
 from kclient.errors import BrokerError, CommitFailedError
 from localkafka import CommittedOffset, KafkaCluster
-from tests.kafka.faces import read, wait_for_assignment
+from tests.kafka.faces import FACES, read, wait_for_assignment
 from tests.kafka.judges import committed, produce_numbers, wait_until_committed
+from tests.kafka.tap import Tap
 
 COUNT = 50
 
@@ -104,3 +106,95 @@ def test_a_commit_from_outside_of_a_group_with_members_is_refused(
             assert caught.value.uncommitted == {tp: OffsetAndMetadata(1)}
         member.commit()
         wait_until_committed(kafka1, fresh_name, {tp: 10})
+
+
+@pytest.mark.spec("D-01", "B.13.5", "B.14.3", "I-09")
+@pytest.mark.parametrize("cluster", ["kafka1", "kafka28"])
+def test_who_was_too_slow_is_told_how_slow_and_what_was_allowed(
+    request: pytest.FixtureRequest, consumer_class: Any, cluster: str, fresh_name: str
+) -> None:
+    kafka = request.getfixturevalue(cluster)
+    kafka.create_topic(fresh_name)
+    produce_numbers(kafka, fresh_name, range(10), 1)
+    tp = TopicPartition(fresh_name, 0)
+    slow = keys(kafka, fresh_name, max_poll_interval_ms=2_000, max_poll_records=7, session_timeout_ms=6_000)
+    with consumer_class(fresh_name, **slow) as consumer:
+        assert len(read(consumer, 7)) == 7
+        time.sleep(2.5)
+        for _ in range(100):  # a loop that stood still sees by and by how late it is
+            if not consumer.group_metadata().member_id:
+                break
+        with pytest.raises(CommitFailedError) as caught:
+            consumer.commit()
+        error = caught.value
+        assert error.reason == "evicted"
+        assert 2_400 < (error.since_poll_ms or 0) < 6_000
+        assert (error.max_poll_interval_ms, error.max_poll_records) == (2_000, 7)
+        assert {each.offset for each in error.uncommitted.values()} == {7}
+        assert read(consumer, 7)[0].offset == 0  # it joins again and reads again
+        consumer.commit()
+        assert committed(kafka, fresh_name)[tp] >= 7
+
+
+@pytest.mark.spec("S4-44", "S3-30", "B.14.5", "B.18", "B.2", "D-30")
+@pytest.mark.parametrize("moment", ["close", "rebalance", "assign"])
+def test_what_was_released_is_committed_before_partitions_go(
+    kafka1: KafkaCluster, consumer_class: Any, fresh_name: str, moment: str
+) -> None:
+    """The interval is too long to matter but for `assign`, which waits for it, as a poll does."""
+    kafka1.create_topic(fresh_name, 2)
+    produce_numbers(kafka1, fresh_name, range(20), 2)
+    zero, one = (TopicPartition(fresh_name, partition) for partition in range(2))
+    interval = 2_000 if moment == "assign" else 600_000
+    settings = keys(kafka1, fresh_name, enable_auto_commit=True, auto_commit_interval_ms=interval)
+    with consumer_class(*([] if moment == "assign" else [fresh_name]), **settings) as consumer:
+        if moment == "assign":
+            consumer.assign([zero])
+            assert len(read(consumer, 10)) == 10
+            assert len(consumer.poll(0)) == 0  # which releases what was returned
+            assert committed(kafka1, fresh_name).get(zero, 0) == 0
+            time.sleep(2)
+            consumer.assign([one])  # the next commit could not hold what zero was at
+            wait_until_committed(kafka1, fresh_name, {zero: 10})
+        else:
+            assert len(read(consumer, 20)) == 20
+        if moment == "rebalance":
+            consumer.enforce_rebalance()
+            deadline = time.monotonic() + 10
+            while committed(kafka1, fresh_name) != {zero: 10, one: 10} and time.monotonic() < deadline:
+                consumer.poll(0.1)
+        if moment != "assign":
+            expected = {zero: 10, one: 10} if moment == "rebalance" else {}
+            assert committed(kafka1, fresh_name) == expected
+    if moment == "close":
+        assert committed(kafka1, fresh_name) == {zero: 10, one: 10}
+
+
+OF_THE_GROUP = ("JoinGroup", "SyncGroup", "Heartbeat", "OffsetFetch", "OffsetCommit", "LeaveGroup")
+
+
+@pytest.mark.spec("S3-24", "S3-25", "S1-25")
+def test_every_member_finds_the_one_coordinator_and_asks_nobody_else(
+    kafka3: KafkaCluster, fresh_name: str
+) -> None:
+    kafka3.create_topic(fresh_name, 6)
+    taps = Tap(), Tap()
+    with ExitStack() as stack:
+        members = [
+            stack.enter_context(FACES["Consumer"](fresh_name, runtime=tap, **keys(kafka3, fresh_name)))
+            for tap in taps
+        ]
+        deadline = time.monotonic() + 30
+        while [len(member.assignment()) for member in members] != [3, 3]:
+            assert time.monotonic() < deadline
+            for member in members:
+                member.poll(0.1)
+        for member in members:
+            member.commit({member.assignment()[0]: OffsetAndMetadata(0)})
+    homes = set()
+    for tap in taps:
+        told = [c.port for e in tap.answered("FindCoordinator") for c in e.answer.coordinators if c.port > 0]
+        homes |= {*told, *(e.port for api in OF_THE_GROUP for e in tap.asked(api))}
+        assert tap.apis().index("FindCoordinator") < tap.apis().index("JoinGroup")
+        assert len({e.port for e in tap.asked("Fetch")}) > 1
+    assert len(homes) == 1

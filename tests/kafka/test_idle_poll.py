@@ -56,9 +56,8 @@ def test_poll_0_with_2000_idle_partitions_costs_at_most_twice_that_with_20(
             at_the_end(many, all_partitions)
             with_few, with_many = medians([few, many])
             assert with_many <= 2 * with_few, f"{with_many * 1e6:.0f} µs against {with_few * 1e6:.0f} µs"
-            produce_numbers(
-                kafka1, fresh_name, [number * MANY + MANY - 1], MANY
-            )  # it was not for doing nothing
+            # It was not for doing nothing.
+            produce_numbers(kafka1, fresh_name, [number * MANY + MANY - 1], MANY)
             (record,) = read(many, 1)
             assert (record.partition, record.offset) == (MANY - 1, number)
     delete_topic(kafka1, fresh_name)

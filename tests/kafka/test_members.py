@@ -49,9 +49,8 @@ def test_one_member_is_killed_and_one_closes(kafka1: KafkaCluster, fresh_name: s
         team.wait_until_some_seen(killed, wave(2))
         killed.kill()
         produce_numbers(kafka1, fresh_name, wave(3), PARTITIONS)
-        team.wait_until_seen(
-            wave(3)
-        )  # the killed one has seen none of these: all before them were read again
+        # The killed one has seen none of these: all before them were read again.
+        team.wait_until_seen(wave(3))
         stays.close()
         twice = {number for number, times in team.seen().items() if times > 1}
         assert twice <= set(killed.numbers)

@@ -31,7 +31,7 @@ def values(records: list[Any]) -> list[int]:
     return sorted(int(record.value) for record in records)
 
 
-@pytest.mark.spec("S0-07", "S0-25", "S0-32", "S0-41", "S0-44", "S0-56", "S2-46", "D-24", "D-82")
+@pytest.mark.spec("S0-07", "S0-25", "S0-32", "S0-41", "S0-44", "S2-44", "S2-46", "D-24", "D-82")
 @pytest.mark.parametrize("way", ["group", "by hand"])
 @pytest.mark.parametrize(
     ("policy", "expected"), [("earliest", range(20)), ("by_duration:PT1H", range(10, 20)), ("latest", [])]

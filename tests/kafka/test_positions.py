@@ -56,7 +56,7 @@ def test_seek_by_time(
         assert (consumer.position(zero), consumer.position(one)) == (COUNT, COUNT // 2)
 
 
-@pytest.mark.spec("S0-48", "S0-51", "S0-53", "S0-54", "S2-25", "S2-43", "D-31")
+@pytest.mark.spec("S0-48", "S0-51", "S0-53", "S0-54", "S2-25", "S2-40", "S2-43", "D-31")
 def test_seek_to_the_ends_and_to_an_offset(
     kafka1: KafkaCluster, consumer_class: Any, fresh_name: str
 ) -> None:

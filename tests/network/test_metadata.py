@@ -48,7 +48,7 @@ def cache_after(*answers: MetadataResponse, version: int = 12) -> MetadataCache:
     return cache
 
 
-@pytest.mark.spec("B.5.7", "B.5.12")
+@pytest.mark.spec("B.5.7")
 def test_an_answer_tells_leader_epoch_count_and_id() -> None:
     cache = cache_after(answer(partition(1, 5), partition(2, 7, index=1), topic_id=ID_A))
     assert cache.leader(TP) == LeaderAndEpoch(1, 5)
@@ -58,6 +58,19 @@ def test_an_answer_tells_leader_epoch_count_and_id() -> None:
     assert cache.partition_count("other") is None
     assert (cache.topic_id("orders"), cache.topic_name(ID_A)) == (ID_A, "orders")
     assert cache.version == 1
+
+
+@pytest.mark.spec("B.5.12")
+def test_an_answer_tells_racks_and_replicas() -> None:
+    """For assignors that look at racks, and for a preferred replica that must be online."""
+    one = partition(1, 5)
+    one.replica_nodes, one.isr_nodes, one.offline_replicas = [1, 2, 3], [1, 3], [2]
+    racked = broker(1)
+    racked.rack = "a"
+    cache = cache_after(answer(one, brokers=[racked, broker(2)]))
+    known = cache.topics["orders"].partitions[0]
+    assert (known.replicas, known.isr, known.offline_replicas) == ((1, 2, 3), (1, 3), (2,))
+    assert {node: known.rack for node, known in cache.brokers.items()} == {1: "a", 2: None}
 
 
 @pytest.mark.spec("B.5.5", "S0-23")
@@ -89,6 +102,23 @@ def test_a_topic_whose_id_was_forgotten_in_between_may_begin_anew_too() -> None:
     gone = answer(error=3)
     cache = cache_after(answer(partition(1, 5), topic_id=ID_A), gone, answer(partition(2, 0), topic_id=ID_B))
     assert cache.leader(TP) == LeaderAndEpoch(2, 0)
+
+
+@pytest.mark.spec("B.5.5")
+def test_a_topic_that_nobody_wanted_for_a_while_begins_anew_also_without_ids() -> None:
+    """Brokers before 2.8 have no ids: an epoch kept from the topic that was would hide the leader of the new one."""
+    of_another_topic = MetadataResponseTopic(name="audit", partitions=[partition(1, 3)])
+    cache = cache_after(answer(partition(1, 5)), answer(topics=[of_another_topic]))
+    assert cache.last_seen_epoch(TP) is None
+    cache.apply(answer(partition(2, 0)), 9)
+    assert cache.leader(TP) == LeaderAndEpoch(2, 0)
+
+
+@pytest.mark.spec("B.5.5")
+def test_a_wanted_topic_that_one_broker_does_not_know_keeps_its_epochs() -> None:
+    cache = cache_after(answer(partition(1, 5)), answer(error=3), answer(partition(2, 4)))
+    assert cache.leader(TP).node_id is None
+    assert cache.last_seen_epoch(TP) == 5
 
 
 @pytest.mark.spec("B.5.5")
@@ -154,6 +184,7 @@ def test_an_impossible_topic_name_is_raised_once() -> None:
     error = cache.take_error()
     assert isinstance(error, BrokerError)
     assert (error.code, error.name, error.retriable) == (17, "INVALID_TOPIC_EXCEPTION", False)
+    assert "or give a pattern as subscribe(pattern=…)" in str(error)
     assert "orders" in str(error)
     assert cache.take_error() is None
 

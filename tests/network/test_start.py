@@ -174,9 +174,8 @@ def test_the_peer_answers_with_a_tls_alert(record: bytes) -> None:
 
 @pytest.mark.spec("U-17", "H-24")
 def test_a_tls_server_that_closes_without_a_word_is_told_from_a_broken_one() -> None:
-    context = ssl.SSLContext(
-        ssl.PROTOCOL_TLS_SERVER
-    )  # without a certificate: enough to speak TLS, and to refuse
+    # Without a certificate: enough to speak TLS, and to refuse.
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
 
     def serve(listener: socket.socket) -> None:
         for _ in range(2):  # the plain-text connection, then the question whether this is TLS

@@ -266,12 +266,23 @@ def test_not_creating_topics_needs_version_4(
 
 
 @pytest.mark.spec("B.5.10")
-def test_a_broker_that_cannot_be_kept_from_creating_topics_is_refused() -> None:
+@pytest.mark.parametrize("allowed", [True, False])
+def test_a_broker_that_cannot_be_kept_from_creating_topics_is_refused_unless_it_may_create_them(
+    allowed: bool,
+) -> None:
     async def main() -> None:
-        old = {"MetadataRequest": (0, 3)}
-        async with ScriptedPeer(topics={}, versions=old) as peer, started(peer.address) as cluster:
+        old, config = {"MetadataRequest": (0, 3)}, {"allow_auto_create_topics": allowed}
+        async with (
+            ScriptedPeer(topics={"a": 1}, versions=old) as peer,
+            started(peer.address, **config) as cluster,
+        ):
+            describing = cluster.describe_topics(["a"], allow_auto_create=False, timeout=1)
+            if allowed:
+                assert [topic.name for topic in (await describing).topics] == ["a"]
+                assert peer.requests[-1].version == 3
+                return
             with pytest.raises(VersionError) as caught:
-                await cluster.describe_topics(["a"], allow_auto_create=False, timeout=1)
+                await describing
             assert caught.value.api == "Metadata"
 
     asyncio.run(main())

@@ -86,6 +86,9 @@ class FakeCluster:
     async def request(self, node_id: int, message: Any, **options: Any) -> Any:
         return (await self.request_versioned(node_id, message, **options))[1]
 
+    async def connect(self, node_id: int, purpose: str = "") -> None:
+        """There are no connections."""
+
     def usable_version(self, node_id: int, message: Any, *, min_version: int = 0, **_: Any) -> int | None:
         self._check_version(message, min_version)
         return self.versions.get(message.NAME)

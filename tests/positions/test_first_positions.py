@@ -222,6 +222,55 @@ def test_a_seek_during_offset_fetch_wins_and_the_rest_is_asked_anew() -> None:
     run(scenario())
 
 
+@pytest.mark.parametrize(
+    ("meanwhile", "left"),
+    [
+        (lambda positions: positions.seek(P0, OffsetAndMetadata(99), ON_1), {P0: OffsetAndMetadata(99)}),
+        (lambda positions: positions.assign([]), {}),
+        (lambda positions: (positions.assign([]), positions.assign([P0])), {}),
+    ],
+    ids=["seek", "revoked", "revoked and back"],
+)
+@pytest.mark.spec("S0-24", "S0-58", "D-28")
+def test_an_answer_that_came_a_moment_before_is_not_used_where_things_changed(
+    meanwhile: Any, left: dict[TopicPartition, OffsetAndMetadata]
+) -> None:
+    async def scenario() -> None:
+        replies = [asyncio.get_running_loop().create_future() for _ in range(2)]
+        asked: list[Sequence[TopicPartition]] = []
+
+        def committed(partitions: Sequence[TopicPartition]) -> Any:
+            asked.append(partitions)
+            return replies[len(asked) - 1]
+
+        async with upkeep(led_by_1(), P0, committed=committed) as (positions, _):
+            replies[0].set_result({P0: OffsetAndMetadata(5)})  # read before anybody hears of what follows
+            meanwhile(positions)
+            await settle()
+            assert positions.all_consumed() == left
+
+    run(scenario())
+
+
+@pytest.mark.spec("S0-07", "S0-25")
+def test_a_paused_partition_gets_its_position_like_any_other() -> None:
+    async def committed(partitions: Sequence[TopicPartition]) -> Committed:
+        return {P0: None, P1: OffsetAndMetadata(7)}
+
+    async def scenario() -> None:
+        cluster = led_by_1()
+        cluster.answer(LIST, lists(33))
+        async with upkeep(cluster, committed=committed) as (positions, _):
+            positions.assign([P0, P1])
+            positions.pause(P0)
+            positions.pause(P1)
+            await settle()
+            assert positions.all_consumed() == {P0: OffsetAndMetadata(33), P1: OffsetAndMetadata(7)}
+            assert not positions.is_fetchable(P0)
+
+    run(scenario())
+
+
 @pytest.mark.spec("S0-58")
 def test_a_new_generation_forgets_the_pending_offset_fetch() -> None:
     async def scenario() -> None:
@@ -265,8 +314,11 @@ def test_only_new_partitions_are_looked_up() -> None:
 @pytest.mark.spec("S0-57")
 def test_a_partition_that_waits_for_a_reset_needs_no_coordinator() -> None:
     async def scenario() -> None:
+        asked: list[Sequence[TopicPartition]] = []
+
         async def committed(partitions: Sequence[TopicPartition]) -> Committed:
-            raise AssertionError("OffsetFetch was sent")
+            asked.append(partitions)
+            return {}
 
         cluster = led_by_1()
         cluster.answer(LIST, lists(8))
@@ -275,6 +327,7 @@ def test_a_partition_that_waits_for_a_reset_needs_no_coordinator() -> None:
             positions.request_reset(P0, LATEST)
             await settle()
             assert positions.position(P0) == FetchPosition(8, None, ON_1)
+            assert asked == []
 
     run(scenario())
 
@@ -302,3 +355,26 @@ def test_an_answer_leaves_one_line_in_the_log(caplog: pytest.LogCaptureFixture) 
         "and 295 more",
         "Beginning orders-0 at 9, orders-1 at 9, orders-2 at 9, orders-3 at 9, orders-4 at 9 and 295 more",
     ]
+
+
+@pytest.mark.spec("S0-04", "U-07")
+def test_an_upkeep_that_begins_again_asks_again_for_what_it_had_asked() -> None:
+    """A flow that ended with an error is started anew by the poll that tells it."""
+    asked = 0
+
+    async def committed(partitions: object) -> Committed:
+        nonlocal asked
+        asked += 1
+        if asked == 1:
+            await asyncio.sleep(3_000)
+        return {P0: OffsetAndMetadata(7)}
+
+    async def scenario() -> None:
+        async with upkeep(led_by_1(), P0, committed=committed) as (positions, one):
+            assert asked == 1
+        again = asyncio.create_task(one.run())
+        await settle()
+        again.cancel()
+        assert positions.position(P0) == FetchPosition(7, None, ON_1)
+
+    run(scenario())

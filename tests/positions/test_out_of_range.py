@@ -12,8 +12,9 @@ from kclient.errors import (
     OffsetOutOfRangeError,
     PortClosedError,
 )
+from kclient.positions.jumps import OffsetReset
 from kclient.positions.state import FetchPosition
-from kclient.types import OffsetAndMetadata
+from kclient.types import OffsetAndMetadata, TopicPartition
 from tests.positions.fake_cluster import run, settle
 from tests.positions.upkeep_support import LIST, ON_1, P0, led_by_1, lists, upkeep
 
@@ -38,6 +39,7 @@ def test_a_lost_position_is_told_with_its_numbers_when_no_policy_is_set() -> Non
             error = one.take_error()
             assert isinstance(error, OffsetOutOfRangeError)
             assert (error.partitions, error.positions) == ((P0,), {P0: 100})
+            assert (error.partition, error.position) == (P0, 100)
             assert (error.log_start, error.log_end, error.missing) == (500, 900, 400)
             assert positions.is_fetchable(P0)
             assert positions.position(P0) == FetchPosition(100, None, ON_1)
@@ -62,26 +64,72 @@ def test_a_lost_position_is_told_without_numbers_when_the_broker_does_not_give_t
     run(scenario())
 
 
-@pytest.mark.spec("U-01", "S2-31", "D-26")
+@pytest.mark.parametrize("key", ["auto_offset_reset", "on_out_of_range"])
+@pytest.mark.parametrize(("policy", "position", "skipped"), [("earliest", 500, 400), ("latest", 900, 800)])
+@pytest.mark.spec("U-01", "S2-31", "D-26", "S0-63")
 def test_a_lost_position_follows_a_policy_that_was_set_and_says_what_was_skipped(
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, key: str, policy: str, position: int, skipped: int
 ) -> None:
     async def scenario() -> None:
         cluster = led_by_1()
-        cluster.answer(LIST, lists(500))
-        async with upkeep(cluster, auto_offset_reset="earliest") as (positions, one):
+        cluster.answer(LIST, bounds(500, 900))
+        async with upkeep(cluster, jumps=jumps, **{key: policy}) as (positions, one):
             positions.assign([P0])
             positions.seek(P0, OffsetAndMetadata(100), ON_1)
             positions.mark_out_of_range(P0)
             await settle()
-            assert positions.position(P0) == FetchPosition(500, None, ON_1)
+            assert positions.position(P0) == FetchPosition(position, None, ON_1)
             assert one.take_error() is None
             assert len(cluster.of(LIST)) == 1
 
+    jumps: list[OffsetReset] = []
     run(scenario())
-    warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-    assert len(warnings) == 1
-    assert "400 records skipped" in warnings[0]
+    assert jumps == [OffsetReset(P0, 100, position, policy)]
+    assert jumps[0].skipped == skipped
+    (warning,) = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert f"{skipped} records skipped" in warning.getMessage()
+    assert warning.offset_resets == tuple(jumps)  # type: ignore[attr-defined]
+
+
+@pytest.mark.spec("U-01", "S0-63", "U-28")
+def test_lost_positions_of_one_answer_are_one_line_and_an_event_each(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario() -> None:
+        cluster = led_by_1(100)
+        cluster.answer(LIST, lists(150))
+        many = [TopicPartition("orders", n) for n in range(100)]
+        async with upkeep(cluster, jumps=jumps, on_out_of_range="earliest") as (positions, _):
+            positions.assign(many)
+            for tp in many:
+                positions.seek(tp, OffsetAndMetadata(tp.partition * 10), ON_1)
+                positions.mark_out_of_range(tp)
+            await settle()
+            assert {position.offset for tp in many if (position := positions.position(tp))} == {150}
+
+    jumps: list[OffsetReset] = []
+    run(scenario())
+    assert [jump.skipped for jump in jumps] == [max(0, 150 - 10 * n) for n in range(100)]
+    (warning,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert warning.endswith("and 95 more. 1200 records skipped in all")
+
+
+@pytest.mark.spec("U-01")
+def test_only_a_commit_that_is_missing_follows_on_no_offset() -> None:
+    """Nothing committed begins at the beginning; a lost position is told all the same."""
+
+    async def scenario() -> None:
+        cluster = led_by_1()
+        cluster.answer(LIST, bounds(500, 900))
+        async with upkeep(cluster, P0, on_no_offset="earliest") as (positions, one):
+            assert positions.position(P0) == FetchPosition(500, None, ON_1)
+            positions.seek(P0, OffsetAndMetadata(100), ON_1)
+            positions.mark_out_of_range(P0)
+            await settle()
+            assert isinstance(one.take_error(), OffsetOutOfRangeError)
+            assert positions.position(P0) == FetchPosition(100, None, ON_1)
+
+    run(scenario())
 
 
 @pytest.mark.spec("S2-30", "S2-52")

@@ -33,11 +33,20 @@ from tests.positions.upkeep_support import (
 @pytest.mark.spec("S0-08", "S0-45", "D-24")
 def test_resets_of_six_partitions_go_to_three_leaders_in_parallel() -> None:
     async def scenario() -> None:
+        answers_may_come = asyncio.Event()
+
+        async def held_back(node: int, request: Any) -> Any:
+            await answers_may_come.wait()
+            return lists(1)(node, request)
+
         cluster = FakeCluster({("orders", n): (1 + n % 3, 5) for n in range(6)})
-        cluster.answer(LIST, lists(1))
+        cluster.answer(LIST, held_back)
         async with upkeep(cluster, *(TopicPartition("orders", n) for n in range(6))) as (positions, _):
-            assert all_found(positions)
             assert sorted(asked.node_id for asked in cluster.of(LIST)) == [1, 2, 3]
+            answers_may_come.set()
+            await settle()
+            assert all_found(positions)
+            assert len(cluster.of(LIST)) == 3
 
     run(scenario())
 
@@ -72,6 +81,24 @@ def test_a_reset_in_flight_is_not_asked_for_again_before_the_request_timeout() -
                 positions.changed.notify()
             assert len(cluster.of(LIST)) == 1
             await until(lambda: all_found(positions))
+
+    run(scenario())
+
+
+@pytest.mark.spec("S0-46")
+def test_a_request_that_fails_at_its_very_end_is_followed_by_one_other_only() -> None:
+    """The question's deadline and the moment at which it may be repeated are the same."""
+
+    async def scenario() -> None:
+        cluster = led_by_1()
+        cluster.answer(LIST, lambda node, request: asyncio.sleep(30.01, PortClosedError("timed out")))
+        async with upkeep(cluster, P0) as (positions, _):
+            await asyncio.sleep(30.0)
+            positions.changed.notify()
+            await asyncio.sleep(0.02)
+            assert len(cluster.of(LIST)) == 1
+            await asyncio.sleep(20)
+            assert len(cluster.of(LIST)) == 2
 
     run(scenario())
 

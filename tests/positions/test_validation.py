@@ -12,7 +12,8 @@ from kclient.errors import (
     OffsetOutOfRangeError,
     TopicAuthorizationError,
 )
-from kclient.positions.state import FetchPosition
+from kclient.positions.jumps import OffsetReset
+from kclient.positions.state import EpochEnd, FetchPosition
 from kclient.positions.table import Positions
 from kclient.types import LeaderAndEpoch, OffsetAndMetadata
 from tests.positions.fake_cluster import FakeCluster, run, settle, until
@@ -22,6 +23,8 @@ from tests.positions.upkeep_support import (
     LIST,
     ON_1,
     P0,
+    P1,
+    P2,
     epoch_ends,
     led_by_1,
     lists,
@@ -61,13 +64,16 @@ def test_a_truncation_goes_back_to_the_common_end_under_a_policy() -> None:
     async def scenario() -> None:
         cluster = led_by_1()
         cluster.answer(EPOCH, epoch_ends(2, 90))
-        async with upkeep(cluster, auto_offset_reset="latest") as (positions, one):
+        async with upkeep(cluster, jumps=jumps, auto_offset_reset="latest") as (positions, one):
             await consumed_under_epoch_3(cluster, positions)
             assert positions.position(P0) == FetchPosition(90, 2, LeaderAndEpoch(2, 6))
             assert cluster.of(LIST) == []
             assert one.take_error() is None
 
+    jumps: list[OffsetReset] = []
     run(scenario())
+    assert jumps == [OffsetReset(P0, 100, 90, "truncated")]
+    assert jumps[0].skipped == 0
 
 
 @pytest.mark.parametrize("keys", [{}, {"auto_offset_reset": "none"}], ids=["unset", "none"])
@@ -190,5 +196,64 @@ def test_a_metadata_update_without_news_changes_nothing() -> None:
             await settle()
             assert positions.position(P0) == FetchPosition(20, 5, ON_1)
             assert len(cluster.asked) == 1
+
+    run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("policy", "end", "expected"),
+    [
+        ("earliest", EpochEnd(2, 90), FetchPosition(90, 2, LeaderAndEpoch(1, 5))),
+        ("earliest", EpochEnd(-1, -1), FetchPosition(55, None, LeaderAndEpoch(1, 5))),
+        ("none", EpochEnd(2, 120), FetchPosition(100, 2, LeaderAndEpoch(1, 5))),
+        ("none", EpochEnd(2, 90), None),
+    ],
+    ids=["cut", "unknown", "still there", "told"],
+)
+@pytest.mark.spec("B.10.16", "B.9")
+def test_a_divergence_that_a_fetch_was_told_of_is_judged_without_a_question(
+    policy: str, end: EpochEnd, expected: FetchPosition | None
+) -> None:
+    async def scenario() -> None:
+        cluster = led_by_1()
+        cluster.answer(LIST, lists(55))
+        async with upkeep(cluster, auto_offset_reset=policy) as (positions, one):
+            positions.assign([P0])
+            positions.seek(P0, OffsetAndMetadata(90), ON_1)
+            positions.advance(P0, 100, 3)
+            positions.mark_diverging(P0, end.epoch, end.end_offset)
+            await settle()
+            assert positions.position(P0) == expected
+            assert cluster.of(EPOCH) == []
+            error = one.take_error()
+            assert isinstance(error, LogTruncatedError) == (expected is None)
+            if isinstance(error, LogTruncatedError):
+                assert (error.partition, error.position) == (P0, 100)
+                assert error.divergent == {P0: OffsetAndMetadata(90, 2)}
+                cluster.answer(EPOCH, epoch_ends(3, 100))
+                # Seen, not acted on: the leader is asked once more.
+                await until(lambda: positions.position(P0))
+
+    run(scenario())
+
+
+@pytest.mark.spec("B.9")
+def test_all_truncations_of_an_answer_are_one_error() -> None:
+    async def scenario() -> None:
+        cluster = led_by_1()
+        cluster.answer(EPOCH, epoch_ends(2, 90))
+        async with upkeep(cluster, on_out_of_range="error") as (positions, one):
+            positions.assign([P0, P1, P2])
+            for tp, offset in ((P0, 100), (P1, 110), (P2, 90)):
+                positions.seek(tp, OffsetAndMetadata(offset - 1), ON_1)
+                positions.advance(tp, offset, 3)
+            cluster.set_leaders({("orders", n): (2, 6) for n in range(3)})
+            await settle()
+            error = one.take_error()
+            assert isinstance(error, LogTruncatedError)
+            assert error.positions == {P0: 100, P1: 110}
+            assert error.divergent == dict.fromkeys((P0, P1), OffsetAndMetadata(90, 2))
+            assert one.take_error() is None
+            assert positions.position(P2) == FetchPosition(90, 3, LeaderAndEpoch(2, 6))
 
     run(scenario())

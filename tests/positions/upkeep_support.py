@@ -13,6 +13,7 @@ from kclient.generated.offset_for_leader_epoch_response import (
     OffsetForLeaderEpochResponse,
     OffsetForLeaderTopicResult,
 )
+from kclient.positions.jumps import OffsetReset
 from kclient.positions.state import FetchState
 from kclient.positions.table import Positions
 from kclient.positions.upkeep import PositionUpkeep
@@ -32,12 +33,17 @@ Committed = dict[TopicPartition, OffsetAndMetadata | None]
 
 @asynccontextmanager
 async def upkeep(
-    cluster: FakeCluster, *partitions: TopicPartition, committed: Any = None, **keys: Any
+    cluster: FakeCluster,
+    *partitions: TopicPartition,
+    committed: Any = None,
+    jumps: list[OffsetReset] | None = None,
+    **keys: Any,
 ) -> AsyncIterator[tuple[Positions, PositionUpkeep]]:
     positions = Positions()
     positions.assign(partitions)
     runtime = Runtime(rng=random.Random(1), wall_clock=lambda: NOW_MS / 1000)
-    one = PositionUpkeep(cluster, positions, config(**keys), runtime, committed)  # type: ignore[arg-type]
+    told = [] if jumps is None else jumps
+    one = PositionUpkeep(cluster, positions, config(**keys), runtime, committed, told.append)  # type: ignore[arg-type]
     task = asyncio.create_task(one.run())
     try:
         await settle()

@@ -19,6 +19,7 @@ from kclient.records.compression import Compression, compress, decompress, load_
 from kclient.records.lz4_frame import header_checksum
 from kclient.records.writer import NewRecord, build_batch
 from tests.records.support import records_of
+from tests.records.test_hostile import patched
 
 zstd = load_zstd()
 TEXT = b"".join(b"line %d of some text\n" % n for n in range(5000))
@@ -51,7 +52,7 @@ def test_another_library_unpacks_what_we_pack(codec: Compression) -> None:
         assert pa.input_stream(pa.BufferReader(packed), compression=codec.name.lower()).read() == TEXT
 
 
-@pytest.mark.spec("B.11.5", "H-16")
+@pytest.mark.spec("B.11.5", "D-57", "H-16")
 @pytest.mark.parametrize(
     ("codec", "packed"),
     [
@@ -81,6 +82,17 @@ def test_another_library_unpacks_what_we_pack(codec: Compression) -> None:
 def test_all_framings_are_unpacked(codec: int, packed: bytes, limit: int) -> None:
     assert decompress(codec, packed, limit) == TEXT
     assert decompress(codec, memoryview(packed), limit) == TEXT
+
+
+@pytest.mark.spec("D-55", "B.11.5")
+@pytest.mark.parametrize("versions", [(1, 1), (0, 0), (7, -1), (1 << 24, 1 << 24)])
+def test_the_versions_in_a_snappy_header_are_not_looked_at(versions: tuple[int, int]) -> None:
+    """Seen: data of Redpanda refused, which writes the two numbers the other way round."""
+    batch = build_batch([NewRecord(value=TEXT)], compression=Compression.SNAPPY)
+    assert batch[61:].startswith(XERIAL_HEADER)
+    for position, version in zip((69, 73), versions, strict=True):
+        batch = patched(batch, position, ">i", version)
+    assert [record.value for record in records_of(batch)] == [TEXT]
 
 
 @pytest.mark.spec("H-14", "H-16")

@@ -90,6 +90,7 @@ def test_no_records_are_false() -> None:
     assert repr(Records()) == "<Records: 0 of no partition>"
 
 
+@pytest.mark.spec("D-79")
 def test_arrow_columns() -> None:
     table = sample().to_arrow()
     header = pa.struct([("key", pa.string()), ("value", pa.binary())])
@@ -133,6 +134,7 @@ def test_no_records_are_an_empty_table_of_the_same_schema() -> None:
     assert Records().to_arrow().schema == sample().to_arrow().schema
 
 
+@pytest.mark.spec("D-79")
 def test_arrow_has_the_raw_bytes_of_deserialized_records() -> None:
     def length(topic: str, headers: Headers, data: bytes) -> int:
         return len(data)

@@ -140,7 +140,7 @@ def test_an_authority_that_is_not_trusted_gives_issuer_names_expiry_and_the_file
     asyncio.run(main())
 
 
-@pytest.mark.spec("U-17")
+@pytest.mark.spec("U-17", "D-80")
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
 def test_a_certificate_for_another_name_gives_its_names(tmp_path: Path, host: str) -> None:
     context = AUTHORITY.issue("kafka.example", "10.0.0.1").server_context(tmp_path)

@@ -16,6 +16,7 @@ from tests.simulation.shrink import shrink
 from tests.simulation.sweep import Totals, sweep
 
 SHOWN: Final = 5
+TOLD_EVERY: Final = 100
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -55,6 +56,8 @@ def _sweep(first: int, options: argparse.Namespace) -> int:
                 print(f"  {text}" if text else "", end="\n" if text else "")
         elif sys.stdout.isatty():
             print(f"\r{totals}", end="", flush=True)
+        elif totals.seeds % TOLD_EVERY == 0:
+            print(totals, flush=True)
     print(f"\n{totals}")
     return 1 if totals.failed else 0
 

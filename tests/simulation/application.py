@@ -6,16 +6,34 @@ One `Member` is one incarnation of a process; it lives on a host of its own and 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
-from kclient import AsyncConsumer, RebalanceListener
-from kclient.errors import BrokerError, ClosedError, CorruptBatchError, KclientError, OffsetError
+from kclient import AsyncConsumer, RebalanceListener, SubscriptionPattern
+from kclient.errors import (
+    BrokerError,
+    ClosedError,
+    CorruptBatchError,
+    GroupAuthorizationError,
+    KclientError,
+    OffsetError,
+    VersionError,
+)
 from kclient.protocol.errors import FENCED_INSTANCE_ID
 from kclient.records.records import Record, Records
 from kclient.types import OffsetAndMetadata, TopicPartition
+from tests.simulation.grouping import (
+    CLASSIC,
+    CONSUMER,
+    configured_protocol,
+    instance_id_of,
+    is_cooperative,
+    number_of,
+    settings_of,
+)
 from tests.simulation.holding import Holding
 from tests.simulation.hosts import State
 from tests.simulation.probes import watched_runtime
@@ -26,8 +44,15 @@ if TYPE_CHECKING:
     from tests.simulation.stage import Stage
 
 TOPIC: Final = "events"
+PATTERN: Final = "eve.*"
 GROUP: Final = "readers"
+SAME_ERRORS: Final = 5  # that a process hears in a row before it ends itself
 CLOSE_SECONDS: Final = 20.0
+
+
+def rack_of(number: int) -> str:
+    """Where a broker or an application stands."""
+    return f"rack-{number % 2 + 1}"
 
 
 class Upset(Exception):
@@ -69,9 +94,13 @@ class Ear(RebalanceListener):
 class Member:
     """See the module. `holdings` are the partitions that it has been told are its own."""
 
-    def __init__(self, stage: Stage, name: str, incarnation: int) -> None:
+    def __init__(
+        self, stage: Stage, name: str, incarnation: int, instead: dict[str, Any] | None = None
+    ) -> None:
         self.stage = stage
+        self.instead = instead or {}  # of the group's usual settings
         self.name = name
+        self.instance_id = self.instead.get("group_instance_id", instance_id_of(stage.scenario, name))
         self.incarnation = incarnation
         self.rng = Random(f"{stage.world.seed}:{name}:{incarnation}")
         self.consumer: AsyncConsumer | None = None
@@ -80,7 +109,7 @@ class Member:
         self.in_hand: list[Row] = []  # what the last poll returned
         self.records = 0
         self.upset = False  # a callback raised, and no call has said so yet
-        self.working_since: float | None = None
+        self.working_until = 0.0
         self.callback_seconds = 0.0  # spent in callbacks, in all
         self.stopping = False
         self.over = False
@@ -88,9 +117,17 @@ class Member:
         self.extra_work = 0.0  # seconds, on the next records
         self.mood = 0  # of the next callback: 1 raises, 2 takes long, 3 commits, 4 asks for the end
         self.cancel_after: float | None = None  # seconds into the next poll
+        self.same_errors = 0  # refusals of the broker's, one poll after the other
+        self.gave_up = False  # it ended because of them
 
     def __str__(self) -> str:
         return f"{self.name}/{self.incarnation}"
+
+    @property
+    def is_cooperative(self) -> bool:
+        """Whether it keeps what it has while the group rebalances."""
+        is_odd = "partition_assignment_strategy" in self.instead
+        return not is_odd and is_cooperative(self.stage.scenario, self.incarnation)
 
     def settings(self) -> dict[str, Any]:
         """What its consumer is configured with."""
@@ -99,11 +136,10 @@ class Member:
             "bootstrap_servers": self.stage.bootstrap,
             "group_id": GROUP,
             "client_id": self.name,
-            "group_instance_id": self.name if s.static else None,
-            "partition_assignment_strategy": (s.assignor,),
             "enable_auto_commit": s.commit == "auto",
             "auto_commit_interval_ms": 2_000,
             "auto_offset_reset": s.reset,
+            "client_rack": rack_of(number_of(self.name)) if s.racks else None,
             "isolation_level": s.isolation,
             "max_poll_records": s.max_poll_records,
             "session_timeout_ms": s.session_timeout_ms,
@@ -116,6 +152,7 @@ class Member:
             "buffer_memory_bytes": s.buffer_memory_bytes,
             "metadata_max_age_ms": s.metadata_max_age_ms,
             **(self._credentials() if s.sasl else {}),
+            **settings_of(self),
         }
 
     def _credentials(self) -> dict[str, Any]:
@@ -130,8 +167,10 @@ class Member:
     async def live(self) -> None:
         """The whole life of the process; a host that is killed ends it without a word."""
         settings = {name: value for name, value in self.settings().items() if value is not None}
-        self.consumer = AsyncConsumer(TOPIC, listener=Ear(self), runtime=watched_runtime(self), **settings)
+        self.consumer = self.make_consumer(settings)
         self.stage.watch.began(self)
+        if self.stage.scenario.pattern:
+            await self.follow(self.consumer)
         while not self.stopping:
             try:
                 await self._round(self.consumer)
@@ -140,10 +179,29 @@ class Member:
                 await self._recover(self.consumer, error)
         await self._close(self.consumer)
 
+    def make_consumer(self, settings: dict[str, Any]) -> AsyncConsumer:
+        """One that is in the group."""
+        runtime = watched_runtime(self)
+        if self.stage.scenario.pattern:
+            return AsyncConsumer(runtime=runtime, **settings)
+        return AsyncConsumer(TOPIC, listener=Ear(self), runtime=runtime, **settings)
+
+    async def follow(self, consumer: AsyncConsumer) -> None:
+        """Subscribe to what it reads; brokers resolve patterns for members of the consumer protocol."""
+        if not self.stage.scenario.pattern:
+            await consumer.subscribe([TOPIC], listener=Ear(self))
+            return
+        by_brokers = configured_protocol(self.stage.scenario, self.incarnation) == CONSUMER
+        pattern = SubscriptionPattern(PATTERN) if by_brokers else re.compile(PATTERN)
+        await consumer.subscribe(pattern=pattern, listener=Ear(self))
+
+    async def prepare(self, consumer: AsyncConsumer) -> None:
+        """What it sees to before each poll."""
+
     @property
     def is_away(self) -> bool:
         """Whether it works for long, or is about to end, or its host stands still."""
-        works = self.working_since is not None and self.stage.now - self.working_since > 1.0
+        works = self.working_until - self.stage.now > 1.0
         return works or (self.stopping and not self.over) or self.stage.hosts[self.name].state is State.PAUSED
 
     def stop(self) -> None:
@@ -156,10 +214,12 @@ class Member:
         """One poll, the work on what it returned, and the commit."""
         scenario, watch = self.stage.scenario, self.stage.watch
         self._release()
+        await self.prepare(consumer)
         with self.calling("poll"):
             watch.poll_began(self)
             records = await self._poll(consumer)
         self.polls += 1
+        self.same_errors = 0
         for record in records:
             self._take(record)
         watch.poll_ended(self, len(records))
@@ -167,7 +227,7 @@ class Member:
             await self._look_where(consumer, tp)
         await self._work(len(records))
         if scenario.fidgety:
-            await (self._calm_down if self.stage.quiet else self._fidget)(consumer)
+            await (self.calm_down if self.stage.quiet else self.fidget)(consumer)
         await self._commit_by_turn(consumer)
 
     def _take(self, record: Record[Any, Any]) -> None:
@@ -233,9 +293,8 @@ class Member:
         seconds = self.stage.scenario.process_seconds if count and not self.stage.quiet else 0.01
         if count and not self.stage.quiet:
             seconds, self.extra_work = seconds + self.extra_work, 0.0
-        self.working_since = self.stage.now
+        self.working_until = self.stage.now + seconds
         await asyncio.sleep(seconds)
-        self.working_since = None
 
     async def moody(self) -> None:
         """What callbacks do that they should not (F-50)."""
@@ -286,7 +345,7 @@ class Member:
         places = {tp: holding.place for tp, holding in self.holdings.items() if tp in owned}
         return {tp: place for tp, place in places.items() if place is not None}
 
-    async def _fidget(self, consumer: AsyncConsumer) -> None:
+    async def fidget(self, consumer: AsyncConsumer) -> None:
         """Go back, pause, go on, leave and come back, at random (F-49); never forward, which would skip records."""
         assigned = consumer.assignment()
         if not assigned or self.rng.random() > 0.05:
@@ -302,24 +361,24 @@ class Member:
                 self.stage.watch.paused(self, tp)
                 self.holdings[tp].paused = True
             case "resume":
-                await self._calm_down(consumer)
+                await self.calm_down(consumer)
             case "resubscribe" if self.rng.random() < 0.2:
-                await self._resubscribe(consumer)
+                await self.resubscribe(consumer)
 
-    async def _resubscribe(self, consumer: AsyncConsumer) -> None:
+    async def resubscribe(self, consumer: AsyncConsumer) -> None:
         try:
             with self.calling("unsubscribe"):
                 await consumer.unsubscribe()
         finally:
             self.stage.watch.unsubscribed(self)
             self.holdings.clear()
-            await consumer.subscribe([TOPIC], listener=Ear(self))
+            await self.follow(consumer)
 
     def _sought(self, tp: TopicPartition, offset: int | None) -> None:
         self.stage.watch.sought(self, tp, offset)
         self.holdings[tp].goes_to(offset)
 
-    async def _calm_down(self, consumer: AsyncConsumer) -> None:
+    async def calm_down(self, consumer: AsyncConsumer) -> None:
         for tp in consumer.paused():
             consumer.resume([tp])
             self.stage.watch.resumed(self, tp)
@@ -327,6 +386,7 @@ class Member:
 
     async def _recover(self, consumer: AsyncConsumer, error: KclientError) -> None:
         """What an application does about an error: some end it, some want a seek, most want another try."""
+        self._count(error)
         if isinstance(error, ClosedError) or getattr(error, "code", 0) == FENCED_INSTANCE_ID:
             self.stopping = True
         elif isinstance(error, CorruptBatchError) and error.topic and error.partition is not None:
@@ -337,6 +397,14 @@ class Member:
             for tp in lost:
                 self._sought(tp, None)
         await asyncio.sleep(0.1 if isinstance(error, BrokerError) else 0.02)
+
+    def _count(self, error: KclientError) -> None:
+        """Members of the consumer protocol can fail for good: then a new process must take over."""
+        if configured_protocol(self.stage.scenario, self.incarnation) == CLASSIC or error.retriable:
+            return
+        self.same_errors += isinstance(error, (BrokerError, GroupAuthorizationError, VersionError))
+        self.gave_up = self.gave_up or self.same_errors >= SAME_ERRORS
+        self.stopping = self.stopping or self.gave_up
 
     async def _fetch_again(self, consumer: AsyncConsumer, tp: TopicPartition) -> None:
         """What is buffered cannot be read: seek to where one is. Not while the position is unknown: it will be seen."""

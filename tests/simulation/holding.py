@@ -32,20 +32,21 @@ class Holding:
     paused: bool = False
     begun: bool = False  # something was handed out, or the application chose where to begin
     free: bool = False  # the next record may lie anywhere: the reset policy decides
+    went_back: bool = False  # the log was cut, and the client alone knows the epoch of what is before `next`
     era: object = attrs.field(factory=object)
     passed_over_since: int | None = None  # the member's turn when its records were first seen to wait
 
     @property
     def place(self) -> OffsetAndMetadata | None:
-        """Where to go on, None before anything was handed out."""
-        return None if self.next is None else OffsetAndMetadata(self.next, self.epoch)
+        """Where to go on, None before anything was handed out, or was after the log was cut."""
+        return None if self.next is None or self.went_back else OffsetAndMetadata(self.next, self.epoch)
 
     def took(self, record: Record[Any, Any], row: Row | None) -> None:
         """A record was handed out."""
         self.next = record.offset + 1
         self.last = row
         self.epoch = record.leader_epoch
-        self.begun, self.free = True, False
+        self.begun, self.free, self.went_back = True, False, False
         if row is not None:
             row.holder = self.era
 
@@ -53,11 +54,11 @@ class Holding:
         """It goes on there; None: wherever the log begins."""
         self.next = offset
         self.last = self.epoch = None
-        self.begun, self.free = True, offset is None
+        self.begun, self.free, self.went_back = True, offset is None, False
         self.era = object()
 
     def goes_back(self, to: int) -> None:
         """The client found that the log ends there for all it knows; no era ends, for what comes is new."""
         self.next = to
         self.last = self.epoch = None
-        self.begun = True
+        self.begun = self.went_back = True

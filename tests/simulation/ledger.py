@@ -19,11 +19,13 @@ from kclient.types import OffsetAndMetadata, TimestampType, TopicPartition
 if TYPE_CHECKING:
     from kclient.embedded.call import Call
     from kclient.protocol.message import Message
+    from kclient.records.batch import Batch
     from tests.simulation.watch import Watch
 
 OPEN = "open"
 VISIBLE = "visible"
 ABORTED = "aborted"
+NO_UUID: Final = "-00000000-0000-0000-0000-000000000000"
 BEYOND: Final = 10  # markers and empty batches behind the last record move positions too
 
 
@@ -73,8 +75,11 @@ class Ledger(Observer):
     `hides` is the isolation level: the states of records that readers must not see.
     """
 
-    def __init__(self, watch: Watch, *, read_committed: bool) -> None:
+    def __init__(
+        self, watch: Watch, owner_of: Callable[[TopicPartition], str], *, read_committed: bool
+    ) -> None:
         self.watch = watch
+        self.owner_of = owner_of
         self.visible = (VISIBLE,) if read_committed else (VISIBLE, OPEN, ABORTED)
         self.rows: dict[TopicPartition, dict[int, Row]] = {}
         self.all: list[Row] = []
@@ -82,8 +87,10 @@ class Ledger(Observer):
         self.ends: dict[TopicPartition, int] = {}  # the highest end that each log ever had
         self.former_ends: dict[TopicPartition, int] = {}  # those of topics of that name that were deleted
         self.truncations = 0
+        self._log_ends: dict[TopicPartition, int] = {}
         self.outlived: dict[TopicPartition, OffsetAndMetadata] = {}  # commits from before a deletion
         self._former: dict[tuple[TopicPartition, int], list[Row]] = {}
+        self.who: dict[str, str] = {}  # member id → the application that has it
 
     def enter(self, row: Row) -> None:
         """The publisher appended a record."""
@@ -134,13 +141,18 @@ class Ledger(Observer):
 
     # --- what the cluster tells
 
+    def appended(self, partition: Partition, batch: Batch) -> None:
+        self._log_ends[partition.tp] = batch.last_offset + 1
+
     def truncated(self, partition: Partition, to: int) -> None:
+        """Markers and empty batches lie behind the last record too, and positions behind them."""
         self.truncations += 1
+        tp = partition.tp
+        self.ends[tp] = max(self.ends.get(tp, 0), self._log_ends.get(tp, 0))
         batches = partition.log.batches
-        kept = (
-            batches[-1].last_offset + 1 if batches else 0
-        )  # a batch that was cut in the middle is lost whole
-        self._drop(partition.tp, lambda offset: offset >= kept, "truncated")
+        # A batch that was cut in the middle is lost whole.
+        kept = batches[-1].last_offset + 1 if batches else 0
+        self._drop(tp, lambda offset: offset >= kept, "truncated")
         self.watch.truncated(partition, to)
 
     def log_start_moved(self, partition: Partition, to: int) -> None:
@@ -152,7 +164,7 @@ class Ledger(Observer):
         self._drop(partition.tp, lambda offset: offset in gone, "compacted")
 
     def topic_deleted(self, name: str, topic_id: bytes) -> None:
-        for tp in [tp for tp in self.rows if tp.topic == name]:
+        for tp in [tp for tp in self._log_ends if tp.topic == name]:
             self._drop(tp, lambda offset: True, "deleted")
             self.former_ends[tp] = max(self.former_ends.get(tp, 0), self.ends.pop(tp, 0) + BEYOND)
         for tp in [tp for tp in self.committed_offsets if tp.topic == name]:
@@ -172,14 +184,29 @@ class Ledger(Observer):
     def committed(
         self, group_id: str, member_id: str, generation: int, offsets: dict[TopicPartition, OffsetAndMetadata]
     ) -> None:
-        self.watch.accepted(group_id, member_id, generation, offsets)
+        """Who is in no group has no member id; here it gets one by whose partitions these are."""
+        if member_id or not offsets:
+            self.watch.accepted(group_id, member_id, generation, offsets)
+        for tp, offset in offsets.items() if not member_id else ():
+            self.watch.accepted(group_id, f"{self.owner_of(tp)}{NO_UUID}", generation, {tp: offset})
         self.committed_offsets.update(offsets)
 
     def rebalanced(self, group_id: str, generation: int, owned: dict[str, list[TopicPartition]]) -> None:
         self.watch.rebalanced(group_id, generation, owned)
 
+    def reconciled(self, group_id: str, member_id: str, epoch: int, owned: list[TopicPartition]) -> None:
+        self.watch.reconciled(group_id, member_id, epoch, owned)
+
     def requested(self, call: Call) -> None:
+        self._learn(call, call.message)
         self.watch.requested(call)
 
     def answered(self, call: Call, answer: Message | None) -> None:
+        self._learn(call, answer)
         self.watch.answered(call, answer)
+
+    def _learn(self, call: Call, message: Message | None) -> None:
+        """Members of one protocol choose their ids themselves, those of the other are given them."""
+        member_id = getattr(message, "member_id", None)
+        if member_id:
+            self.who[member_id] = call.client_id

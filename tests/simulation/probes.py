@@ -9,11 +9,13 @@ import functools
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from random import Random
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from kclient.network.connection import Connection
+from kclient.positions.jumps import TRUNCATED, OffsetReset
 from kclient.protocol.message import Message
 from kclient.runtime import Address, Runtime
 from tests.simulation.hosts import current_name
@@ -24,15 +26,17 @@ if TYPE_CHECKING:
     from tests.simulation.application import Member
     from tests.simulation.stage import Stage
 
-LOST: Final = "Offset %d of %s is not in the log any more: going on at %d (%s), %d records skipped"
-TRUNCATED: Final = "The log of %s was truncated: going back from offset %d to %d"
-
 
 @attrs.define
 class WatchedRuntime(Runtime):
-    """The Runtime of an application that tells whom it connects to."""
+    """The Runtime of an application that tells whom it connects to, and lets rare things happen."""
 
     tell: Callable[[Address], None] = lambda address: None
+    odds: float = 0.0  # of each rare thing, whenever it could happen
+    dice: Random = attrs.field(factory=lambda: Random(0))
+
+    def buggify(self, what: str) -> bool:
+        return self.odds > 0 and self.dice.random() < self.odds
 
     async def connect(
         self, factory: Callable[[], asyncio.BaseProtocol], address: Address, **options: Any
@@ -43,9 +47,11 @@ class WatchedRuntime(Runtime):
 
 def watched_runtime(member: Member) -> Runtime:
     """A Runtime on the member's host."""
-    plain = member.stage.world.runtime(member.name)
-    tell = functools.partial(member.stage.watch.connecting, member)
-    return WatchedRuntime(plain.rng, plain.wall_clock, tell)
+    stage = member.stage
+    plain = stage.world.runtime(member.name)
+    tell = functools.partial(stage.watch.connecting, member)
+    dice = Random(f"{stage.world.seed}:{member}:dice")
+    return WatchedRuntime(plain.rng, plain.wall_clock, tell, stage.scenario.odds, dice)
 
 
 class LogProbe(logging.Handler):
@@ -65,16 +71,20 @@ class LogProbe(logging.Handler):
         if record.levelno < logging.WARNING and self._stage.secret not in record.getMessage():
             return  # read for what must not be in it, no more
         self._stage.watch.logged(member, record)
-        if record.msg is LOST or record.msg == LOST:
-            tp, lost, to = record.args[1], record.args[0], record.args[2]  # type: ignore[index]
-            self._stage.watch.jumped(member, tp, lost, to)
-            if (holding := member.holdings.get(tp)) is not None:  # type: ignore[call-overload]
-                holding.goes_to(to)
-        elif record.msg == TRUNCATED:
-            tp, start, to = record.args  # type: ignore[misc]
-            self._stage.watch.went_back(member, tp, start, to)
-            if (holding := member.holdings.get(tp)) is not None:
-                holding.goes_back(to)
+        for jump in getattr(record, "offset_resets", ()):
+            self._tell(member, jump)
+
+    def _tell(self, member: Member, jump: OffsetReset) -> None:
+        """A position was lost: the policy chose another one, or the log of the new leader did."""
+        watch, tp, holding = self._stage.watch, jump.partition, member.holdings.get(jump.partition)
+        if jump.strategy == TRUNCATED:
+            watch.went_back(member, tp, jump.lost, jump.position)
+            if holding is not None:
+                holding.goes_back(jump.position)
+        else:
+            watch.jumped(member, tp, jump.lost, jump.position)
+            if holding is not None:
+                holding.goes_to(jump.position)
 
 
 @contextmanager
@@ -82,9 +92,10 @@ def probing(stage: Stage, level: int = logging.WARNING) -> Iterator[None]:
     """Tell `stage.watch` of what happens inside of consumers, while the block lasts."""
     logger, plain = logging.getLogger("kclient"), Connection._send
     before = logger.level, logger.propagate, list(logger.handlers)
-    exchanged = stage.watch.exchanged
+    asking, exchanged = stage.watch.asking, stage.watch.exchanged
 
     async def send(self: Connection, message: Message, version: int, deadline: float) -> Message:
+        asking(message)
         answer = await plain(self, message, version, deadline)
         exchanged(message, answer)
         return answer

@@ -18,7 +18,6 @@ from kclient.records.compression import Compression
 from kclient.records.writer import NewRecord, build_batch
 from kclient.types import TimestampType
 from tests.simulation.ledger import VISIBLE, Row
-from tests.simulation.transactions import Transactions
 
 if TYPE_CHECKING:
     from tests.simulation.stage import Stage
@@ -32,11 +31,11 @@ async def publish(stage: Stage) -> None:
     Where they read what is not committed, transactions that nobody ends must not keep them (F-43).
     """
     rng, scenario = stage.publisher_rng, stage.scenario
-    transactions = Transactions(stage)
+    transactions = stage.transactions
     while not stage.quiet:
         transactions.end_due()
-        partition = rng.choice(stage.partitions())
-        if stage.writable(partition):
+        partition = rng.choice(stage.partitions() or [None])
+        if partition is not None and stage.writable(partition):
             if scenario.transactions and rng.random() < 0.6:
                 transactions.write(partition)
             else:

@@ -16,14 +16,14 @@ from typing import Final
 import attrs
 
 from tests.simulation import faults, invariants
-from tests.simulation.application import TOPIC
 from tests.simulation.bounds import convergence_seconds, progress_seconds
+from tests.simulation.grouping import CLASSIC
 from tests.simulation.plan import Plan
 from tests.simulation.probes import probing
 from tests.simulation.publishing import publish
 from tests.simulation.scenario import draw
 from tests.simulation.stage import Stage
-from tests.simulation.stuck import SimLivelock, SimStuck
+from tests.simulation.stuck import SimLivelock, SimStuck, in_a_line
 from tests.simulation.watch import Invariant, Violation
 from tests.simulation.world import World, run
 
@@ -107,8 +107,7 @@ def run_plan(
 def _stuck(seed: int, plan: Plan, stage: Stage, stuck: SimStuck) -> Verdict:
     """A run that could not go on: a hot loop, or something that waits for ever."""
     broken = "I-26" if isinstance(stuck, SimLivelock) else "I-25"
-    text = f"{type(stuck).__name__}: {stuck}".partition("\n")[0]
-    violations = (*stage.violations, Violation(broken, stage.now, text))
+    violations = (*stage.violations, Violation(broken, stage.now, in_a_line(stuck)))
     callbacks = stage.world.loop.callbacks
     return Verdict(seed, plan, violations, "", stage.now, callbacks, stage.published)
 
@@ -118,11 +117,11 @@ async def play(stage: Stage) -> None:
     scenario = stage.scenario
     async with stage.cluster:
         stage.cluster.state.observers.append(stage.ledger)
-        times = {"message.timestamp.type": "LogAppendTime"} if scenario.log_append_time else None
-        stage.cluster.create_topic(TOPIC, scenario.partitions, min(3, scenario.brokers), times)
+        stage.make_topic()
         for number in range(scenario.members):
             stage.start_member(f"member-{number + 1}")
         publisher = asyncio.create_task(publish(stage))
+        supervisor = asyncio.create_task(supervise(stage)) if scenario.protocol != CLASSIC else None
         began = stage.now
         await faults.play(stage)
         await asyncio.sleep(max(0.0, began + scenario.chaos_seconds - stage.now))
@@ -130,10 +129,21 @@ async def play(stage: Stage) -> None:
         await publisher
         await settle(stage)
         stage.watch.rested()
+        if supervisor is not None:
+            supervisor.cancel()
         late = await stage.stop_members(CLOSE_SECONDS)
         if late:
             stage.report(Violation("I-24", stage.now, f"{', '.join(map(str, late))} never ended"))
         stage.watch.finished()
+
+
+async def supervise(stage: Stage) -> None:
+    """Start processes again that have ended themselves because their member had failed for good."""
+    while True:
+        await asyncio.sleep(1.0)
+        for name, member in list(stage.members.items()):
+            if member.over and member.gave_up and name not in stage.guests:
+                stage.start_member(name)
 
 
 async def heal(stage: Stage) -> None:
@@ -149,7 +159,8 @@ async def heal(stage: Stage) -> None:
 async def awake(stage: Stage) -> None:
     """Hosts that stand still go on, whoever works or closes comes to an end with it."""
     for _ in range(AWAKE_TRIES):
-        if all(stage.hosts[name].alive and not member.is_away for name, member in stage.members.items()):
+        usual = [(name, member) for name, member in stage.members.items() if name not in stage.guests]
+        if all(stage.hosts[name].alive and not member.is_away for name, member in usual):
             return
         await asyncio.sleep(1.0)
         start_all(stage)
@@ -158,7 +169,7 @@ async def awake(stage: Stage) -> None:
 def start_all(stage: Stage) -> None:
     """Start again whoever has ended."""
     for name, member in list(stage.members.items()):
-        if member.over:
+        if member.over and name not in stage.guests:
             stage.start_member(name)
 
 

@@ -8,9 +8,36 @@ from __future__ import annotations
 
 import json
 from random import Random
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import attrs
+
+# What applications list before and after they are started again; the second is empty where it is the same.
+LISTS: Final = (
+    ("cooperative-sticky", ""),
+    ("cooperative-sticky", ""),
+    ("cooperative-sticky", ""),
+    ("range", "cooperative-sticky,range"),
+    ("cooperative-sticky,range", "cooperative-sticky"),
+    ("cooperative-sticky", "cooperative-sticky,range"),
+    ("sticky", ""),
+    ("sticky,roundrobin", "roundrobin"),
+    ("range,roundrobin", ""),
+    ("range", "roundrobin,range"),
+    ("gradual", ""),
+)
+# The same for protocols.
+PROTOCOLS: Final = (
+    ("consumer", ""),
+    ("consumer", ""),
+    ("consumer", ""),
+    ("consumer", ""),
+    ("classic", "consumer"),
+    ("consumer", "classic"),
+    ("auto", ""),
+)
+PROTOCOLS_SHARE: Final = 0.4  # of the releases that know more than one
+LISTS_SHARE: Final = 0.45
 
 
 @attrs.frozen(kw_only=True)
@@ -22,11 +49,11 @@ class Scenario:
     partitions: int = 6
     release: str = "4.3"
     chaos_seconds: float = 60.0
-    assignor: str = "range"
+    assignor: str = "range"  # several are parted by commas, the best liked first
     commit: str = "auto"  # auto, sync, async, on_revoke
     static: bool = False
     isolation: str = "read_uncommitted"
-    reset: str = "earliest"
+    reset: str = "earliest"  # auto_offset_reset
     transactions: bool = False
     sasl: str = ""  # the mechanism, if clients authenticate
     verbose: bool = False  # clients log at DEBUG
@@ -48,6 +75,15 @@ class Scenario:
     latency: float = 0.002
     jitter: float = 0.002
     fidgety: bool = False  # the applications seek, pause and resubscribe at random (F-49)
+    odds: float = 0.0  # of each rare thing that the client lets happen, `Runtime.buggify`
+    manual: bool = False  # no group: each application assigns its share itself
+    some_dynamic: bool = False  # every second member is not static
+    later_assignor: str = ""  # of a process that was started again, if that is another one
+    protocol: str = "classic"  # group_protocol
+    later_protocol: str = ""  # the same for protocols
+    remote_assignor: str = ""  # what members of the consumer protocol ask for
+    pattern: bool = False  # they subscribe to a pattern
+    racks: bool = False  # brokers and clients are in racks, and followers serve those of theirs (KIP-392)
 
     def to_json(self) -> dict[str, Any]:
         """Only what differs from the defaults."""
@@ -65,6 +101,42 @@ class Scenario:
 
 def draw(rng: Random) -> Scenario:
     """A scenario of this seed's own; small numbers are likelier, because they show more in less time."""
+    plain = _draw_plain(rng)
+    rare = attrs.evolve(plain, **_draw_rare(Random(str(plain)), plain))
+    return rare if rare.manual else attrs.evolve(rare, **_draw_group(Random(f"{plain} group"), rare))
+
+
+def _draw_group(rng: Random, rare: Scenario) -> dict[str, Any]:
+    """What kind of group it is, where that is not the plain one. From a generator of its own, as the rare things."""
+    drawn: dict[str, Any] = {}
+    if rare.static:
+        drawn["some_dynamic"] = rng.random() < 0.3
+    if rng.random() < LISTS_SHARE:
+        drawn["assignor"], drawn["later_assignor"] = rng.choice(LISTS)
+    drawn["pattern"] = rng.random() < 0.1
+    if rare.release in ("4.3", "4.0") and rng.random() < PROTOCOLS_SHARE:
+        drawn["protocol"], drawn["later_protocol"] = rng.choice(PROTOCOLS)
+        drawn["remote_assignor"] = rng.choice(("", "uniform", "range"))
+    elif rng.random() < 0.05:
+        drawn["protocol"] = "auto"
+    return drawn
+
+
+def _draw_rare(rng: Random, plain: Scenario) -> dict[str, Any]:
+    """What few seeds have. Drawn from a generator of its own: the others stay what they were without it."""
+    rare: dict[str, Any] = {}
+    if plain.brokers > 1 and plain.release not in ("1.1", "2.3"):
+        rare["racks"] = rng.random() < 0.2
+    if plain.reset == "latest":
+        rare["reset"] = rng.choice(("latest", "none", "by_duration:PT1H", "by_duration:PT10S"))
+    if rng.random() < 0.25:
+        rare["odds"] = rng.choice((0.01, 0.03, 0.1))
+    if not plain.static and plain.commit != "on_revoke":
+        rare["manual"] = rng.random() < 0.15
+    return rare
+
+
+def _draw_plain(rng: Random) -> Scenario:
     brokers = rng.choice((1, 2, 3, 3, 3, 4, 5))
     session = rng.choice((6_000, 10_000, 10_000, 20_000))
     release = rng.choice(("4.3", "4.3", "4.3", "4.0", "3.9", "3.4", "2.8", "2.3", "1.1"))

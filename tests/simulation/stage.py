@@ -14,22 +14,28 @@ from typing import Any, Final
 
 from kclient.embedded import EmbeddedCluster
 from kclient.embedded.listener import MECHANISMS, Factory, Listener
+from kclient.embedded.preferred import RACK_AWARE
 from kclient.embedded.releases import Release
 from kclient.embedded.state import OFFSETS_TOPIC
 from kclient.embedded.topics import Partition
 from kclient.group.offsets_topic import offsets_topic_partition
 from kclient.types import TopicPartition
-from tests.simulation.application import TOPIC, Member
+from tests.simulation.application import TOPIC, Member, rack_of
 from tests.simulation.hosts import Host
 from tests.simulation.ledger import Ledger
+from tests.simulation.manual import ManualMember, owner_of
 from tests.simulation.plan import Plan
+from tests.simulation.transactions import Transactions
 from tests.simulation.watch import Invariant, Violation, Watch
 from tests.simulation.wire import Wire
 from tests.simulation.world import World
 
 PORT: Final = 9092
 SASL_PORT: Final = 9192
-REAUTH_MS: Final = 20_000  # of a session, where clients authenticate
+CONFIG: Final = {
+    "group.min.session.timeout.ms": 1_000,
+    "connections.max.reauth.ms": 20_000,  # of a session, where clients authenticate
+}
 USER: Final = "reader"
 WIRE_SETTINGS: Final = ("latency", "jitter", "bandwidth", "split", "coalesce")
 
@@ -48,15 +54,14 @@ class Stage:
         self.violations: list[Violation] = []
         self.members: dict[str, Member] = {}  # the latest incarnation of each
         self.hosts: dict[str, Host] = {}
+        self.guests: set[str] = set()  # who came with a fault, and goes with it
         self.open_faults: list[Callable[[], object]] = []
         self.watch = Watch(one(self) for one in invariants)
-        self.ledger = Ledger(self.watch, read_committed=self.scenario.isolation == "read_committed")
+        self.transactions = Transactions(self)
+        read_committed = self.scenario.isolation == "read_committed"
+        self.ledger = Ledger(self.watch, lambda tp: owner_of(self, tp), read_committed=read_committed)
         for member in range(self.scenario.members):
-            for broker in range(self.scenario.brokers):
-                ends = f"member-{member + 1}", f"broker-{broker + 1}"
-                for way in (ends, ends[::-1]):
-                    wire = Wire(latency=self.scenario.latency, jitter=self.scenario.jitter)
-                    world.network.wires[way] = wire
+            self.connect(f"member-{member + 1}")
         names = [f"broker-{number + 1}" for number in range(self.scenario.brokers)]
         self.bootstrap = ",".join(f"{name}:{PORT}" for name in names)
         self.cluster = EmbeddedCluster(
@@ -64,7 +69,15 @@ class Stage:
             release=self.scenario.release,
             addresses=[(name, PORT) for name in names],
             runtime=world.runtime("cluster"),
-            config={"group.min.session.timeout.ms": 1_000, "connections.max.reauth.ms": REAUTH_MS},
+            racks=[rack_of(number) for number in range(self.scenario.brokers)]
+            if self.scenario.racks
+            else None,
+            config=CONFIG
+            | {
+                "group.consumer.session.timeout.ms": self.scenario.session_timeout_ms,
+                "group.consumer.heartbeat.interval.ms": self.scenario.heartbeat_interval_ms,
+            }
+            | ({"replica.selector.class": RACK_AWARE} if self.scenario.racks else {}),
             serve=self._serve,
             listeners=[Listener("SASL_PLAINTEXT", mechanisms=MECHANISMS)] if self.scenario.sasl else (),
             users={USER: self.secret} if self.scenario.sasl else None,
@@ -72,6 +85,14 @@ class Stage:
         if self.scenario.sasl:
             self._name_the_other_doors()
         self.group_max_size = self.cluster.state.settings.group_max_size
+
+    def connect(self, name: str) -> None:
+        """Give an application wires of its own to all brokers."""
+        for broker in range(self.scenario.brokers):
+            ends = name, f"broker-{broker + 1}"
+            for way in (ends, ends[::-1]):
+                wire = Wire(latency=self.scenario.latency, jitter=self.scenario.jitter)
+                self.world.network.wires[way] = wire
 
     def _name_the_other_doors(self) -> None:
         """With SASL applications use the second listener of each broker, on the same host."""
@@ -98,7 +119,16 @@ class Stage:
             name = broker.listeners[0].host
             network.names[name] = list(network.by_name[name].addresses)  # it may have moved for good
         state.release = Release.parse(scenario.release)
-        state.settings.group_max_size = self.group_max_size
+        self.make_topic()
+        state.settings.group_max_size = state.settings.group_consumer_max_size = self.group_max_size
+
+    def make_topic(self) -> None:
+        """Make the topic that is read, unless it is there, or no broker is there; no smaller than it was."""
+        alive = len(self.cluster.state.alive())
+        if TOPIC not in self.cluster.state.topics and alive:
+            times = {"message.timestamp.type": "LogAppendTime"} if self.scenario.log_append_time else None
+            count = max([self.scenario.partitions, *(tp.partition + 1 for tp in self.ledger.former_ends)])
+            self.cluster.create_topic(TOPIC, count, min(3, alive), times)
 
     # --- what everybody asks
 
@@ -106,6 +136,15 @@ class Stage:
     def now(self) -> float:
         """Virtual seconds."""
         return self.world.loop.time()
+
+    @property
+    def timeouts(self) -> dict[str, int]:
+        """Of members of a classic group."""
+        scenario = self.scenario
+        return {
+            "session_timeout_ms": scenario.session_timeout_ms,
+            "heartbeat_interval_ms": scenario.heartbeat_interval_ms,
+        }
 
     def wall_ms(self) -> int:
         """The publisher's wall clock, which is right."""
@@ -157,10 +196,12 @@ class Stage:
 
     # --- applications
 
-    def start_member(self, name: str) -> None:
-        """Start an application, or start it again after its host died."""
+    def start_member(self, name: str, instead: dict[str, Any] | None = None) -> None:
+        """Start an application, or start it again after its host died, with what it was configured with before."""
         before = self.members.get(name)
-        member = Member(self, name, before.incarnation + 1 if before else 1)
+        kind = ManualMember if self.scenario.manual else Member
+        incarnation = before.incarnation + 1 if before else 1
+        member = kind(self, name, incarnation, before.instead if before and instead is None else instead)
         self.members[name] = member
         self.hosts[name] = self.world.host(name)
         self.hosts[name].start(member.live(), name=f"application {member}")
@@ -173,6 +214,12 @@ class Stage:
             host = self.hosts[name]
             host.power_off() if silently else host.kill()
             self.watch.died(member)
+
+    def start_guest(self, name: str, instead: dict[str, Any]) -> None:
+        """Start an application that is not one of the group's usual ones, and is not started again."""
+        self.guests.add(name)
+        self.connect(name)
+        self.start_member(name, instead)
 
     async def stop_members(self, limit: float) -> list[Member]:
         """Ask all to end cleanly; those that have not within `limit` seconds."""

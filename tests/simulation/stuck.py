@@ -90,3 +90,8 @@ def _end(task: Any) -> str:
     if isinstance(waited, asyncio.Task):
         return f"task {waited.get_name()}"
     return f"{type(waited).__name__} {getattr(waited, 'number', '')}".rstrip()
+
+
+def in_a_line(problem: BaseException) -> str:
+    """What it is and the first line of what it says; what follows in these are the tasks that wait."""
+    return f"{type(problem).__name__}: {problem}".partition("\n")[0]

@@ -7,10 +7,12 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from itertools import islice
 from multiprocessing import get_context
+from typing import Final
 
 import attrs
 
 from tests.simulation.runner import Verdict, run_seed
+from tests.simulation.stuck import in_a_line
 
 
 @attrs.frozen
@@ -63,8 +65,7 @@ def one(seed: int) -> Result:
     try:
         verdict: Verdict = run_seed(seed)
     except Exception as problem:  # noqa: BLE001 – whatever it is, it is what the seed found
-        text = f"{type(problem).__name__}: {problem}".partition("\n")[0]
-        return Result(seed, (), "", 0.0, time.process_time() - began, text)
+        return Result(seed, (), "", 0.0, time.process_time() - began, in_a_line(problem))
     return Result(
         seed,
         tuple(map(str, verdict.violations)),
@@ -74,6 +75,10 @@ def one(seed: int) -> Result:
     )
 
 
+# A run leaves about three megabytes behind: thousands of runs must not add up.
+SEEDS_A_PROCESS: Final = 100
+
+
 def sweep(
     seeds: Iterable[int], *, jobs: int, seconds: float | None = None, least: int = 0
 ) -> Iterator[Result]:
@@ -81,7 +86,8 @@ def sweep(
     until = None if seconds is None else time.monotonic() + seconds
     source = iter(seeds)
     begun = 0
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+    context = get_context("spawn")
+    with ProcessPoolExecutor(jobs, mp_context=context, max_tasks_per_child=SEEDS_A_PROCESS) as pool:
         running: set[Future[Result]] = set()
         while True:
             late = until is not None and time.monotonic() >= until and begun >= least

@@ -6,13 +6,19 @@ import os
 
 import pytest
 
-from tests.simulation.mutants import MUTANTS, NOT_APPLICABLE
+from tests.simulation.mutants import MUTANTS, NOT_APPLICABLE, planted
 from tests.simulation.mutants.hunt import Caught, hunt_all
 
 
 @pytest.fixture(scope="module")
 def hunted() -> dict[str, Caught]:
     return {caught.mutant: caught for caught in hunt_all(sorted(MUTANTS), os.cpu_count() or 1)}
+
+
+@pytest.mark.parametrize("name", sorted(MUTANTS))
+def test_it_can_be_planted(name: str) -> None:
+    with planted(name):
+        pass
 
 
 @pytest.mark.slow

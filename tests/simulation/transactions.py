@@ -41,12 +41,18 @@ class Transactions:
         self._stage = stage
         self._open: dict[int, Transaction] = {}
         self._sequences: dict[tuple[int, TopicPartition], int] = {}
+        self._committed: dict[tuple[int, TopicPartition], bool] = {}  # how the last one ended there
         self._truncations = 0
+        self._hanging = FIRST_PRODUCER_ID + PRODUCERS  # the next producer that leaves one open
+
+    def hang(self, partition: Partition, ends_at: float, *, commits: bool) -> None:
+        """Begin a transaction of a producer of its own, which writes no more until it ends."""
+        self._hanging += 1
+        transaction = self._open[self._hanging] = Transaction(self._hanging, ends_at, commits)
+        self._write_into(transaction, partition)
 
     def write(self, partition: Partition) -> None:
         """A batch of some producer, in its transaction or a new one."""
-        from tests.simulation.publishing import build, new_records, write
-
         rng, stage = self._stage.publisher_rng, self._stage
         producer_id = FIRST_PRODUCER_ID + rng.randrange(PRODUCERS)
         transaction = self._open.get(producer_id)
@@ -55,7 +61,13 @@ class Transactions:
             transaction = self._open[producer_id] = Transaction(producer_id, ends_at, rng.random() < 0.6)
         elif stage.now >= transaction.ends_at:
             return  # it waits for its markers
-        records = new_records(stage, partition, rng.choice((1, 2, 5)))
+        self._write_into(transaction, partition)
+
+    def _write_into(self, transaction: Transaction, partition: Partition) -> None:
+        from tests.simulation.publishing import build, new_records, write
+
+        stage, producer_id = self._stage, transaction.producer_id
+        records = new_records(stage, partition, stage.publisher_rng.choice((1, 2, 5)))
         key = producer_id, partition.tp
         sequence = self._sequences.get(key, 0)
         self._sequences[key] = sequence + len(records)
@@ -89,6 +101,7 @@ class Transactions:
             if partition is not None:
                 self._mark(partition, transaction.producer_id, commits=transaction.commits)
             stage.ledger.finish(rows, VISIBLE if transaction.commits else ABORTED)
+            self._committed[transaction.producer_id, tp] = transaction.commits
             del transaction.rows[tp]
         if not transaction.rows:
             del self._open[transaction.producer_id]
@@ -98,9 +111,10 @@ class Transactions:
     def _mark_empty(self, producer_id: int) -> None:
         """A producer may have enlisted a partition and written nothing to it: that one gets a marker all the same."""
         stage, rng = self._stage, self._stage.publisher_rng
-        partition = rng.choice(stage.partitions())
+        partition = rng.choice(stage.partitions() or [None])
         if (
             rng.random() < 0.3
+            and partition is not None
             and stage.writable(partition)
             and producer_id not in partition.log.producers.open
         ):
@@ -112,13 +126,29 @@ class Transactions:
         for partition in stage.partitions():
             for producer_id, first in list(partition.log.producers.open.items()):
                 transaction = self._open.get(producer_id)
-                row = next(stage.ledger.between(partition.tp, first, partition.log.end), None)
-                if (row is None or row.state == OPEN) and transaction and partition.tp in transaction.rows:
-                    continue
+                if transaction and self._began(transaction, partition.tp, first):
+                    continue  # it has no marker yet
                 if stage.writable(partition):
-                    self._mark(partition, producer_id, commits=row is not None and row.state == VISIBLE)
+                    self._mark(
+                        partition, producer_id, commits=self._was_committed(partition, producer_id, first)
+                    )
                 else:
                     self._truncations = -1  # later
+
+    def _began(self, transaction: Transaction, tp: TopicPartition, first: int) -> bool:
+        """Whether this is the one that is open from `first` on, and not an older one that lost its marker. Its own
+        records may have expired or been compacted; those that a truncation or a new topic took began nothing.
+        """
+        rows = transaction.rows.get(tp, ())
+        begins = next((row.offset for row in rows if row.gone not in ("truncated", "deleted")), None)
+        return begins is not None and first >= begins
+
+    def _was_committed(self, partition: Partition, producer_id: int, first: int) -> bool:
+        """How the transaction ended that began here; its first record may have expired since."""
+        row = next(self._stage.ledger.between(partition.tp, first, first + 1), None)
+        return (
+            self._committed.get((producer_id, partition.tp), False) if row is None else row.state == VISIBLE
+        )
 
     def _mark(self, partition: Partition, producer_id: int, *, commits: bool) -> None:
         marker = build_marker(

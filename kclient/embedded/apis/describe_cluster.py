@@ -21,12 +21,10 @@ async def handle(call: Call, request: DescribeClusterRequest) -> DescribeCluster
         if request.endpoint_type == CONTROLLERS:
             raise Refused(MISMATCHED_ENDPOINT_TYPE, "This is a broker's endpoint, not a controller's.")
         raise Refused(UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
-    brokers = []
-    for broker in call.state.alive():
-        if (address := call.address_of(broker)) is not None:
-            host, port = address
-            row = DescribeClusterBroker(broker_id=broker.node_id, host=host, port=port, rack=broker.rack)
-            brokers.append(row)
+    brokers = [
+        DescribeClusterBroker(broker_id=broker.node_id, host=host, port=port, rack=broker.rack)
+        for broker, host, port in call.brokers()
+    ]
     asked = request.include_cluster_authorized_operations
     return DescribeClusterResponse(
         cluster_id=call.state.cluster_id,

@@ -69,13 +69,10 @@ def refuse(call: Call, request: MetadataRequest, refused: Refused) -> MetadataRe
 
 
 def _brokers(call: Call) -> list[MetadataResponseBroker]:
-    found = []
-    for broker in call.state.alive():
-        if (address := call.address_of(broker)) is not None:
-            host, port = address
-            row = MetadataResponseBroker(node_id=broker.node_id, host=host, port=port, rack=broker.rack)
-            found.append(row)
-    return found
+    return [
+        MetadataResponseBroker(node_id=broker.node_id, host=host, port=port, rack=broker.rack)
+        for broker, host, port in call.brokers()
+    ]
 
 
 def _topics(call: Call, request: MetadataRequest) -> list[MetadataResponseTopic]:

@@ -189,10 +189,10 @@ async def _store(coordinator: GroupCoordinator, group: Group, commits: dict[Topi
     group.offsets.begin(commits)
     try:
         await coordinator.replicated(group.group_id, stored)
+        for at, (tp, commit) in enumerate(commits.items(), stored.base_offset):
+            group.offsets.put(tp, attrs.evolve(commit, at=at))
     finally:
         group.offsets.end(commits)
-    for at, (tp, commit) in enumerate(commits.items(), stored.base_offset):
-        group.offsets.put(tp, attrs.evolve(commit, at=at))
 
 
 def _tell(call: Call, request: OffsetCommitRequest, commits: dict[TopicPartition, Commit]) -> None:

@@ -17,9 +17,8 @@ async def handle(call: Call, request: SaslAuthenticateRequest) -> SaslAuthentica
     connection = call.connection
     conversation = connection.sasl
     if conversation is None and not connection.authenticated:
-        raise ProtocolDecodeError(
-            "a token came before the handshake"
-        )  # the connection ends without an answer
+        # The connection ends without an answer.
+        raise ProtocolDecodeError("a token came before the handshake")
     if conversation is None:
         late = "SaslAuthenticate request received after successful authentication"
         raise Refused(ILLEGAL_SASL_STATE, late)

@@ -15,7 +15,7 @@ from kclient.generated.error_codes import TABLE
 from kclient.protocol.message import Message
 
 CODES: Final[dict[str, int]] = {row[1]: row[0] for row in TABLE}
-NOT_ASKED_FOR: Final = frozenset({"brokers", "node_endpoints", "api_keys"})
+NOT_ASKED_FOR: Final = frozenset({"brokers", "node_endpoints", "api_keys", "aborted_transactions"})
 
 
 def api_name(api: str) -> str:

@@ -111,13 +111,8 @@ def _out_of_sync(partition: Partition, node: int, end: int) -> None:
 
 def catch_up(state: ClusterState, partition: Partition) -> None:
     """Let every follower that is up be in step with the leader again."""
-    for node in partition.replicas:
-        broker = state.brokers[node]
-        if broker.up and not broker.paused:
-            partition.ends.pop(node, None)
-            if node not in partition.isr:
-                partition.isr.append(node)
-    partition.changed.notify()
+    brokers = (state.brokers[node] for node in partition.replicas)
+    controller.follow(partition, [broker.node_id for broker in brokers if broker.up and not broker.paused])
 
 
 def set_high_watermark(state: ClusterState, partition: Partition, offset: int) -> None:

@@ -20,7 +20,7 @@ def create(
     state: ClusterState, name: str, partitions: int, replication: int | None, config: Mapping[str, str]
 ) -> Topic:
     """Make a topic that a client could make, with at most 3 replicas unless said otherwise. Raises ArgumentError."""
-    replicas = min(3, len(state.alive())) if replication is None else replication
+    replicas = min(3, len(state.alive()) or len(state.brokers)) if replication is None else replication
     try:
         placement.check_name(state, name)
         checked = placement.check_config(state, config)

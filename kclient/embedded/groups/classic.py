@@ -36,9 +36,8 @@ from kclient.protocol.errors import (
 from kclient.records.writer import NewRecord
 from kclient.types import TopicPartition
 
-NAMED_SINCE: Final = Release.parse(
-    "3.0"
-)  # before that a transaction's commit need not say which member it is of
+# Before that a transaction's commit need not say which member it is of.
+NAMED_SINCE: Final = Release.parse("3.0")
 
 
 @attrs.define(eq=False)

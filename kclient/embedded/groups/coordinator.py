@@ -152,11 +152,14 @@ class GroupCoordinator:
     def delete_offsets(self, group: Group, partitions: Sequence[TopicPartition]) -> None:
         """Remove committed offsets, with a tombstone for each that there is. Raises Refused."""
         now = self.broker.state.clock.wall_ms()
-        known = [tp for tp in partitions if tp in group.offsets.committed]
+        wanted = dict.fromkeys(partitions, -1)
+        known = [tp for tp in group.offsets.known() if tp in wanted]
         if known:
-            self.write(group.group_id, [commit_tombstone(group.group_id, tp, now) for tp in known])
-        for tp in partitions:
-            group.offsets.remove(tp)
+            tombstones = [commit_tombstone(group.group_id, tp, now) for tp in known]
+            stored = self.write(group.group_id, tombstones)
+            wanted.update((tp, at) for at, tp in enumerate(known, stored.base_offset))
+        for tp, at in wanted.items():
+            group.offsets.remove(tp, at)
 
     # --- partitions come and go
 
@@ -212,4 +215,4 @@ class GroupCoordinator:
         """Offsets of a topic that is gone are gone as well."""
         for group in self.groups.values():
             with suppress(Refused):  # too few replicas to write it: they stay, as on a real broker
-                self.delete_offsets(group, [tp for tp in group.offsets.committed if tp.topic == name])
+                self.delete_offsets(group, [tp for tp in group.offsets.known() if tp.topic == name])

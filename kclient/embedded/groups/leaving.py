@@ -14,24 +14,18 @@ from kclient.generated.leave_group_request import MemberIdentity
 from kclient.protocol.errors import (
     COORDINATOR_NOT_AVAILABLE,
     FENCED_INSTANCE_ID,
-    ILLEGAL_GENERATION,
     NONE,
     REBALANCE_IN_PROGRESS,
     UNKNOWN_MEMBER_ID,
 )
 
-PATIENT_SINCE: Final = Release.parse(
-    "2.6"
-)  # before, a heartbeat between JoinGroup and the plan sent one back
+# Before, a heartbeat between JoinGroup and the plan sent one back.
+PATIENT_SINCE: Final = Release.parse("2.6")
 
 
 def heartbeat(group: Roster, request: HeartbeatRequest) -> int:
     """The code to answer. Raises Refused. Spec: B.21."""
-    if group.state is State.DEAD:
-        raise Refused(COORDINATOR_NOT_AVAILABLE)
-    member = group.member_for(request.member_id, request.group_instance_id)
-    if request.generation_id != group.generation:
-        raise Refused(ILLEGAL_GENERATION)
+    member = group.present(request.member_id, request.group_instance_id, request.generation_id)
     if group.state is State.COMPLETING and group.coordinator.broker.state.release < PATIENT_SINCE:
         return REBALANCE_IN_PROGRESS
     code = ANSWERS[group.state].heartbeat

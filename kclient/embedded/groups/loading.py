@@ -13,10 +13,11 @@ import attrs
 
 from kclient.embedded.groups.classic import ClassicGroup
 from kclient.embedded.groups.group import Group
-from kclient.embedded.groups.records import COMMITS, GROUP, commit_of, read_key, read_value
+from kclient.embedded.groups.records import COMMITS, GROUP, commit_of
 from kclient.embedded.groups.written import read_into
 from kclient.embedded.log import Stored
 from kclient.embedded.topics import Partition
+from kclient.group.offsets_records import OffsetsRecord, read_offsets_record
 from kclient.records.sections import columns_for, open_batch
 from kclient.types import TopicPartition
 
@@ -29,9 +30,10 @@ _COMMIT_MARKER: Final = 1
 
 @attrs.frozen
 class Row:
-    """One record that counts: what it is, its key and value, and its offset."""
+    """One record that counts: what it is and of which group, its key and value, and its offset."""
 
     kind: int
+    group_id: str
     key: Any
     value: Any
     at: int
@@ -45,11 +47,11 @@ def load(coordinator: GroupCoordinator, partition: Partition) -> dict[str, Group
     values, pending = _replay(partition)
     rows: dict[str, list[Row]] = {}
     for row in _rows(values):
-        rows.setdefault(_group_id(row), []).append(row)
+        rows.setdefault(row.group_id, []).append(row)
     groups = {group_id: _group(coordinator, group_id, found) for group_id, found in rows.items()}
     for producer_id, waiting in pending.items():
         for row in _rows(waiting):
-            group_id = _group_id(row)
+            group_id = row.group_id
             if group_id not in groups:
                 groups[group_id] = ClassicGroup(coordinator, group_id)
             groups[group_id].offsets.pend(producer_id, _tp(row), commit_of(row.value, row.at))
@@ -93,14 +95,11 @@ def _records(stored: Stored) -> list[tuple[bytes, bytes | None, int]]:
 
 def _rows(values: Values) -> list[Row]:
     found = []
-    for data, (value, at) in values.items():
-        if value is not None and (key := read_key(data)) is not None:
-            found.append(Row(key[0], key[1], read_value(key[0], value), at))
+    for key, (value, at) in values.items():
+        record = read_offsets_record(key, value)
+        if value is not None and isinstance(record, OffsetsRecord):
+            found.append(Row(record.record_type, record.group_id, record.key, record.value, at))
     return found
-
-
-def _group_id(row: Row) -> str:
-    return str(row.key.group if row.kind in (*COMMITS, GROUP) else row.key.group_id)
 
 
 def _tp(row: Row) -> TopicPartition:

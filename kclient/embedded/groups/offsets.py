@@ -40,23 +40,32 @@ def too_long(settings: Settings, metadata: str | None) -> bool:
 
 @attrs.define(eq=False)
 class Offsets:
-    """See the module. `pending` is by producer id, `writing` counts the plain commits under way."""
+    """See the module. `pending` is by producer id, `writing` counts the plain commits under way, and `removed` has the
+    log offset of the tombstone that came meanwhile."""
 
     committed: dict[TopicPartition, Commit] = attrs.field(factory=dict)
     pending: dict[int, dict[TopicPartition, Commit]] = attrs.field(factory=dict)
     writing: dict[TopicPartition, int] = attrs.field(factory=dict)
+    removed: dict[TopicPartition, int] = attrs.field(factory=dict)
 
     def __bool__(self) -> bool:
         return bool(self.committed or self.pending)
 
     def put(self, tp: TopicPartition, commit: Commit) -> None:
-        """Commit an offset, unless a later record has done so."""
+        """Commit an offset, unless a later record has done so or has removed it."""
         known = self.committed.get(tp)
-        if known is None or known.at <= commit.at:
+        last = self.removed.get(tp, -1) if known is None else known.at
+        if last <= commit.at:
             self.committed[tp] = commit
 
-    def remove(self, tp: TopicPartition) -> None:
-        """Forget a committed offset and what waits for it, if there is any."""
+    def known(self) -> list[TopicPartition]:
+        """What is committed or being written."""
+        return list({**self.committed, **self.writing})
+
+    def remove(self, tp: TopicPartition, at: int = -1) -> None:
+        """Forget a committed offset and what waits for it, if there is any. `at` is where its tombstone is."""
+        if tp in self.writing:
+            self.removed[tp] = at
         for waiting in self.pending.values():
             waiting.pop(tp, None)
         self.committed.pop(tp, None)
@@ -85,6 +94,7 @@ class Offsets:
             self.writing[tp] -= 1
             if not self.writing[tp]:
                 del self.writing[tp]
+                self.removed.pop(tp, None)
 
     def in_transaction(self, tp: TopicPartition) -> bool:
         """Whether a transaction that has not ended has an offset for it. Spec: S0-37."""

@@ -21,9 +21,8 @@ from kclient.generated.join_group_response import JoinGroupResponse, JoinGroupRe
 from kclient.generated.sync_group_response import SyncGroupResponse
 from kclient.protocol.errors import REBALANCE_IN_PROGRESS, UNKNOWN_MEMBER_ID
 
-AWAITS_SYNC_SINCE: Final = Release.parse(
-    "2.8"
-)  # older coordinators wait for SyncGroup as long as the session lasts
+# Older coordinators wait for SyncGroup as long as the session lasts.
+AWAITS_SYNC_SINCE: Final = Release.parse("2.8")
 NEW_MEMBER_SECONDS: Final = 300.0  # how long a member that never was in a generation may wait for one
 
 CAN_BEGIN: Final = (State.STABLE, State.COMPLETING, State.EMPTY)

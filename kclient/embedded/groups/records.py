@@ -1,4 +1,4 @@
-"""Groups and commits as records of `__consumer_offsets`, and back.
+"""Groups and commits as records of `__consumer_offsets`; `kclient.group.offsets_records` reads them back.
 
 Key and value begin with an int16: in the key it says what the record is, in the value which version of the layout
 follows. What counts is the last value under each key; a null value removes it. Spec: C.4, S1-01.
@@ -7,16 +7,15 @@ follows. What counts is the last value under each key; a null value removes it. 
 from __future__ import annotations
 
 import struct
-from typing import Any, Final
+from typing import Final
 
 from kclient.embedded.groups.offsets import Commit
 from kclient.embedded.releases import Release
-from kclient.errors import ProtocolDecodeError
 from kclient.generated.group_metadata_key import GroupMetadataKey
 from kclient.generated.offset_commit_key import OffsetCommitKey
 from kclient.generated.offset_commit_value import OffsetCommitValue
 from kclient.protocol.message import Message
-from kclient.protocol.registry import MESSAGES, read_message, write_message
+from kclient.protocol.registry import write_message
 from kclient.records.writer import NewRecord
 from kclient.types import TopicPartition
 
@@ -25,7 +24,6 @@ COMMITS: Final = (0, COMMIT)  # one layout
 GROUP: Final = 2
 
 _INT16: Final = struct.Struct(">h")
-_KEYS: Final = {entry.api_key: name for name, entry in MESSAGES.items() if entry.type == "coordinator-key"}
 
 _V1_ONLY_BEFORE: Final = Release.parse("2.1")
 _TOPIC_IDS_SINCE: Final = Release.parse("4.1")
@@ -38,22 +36,6 @@ def record(key: Message, value: Message | None, version: int = 0, timestamp: int
     """A record of the coordinator; without a value it removes what was written under the key."""
     data = None if value is None else _prefixed(version, value, version)
     return NewRecord(key=_prefixed(key.API_KEY or 0, key, 0), value=data, timestamp=timestamp)
-
-
-def read_key(data: bytes) -> tuple[int, Any] | None:
-    """What the record is and its key; None for a kind that is unknown here, which readers pass over."""
-    (kind,) = _INT16.unpack_from(data)
-    if kind not in _KEYS:
-        return None
-    return kind, read_message(_KEYS[kind], 0, data, _INT16.size)[0]
-
-
-def read_value(kind: int, data: bytes) -> Any:
-    """The value of a record of this kind. Raises ProtocolDecodeError."""
-    (version,) = _INT16.unpack_from(data)
-    if kind not in _KEYS:
-        raise ProtocolDecodeError(f"records of kind {kind} are not known", field="key")
-    return read_message(_KEYS[kind].removesuffix("Key") + "Value", version, data, _INT16.size)[0]
 
 
 def _prefixed(prefix: int, message: Message, version: int) -> bytes:

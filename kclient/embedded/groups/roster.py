@@ -22,7 +22,12 @@ from kclient.errors import InternalError, ProtocolDecodeError
 from kclient.generated.join_group_response import JoinGroupResponse
 from kclient.generated.sync_group_response import SyncGroupResponse
 from kclient.group.subscription_protocol import PROTOCOL_TYPE, decode_subscription
-from kclient.protocol.errors import FENCED_INSTANCE_ID, UNKNOWN_MEMBER_ID
+from kclient.protocol.errors import (
+    COORDINATOR_NOT_AVAILABLE,
+    FENCED_INSTANCE_ID,
+    ILLEGAL_GENERATION,
+    UNKNOWN_MEMBER_ID,
+)
 
 KNOWS_NAMES: Final = Release.parse("3.0")
 
@@ -111,6 +116,15 @@ class Roster(Group):
         if strange or member_id not in self.members:
             raise Refused(UNKNOWN_MEMBER_ID)
         return self.members[member_id]
+
+    def present(self, member_id: str, instance_id: str | None, generation: int) -> Member:
+        """The member that speaks of the present generation. Raises Refused for a group that is gone, and as above."""
+        if self.state is State.DEAD:
+            raise Refused(COORDINATOR_NOT_AVAILABLE)
+        member = self.member_for(member_id, instance_id)
+        if generation != self.generation:
+            raise Refused(ILLEGAL_GENERATION)
+        return member
 
     @property
     def knows_names(self) -> bool:

@@ -35,9 +35,8 @@ MAY_BE_ENTERED_FROM: Final = {
 class Act(enum.Enum):
     """What to do where the answer is not simply an error code."""
 
-    REJOIN = (
-        enum.auto()
-    )  # take the member's metadata, rebalance (or go on with it), answer when it is through
+    # Take the member's metadata, rebalance (or go on with it), answer when it is through.
+    REJOIN = enum.auto()
     REJOIN_IF_CHANGED = enum.auto()  # the current generation for the same metadata, else REJOIN
     REJOIN_IF_CHANGED_OR_LEADER = enum.auto()  # likewise, but the leader may always ask for a rebalance
     AWAIT_PLAN = enum.auto()  # answer when the leader's plan is stored; the leader brings it

@@ -16,8 +16,6 @@ from kclient.embedded.refusal import Refused
 from kclient.generated.sync_group_request import SyncGroupRequest
 from kclient.generated.sync_group_response import SyncGroupResponse
 from kclient.protocol.errors import (
-    COORDINATOR_NOT_AVAILABLE,
-    ILLEGAL_GENERATION,
     INCONSISTENT_GROUP_PROTOCOL,
 )
 from kclient.records.writer import NewRecord
@@ -42,11 +40,7 @@ async def sync(group: Roster, request: SyncGroupRequest) -> SyncGroupResponse | 
 
 
 def _checked(group: Roster, request: SyncGroupRequest) -> Member:
-    if group.state is State.DEAD:
-        raise Refused(COORDINATOR_NOT_AVAILABLE)
-    member = group.member_for(request.member_id, request.group_instance_id)
-    if request.generation_id != group.generation:
-        raise Refused(ILLEGAL_GENERATION)
+    member = group.present(request.member_id, request.group_instance_id, request.generation_id)
     told = (request.protocol_type, group.type_of_protocol), (request.protocol_name, group.protocol)
     if any(said is not None and said != known for said, known in told):
         raise Refused(INCONSISTENT_GROUP_PROTOCOL)

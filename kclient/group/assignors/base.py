@@ -14,6 +14,7 @@ from kclient.errors import UsageError
 from kclient.types import TopicPartition
 
 EAGER: Final = "EAGER"
+COOPERATIVE: Final = "COOPERATIVE"
 
 Topics = Mapping[str, Sequence[frozenset[str]]]
 """Topic → one entry for each partition, from 0: the racks of its replicas, empty where unknown."""
@@ -55,8 +56,12 @@ class Member:
 class Assignor(Protocol):
     """How partitions are shared out. Inherit from it and write `name` and `assign`; the rest has defaults.
 
-    `name` is what goes over the wire: all members of a group must know it under the same name. `rebalance_protocol`
-    is "EAGER": every member gives up all its partitions before it joins.
+    `name` is what goes over the wire: all members of a group must know it under the same name. `supported_protocols`
+    says in which ways of rebalancing it may be used:
+
+        EAGER         every member gives up all its partitions before it joins
+        COOPERATIVE   members keep theirs, and give up after the join what goes to others; then the group joins again.
+                      So `assign` must leave out what goes from one member to another until that one has given it up
 
     `assign` runs in the group's leader, on a thread of its own; the other two run on the loop and must not block. None
     may change what it is given. What one raises, the next poll raises as UsageError.
@@ -65,7 +70,7 @@ class Assignor(Protocol):
     """
 
     name: str
-    rebalance_protocol: str = EAGER
+    supported_protocols: Sequence[str] = (EAGER,)
 
     def subscription_user_data(self, topics: Sequence[str]) -> bytes | None:
         """Bytes that this member sends to the leader's assignor with its subscription."""
@@ -83,7 +88,7 @@ class Assignor(Protocol):
         return None
 
 
-def assignor_failed(name: str, error: Exception, doing: str, consequence: str) -> UsageError:
+def assignor_failed(name: str, error: BaseException, doing: str, consequence: str) -> UsageError:
     """What the user is told when an assignor of their own raises; raise it `from` that error."""
     return UsageError(
         f"The assignor {name!r} raised {type(error).__name__} {doing}. {consequence} Correct the assignor."

@@ -23,6 +23,7 @@ from kclient.group.assignors.base import (
     partition_key,
     subscribers,
 )
+from kclient.group.assignors.racks import racks_matter
 from kclient.types import TopicPartition
 
 
@@ -99,16 +100,6 @@ class _Cut:
         for member in self.members:
             possible = (number for number in self.left if may(member, number))
             self.give(member, list(itertools.islice(possible, self.quota(member))), given)
-
-
-def racks_matter(racks: Sequence[frozenset[str]], members: Sequence[Member]) -> bool:
-    """Whether racks can make a difference: some replica shares a member's rack, and not all partitions are alike.
-
-    Spec: B.16.
-    """
-    everywhere = frozenset[str]().union(*racks)
-    member_racks = {member.subscription.rack_id for member in members} - {None}
-    return bool(everywhere & member_racks) and any(each != everywhere for each in racks)
 
 
 def _match_racks(cuts: Sequence[_Cut], given: dict[str, list[TopicPartition]]) -> None:

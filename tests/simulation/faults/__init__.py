@@ -12,7 +12,17 @@ from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING, Final
 
-from tests.simulation.faults import answers, application, brokers, hosts, logs, wire
+from tests.simulation.faults import (
+    answers,
+    application,
+    brokers,
+    groups,
+    hosts,
+    logs,
+    sessions,
+    shapes,
+    wire,
+)
 from tests.simulation.faults.gentle import draw_gently, is_gentle
 from tests.simulation.faults.kinds import KINDS, End, Kind
 from tests.simulation.plan import Fault
@@ -21,18 +31,49 @@ from tests.simulation.scenario import Scenario
 if TYPE_CHECKING:
     from tests.simulation.stage import Stage
 
-__all__ = ["KINDS", "answers", "application", "brokers", "draw", "heal", "hosts", "logs", "play", "wire"]
+__all__ = [
+    "KINDS",
+    "answers",
+    "application",
+    "brokers",
+    "draw",
+    "groups",
+    "heal",
+    "hosts",
+    "logs",
+    "play",
+    "sessions",
+    "shapes",
+    "wire",
+]
 
 # These are few among many kinds, and show little when they come once.
 OF_LOGS: Final = ("truncate", "recreate", "expire", "compact", "flip_bits", "redirect", "move_leader")
 OF_ANSWERS: Final = ("partial_answer", "never_answer", "fatal_error")
+# These came later, and are drawn from a generator of their own: the other seeds stay what they were without them.
+RARE: Final = (
+    "answer_twice",
+    "answer_unasked",
+    "delete_topic",
+    "evict_sessions",
+    "few_sessions",
+    "hang",
+    "miscount_sessions",
+    "move_leader_quietly",
+    "stale_broker",
+)
+RARE_SHARE: Final = 0.4
+# And these later still.
+OF_GROUPS: Final = ("double", "heartbeat_error", "lose_heartbeat", "odd_one", "roll_members")
+GROUPS_SHARE: Final = 0.2
 
 
 def draw(rng: Random, scenario: Scenario) -> tuple[Fault, ...]:
     """Faults for a scenario, by time."""
     if is_gentle(scenario):
         return draw_gently(rng, scenario)
-    possible = [kind for kind in KINDS.values() if kind.fits(scenario)]
+    fitting = [kind for kind in KINDS.values() if kind.fits(scenario)]
+    possible = [kind for kind in fitting if kind.name not in (*RARE, *OF_GROUPS)]
     active = rng.sample(possible, k=min(len(possible), rng.choice((1, 2, 3, 5, 8))))
     count = rng.choice((2, 4, 8, 16, 30))
     drawn = [_draw_one(rng, scenario, rng.choice(active)) for _ in range(count)]
@@ -40,7 +81,19 @@ def draw(rng: Random, scenario: Scenario) -> tuple[Fault, ...]:
         if rng.random() < likely:
             kind = rng.choice([one for one in possible if one.name in rare])
             drawn += [_draw_one(rng, scenario, kind) for _ in range(rng.choice((3, 8)))]
+    own = Random(f"{scenario} {count}")
+    if own.random() < RARE_SHARE:
+        active = own.sample([kind for kind in fitting if kind.name in RARE], k=own.choice((1, 1, 2)))
+        drawn += [_draw_one(own, scenario, own.choice(active)) for _ in range(own.choice((1, 3, 8)))]
+    drawn += _draw_of_groups(Random(f"{scenario} {count} groups"), scenario)
     return tuple(sorted(drawn, key=lambda fault: fault.start))
+
+
+def _draw_of_groups(rng: Random, scenario: Scenario) -> list[Fault]:
+    kinds = [kind for name in OF_GROUPS if (kind := KINDS[name]).fits(scenario)]
+    if not kinds or rng.random() >= GROUPS_SHARE:
+        return []
+    return [_draw_one(rng, scenario, rng.choice(kinds)) for _ in range(rng.choice((1, 2, 4)))]
 
 
 def _draw_one(rng: Random, scenario: Scenario, kind: Kind) -> Fault:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
@@ -65,6 +66,13 @@ def of_members(rng: Random, scenario: Scenario) -> str:
 def static(scenario: Scenario) -> bool:
     """Where members have instance ids."""
     return scenario.static
+
+
+def of_one_protocol(scenario: Scenario) -> bool:
+    """Where members need nothing that older brokers lack."""
+    return scenario.protocol == scenario.later_protocol or (
+        scenario.protocol == "classic" and not scenario.later_protocol
+    )
 
 
 def api(rng: Random, scenario: Scenario) -> str:
@@ -132,21 +140,29 @@ def cut_answer(stage: Stage, fault: Fault) -> End | None:
 @kind("F-33")
 def stale_metadata(stage: Stage, fault: Fault) -> End | None:
     """Brokers tell of leaders as they are now, however they change; some change at once."""
-    frozen = {part.number: (part.leader, part.leader_epoch) for part in stage.partitions()}
+    edit = leaders_of_now(stage)
     for part in stage.partitions()[::2]:
         others = stage.other_replicas(part)
         if others:
             stage.cluster.move_leader(TOPIC, part.number, others[0])
+    rule = stage.cluster.on("Metadata", edit)
+    return lambda: stage.cluster.lift(rule)
+
+
+def leaders_of_now(stage: Stage) -> Callable[[Any, Any], Message]:
+    """An edit of Metadata that tells the leaders of this moment, unless the topic is another by then."""
+    topics = stage.cluster.state.topics
+    frozen = {part.number: (part.leader, part.leader_epoch) for part in stage.partitions()}
+    was = topics.get(TOPIC)
 
     def edit(request: Any, answer: Any) -> Message:
-        for topic in answer.topics:
+        for topic in answer.topics if topics.get(TOPIC) is was else ():
             for part in topic.partitions if topic.name == TOPIC else ():
                 if part.partition_index in frozen:
                     part.leader_id, part.leader_epoch = frozen[part.partition_index]
         return answer  # type: ignore[no-any-return]
 
-    rule = stage.cluster.on("Metadata", edit)
-    return lambda: stage.cluster.lift(rule)
+    return edit
 
 
 def answered_in_part(rng: Random, scenario: Scenario) -> str:
@@ -191,8 +207,12 @@ def small_group(stage: Stage, fault: Fault) -> End | None:
     """The group takes no more than so many members."""
     settings = stage.cluster.state.settings
     before = settings.group_max_size
-    settings.group_max_size = max(1, int(fault.amount))
-    return lambda: setattr(settings, "group_max_size", before)
+    settings.group_max_size = settings.group_consumer_max_size = max(1, int(fault.amount))
+
+    def end() -> None:
+        settings.group_max_size = settings.group_consumer_max_size = before
+
+    return end
 
 
 @kind("F-47", target=of_members, fits=static)
@@ -202,7 +222,7 @@ def fence(stage: Stage, fault: Fault) -> End | None:
     return lambda: stage.cluster.lift(rule)
 
 
-@kind("F-45")
+@kind("F-45", fits=of_one_protocol)
 def other_release(stage: Stage, fault: Fault) -> End | None:
     """Brokers speak the versions of an older release from their next connections on, as in a roll back."""
     return stage.speak("2.8")

@@ -26,7 +26,7 @@ def rebel(stage: Stage, fault: Fault) -> End | None:
     """Its next callback, which it asks for, raises (0), takes long (1), commits (2), or asks for the end (3)."""
     found = stage.members[fault.target]
     found.mood = int(fault.amount) + 1
-    if found.consumer is not None and not found.consumer.closed:
+    if found.consumer is not None and not found.consumer.closed and not stage.scenario.manual:
         found.consumer.enforce_rebalance("a callback is wanted")
     return None
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from kclient.embedded.topics import Partition
 from tests.simulation.application import GROUP, TOPIC
 from tests.simulation.faults.kinds import End, amount, broker, kind, nothing, partition, several_brokers
+from tests.simulation.faults.logs import target
 from tests.simulation.plan import Fault
 
 if TYPE_CHECKING:
@@ -88,9 +89,8 @@ def move_broker(stage: Stage, fault: Fault) -> End | None:
 @kind("F-34", target=partition, fits=several_brokers)
 def move_leader(stage: Stage, fault: Fault) -> End | None:
     """Another replica leads, if one is in sync."""
-    part = stage.partitions()[int(fault.target) % len(stage.partitions())]
-    others = stage.other_replicas(part)
-    if others:
+    part = target(stage, fault)
+    if part is not None and (others := stage.other_replicas(part)):
         stage.cluster.move_leader(TOPIC, part.number, others[0])
     return None
 
@@ -112,9 +112,9 @@ def move_coordinator(stage: Stage, fault: Fault) -> End | None:
 @kind("F-44", target=partition, fits=several_brokers, amount=amount(0, 1))
 def redirect(stage: Stage, fault: Fault) -> End | None:
     """Consumers of a partition are sent to a follower, one that lags behind the leader or one that does not."""
-    part = stage.partitions()[int(fault.target) % len(stage.partitions())]
-    followers = stage.other_replicas(part)
-    if not followers:
+    part = target(stage, fault)
+    followers = stage.other_replicas(part) if part is not None else []
+    if part is None or not followers:
         return None
     if fault.amount:
         stage.cluster.lag(TOPIC, part.number, followers[0], max(part.log.start, part.high_watermark - 1))

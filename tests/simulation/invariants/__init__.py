@@ -9,12 +9,14 @@ from tests.simulation.invariants import (
     conduct,
     connections,
     delivery,
+    gradual,
     liveness,
     logs,
     membership,
     metrics,
     ownership,
     resources,
+    sessions,
     truncation,
 )
 from tests.simulation.watch import Invariant
@@ -23,8 +25,10 @@ ALL: list[type[Invariant]] = [
     *delivery.ALL,
     *commits.ALL,
     *ownership.ALL,
+    *gradual.ALL,
     *truncation.ALL,
     *connections.ALL,
+    *sessions.ALL,
     *conduct.ALL,
     *liveness.ALL,
     *membership.ALL,
@@ -36,11 +40,10 @@ OF_THE_RUN: Final = {"I-25": "runner.py: a run that cannot go on is told as a vi
 OWN_TESTS: Final = {
     "I-18": "test_wall_clock.py",
     "I-20": "test_facade.py",
+    "I-21": "test_spark.py",
     "I-30": "test_cancelling.py",
     "I-33": "test_growth.py",
 }
 NOT_YET: Final = {
-    "I-19": "fetches use no sessions yet",
-    "I-21": "simulation runs no Spark; tests/spark has tests of its own",
-    "I-36": "file descriptors are the kernel's: for a real cluster",
+    "I-36": "file descriptors are the kernel's; mutants/sockets.py looks at real ones, a soak at a real cluster's",
 }

@@ -9,8 +9,12 @@ from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from kclient.embedded.call import Call
+from kclient.embedded.releases import Release
+from kclient.protocol.errors import FENCED_MEMBER_EPOCH, ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID
+from kclient.protocol.message import Message
 from kclient.types import TopicPartition
 from tests.simulation.application import Member
+from tests.simulation.hosts import current_name
 from tests.simulation.invariants.groups import Owned, is_stable, name_of
 from tests.simulation.watch import Handed, Invariant, Offsets
 
@@ -18,7 +22,12 @@ if TYPE_CHECKING:
     from kclient.embedded.topics import Partition
     from tests.simulation.stage import Stage
 
+OF_MEMBERS: Final = ("ConsumerGroupHeartbeatRequest", "HeartbeatRequest")
+CUT_OFF: Final = (FENCED_MEMBER_EPOCH, ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID)
+SLACK: Final = 0.01  # from an answer that is read to the flow that acts on it
+ON_ITS_WAY_SECONDS: Final = 10.0  # as long as a request may be
 KEPT_GENERATIONS: Final = 4
+OLD_EPOCHS_SINCE: Final = Release.parse("4.3")  # of partitions that are still the member's (KIP-1251)
 
 
 class Commits(Invariant):
@@ -33,6 +42,10 @@ class Commits(Invariant):
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage)
         self.owned: dict[int, dict[str, frozenset[TopicPartition]]] = {}
+        self.deleted_at = -ON_ITS_WAY_SECONDS
+        self.held: dict[
+            str, frozenset[TopicPartition]
+        ] = {}  # by id, of members that have epochs of their own
         self.latest: dict[tuple[str, int, TopicPartition], int] = {}
         self.may_go_back: Counter[tuple[str, TopicPartition]] = Counter()  # how often
         self.stored: set[tuple[str, TopicPartition, int]] = set()
@@ -55,6 +68,7 @@ class Commits(Invariant):
 
     def topic_deleted(self, name: str, topic_id: bytes) -> None:
         self.latest.clear()
+        self.deleted_at = self.stage.now
 
     def commit_began(self, member: Member, offsets: Offsets | None) -> None:
         """The application may ask for less than what was committed by itself: it knows no markers behind records."""
@@ -66,15 +80,22 @@ class Commits(Invariant):
     # --- what is accepted
 
     def rebalanced(self, group_id: str, generation: int, owned: Owned) -> None:
-        self.owned[generation] = {name_of(one): frozenset(mine) for one, mine in owned.items()}
+        self.owned[generation] = {name_of(self.stage, one): frozenset(mine) for one, mine in owned.items()}
         self.owned.pop(generation - KEPT_GENERATIONS, None)
+        self.held.clear()
+
+    def reconciled(self, group_id: str, member_id: str, epoch: int, owned: list[TopicPartition]) -> None:
+        if epoch < 0:
+            self.held.pop(member_id, None)
+        else:
+            self.held[member_id] = frozenset(owned)
 
     def accepted(self, group_id: str, member_id: str, generation: int, offsets: Offsets) -> None:
-        name = name_of(member_id)
-        mine = self.owned.get(generation, {}).get(name)
+        name = name_of(self.stage, member_id)
+        mine = self.held.get(member_id, self.owned.get(generation, {}).get(name))
         for tp, offset in offsets.items():
             self.stored.add((name, tp, offset.offset))
-            if mine is not None and tp not in mine:
+            if mine is not None and tp not in mine and not self._nobody_else_has(name, generation, tp):
                 self.broken(f"{name} committed {tp}, which is not its own in generation {generation}")
             key = member_id, generation, tp
             before = self.latest.get(key, 0)
@@ -86,6 +107,20 @@ class Commits(Invariant):
                 else:
                     self.may_go_back[name, tp] -= 1
             self.latest[key] = offset.offset
+
+    def _nobody_else_has(self, name: str, generation: int, tp: TopicPartition) -> bool:
+        """Whether the commit is on its way while the partition is given up: it is nobody's before that is known."""
+        member = self.stage.members.get(name)
+        if member is None or not member.is_cooperative:
+            return False
+        holding = member.holdings.get(tp)
+        late = self.stage.now < self.deleted_at + ON_ITS_WAY_SECONDS
+        if late or (holding is not None and holding.since < self.deleted_at):
+            return (
+                True  # the new topic of that name has owners at once, and this member hears of it by and by
+            )
+        others = [self.held, self.owned.get(generation, {})]
+        return not any(tp in theirs for group in others for theirs in group.values())
 
     def requested(self, call: Call) -> None:
         if call.api == "OffsetCommit":
@@ -123,7 +158,9 @@ class Commits(Invariant):
     def close_began(self, member: Member, timeout: float) -> None:
         if self.stage.quiet and self.stage.scenario.commit == "auto" and is_stable(self.stage):
             self.closing[member.name] = {
-                tp: one.next for tp, one in member.holdings.items() if one.last is not None and one.next
+                tp: one.next
+                for tp, one in member.holdings.items()
+                if one.last is not None and one.next and one.last.gone != "deleted"
             }
 
     def logged(self, member: Member, record: logging.LogRecord) -> None:
@@ -146,13 +183,23 @@ class Fencing(Invariant):
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage)
         self.generation = -1
+        self.epochs: dict[str, int] = {}  # by id, of members that have epochs of their own
         self.lost_ones: set[tuple[str, TopicPartition]] = set()
+        self.exactly = Release.parse(stage.scenario.release) < OLD_EPOCHS_SINCE
 
     def rebalanced(self, group_id: str, generation: int, owned: Owned) -> None:
         self.generation = generation
+        self.epochs.clear()
+
+    def reconciled(self, group_id: str, member_id: str, epoch: int, owned: list[TopicPartition]) -> None:
+        self.epochs[member_id] = epoch
 
     def accepted(self, group_id: str, member_id: str, generation: int, offsets: Offsets) -> None:
-        if generation != self.generation:
+        epoch = self.epochs.get(member_id)
+        if epoch is not None:
+            if generation > epoch or (generation < epoch and self.exactly):
+                self.broken(f"{member_id} committed in epoch {generation}, and is in {epoch}")
+        elif generation != self.generation:
             self.broken(
                 f"{member_id} committed under generation {generation}, the group is at {self.generation}"
             )
@@ -173,4 +220,34 @@ class Fencing(Invariant):
             self.broken(f"{handed} after it had lost the partition")
 
 
-ALL = [Commits, Fencing]
+class CutOff(Invariant):
+    """Who hears that it is no member any more is handed nothing more of what it had, from its next poll on."""
+
+    id = "I-09"
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(stage)
+        self.heard: dict[str, float] = {}
+        self.polls: dict[str, float] = {}
+
+    def began(self, member: Member) -> None:
+        self.heard.pop(member.name, None)
+
+    def poll_began(self, member: Member) -> None:
+        self.polls[member.name] = self.stage.now
+
+    def exchanged(self, request: Message, answer: Message) -> None:
+        if request.NAME in OF_MEMBERS and getattr(answer, "error_code", 0) in CUT_OFF:
+            self.heard.setdefault(current_name(), self.stage.now)
+
+    def assigned(self, member: Member, partitions: Iterable[TopicPartition]) -> None:
+        self.heard.pop(member.name, None)
+
+    def delivered(self, handed: Handed) -> None:
+        name = handed.member.name
+        if name in self.heard and self.polls[name] > self.heard[name] + SLACK:
+            self.broken(f"{handed}, and was told at {self.heard[name]:.3f} s that it is no member any more")
+            del self.heard[name]
+
+
+ALL = [Commits, CutOff, Fencing]

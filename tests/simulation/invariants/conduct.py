@@ -12,6 +12,7 @@ from kclient.protocol.message import Message
 from kclient.runtime import Address
 from tests.simulation.application import Member
 from tests.simulation.hosts import current_name
+from tests.simulation.invariants.groups import HEARTBEAT, LEAVING, epoch_of, is_static
 from tests.simulation.invariants.windows import others_than
 from tests.simulation.watch import Invariant
 
@@ -20,9 +21,8 @@ if TYPE_CHECKING:
 
 LATE_SECONDS: Final = 12.0  # what was sent before has arrived by then
 DELAYING: Final = ("cut", "narrow", "part", "pause_broker", "slow", "strand", "close_stranded")
-BEGINS_ANEW: Final = (
-    "recreate",
-)  # a topic with epochs of its own, while requests for the old one are under way
+# A topic with epochs of its own, while requests for the old one are under way.
+BEGINS_ANEW: Final = ("recreate",)
 WINDOW_SECONDS: Final = 20.0
 WARNINGS_IN_WINDOW: Final = 15  # the pauses grow from 0.05 s to 1 s, then one WARNING in 30 s
 ATTEMPTS_IN_WINDOW: Final = 120  # three kinds of connections, one attempt of each in a second, more at first
@@ -36,6 +36,10 @@ class OwnGenerations(Invariant):
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage)
         self.joined: defaultdict[str, set[int]] = defaultdict(set)
+
+    def answered(self, call: Call, answer: Message | None) -> None:
+        if call.api == HEARTBEAT and answer is not None:
+            self.joined[call.client_id].add(epoch_of(answer))
 
     def requested(self, call: Call) -> None:
         message: Any = call.message
@@ -64,12 +68,12 @@ class StaticConduct(Invariant):
             self.fenced_at.setdefault(current_name(), self.stage.now)
 
     def requested(self, call: Call) -> None:
-        if not self.stage.scenario.static:
+        if not is_static(self.stage, call.client_id):
             return
-        if call.api == "LeaveGroup":
+        if call.api == "LeaveGroup" or (call.api == HEARTBEAT and epoch_of(call.message) == LEAVING):
             self.broken(f"{call.client_id} leaves the group, and is a static member")
         fenced_at = self.fenced_at.get(call.client_id)
-        joins = call.api in ("JoinGroup", "SyncGroup", "Heartbeat")
+        joins = call.api in ("JoinGroup", "SyncGroup", "Heartbeat", HEARTBEAT)
         if joins and fenced_at is not None and self.stage.now - fenced_at > LATE_SECONDS:
             self.broken(
                 f"{call.client_id} sends {call.api}, and was told at {fenced_at:.3f} s that it is fenced"
@@ -138,9 +142,16 @@ class Windows:
             times.popleft()
         return len(times)
 
+    def forget(self, key: object) -> None:
+        """Count anew."""
+        self.times.pop(key, None)
+
 
 class WarningsOfBroker(Invariant):
-    """While a broker is out of reach it is worth a WARNING with each step of the backoff, and no more."""
+    """While a broker is out of reach it is worth a WARNING with each step of the backoff, and no more.
+
+    One that comes back and goes again is out of reach anew: a connection to it ended.
+    """
 
     id = "I-37"
 
@@ -151,11 +162,14 @@ class WarningsOfBroker(Invariant):
     def logged(self, member: Member, record: logging.LogRecord) -> None:
         if record.levelno != logging.WARNING or not hasattr(record, "node_id"):
             return
-        if not isinstance(record.args, tuple) or record.args[0] != "not connected":
+        if not isinstance(record.args, tuple):
             return
-        who = (
-            vars(record)["host"] if record.node_id is None else record.node_id
-        )  # bootstrap servers are several
+        # Bootstrap servers are several.
+        who = vars(record)["host"] if record.node_id is None else record.node_id
+        if record.args[0] == "disconnected":
+            self.windows.forget((str(member), who))
+        if record.args[0] != "not connected":
+            return
         count = self.windows.add((str(member), who), self.stage.now)
         if count == WARNINGS_IN_WINDOW + 1:
             self.broken(f"{member} warned {count} times of broker {who} in {WINDOW_SECONDS:g} s")

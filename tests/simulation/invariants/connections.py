@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kclient.embedded.call import Call
 from kclient.errors import InvalidFrameError, ProtocolDecodeError
+from kclient.generated.offset_commit_response import OffsetCommitResponse
 from kclient.network.inflight import MAX_IN_FLIGHT
 from kclient.protocol.message import Message
 from kclient.protocol.primitives import ZERO_UUID
 from kclient.runtime import Address
 from tests.simulation.application import Member
+from tests.simulation.faults.shapes import UNHEARD_OF
 from tests.simulation.watch import Invariant
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ REQUESTS_A_SECOND: Final = 40
 ATTEMPTS_A_SECOND: Final = 40
 PACED: Final = (  # by the client itself; fetches and commits follow the records and the application
     "ApiVersions",
+    "ConsumerGroupHeartbeat",
     "FindCoordinator",
     "Heartbeat",
     "JoinGroup",
@@ -39,14 +42,36 @@ class Pairing(Invariant):
 
     id = "I-16"
 
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(stage)
+        self.fetched: dict[int, set[tuple[object, int]]] = {}  # by the fetch session, which implies it
+
     def exchanged(self, request: Message, answer: Message) -> None:
         name = request.NAME.removesuffix("Request")
         if f"{name}Response" != answer.NAME:
             self.broken(f"{request.NAME} was answered with {answer.NAME}")
         elif name in ("Fetch", "OffsetCommit", "ListOffsets", "OffsetForLeaderEpoch"):
-            strange = set(_partitions(answer)) - set(_partitions(request))
+            asked = set(_partitions(request))
+            if name == "Fetch":
+                asked |= self._of_session(request, answer, asked)
+            strange = {one for one in _partitions(answer) if one[1] != UNHEARD_OF} - asked
             if strange:
                 self.broken(f"{answer.NAME} is about {min(strange)}, which was not asked for")
+
+    def _of_session(
+        self, request: Any, answer: Any, asked: set[tuple[object, int]]
+    ) -> set[tuple[object, int]]:
+        """What the session fetches with this request; a full one may begin one."""
+        if request.session_epoch <= 0:
+            if answer.session_id:
+                self.fetched[answer.session_id] = asked
+            return asked
+        fetched = self.fetched.get(request.session_id, set()) | asked
+        for topic in request.forgotten_topics_data:
+            fetched -= {(topic.topic, number) for number in topic.partitions}
+            fetched -= {(topic.topic_id, number) for number in topic.partitions}
+        self.fetched[request.session_id] = fetched
+        return fetched
 
     def raised(self, member: Member, call: str, error: BaseException) -> None:
         if isinstance(error, InvalidFrameError | ProtocolDecodeError):
@@ -64,6 +89,10 @@ def _partitions(message: Any) -> Iterator[tuple[object, int]]:
                     yield name, part.partition if number is None else number
 
 
+def _codes(answer: OffsetCommitResponse) -> Iterator[int]:
+    return (part.error_code for topic in answer.topics for part in topic.partitions)
+
+
 class NoHotLoop(Invariant):
     """Whatever does not help is done again after a pause: so many requests and attempts to connect in a second."""
 
@@ -77,6 +106,16 @@ class NoHotLoop(Invariant):
     def requested(self, call: Call) -> None:
         if call.api in PACED:
             self._count((call.client_id, call.api), REQUESTS_A_SECOND)
+
+    def answered(self, call: Call, answer: Message | None) -> None:
+        """A commit that was refused for good is the application's to try again, and that takes its time.
+
+        Asynchronous ones are the application's own: the client sends each once, as often as it is asked.
+        """
+        if self.stage.scenario.commit == "async":
+            return
+        if isinstance(answer, OffsetCommitResponse) and any(_codes(answer)):
+            self._count((call.client_id, "a commit in vain"), REQUESTS_A_SECOND)
 
     def connecting(self, member: Member, address: Address) -> None:
         self._count((member.name, address), ATTEMPTS_A_SECOND)

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Final
 
 from kclient.embedded.releases import Release
 from kclient.errors import CorruptBatchError
-from kclient.types import TopicPartition
-from tests.simulation.application import Member
+from kclient.types import OffsetAndMetadata, TopicPartition
+from tests.simulation.application import GROUP, Member
 from tests.simulation.holding import Holding
 from tests.simulation.invariants.groups import name_of
+from tests.simulation.invariants.unled import KnowsThePlan
 from tests.simulation.ledger import Row
 from tests.simulation.watch import Handed, Invariant, Offsets
 
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
     from tests.simulation.stage import Stage
 
 DAMAGING: Final = ("flip_bits",)
-EPOCHS_SINCE: Final = Release.parse(
-    "2.4"
-)  # Metadata 9: older brokers' epochs are not to be relied on (B.5.5)
+# Metadata 9: older brokers' epochs are not to be relied on (B.5.5).
+EPOCHS_SINCE: Final = Release.parse("2.4")
 
+COMMITS_NAME_IDS_SINCE: Final = Release.parse("4.2")  # OffsetCommit 10, OffsetFetch 10
 GRACE_SECONDS: Final = 10.0  # as long as a request may be on its way
 
 
@@ -43,7 +44,14 @@ def missed(stage: Stage, tp: TopicPartition, start: int, end: int) -> Row | None
 
 def is_excused(stage: Stage, row: Row) -> bool:
     """Whether nobody need be handed this: the position was of a log that is gone, and nothing shows that."""
-    return row.reborn or (row.again and not truncations_show(stage))
+    return (row.reborn and not topics_differ(stage)) or (row.again and not truncations_show(stage))
+
+
+def topics_differ(stage: Stage) -> bool:
+    """Whether positions and commits are those of one topic, not of any that has the name: all requests carry its id."""
+    if Release.parse(stage.scenario.release) < COMMITS_NAME_IDS_SINCE or stage.scenario.fidgety:
+        return False
+    return not any(fault.kind == "other_release" for fault in stage.plan.faults)
 
 
 class AtLeastOnce(Invariant):
@@ -68,19 +76,22 @@ class AtLeastOnce(Invariant):
             return  # where reading began is the group's affair: I-04 sees to what follows
         for tp, offset in offsets.items():
             if not self._speaks_of_the_old_topic(tp, member_id):
-                self._look(tp, offset.offset, member_id)
+                self._look(tp, offset, member_id)
 
     def _speaks_of_the_old_topic(self, tp: TopicPartition, member_id: str) -> bool:
         """Whether who commits cannot know yet that the topic is another: see I-14."""
-        member = self.stage.members.get(name_of(member_id))
+        member = self.stage.members.get(name_of(self.stage, member_id))
         holding = None if member is None else member.holdings.get(tp)
         if holding is None or self.deleted_at < 0:
             return self.stage.now < self.deleted_at + GRACE_SECONDS
         return holding.since < self.deleted_at and (holding.last is None or holding.last.gone == "deleted")
 
-    def _look(self, tp: TopicPartition, end: int, member_id: str) -> None:
-        start = self.looked.get(tp, 0)
+    def _look(self, tp: TopicPartition, place: OffsetAndMetadata, member_id: str) -> None:
+        start, end = self.looked.get(tp, 0), place.offset
         for row in self.stage.ledger.between(tp, start, end):
+            if self._is_of_a_later_log(row, place):
+                end = row.offset
+                break
             if not row.released and self.stage.ledger.is_visible(row) and not is_excused(self.stage, row):
                 what = "was handed out and not released" if row.delivered else "was handed to nobody"
                 self.broken(f"{member_id} committed {tp} at {end}, but offset {row.offset} {what}")
@@ -89,8 +100,14 @@ class AtLeastOnce(Invariant):
         if partition is not None:
             self.looked[tp] = max(start, min(end, partition.log.end))
 
+    def _is_of_a_later_log(self, row: Row, place: OffsetAndMetadata) -> bool:
+        """Whether the commit speaks of a tail that was cut off since: it names the epoch of its data, so whoever goes
+        on there is sent back to where the logs part (I-13)."""
+        epoch = place.leader_epoch
+        return row.again and epoch is not None and row.epoch > epoch and truncations_show(self.stage)
 
-class Complete(Invariant):
+
+class Complete(KnowsThePlan):
     """After quiet, everything visible that is still in the log was handed to somebody."""
 
     id = "I-02"
@@ -98,7 +115,8 @@ class Complete(Invariant):
     def finished(self) -> None:
         if self.stage.scenario.reset != "earliest":
             return  # where reading began is the group's affair
-        missing = [row for row in self.stage.ledger.undelivered() if not is_excused(self.stage, row)]
+        owed = [row for row in self.stage.ledger.undelivered() if not is_excused(self.stage, row)]
+        missing = [row for row in owed if not self.is_nobodys(row.tp)]
         if missing:
             first = missing[0]
             self.broken(f"{len(missing)} records never delivered, first {first.tp} offset {first.offset}")
@@ -201,12 +219,21 @@ class Positions(Invariant):
         ledger = self.stage.ledger
         now = ledger.committed_offsets.get(holding.tp)
         starts = [one.offset for one in (holding.committed, now) if one is not None]
+        starts += self._stored_unanswered(holding.tp)
         if holding.committed is None:  # others may have committed since this member looked, and found nothing
             if self.stage.scenario.reset != "earliest":
                 return []
             starts.append(0)
         old = ledger.outlived.get(holding.tp)
         return [*starts, *([] if old is None else [old.offset])]
+
+    def _stored_unanswered(self, tp: TopicPartition) -> list[int]:
+        """A coordinator that dies between writing a commit and its replicas' word finds it in the log later."""
+        return [
+            group.offsets.committed[tp].offset
+            for broker in self.stage.cluster.state.brokers.values()
+            if broker.running and (group := broker.groups.groups.get(GROUP)) and tp in group.offsets.committed
+        ]
 
 
 ALL = [AtLeastOnce, Complete, InOrder, NoGap, Bytes, NoDuplicate, Positions]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from kclient.embedded.groups.consumer.group import GroupState
 from kclient.embedded.groups.states import State
+from kclient.protocol.message import Message
 from kclient.types import TopicPartition
 from tests.simulation.application import GROUP
 
@@ -13,14 +15,22 @@ if TYPE_CHECKING:
     from kclient.embedded.groups.group import Group
     from tests.simulation.stage import Stage
 
+HEARTBEAT: Final = "ConsumerGroupHeartbeat"
+LEAVING: Final = -1  # the epoch of who does not come back
 UUID_LENGTH: Final = 37  # with the hyphen before it
 
 Owned = Mapping[str, list[TopicPartition]]
 
 
-def name_of(member_id: str) -> str:
-    """The application that a member id was given to: brokers put its client id, or instance id, in front."""
-    return member_id[:-UUID_LENGTH]
+def name_of(stage: Stage, member_id: str) -> str:
+    """The application that a member id was given to; before it spoke with it, what brokers put in front of the id."""
+    return stage.ledger.who.get(member_id) or member_id[:-UUID_LENGTH]
+
+
+def is_static(stage: Stage, name: str) -> bool:
+    """Whether an application has an instance id."""
+    member = stage.members.get(name)
+    return member is not None and member.instance_id is not None
 
 
 def group_of(stage: Stage) -> Group | None:
@@ -32,4 +42,14 @@ def group_of(stage: Stage) -> Group | None:
 
 def is_stable(stage: Stage) -> bool:
     """Whether everybody has an assignment and nobody is on the way in or out."""
-    return getattr(group_of(stage), "state", None) is State.STABLE
+    return getattr(group_of(stage), "state", None) in (State.STABLE, GroupState.STABLE)
+
+
+def leaves(api: str, message: Message) -> bool:
+    """Whether a request says that a member is none any more."""
+    return api == "LeaveGroup" or (api == HEARTBEAT and epoch_of(message) < 0)
+
+
+def epoch_of(message: Any) -> int:
+    """The member epoch of a heartbeat of the consumer protocol."""
+    return int(message.member_epoch)

@@ -8,18 +8,33 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kclient.embedded.call import Call
 from kclient.errors import ListenerError
-from kclient.protocol.errors import FENCED_INSTANCE_ID, ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID
+from kclient.protocol.errors import (
+    FENCED_INSTANCE_ID,
+    FENCED_MEMBER_EPOCH,
+    GROUP_AUTHORIZATION_FAILED,
+    GROUP_ID_NOT_FOUND,
+    ILLEGAL_GENERATION,
+    UNKNOWN_MEMBER_ID,
+    UNRELEASED_INSTANCE_ID,
+)
 from kclient.protocol.message import Message
 from kclient.types import TopicPartition
 from tests.simulation.application import Member
-from tests.simulation.invariants.groups import Owned
+from tests.simulation.invariants.groups import HEARTBEAT, Owned, is_static, leaves
 from tests.simulation.watch import Handed, Invariant
 
 if TYPE_CHECKING:
     from tests.simulation.stage import Stage
 
-NO_MEMBER: Final = (ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID)
-OF_MEMBERS: Final = ("Heartbeat", "JoinGroup", "SyncGroup", "OffsetCommit")
+NO_MEMBER: Final = (
+    FENCED_INSTANCE_ID,
+    FENCED_MEMBER_EPOCH,
+    ILLEGAL_GENERATION,
+    UNKNOWN_MEMBER_ID,
+    UNRELEASED_INSTANCE_ID,
+)
+FAILED_FOR_GOOD: Final = (GROUP_AUTHORIZATION_FAILED, GROUP_ID_NOT_FOUND)
+OF_MEMBERS: Final = ("Heartbeat", "JoinGroup", "SyncGroup", "OffsetCommit", HEARTBEAT)
 CALLS: Final = ("poll", "commit", "unsubscribe", "close")
 
 Partitions = Iterable[TopicPartition]
@@ -33,16 +48,31 @@ class Exclusive(Invariant):
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage)
         self.members: frozenset[str] = frozenset()  # the ids of the newest generation
+        self.holds: dict[
+            str, frozenset[TopicPartition]
+        ] = {}  # by id, of members that have epochs of their own
         self.identity: dict[str, str] = {}
         self.owners: dict[TopicPartition, dict[str, Member]] = {}
 
     def rebalanced(self, group_id: str, generation: int, owned: Owned) -> None:
         self.members = frozenset(owned)
+        self.holds.clear()
         seen: dict[TopicPartition, str] = {}
         for member_id, partitions in owned.items():
             for tp in partitions:
                 if seen.setdefault(tp, member_id) != member_id:
                     self.broken(f"generation {generation} gives {tp} to {seen[tp]} and to {member_id}")
+
+    def reconciled(self, group_id: str, member_id: str, epoch: int, owned: list[TopicPartition]) -> None:
+        if epoch < 0:
+            self.members -= {member_id}
+            self.holds.pop(member_id, None)
+            return
+        self.members |= {member_id}
+        self.holds[member_id] = mine = frozenset(owned)
+        for other, theirs in self.holds.items():
+            if other != member_id and theirs & mine:
+                self.broken(f"epoch {epoch} gives {min(theirs & mine)} to {other} and to {member_id}")
 
     def assigned(self, member: Member, partitions: Partitions) -> None:
         me = member.consumer.group_metadata().member_id if member.consumer is not None else ""
@@ -54,6 +84,14 @@ class Exclusive(Invariant):
                 if other is not member and not other.over and both_count:
                     self.broken(f"{tp} was assigned to {member} while {other} has it")
             owners[str(member)] = member
+
+    def topic_deleted(self, name: str, topic_id: bytes) -> None:
+        """Members with epochs own partitions by the topic's id: those of its successor are others."""
+        if self.holds:
+            for tp in [tp for tp in self.owners if tp.topic == name]:
+                del self.owners[tp]
+        for member_id, held in self.holds.items():
+            self.holds[member_id] = frozenset(tp for tp in held if tp.topic != name)
 
     def _let_go(self, member: Member, partitions: Partitions) -> None:
         for tp in partitions:
@@ -160,17 +198,21 @@ class Callbacks(Invariant):
             self._is_cut_off(member.name)
 
     def requested(self, call: Call) -> None:
-        if call.api == "LeaveGroup":
+        if leaves(call.api, call.message):
             self._is_cut_off(call.client_id)
         elif call.api == "SyncGroup":
             self.known_as[call.client_id] = call.message.member_id  # type: ignore[attr-defined]
-        elif call.api == "JoinGroup" and not self.stage.scenario.static:
+        elif call.api == "JoinGroup" and not is_static(self.stage, call.client_id):
             known = self.known_as.get(call.client_id)
             if known and not call.message.member_id:  # type: ignore[attr-defined]
                 self.broken(f"{call.client_id} joins anew, and was {known}")
 
     def answered(self, call: Call, answer: Message | None) -> None:
-        if answer is not None and call.api in OF_MEMBERS and _error_of(answer) in NO_MEMBER:
+        if answer is None or call.api not in OF_MEMBERS:
+            return
+        code = _error_of(answer)
+        for_good = call.api == HEARTBEAT and code in FAILED_FOR_GOOD
+        if for_good or code in NO_MEMBER:
             self._is_cut_off(call.client_id)
 
     def _is_cut_off(self, name: str) -> None:

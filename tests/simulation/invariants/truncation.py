@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kclient.embedded.releases import Release
+from kclient.protocol.message import Message
 from kclient.types import OffsetAndMetadata, TopicPartition
 from tests.simulation.application import Member
 from tests.simulation.bounds import progress_seconds
+from tests.simulation.hosts import current_name
 from tests.simulation.invariants.delivery import EPOCHS_SINCE
 from tests.simulation.ledger import Row
 from tests.simulation.watch import Handed, Invariant
@@ -18,6 +21,9 @@ if TYPE_CHECKING:
     from tests.simulation.stage import Stage
 
 MOST_PARTITIONS: Final = 200
+MOST_AT_ONCE: Final = 3  # deleted topics whose places are given up one by one
+IDS_SINCE: Final = Release.parse("2.8")  # Metadata 10
+FETCH_BY_ID_SINCE: Final = Release.parse("3.1")  # Fetch 13
 
 
 class Truncation(Invariant):
@@ -83,13 +89,20 @@ class Truncation(Invariant):
 
 
 class Recreated(Invariant):
-    """Of a topic that was made anew nothing old is handed out once the new one was seen, nor long after."""
+    """Of a topic that was made anew nothing old is handed out once the new one was seen, nor long after.
+
+    And no place in the old one is taken for one in the new: where brokers tell topic ids the client says that
+    it is lost. Where only metadata tells them, and fetches go by name, it cannot know before metadata told it.
+    """
 
     id = "I-14"
 
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage)
         self.old: set[bytes] = set()
+        self.ids = Release.parse(stage.scenario.release) >= IDS_SINCE
+        self.by_id = Release.parse(stage.scenario.release) >= FETCH_BY_ID_SINCE
+        self.told: set[tuple[str, bytes]] = set()  # who has heard of which topic
         self.seen: dict[tuple[str, TopicPartition], bytes] = {}
         self.healed_at: float | None = None
 
@@ -99,6 +112,10 @@ class Recreated(Invariant):
     def healed(self) -> None:
         self.healed_at = self.stage.now
 
+    def exchanged(self, request: Message, answer: Any) -> None:
+        for topic in answer.topics if answer.NAME == "MetadataResponse" else ():
+            self.told.add((current_name(), topic.topic_id))
+
     def delivered(self, handed: Handed) -> None:
         row = handed.row
         if row is None or not self.old:
@@ -106,10 +123,19 @@ class Recreated(Invariant):
         key = handed.member.name, handed.tp
         if row.topic_id not in self.old:
             self.seen[key] = row.topic_id
+            self._look_whence(handed, row)
         elif key in self.seen and self.seen[key] not in self.old:
             self.broken(f"{handed} of the topic that was deleted, after records of the new one")
         elif self.healed_at is not None and self.stage.now > self.healed_at + self._patience():
             self.broken(f"{handed} of the topic that was deleted, long after that")
+
+    def _look_whence(self, handed: Handed, row: Row) -> None:
+        last = None if handed.holding is None else handed.holding.last
+        could_know = self.by_id or (self.ids and (handed.member.name, row.topic_id) in self.told)
+        if could_know and last is not None and last.topic_id != row.topic_id:
+            self.broken(
+                f"{handed} of a topic that was made anew after {last.offset} of the old one, not a word said"
+            )
 
     def _patience(self) -> float:
         scenario = self.stage.scenario
@@ -125,6 +151,9 @@ class ResetPolicy(Invariant):
         super().__init__(stage)
         self.lowest_end: dict[TopicPartition, int] = {}
         self.ends: dict[tuple[str, TopicPartition], int] = {}  # of what could be read when they were assigned
+        self.deleted = 0  # so often the topic was
+        # Who gave up places in those that are gone.
+        self.anew: Counter[tuple[str, TopicPartition]] = Counter()
 
     def assigned(self, member: Member, partitions: Iterable[TopicPartition]) -> None:
         committed = self.stage.ledger.committed_offsets
@@ -140,14 +169,26 @@ class ResetPolicy(Invariant):
     def topic_deleted(self, name: str, topic_id: bytes) -> None:
         for number in range(MOST_PARTITIONS):
             self.lowest_end[TopicPartition(name, number)] = 0
+        self.deleted += 1
+        for key in self.anew:
+            self.anew[key] = max(0, self.anew[key] - 1)
 
     def jumped(self, member: Member, tp: TopicPartition, lost: int, to: int) -> None:
         partition = self.stage.cluster.state.partition(tp)
         if partition is None:
             return
         end = min(partition.log.end, self.lowest_end.get(tp, partition.log.end))
-        if partition.log.start <= lost <= end:
+        if partition.log.start <= lost <= end and not self._is_of_old_topic(member, tp):
             self.broken(f"{member} gave up {lost} of {tp}, which goes from {partition.log.start} to {end}")
+
+    def _is_of_old_topic(self, member: Member, tp: TopicPartition) -> bool:
+        """Whether the place was one in a topic of that name that was deleted: it is lost, whatever the offset.
+
+        Where topics come and go faster than a member learns of them, it gives up a place in each.
+        """
+        key = member.name, tp
+        self.anew[key] += 1
+        return self.anew[key] <= min(self.deleted, MOST_AT_ONCE)
 
     def delivered(self, handed: Handed) -> None:
         holding = handed.holding

@@ -8,10 +8,10 @@ from weakref import WeakKeyDictionary
 
 import attrs
 
-from kclient.consumer import rebalance
 from kclient.consumer.group_part import GroupPart
+from kclient.consumer.listener import ASSIGNED, REVOKED
 from kclient.consumer.polling import Poll
-from kclient.consumer.rebalance import Rebalance
+from kclient.consumer.telling import Telling
 from kclient.consumer.work import UserWork
 from kclient.errors import KclientError
 from kclient.generated.heartbeat_response import HeartbeatResponse
@@ -20,7 +20,6 @@ from kclient.group import leader, membership
 from kclient.group.coordinator import Coordinator
 from kclient.group.heartbeat import Heartbeats
 from kclient.group.join import Join
-from kclient.group.leader import Leader
 from kclient.group.membership import ClassicMembership
 from kclient.group.trouble import Trouble, code_of
 from kclient.group.wanted import Wanted
@@ -137,32 +136,32 @@ def member_id_ignored(patch: Patch) -> None:
 def lost_as_revoked(patch: Patch) -> None:
     """Tell the listener that partitions are revoked when they are lost."""
 
-    async def lose(self: Rebalance) -> None:
-        if self._session.positions.assigned():
-            await self._revoke()
+    async def lose(self: Telling, lost: Any) -> None:
+        if lost:
+            await self.revoke(lost)
 
-    patch.put(Rebalance, "_lose", lose)
+    patch.put(Telling, "lose", lose)
 
 
 @mutant("M-59", "I-12", seed=46)
 def assigned_first(patch: Patch) -> None:
     """Tell what is revoked only after what is assigned."""
 
-    async def told(self: Rebalance, method: str, partitions: Any) -> None:
+    async def told(self: Telling, method: str, partitions: Any) -> None:
         leaving = self._session.group_part._leaving
-        if method == rebalance.REVOKED and not leaving:
+        if method == REVOKED and not leaving:
             self.late = partitions  # type: ignore[attr-defined]
             return
         await before(self, method, partitions)
-        if method == rebalance.ASSIGNED and hasattr(self, "late"):
+        if method == ASSIGNED and hasattr(self, "late"):
             late = self.late
             del self.late
-            await before(self, rebalance.REVOKED, late)
+            await before(self, REVOKED, late)
 
-    before = patch.put(Rebalance, "_tell", told)
+    before = patch.put(Telling, "_tell", told)
 
 
-@mutant("M-60", "I-12", seed=135)
+@mutant("M-60", "I-12", seed=2)
 def callbacks_beside_polls(patch: Patch) -> None:
     """Run listeners as soon as the group wants it, and not inside of a call of the application's."""
 
@@ -190,14 +189,14 @@ def commit_ahead(patch: Patch) -> None:
 
     def identity(self: GroupPart) -> Any:
         found = before(self)
-        if self.rebalance._telling == rebalance.REVOKED and found.generation_id >= 0:
+        if self.rebalance.telling.method == REVOKED and found.generation_id >= 0:
             return attrs.evolve(found, generation_id=found.generation_id + 1)
         return found
 
     before = patch.put(GroupPart, "_identity", identity)
 
 
-@mutant("M-66", "I-02", seed=166)
+@mutant("M-66", "I-02", seed=91)
 def stale_leader(patch: Patch) -> None:
     """Share out the partitions that the leader saw when it led for the first time."""
     first: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
@@ -213,8 +212,8 @@ def stale_leader(patch: Patch) -> None:
 def assigned_twice(patch: Patch) -> None:
     """Give a partition of the first member to the last one as well."""
 
-    async def assign(self: Leader, assignor: Any, topics: Any, members: Any) -> Any:
-        plan = dict(await before(self, assignor, topics, members))
+    def make_plan(assignor: Any, topics: Any, members: Any) -> Any:
+        plan = dict(before(assignor, topics, members))
         parts = [member_id for member_id, part in plan.items() if part.partitions]
         if len(plan) > 1 and parts:
             taken, other = plan[parts[0]], next(reversed([one for one in plan if one != parts[0]]))
@@ -222,10 +221,10 @@ def assigned_twice(patch: Patch) -> None:
             plan[other] = attrs.evolve(plan[other], partitions=more)
         return plan
 
-    before = patch.put(Leader, "_assign", assign)
+    before = patch.put(leader, "make_plan", make_plan)
 
 
-@mutant("M-69", "I-26", "I-27", seed=192)
+@mutant("M-69", "I-26", "I-27", seed=13)
 def same_coordinator(patch: Patch) -> None:
     """Ask the same broker again when it answers NOT_COORDINATOR."""
 
@@ -266,18 +265,11 @@ def fenced_goes_on(patch: Patch) -> None:
     kept = patch.put(Trouble, "keep", keep)
 
 
-@mutant("M-72", "I-17", seed=58)
+@mutant("M-72", "I-17", seed=69)
 def static_leaves(patch: Patch) -> None:
     """Send LeaveGroup for a static member that is closed."""
 
-    async def go(self: ClassicMembership, reason: str, timeout: float) -> None:
-        member_id, joining = self.generation.member_id, self.rebalancing
-        static = self._config.group_instance_id is not None
-        await before(self, reason, timeout)
-        if static and member_id:
-            await membership.send_leave(self._coordinator, member_id, reason, timeout, joining=joining)
-
-    before = patch.put(ClassicMembership, "_go", go)
+    patch.put(membership, "gives_up_its_place", lambda leave, instance_id: True)
 
 
 @mutant("M-73", "I-28", look=scripts.absent_application)

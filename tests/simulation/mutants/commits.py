@@ -15,6 +15,7 @@ from kclient.group import offset_fetch
 from kclient.group.commits import Commits
 from kclient.group.offset_fetch import FetchAnswer, FetchQuestion
 from kclient.types import OffsetAndMetadata, TopicPartition
+from tests.simulation.mutants import plans
 from tests.simulation.mutants.table import Patch, mutant
 
 NO_MEMBER = ("evicted", "rebalancing", "not_joined")
@@ -36,7 +37,7 @@ def commit_one_more(patch: Patch) -> None:
     shift(patch, 1)
 
 
-@mutant("M-02", "I-08", seed=47)
+@mutant("M-02", "I-08", seed=1)
 def commit_last(patch: Patch) -> None:
     """Commit the offset that was delivered last, not the next."""
     shift(patch, -1)
@@ -76,7 +77,7 @@ def commit_unreleased(patch: Patch) -> None:
     before_deliver = patch.put(Poll, "_deliver", deliver)
 
 
-@mutant("M-05", "I-08", seed=105)
+@mutant("M-05", "I-08", seed=13)
 def retry_asynchronous_commit(patch: Patch) -> None:
     """Try asynchronous commits again, over newer ones."""
 
@@ -86,7 +87,7 @@ def retry_asynchronous_commit(patch: Patch) -> None:
     before = patch.put(Commits, "commit", commit)
 
 
-@mutant("M-06", "I-08", seed=129)
+@mutant("M-06", "I-08", seed=14)
 def commit_again_in_next_generation(patch: Patch) -> None:
     """Send what was in a commit that was fenced with a later one, when the partition is another member's."""
 
@@ -119,10 +120,10 @@ def swallow_commit_failure(patch: Patch) -> None:
 @mutant("M-08", "I-15", seed=45)
 def nothing_is_zero(patch: Patch) -> None:
     """Take "nothing is committed" for offset 0."""
-    before = patch.put(offset_fetch, "_offset", lambda entry: before(entry) or OffsetAndMetadata(0))
+    before = patch.put(offset_fetch, "committed_offset", lambda entry: before(entry) or OffsetAndMetadata(0))
 
 
-@mutant("M-09", "I-15", seed=46)
+@mutant("M-09", "I-15", look=plans.looking_at(plans.NO_ANSWERS))
 def no_answer_is_nothing(patch: Patch) -> None:
     """Take an OffsetFetch without an answer for "nothing is committed"."""
 

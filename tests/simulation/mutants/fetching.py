@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from kclient.errors import CorruptBatchError
-from kclient.fetch import answers, fetcher, plan
+from kclient.fetch import answers, node, plan
 from kclient.fetch.answers import Answers
 from kclient.fetch.budget import Budget
 from kclient.fetch.buffer import FetchBuffer
-from kclient.fetch.completed import CompletedFetch, Frame, end_of
+from kclient.fetch.completed import CompletedFetch, Frame
 from kclient.fetch.delivery import Delivery
 from kclient.fetch.lease import Lease
 from kclient.positions.table import Positions
@@ -21,8 +21,14 @@ from kclient.records import reader
 from kclient.records.batch import Batch
 from kclient.records.reader import Chunk, PartitionReader
 from kclient.types import LeaderAndEpoch, TopicPartition
-from tests.simulation.mutants.reading_scripts import damage_beside, follower_left_behind, moved_leader
-from tests.simulation.mutants.surfacing import surface
+from tests.simulation.mutants import plans
+from tests.simulation.mutants.reading_scripts import (
+    damage_beside,
+    error_beside,
+    follower_left_behind,
+    moved_leader,
+)
+from tests.simulation.mutants.surfacing import fetched, surface
 from tests.simulation.mutants.table import Patch, mutant
 
 OTHERS_LEAD = (NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH)
@@ -62,7 +68,7 @@ def duplicate_last_batch(patch: Patch) -> None:
     before_take = patch.put(CompletedFetch, "take", take)
 
 
-@mutant("M-31", "I-26", "I-22", "I-02", seed=59)
+@mutant("M-31", "I-26", "I-22", "I-02", seed=124)
 def old_leader_epoch(patch: Patch) -> None:
     """Ask the next leader with the epoch of the one before, again and again."""
 
@@ -101,18 +107,14 @@ def deliver_revoked(patch: Patch) -> None:
 
     def take_one(self: Answers, node_id: int, asked: Any, partition: Any, frame: Frame) -> Any:
         if asked.tp not in self._positions and partition.records and not partition.error_code:
-            data = memoryview(partition.records)
-            aborted = partition.aborted_transactions
-            late.extend(
-                [CompletedFetch(asked.tp, asked.era, asked.offset, frame, data, end_of(data), aborted)]
-            )
+            late.extend([fetched(asked, partition, frame)])
         return before(self, node_id, asked, partition, frame)
 
     late = surface(patch)
     before = patch.put(Answers, "_take_one", take_one)
 
 
-@mutant("M-35", "I-32", seed=76)
+@mutant("M-35", "I-32", seed=162)
 def no_budget(patch: Patch) -> None:
     """Fetch however much is buffered."""
 
@@ -128,7 +130,7 @@ class Fixed(OrderedDict[Any, Any]):
     def move_to_end(self, key: Any, last: bool = True) -> None: ...
 
 
-@mutant("M-36", "I-29", seed=51)
+@mutant("M-36", "I-29", look=plans.looking_at(plans.ONE_BY_ONE))
 def no_rotation(patch: Patch) -> None:
     """Serve the partitions in the same order always."""
 
@@ -140,16 +142,16 @@ def no_rotation(patch: Patch) -> None:
     before = patch.put(FetchBuffer, "add", add)
 
 
-@mutant("M-37", "I-22", "I-02", seed=61)
+@mutant("M-37", "I-22", look=error_beside)
 def error_stops_others(patch: Patch) -> None:
     """Lose sight of the partitions that stand behind one with an error in an answer."""
 
-    def take(self: Answers, node_id: int, session: Any, wanted: Any, answer: Any) -> Any:
-        useful = before(self, node_id, session, wanted, answer)
+    def take(self: Answers, node_id: int, session: Any, answer: Any) -> Any:
+        useful = before(self, node_id, session, answer)
         codes = [one.error_code for topic in answer.responses for one in topic.partitions]
-        if any(codes) and not all(codes):
-            for one in wanted:
-                self.order.pop(one.tp, None)
+        if any(codes) and len(session.partitions) > sum(map(bool, codes)):
+            for state in filter(None, map(self._positions.find, session.partitions)):
+                state.paused = True
         return useful
 
     before = patch.put(Answers, "take", take)
@@ -168,22 +170,20 @@ def raise_after_draining(patch: Patch) -> None:
     before = patch.put(Delivery, "finish", finish)
 
 
-@mutant("M-39", "I-05", seed=180)
+@mutant("M-39", "I-05", seed=3)
 def cut_batch_is_corrupt(patch: Patch) -> None:
-    """Call a batch corrupt that the end of the answer cuts off."""
+    """Call an answer corrupt whose end cuts a batch off."""
 
     def read_batches(data: Any) -> Any:
-        end = 0
-        for batch in before(data):
-            end = batch.end
-            yield batch
-        if end < len(data):
+        batches = list(before(data))
+        if (batches[-1].end if batches else 0) < len(data):
             raise CorruptBatchError("the last batch is cut off", base_offset=0)
+        yield from batches
 
     before = patch.put(reader, "read_batches", read_batches)
 
 
-@mutant("M-40", "I-04", seed=135)
+@mutant("M-40", "I-01", "I-04", seed=9)
 def skip_damaged(patch: Patch) -> None:
     """Go past a batch with a wrong checksum without a word."""
 
@@ -198,7 +198,7 @@ def skip_damaged(patch: Patch) -> None:
     before = patch.put(PartitionReader, "_enter", enter)
 
 
-@mutant("M-41", "I-05", seed=135)
+@mutant("M-41", "I-05", seed=9)
 def check_no_crc(patch: Patch) -> None:
     """Believe every byte."""
     patch.put(Batch, "check_crc", lambda self: None)
@@ -225,10 +225,10 @@ def stop_at_last_stable(patch: Patch) -> None:
         request.isolation_level = 1
         return request
 
-    before = patch.put(fetcher, "build_request", build_request)
+    before = patch.put(node, "build_request", build_request)
 
 
-@mutant("M-121", "I-03", "I-06", seed=135)
+@mutant("M-121", "I-03", "I-06", seed=9)
 def order_of_arrival(patch: Patch) -> None:
     """Hand out the answers of two nodes about one partition in the order in which they come."""
 
@@ -236,11 +236,7 @@ def order_of_arrival(patch: Patch) -> None:
         state = self._positions.find(asked.tp)
         old = state is not None and state.position is not None and state.position.leader.node_id != node_id
         if old and partition.records and not partition.error_code:
-            data = memoryview(partition.records)
-            aborted = partition.aborted_transactions
-            late.extend(
-                [CompletedFetch(asked.tp, asked.era, asked.offset, frame, data, end_of(data), aborted)]
-            )
+            late.extend([fetched(asked, partition, frame)])
         return before(self, node_id, asked, partition, frame)
 
     late = surface(patch)

@@ -13,6 +13,7 @@ import attrs
 from tests.simulation.mutants import MUTANTS, planted
 from tests.simulation.mutants.table import Look, Symptoms
 from tests.simulation.runner import run_seed
+from tests.simulation.stuck import in_a_line
 
 SEEDS: Final = 200
 
@@ -51,7 +52,7 @@ def _symptoms(seed: int, look: Look | None) -> Symptoms:
     try:
         return (look or _as_every_seed)(seed)
     except Exception as problem:  # noqa: BLE001 – whatever it is
-        return [("I-38", f"{type(problem).__name__}: {problem}".partition("\n")[0])]
+        return [("I-38", in_a_line(problem))]
 
 
 def _as_every_seed(seed: int) -> Symptoms:

@@ -20,6 +20,7 @@ from kclient.protocol.errors import OFFSET_OUT_OF_RANGE
 from kclient.records import reader
 from kclient.records.reader import PartitionReader
 from kclient.types import OffsetAndMetadata, TopicPartition
+from tests.simulation.mutants.reading_scripts import cut_and_committed
 from tests.simulation.mutants.surfacing import surface
 from tests.simulation.mutants.table import Patch, mutant
 
@@ -28,16 +29,16 @@ from tests.simulation.mutants.table import Patch, mutant
 def reset_on_disconnect(patch: Patch) -> None:
     """Reset positions when a Fetch finds no answer."""
 
-    def failed(self: Fetcher, node_id: int, node: Any, wanted: Any, error: Any) -> None:
-        before(self, node_id, node, wanted, error)
-        for one in wanted:
-            if self._positions.find(one.tp, one.era) is not None:
-                self._positions.request_reset(one.tp, EARLIEST)
+    def failed(self: Fetcher, node: Any, error: Any) -> None:
+        before(self, node, error)
+        for tp, one in node.asked.items():
+            if self._positions.find(tp, one.era) is not None:
+                self._positions.request_reset(tp, EARLIEST)
 
     before = patch.put(Fetcher, "_failed", failed)
 
 
-@mutant("M-12", "I-15", seed=135)
+@mutant("M-12", "I-15", seed=122)
 def reset_by_follower(patch: Patch) -> None:
     """Reset where a follower says that the offset is out of range."""
 
@@ -198,7 +199,7 @@ def unsubscribe_keeps_buffer(patch: Patch) -> None:
     before = patch.put(closing, "unsubscribe", unsubscribe)
 
 
-@mutant("M-24", "I-13", seed=113)
+@mutant("M-24", "I-13", seed=122)
 def one_epoch_for_both(patch: Patch) -> None:
     """Keep the epoch of the data and that of the leader in one place."""
 
@@ -215,7 +216,7 @@ def one_epoch_for_both(patch: Patch) -> None:
     before = patch.put(Positions, "follow_leader", follow_leader)
 
 
-@mutant("M-25", "I-13", seed=179)
+@mutant("M-25", "I-13", look=cut_and_committed)
 def drop_committed_epoch(patch: Patch) -> None:
     """Forget the leader epoch of a committed offset."""
 
@@ -223,4 +224,4 @@ def drop_committed_epoch(patch: Patch) -> None:
         found: OffsetAndMetadata | None = before(entry)
         return None if found is None else OffsetAndMetadata(found.offset, None, found.metadata)
 
-    before = patch.put(offset_fetch, "_offset", offset)
+    before = patch.put(offset_fetch, "committed_offset", offset)

@@ -8,6 +8,7 @@ from kclient import AsyncConsumer
 from kclient.embedded import EmbeddedCluster
 from kclient.embedded.listener import Factory, Listener
 from kclient.errors import CorruptBatchError
+from kclient.protocol.errors import KAFKA_STORAGE_ERROR
 from kclient.types import TopicPartition
 from tests.simulation.mutants.table import Symptoms
 from tests.simulation.server import SimServer
@@ -33,9 +34,24 @@ def damage_beside(seed: int) -> Symptoms:
     return run(seed, _read_beside_damage, limit=600.0).result
 
 
+def error_beside(seed: int) -> Symptoms:
+    """An error of one partition keeps nobody from reading the others. I-22."""
+    return run(seed, _read_beside_error, limit=600.0).result
+
+
 def old_format(seed: int) -> Symptoms:
     """Compressed message sets of format 1 say where each message lies relative to the first. I-05."""
     return run(seed, _read_old_format, limit=600.0).result
+
+
+def cut_and_unchecked(seed: int) -> Symptoms:
+    """While a position is looked for in the new leader's log nothing is handed out from there. I-13."""
+    return run(seed, _read_from_cut, limit=600.0).result
+
+
+def cut_and_committed(seed: int) -> Symptoms:
+    """Who goes on at a commit goes back with the log that was cut below it. I-13."""
+    return run(seed, _go_on_in_cut, limit=600.0).result
 
 
 def _cluster(world: World, brokers: int, **options: Any) -> EmbeddedCluster:
@@ -51,14 +67,18 @@ def _cluster(world: World, brokers: int, **options: Any) -> EmbeddedCluster:
     return EmbeddedCluster(brokers, addresses=addresses, runtime=runtime, serve=serve, **options)
 
 
-async def _read(world: World, count: int, max_age_ms: int = MAX_AGE_MS) -> list[tuple[int, bytes]]:
+async def _read(
+    world: World, count: int, *, from_commit: bool = False, **settings: Any
+) -> list[tuple[int, bytes]]:
     """Offsets and values, until there are so many or patience is at an end."""
     found: list[tuple[int, bytes]] = []
+    settings.setdefault("metadata_max_age_ms", MAX_AGE_MS)
     async with AsyncConsumer(
-        bootstrap_servers="broker-1:9092", runtime=world.runtime("client"), metadata_max_age_ms=max_age_ms
+        bootstrap_servers="broker-1:9092", runtime=world.runtime("client"), **settings
     ) as consumer:
         await consumer.assign([HERE])
-        consumer.seek(HERE, 0)
+        if not from_commit:
+            consumer.seek(HERE, 0)
         until = world.loop.time() + PATIENCE
         while len(found) < count and world.loop.time() < until:
             found += [(record.offset, record.value) for record in await consumer.poll(1.0)]
@@ -86,7 +106,7 @@ async def _read_from_moved(world: World) -> Symptoms:
         cluster.create_topic(HERE.topic, 1, 2)
         cluster.produce(HERE.topic, [b"%d" % number for number in range(10)])
         world.loop.call_later(2.0, _move_leader, cluster)
-        found = await world.host("client").start(_read(world, 20, 10 * MAX_AGE_MS))
+        found = await world.host("client").start(_read(world, 20, metadata_max_age_ms=10 * MAX_AGE_MS))
     return [] if len(found) == 20 else [("I-22", f"{len(found)} of 20 records after {PATIENCE:g} s")]
 
 
@@ -119,6 +139,23 @@ async def _read_beside_damage(world: World) -> Symptoms:
     return [] if found == list(range(10)) else [("I-04", f"of the partition beside it came {found}")]
 
 
+async def _read_beside_error(world: World) -> Symptoms:
+    async with _cluster(world, 1) as cluster:
+        cluster.create_topic(HERE.topic, 2)
+        for partition in (0, 1):
+            cluster.produce(HERE.topic, [b"%d" % number for number in range(10)], partition=partition)
+        cluster.on("Fetch", _refuse_second, times=3)
+        found = await world.host("client").start(_read_both(world))
+    return [] if found == list(range(10)) else [("I-22", f"of the partition beside it came {found}")]
+
+
+def _refuse_second(request: Any, answer: Any) -> Any:
+    for part in (part for topic in answer.responses for part in topic.partitions):
+        if part.partition_index == 1:
+            part.error_code, part.records = KAFKA_STORAGE_ERROR, b""
+    return answer
+
+
 def _damage_second(request: Any, answer: Any) -> Any:
     for part in (part for topic in answer.responses for part in topic.partitions):
         if part.partition_index == 1 and part.records:
@@ -144,3 +181,33 @@ async def _read_both(world: World) -> list[int]:
             else:
                 found += [record.offset for record in records if record.partition == 0]
     return found
+
+
+async def _read_from_cut(world: World) -> Symptoms:
+    """Brokers before 2.7 do not say in answers to Fetch where logs part."""
+    async with _cluster(world, 1, release="2.6") as cluster:
+        cluster.create_topic(HERE.topic, 1)
+        cluster.produce(HERE.topic, [b"old"] * 10)
+        cluster.fail("OffsetForLeaderEpoch", "UNKNOWN_LEADER_EPOCH", times=5)
+        world.loop.call_later(2.0, _cut, cluster)
+        found = await world.host("client").start(_read(world, 11, auto_offset_reset="earliest"))
+    return [] if found[10:11] == [(5, b"new")] else [("I-13", f"behind the old records came {found[10:11]}")]
+
+
+async def _go_on_in_cut(world: World) -> Symptoms:
+    async with _cluster(world, 1) as cluster:
+        cluster.create_topic(HERE.topic, 1)
+        cluster.produce(HERE.topic, [b"old"] * 10)
+        client = world.host("client")
+        await client.start(_read(world, 10, group_id="readers"))
+        _cut(cluster)
+        found = await client.start(
+            _read(world, 1, group_id="readers", auto_offset_reset="earliest", from_commit=True)
+        )
+    return [] if found[:1] == [(5, b"new")] else [("I-13", f"at the commit of a lost tail came {found[:1]}")]
+
+
+def _cut(cluster: EmbeddedCluster) -> None:
+    """Lose what lies behind offset 5, and write over it."""
+    cluster.truncate(HERE.topic, 0, 5)
+    cluster.produce(HERE.topic, [b"new"] * 10)

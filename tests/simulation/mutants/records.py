@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kclient.errors import CorruptBatchError
-from kclient.records import aborted, decoder, legacy
+from kclient.records import aborted, legacy, pure
 from kclient.records.aborted import AbortedTransactions, control_type
 from kclient.records.batch import Batch
 from kclient.records.columns import Columns
@@ -62,7 +62,7 @@ def null_header_is_empty(patch: Patch) -> None:
         headers, position = before(data, position, end)
         return tuple((name, value or b"") for name, value in headers), position
 
-    before = patch.put(decoder, "read_headers", read_headers)
+    before = patch.put(pure, "read_headers", read_headers)
 
 
 @mutant("M-49", "I-05", seed=47)

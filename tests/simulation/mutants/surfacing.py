@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kclient.consumer.polling import Poll
-from kclient.fetch.completed import CompletedFetch
+from kclient.fetch.completed import CompletedFetch, Frame, end_of
 from kclient.records.records import Records
 from tests.simulation.hosts import current_name
 from tests.simulation.mutants.table import Patch
@@ -17,6 +17,14 @@ class Late(dict[str, list[CompletedFetch]]):
     def extend(self, fetches: list[CompletedFetch]) -> None:
         """Of the application that runs now."""
         self.setdefault(current_name(), []).extend(fetches)
+
+
+def fetched(asked: Any, partition: Any, frame: Frame) -> CompletedFetch:
+    """What an answer brought for a partition, as the client would have buffered it."""
+    data = memoryview(partition.records)
+    return CompletedFetch(
+        asked.tp, asked.era, asked.offset, frame, data, end_of(data), partition.aborted_transactions
+    )
 
 
 def surface(patch: Patch) -> Late:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from kclient.consumer import lookups
 from kclient.consumer.committing import Committing
 from kclient.consumer.flows import Flows
+from kclient.consumer.lag import Lag
 from kclient.network import sasl
 from kclient.security.secret import Secret
 from tests.simulation.mutants.table import Patch, mutant
@@ -34,26 +34,27 @@ def tokens_logged(patch: Patch) -> None:
 def errors_swallowed(patch: Patch) -> None:
     """Let an automatic commit that fails end its task, and look at no task that has ended."""
 
-    async def auto_commit(self: Committing, offsets: Any) -> None:
+    async def auto_commit(self: Committing, offsets: Any, place: Any) -> None:
         try:
-            await self._store(offsets, retry=False)
+            await self._store(offsets, turn=place.turn)
         finally:
             self._auto_in_flight = False
+            place.over()
 
     patch.put(Committing, "_auto_commit", auto_commit)
     patch.put(Flows, "_keep", lambda self, name, task: None)
 
 
-@mutant("M-109", "I-40", seed=4)
+@mutant("M-109", "I-40", seed=2)
 def lag_from_high_watermark(patch: Patch) -> None:
     """Count the lag from the high watermark, whatever may be read."""
 
-    def current_lag(session: Any, partition: Any) -> Any:
-        state = session.positions.state(partition)
+    def current(self: Any, partition: Any) -> Any:
+        state = self._session.positions.state(partition)
         stable, state.last_stable_offset = state.last_stable_offset, state.high_watermark
         try:
-            return before(session, partition)
+            return before(self, partition)
         finally:
             state.last_stable_offset = stable
 
-    before = patch.put(lookups, "current_lag", current_lag)
+    before = patch.put(Lag, "current", current)

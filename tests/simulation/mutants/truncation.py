@@ -1,31 +1,64 @@
-"""Bugs where logs are cut and topics made anew, M-50, M-110 and M-112."""
+"""Bugs where logs are cut and topics made anew, M-50 and M-110 to M-113."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from kclient.fetch.answers import Answers
-from kclient.fetch.completed import CompletedFetch, end_of
+from kclient.fetch.completed import CompletedFetch
+from kclient.group.commits import Commits
 from kclient.positions.state import AWAIT_VALIDATION, FETCHING, FetchPosition, PartitionState
+from kclient.positions.strategy import EARLIEST
 from kclient.positions.table import Positions
 from kclient.positions.validation import Validation
 from kclient.types import TopicPartition
 from tests.simulation.hosts import current_name
-from tests.simulation.mutants.surfacing import surface
+from tests.simulation.mutants.reading_scripts import cut_and_unchecked
+from tests.simulation.mutants.surfacing import fetched, surface
 from tests.simulation.mutants.table import Patch, mutant
 
 
-@mutant("M-110", "I-13", seed=113)
+@mutant("M-110", "I-13", "I-14", seed=122)
 def ignore_divergence(patch: Patch) -> None:
     """Stay where one is although the leader's log parts from what was read."""
 
-    def judge(self: Validation, tp: TopicPartition, state: Any, end: Any, truncated: Any) -> None:
-        self._shared.positions.complete_validation(tp)
+    def settle(self: Validation, ends: Any) -> None:
+        for tp in ends:
+            self._shared.positions.complete_validation(tp)
 
-    patch.put(Validation, "_judge", judge)
+    patch.put(Validation, "settle", settle)
 
 
-@mutant("M-112", "I-13", seed=179)
+@mutant("M-111", "I-13", "I-15", seed=156)
+def unknown_epoch_is_loss(patch: Patch) -> None:
+    """Give a position up whose epoch nobody knows, when another broker leads: its log may hold it all the same."""
+
+    def follow_leader(self: Positions, tp: TopicPartition, leader: Any, *args: Any, **options: Any) -> None:
+        position = self.state(tp).position
+        moved = position is not None and leader.node_id is not None and position.leader != leader
+        if position is not None and moved and position.offset_epoch is None:
+            self.request_reset(tp, EARLIEST, lost=True)
+        else:
+            before(self, tp, leader, *args, **options)
+
+    before = patch.put(Positions, "follow_leader", follow_leader)
+
+
+@mutant("M-113", "I-14", "I-01", seed=1)
+def commit_for_any_topic(patch: Patch) -> None:
+    """Commit under the name of a topic, whichever it is, and go on committing a place in the one that is gone."""
+
+    def topic_ids(self: Commits, partitions: Any) -> None:
+        return None
+
+    def follow_topic(self: Positions, tp: TopicPartition, topic_id: bytes) -> None:
+        self.state(tp).topic_id = topic_id
+
+    patch.put(Commits, "_topic_ids", topic_ids)
+    patch.put(Positions, "follow_topic", follow_topic)
+
+
+@mutant("M-112", "I-13", look=cut_and_unchecked)
 def deliver_unchecked(patch: Patch) -> None:
     """Hand out records while it is not known whether the position is still in the log."""
 
@@ -42,7 +75,7 @@ def deliver_unchecked(patch: Patch) -> None:
     patch.put(Positions, "advance", advance)
 
 
-@mutant("M-50", "I-14", seed=121)
+@mutant("M-50", "I-14", seed=86)
 def old_topic_comes_back(patch: Patch) -> None:
     """Hand out an answer of the topic that was deleted when the one of the same name is read already."""
 
@@ -51,9 +84,7 @@ def old_topic_comes_back(patch: Patch) -> None:
         place = current_name(), asked.tp
         seen = answers.setdefault(place, [])
         if partition.records and not partition.error_code and asked.topic_id:
-            data = memoryview(partition.records)
-            aborted = partition.aborted_transactions
-            one = CompletedFetch(asked.tp, asked.era, asked.offset, frame, data, end_of(data), aborted)
+            one = fetched(asked, partition, frame)
             if seen and seen[0][0] != asked.topic_id and len(seen) > 1:
                 late.extend([seen.pop(0)[1]])
             seen[:] = [old for old in seen if old[0] != asked.topic_id] + [(asked.topic_id, one)]

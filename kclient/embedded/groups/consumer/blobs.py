@@ -37,6 +37,14 @@ def read_assignment(group: ConsumerGroup, blob: bytes) -> tuple[TopicIdPartition
         raise Refused(UNKNOWN_SERVER_ERROR, str(problem)) from problem
 
 
+def has_user_data(blob: bytes) -> bool:
+    """Whether an assignor added something of its own, which a consumer group would lose. Raises as above."""
+    try:
+        return bool(blob) and bool(decode_assignment(blob).user_data)
+    except ProtocolDecodeError as problem:
+        raise Refused(UNKNOWN_SERVER_ERROR, str(problem)) from problem
+
+
 def write_assignment(
     group: ConsumerGroup, partitions: Iterable[TopicIdPartition], subscription: bytes
 ) -> bytes:

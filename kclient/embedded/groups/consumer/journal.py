@@ -115,4 +115,4 @@ def tell_observers(group: ConsumerGroup, member_id: str) -> None:
     topics = {topic.topic_id: topic.name for topic in group.cluster.topics.values()}
     owned = [TopicPartition(topics[one.topic_id], one.number) for one in holds if one.topic_id in topics]
     for observer in group.cluster.observers:
-        observer.rebalanced(group.group_id, epoch, {member_id: owned})
+        observer.reconciled(group.group_id, member_id, epoch, owned)

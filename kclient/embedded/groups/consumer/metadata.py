@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from kclient.embedded.topics import Partition, Topic
@@ -19,15 +20,26 @@ def topics_read(group: ConsumerGroup) -> list[Topic]:
 
 def metadata_hash(group: ConsumerGroup) -> int:
     """A signed 64-bit number that differs when topics, their ids, partitions or racks do; 0 without topics."""
-    topics = topics_read(group)
-    if not topics:
-        return 0
     with_racks = any(broker.rack is not None for broker in group.cluster.brokers.values())
+    return hash_of(
+        (
+            topic.name,
+            topic.topic_id,
+            len(topic.partitions),
+            [replica_racks(group, one) for one in topic.partitions] if with_racks else [],
+        )
+        for topic in topics_read(group)
+    )
+
+
+def hash_of(topics: Iterable[tuple[str, bytes, int, Sequence[Sequence[str]]]]) -> int:
+    """The hash of topics in the order of their names: name, id, number of partitions, racks of each one's replicas."""
     whole = hashlib.blake2b(digest_size=8)
-    for topic in topics:
-        racks = [replica_racks(group, one) for one in topic.partitions] if with_racks else []
-        whole.update(repr((topic.name, topic.topic_id, len(topic.partitions), racks)).encode())
-    return int.from_bytes(whole.digest(), "big", signed=True)
+    known = False
+    for name, topic_id, partitions, racks in topics:
+        known = True
+        whole.update(repr((name, topic_id, partitions, list(racks) if any(racks) else [])).encode())
+    return int.from_bytes(whole.digest(), "big", signed=True) if known else 0
 
 
 def replica_racks(group: ConsumerGroup, partition: Partition) -> list[str]:

@@ -10,7 +10,12 @@ from typing import Final
 
 from kclient.embedded.groups import rebalance
 from kclient.embedded.groups.classic import ClassicGroup
-from kclient.embedded.groups.consumer.blobs import read_assignment, read_subscription, write_assignment
+from kclient.embedded.groups.consumer.blobs import (
+    has_user_data,
+    read_assignment,
+    read_subscription,
+    write_assignment,
+)
 from kclient.embedded.groups.consumer.group import ConsumerGroup
 from kclient.embedded.groups.consumer.journal import Journal, tell_observers
 from kclient.embedded.groups.consumer.member import ClassicPart, Member
@@ -58,6 +63,11 @@ def _check_upgrade(classic: ClassicGroup) -> None:
         why = "the group does not use the consumer embedded protocol"
     elif len(classic.members) > settings.group_consumer_max_size:
         why = "the group size exceeds the consumer group maximum size"
+    elif any(has_user_data(member.assignment) for member in classic.members.values()):
+        why = (
+            "an unsupported custom assignor is in use. Please refer to the documentation or switch to a default "
+            "assignor before re-attempting the upgrade"
+        )
     if why is not None:
         text = f"Cannot upgrade classic group {classic.group_id} to consumer group because {why}."
         raise Refused(GROUP_ID_NOT_FOUND, text)

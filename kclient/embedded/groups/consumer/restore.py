@@ -9,6 +9,7 @@ import attrs
 
 from kclient.embedded.groups.consumer.group import ConsumerGroup, Resolved
 from kclient.embedded.groups.consumer.member import ClassicPart, Epochs, Member, MemberState
+from kclient.embedded.groups.consumer.metadata import hash_of
 from kclient.embedded.groups.consumer.partitions import TopicIdPartition, from_wire
 
 if TYPE_CHECKING:
@@ -36,7 +37,22 @@ def restore(coordinator: GroupCoordinator, group_id: str, rows: Iterable[Row]) -
 
 
 def _group(group: ConsumerGroup, key: Any, value: Any) -> None:
-    group.epoch, group.metadata_hash = value.epoch, value.metadata_hash
+    group.epoch = value.epoch
+    # Before 4.1 the topics have a record of their own.
+    group.metadata_hash = value.metadata_hash or group.metadata_hash
+
+
+def _topics(group: ConsumerGroup, key: Any, value: Any) -> None:
+    topics = sorted(value.topics, key=lambda topic: topic.topic_name)
+    group.metadata_hash = hash_of(
+        (
+            topic.topic_name,
+            topic.topic_id,
+            topic.num_partitions,
+            [one.racks for one in topic.partition_metadata],
+        )
+        for topic in topics
+    )
 
 
 def _target_epoch(group: ConsumerGroup, key: Any, value: Any) -> None:
@@ -94,6 +110,7 @@ def _epochs(topics: Any, member_epoch: int) -> Epochs:
 
 _SAYS: Final[Mapping[int, Callable[[ConsumerGroup, Any, Any], None]]] = {
     3: _group,
+    4: _topics,
     5: _member,
     6: _target_epoch,
     7: _target,

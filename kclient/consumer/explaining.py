@@ -1,0 +1,257 @@
+"""explain(): why nothing comes, in one sentence for each partition. Looks at what the flows have left, changes nothing.
+
+For every partition the questions are asked in the order in which data come to the user, backwards: may it be handed
+out, is something there, has it a position, is anybody asked. The first that has an answer gives the sentence.
+
+Only `ask` sends anything: one Fetch for each partition that an open transaction holds, to learn whose it is.
+
+Spec: U-04, U-06, users 3.1.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import logging
+from collections.abc import Mapping
+from typing import Final
+
+from kclient.consumer.explanation import Explanation
+from kclient.consumer.membership_words import say_membership
+from kclient.consumer.session import Session
+from kclient.consumer.subscription import SubscriptionKind
+from kclient.errors import KclientError
+from kclient.fetch.holder import Holder, find_holder
+from kclient.fetch.request import PartitionFetch
+from kclient.fetch.standing import Standing
+from kclient.positions.state import AWAIT_RESET, AWAIT_VALIDATION, INITIALIZING, FetchState, PartitionState
+from kclient.protocol.errors import error
+from kclient.types import OffsetAndMetadata, TopicPartition
+
+log = logging.getLogger("kclient.consumer")
+
+Held = Mapping[TopicPartition, Holder | str]
+
+QUESTIONS: Final[Mapping[FetchState, str]] = {
+    INITIALIZING: "the committed offset (OffsetFetch)",
+    AWAIT_RESET: "the offset to begin at (ListOffsets)",
+    AWAIT_VALIDATION: "the check of its position against the leader's log (OffsetForLeaderEpoch)",
+}
+
+
+async def explain(session: Session, *, ask: bool, timeout: float) -> Explanation:
+    """One sentence for each assigned partition. Never raises because of a broker. Spec: U-04, U-06."""
+    held = await _find_holders(session, timeout) if ask and session.running else {}
+    consumed = session.consumed()
+    sentences = {
+        tp: _kept_from_the_user(session, tp, state, consumed.get(tp)) or _sentence(session, tp, state, held)
+        for tp, state in session.positions.items()
+    }
+    return Explanation(_say_consumer(session), sentences)
+
+
+# --- the consumer as a whole -------------------------------------------------------------------------
+
+
+def _say_consumer(session: Session) -> str:
+    if session.subscription.kind is SubscriptionKind.NONE:
+        return "not assigned: nothing is subscribed to; call subscribe() or assign()"
+    if not session.running:
+        return "not connected: no broker has been reached yet; a poll() tries, and says why it fails"
+    if session.rebalances:
+        return "a rebalance waits for the next poll() to go on"
+    if session.subscription.automatic:
+        topics = ", ".join(session.subscription.topics) or _say_pattern(session)
+        return say_membership(session.group_part, topics, session.runtime.now())
+    return f"{len(session.positions)} partitions are assigned by hand"
+
+
+def _say_pattern(session: Session) -> str:
+    pattern = session.subscription.broker_pattern
+    if pattern is not None:
+        return f"the topics that the brokers find for {pattern.pattern!r}"
+    return "the pattern, which no topic matches yet"
+
+
+# --- one partition -----------------------------------------------------------------------------------
+
+
+def _sentence(session: Session, tp: TopicPartition, state: PartitionState, held: Held) -> str:
+    return (
+        _told_next(session, tp)
+        or _without_position(session, tp, state)
+        or _buffered(session, tp, state)
+        or _not_fetched_yet(session, tp, state, held)
+    )
+
+
+def _kept_from_the_user(
+    session: Session, tp: TopicPartition, state: PartitionState, consumed: OffsetAndMetadata | None
+) -> str | None:
+    if state.paused:
+        waiting = _bytes_of(session, tp)
+        return "paused: resume() lets it go on" + (f"; {waiting} bytes are buffered" if waiting else "")
+    if state.is_going:
+        return "given back: a rebalance takes it away at the next poll()"
+    if state.pending_callback:
+        return "assigned just now: the listener's on_partitions_assigned has not returned"
+    if state.position is not None and consumed is not None and consumed.offset < state.position.offset:
+        return f"ready: offset {consumed.offset} is next in the loop over this consumer"
+    return None
+
+
+def _told_next(session: Session, tp: TopicPartition) -> str | None:
+    problem = session.upkeep.error_about(tp)
+    return None if problem is None else f"the next poll() raises {type(problem).__name__}: {problem.text}"
+
+
+def _without_position(session: Session, tp: TopicPartition, state: PartitionState) -> str | None:
+    if state.out_of_range and state.position is not None:
+        return f"offset {state.position.offset} is not in the log: asking what the log holds"
+    if (question := QUESTIONS.get(state.fetch_state)) is None:
+        return None
+    if state.reset_strategy is not None:
+        question += f", {state.reset_strategy.name}"
+    return f"waiting for {question}: {_state_of_question(session, tp, state)}"
+
+
+def _state_of_question(session: Session, tp: TopicPartition, state: PartitionState) -> str:
+    now = session.runtime.now()
+    if not session.running:
+        return "no broker has been reached yet"
+    if state.fetch_state is INITIALIZING:
+        if session.group is not None and session.group.coordinator.node_id is None:
+            return "the group's coordinator is not known yet"
+        in_flight, retry_at = session.upkeep.asks_committed, session.upkeep.committed_retry_at
+    else:
+        if session.cluster.metadata.leader(tp).node_id is None:
+            return _leader_unknown(session, tp)
+        in_flight, retry_at = state.asked, state.retry_at or 0.0
+    if in_flight:
+        return "the answer is on its way"
+    return f"backing off, asked again in {retry_at - now:.1f} s" if retry_at > now else "about to be asked"
+
+
+def _leader_unknown(session: Session, tp: TopicPartition) -> str:
+    topic = session.cluster.metadata.topics.get(tp.topic)
+    if topic is None:
+        return "the topic does not exist, or the metadata has not come yet"
+    if topic.error_code:
+        return f"metadata says {error(topic.error_code).name} ({topic.error_code})"
+    if topic.partitions and tp.partition not in topic.partitions:
+        return "the topic has no such partition"
+    return "no leader is known; metadata is asked until there is one"
+
+
+def _buffered(session: Session, tp: TopicPartition, state: PartitionState) -> str | None:
+    queue = session.buffer.queue(tp)
+    if not queue:
+        return None
+    head = queue[0]
+    if head.error_code:
+        name = error(head.error_code).name
+        return (
+            f"the next poll() acts on {name} ({head.error_code}) of the fetch at offset {head.fetch_offset}"
+        )
+    if head.failing:
+        return f"stuck at offset {head.next_offset} until you seek: {head.failure}"
+    if state.position is not None and head.next_offset != state.position.offset:
+        return f"what is buffered is out of date and will be fetched again from {state.position.offset}"
+    return f"ready: {_bytes_of(session, tp)} bytes from offset {head.next_offset} on wait for the next poll()"
+
+
+def _bytes_of(session: Session, tp: TopicPartition) -> int:
+    return sum(len(fetch.data) for fetch in session.buffer.queue(tp))
+
+
+# --- nothing is buffered -----------------------------------------------------------------------------
+
+
+def _not_fetched_yet(session: Session, tp: TopicPartition, state: PartitionState, held: Held) -> str:
+    standing, now = session.fetcher.standing(tp), session.runtime.now()
+    if standing.node_id is None:
+        return f"waiting for a leader: {_leader_unknown(session, tp)}"
+    node = f"node {standing.node_id}" + (" (the preferred replica)" if standing.is_preferred else "")
+    doing = _being_fetched(session, standing, state, node, now)
+    if (end := _at_the_end(session, tp, state, held)) is not None:
+        return f"{end}; {doing}"
+    return doing
+
+
+def _at_the_end(session: Session, tp: TopicPartition, state: PartitionState, held: Held) -> str | None:
+    if state.position is None:
+        return None
+    position, high_watermark = state.position.offset, state.high_watermark
+    if _is_held(session, state):
+        whose = held.get(tp, "explain(ask=True) asks whose")
+        if isinstance(whose, Holder):
+            since = datetime.datetime.fromtimestamp(whose.since_ms / 1000, datetime.UTC)
+            whose = f"producer id {whose.producer_id}, since {since:%H:%M:%S} UTC on {since:%Y-%m-%d}"
+        return (
+            f"waiting for open transaction: {whose}. read_committed ends at offset {position}, "
+            f"{(high_watermark or 0) - position} offsets before the high watermark"
+        )
+    if high_watermark is not None and position >= high_watermark:
+        return f"at the end: position {position} is the high watermark of the last answer"
+    return None
+
+
+def _is_held(session: Session, state: PartitionState) -> bool:
+    """Whether the position is the last stable offset, and the log goes on behind it."""
+    return (
+        session.config.isolation_level == "read_committed"
+        and state.position is not None
+        and state.last_stable_offset == state.position.offset
+        and state.high_watermark is not None
+        and state.high_watermark > state.last_stable_offset
+    )
+
+
+def _being_fetched(session: Session, standing: Standing, state: PartitionState, node: str, now: float) -> str:
+    if standing.asked_at is not None:
+        return f"a Fetch is in flight to {node} for {now - standing.asked_at:.1f} s"
+    if standing.retry_at is not None:
+        why = standing.trouble
+        if isinstance(why, int):
+            why = f"it answered {error(why).name} ({why})" if why else "its answer led nowhere"
+        return f"backing off, {node} is asked again in {standing.retry_at - now:.1f} s: {why}"
+    if standing.no_room:
+        return (
+            f"buffer full: {session.buffer.bytes_used} of {session.config.buffer_memory_bytes} bytes "
+            "(buffer_memory_bytes) are in use; poll() makes room"
+        )
+    if standing.drains_first is not None:
+        return f"{node} is asked when poll() has taken what is buffered of {standing.drains_first}"
+    offset = state.position.offset if state.position is not None else "?"
+    return f"about to be fetched from {node} at offset {offset}"
+
+
+# --- the one question --------------------------------------------------------------------------------
+
+
+async def _find_holders(session: Session, timeout: float) -> dict[TopicPartition, Holder | str]:
+    """Whose transactions hold partitions, as far as the leaders say in time."""
+    found: dict[TopicPartition, Holder | str] = {}
+    try:
+        async with asyncio.timeout(timeout):
+            for tp, state in tuple(session.positions.items()):
+                if _is_held(session, state) and not session.buffer.queue(tp):
+                    found[tp] = "whose is not known, the leader did not answer in time"
+                    found[tp] = await _holder_of(session, tp, state)
+    except TimeoutError:
+        log.debug("explain() could not ask all leaders in %.1f s", timeout)
+    return found
+
+
+async def _holder_of(session: Session, tp: TopicPartition, state: PartitionState) -> Holder | str:
+    metadata, position = session.cluster.metadata, state.position
+    leader = metadata.leader(tp).node_id
+    if leader is None or position is None:
+        return "whose is not known, for there is no leader to ask"
+    wanted = PartitionFetch(
+        tp, position.offset, position.leader.epoch, metadata.topic_id(tp.topic), state.era
+    )
+    try:
+        return await find_holder(session.cluster, leader, wanted) or "it ended a moment ago"
+    except KclientError as problem:
+        return f"whose is not known: {problem.text}"

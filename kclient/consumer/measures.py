@@ -1,0 +1,60 @@
+"""Everything one consumer measures: one registry, and for each part of the consumer the object that it tells."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+
+from kclient.config import Config
+from kclient.consumer.listener import ASSIGNED, LOST, REVOKED
+from kclient.fetch.buffer import FetchBuffer
+from kclient.metrics.calls import CallMetrics
+from kclient.metrics.coordinator import CoordinatorMetrics
+from kclient.metrics.fetching import FetchMetrics
+from kclient.metrics.network import NetworkMetrics
+from kclient.metrics.own import OwnMetrics
+from kclient.metrics.registry import MetricValues, Registry
+from kclient.metrics.sensor import Windows
+from kclient.positions.jumps import TRUNCATED, OffsetReset
+from kclient.positions.table import Positions
+from kclient.types import TopicPartition
+
+METHODS = {ASSIGNED: "assigned", REVOKED: "revoked", LOST: "lost"}
+
+
+class Measures:
+    """The metrics of one consumer. Spec: B.19.1."""
+
+    def __init__(self, config: Config, positions: Positions, buffer: FetchBuffer) -> None:
+        self._positions = positions
+        windows = Windows(config.metrics_sample_window_ms / 1000, config.metrics_num_samples)
+        self._registry = registry = Registry(config.client_id, windows, config.metric_reporters)
+        self.calls = CallMetrics(registry)
+        self.network = NetworkMetrics(registry)
+        self.coordinator = CoordinatorMetrics(registry, lambda: len(positions))
+        self.fetch = FetchMetrics(registry, self._replica_of)
+        self.own = OwnMetrics(registry, lambda: buffer.bytes_used)
+
+    def values(self) -> MetricValues:
+        """Every metric, now."""
+        return self._registry.values()
+
+    def assignment_changed(self) -> None:
+        """The metrics of partitions come and go with them. Spec: S0-14."""
+        self.fetch.follow_assignment(self._positions.assignment_id, self._positions.assigned())
+
+    def listener(self, method: str | None) -> AbstractContextManager[None]:
+        """The time that a listener's method takes; nothing where there is no listener."""
+        return nullcontext() if method is None else self.coordinator.callback(METHODS[method])
+
+    def position_jumped(self, jump: OffsetReset) -> None:
+        """Note a position that the log lost, and the records that nobody will read. Spec: U-01."""
+        self.own.count("offset-resets-total")
+        self.own.records_skipped(jump.skipped, "truncation" if jump.strategy == TRUNCATED else "retention")
+
+    def close(self) -> None:
+        """Tell the reporters that the consumer is closed."""
+        self._registry.close()
+
+    def _replica_of(self, tp: TopicPartition) -> int | None:
+        state = self._positions.find(tp)
+        return None if state is None else state.preferred_read_replica

@@ -1,0 +1,105 @@
+"""Telling the listener, and giving up partitions once it was told.
+
+A partition goes after the listener's method has returned, whatever it raised, so a listener can still commit. One
+method runs at a time; who leaves the group meanwhile waits for it, unless the listener itself leaves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from kclient.consumer.listener import ASSIGNED, LOST, REVOKED, names, tell
+from kclient.consumer.nesting import inside, is_inside
+from kclient.notice import Notice
+from kclient.types import TopicPartition
+
+if TYPE_CHECKING:
+    from kclient.consumer.session import Session
+
+log = logging.getLogger("kclient.group")
+
+Partitions = tuple[TopicPartition, ...]
+
+
+class Telling:
+    """The listener's methods, in the user's calls. `method` runs now, None if none does. Spec: S3-34, S3-54, I-12."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.method: str | None = None
+        self._partitions: Partitions = ()
+        self._over = Notice()
+
+    async def assigned(self, added: Partitions) -> None:
+        """These came; nothing of them is fetched before the method has returned, for it may seek. Raises ListenerError.
+
+        Spec: S3-49, B.13.7.
+        """
+        positions = self._session.positions
+        positions.await_callback(added)
+        try:
+            await self._tell(ASSIGNED, added)
+        finally:
+            positions.callback_over(added)
+
+    async def revoke(self, revoked: Partitions) -> None:
+        """Give these up. Raises ListenerError when that is done. Spec: S3-32, S3-34."""
+        log.info("partitions revoked: %s", names(revoked), extra={"partitions": revoked})
+        self._session.measures.own.count("partitions-revoked-total", len(revoked))
+        await self._give_up(REVOKED, revoked)
+
+    async def lose(self, lost: Partitions) -> None:
+        """These may be somebody else's already; nothing is told if there are none. Raises as `revoke`. Spec: S3-31."""
+        if not lost:
+            return
+        log.info(
+            "partitions lost, for this consumer is no member any more%s: %s",
+            f" ({why})" if (why := self._session.group_part.ended) else "",
+            names(lost),
+            extra={"partitions": lost},
+        )
+        self._session.take_back()
+        self._session.positions.mark_pending_revocation(lost)
+        self._session.measures.own.count("partitions-lost-total", len(lost))
+        await self._give_up(LOST, lost)
+
+    async def over(self, deadline: float) -> None:
+        """Wait for a method that another call of the user's runs to return, or until the deadline."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(deadline):
+                while self.method is not None and not is_inside(self):
+                    await self._over.wait(self._over.count)
+
+    def untold(self) -> Partitions:
+        """What is assigned still, but for what the listener is being told to give up."""
+        told_of = dict.fromkeys(self._partitions if self.method in (REVOKED, LOST) else ())
+        return tuple(tp for tp in self._session.positions.assigned() if tp not in told_of)
+
+    def leave_untold(self) -> None:
+        """The call that leaves was cut short before the listener knew: the next one tells it. Spec: I-30."""
+        if lost := self.untold():
+            session, listener = self._session, self._session.subscription.listener
+            session.measures.own.count("partitions-lost-total", len(lost))
+            session.callbacks.leave(lambda: tell(listener, LOST, lost, session.call_user))
+
+    async def _give_up(self, method: str, partitions: Partitions) -> None:
+        try:
+            await self._tell(method, partitions)
+        finally:
+            gone = dict.fromkeys(partitions)
+            session = self._session
+            session.set_assignment(tp for tp in session.positions.assigned() if tp not in gone)
+
+    async def _tell(self, method: str, partitions: Partitions) -> None:
+        session, before = self._session, (self.method, self._partitions)
+        self.method, self._partitions = method, partitions
+        listener = session.subscription.listener
+        try:
+            with inside(self), session.measures.listener(method if listener is not None else None):
+                await tell(listener, method, partitions, session.call_user)
+        finally:
+            self.method, self._partitions = before
+            self._over.notify()

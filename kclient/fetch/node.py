@@ -1,0 +1,110 @@
+"""The Fetch requests to one node: what is kept between them, one question and its answer, and the last word.
+
+Spec: S2-13, S2-16, B.10.13, B.10.14, B.18.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, cast
+
+import attrs
+
+from kclient.config import Config
+from kclient.errors import KclientError
+from kclient.fetch.request import LAST_VERSION_BY_NAME, PartitionFetch, build_request
+from kclient.fetch.session import FetchSession
+from kclient.generated.fetch_request import FetchRequest
+from kclient.generated.fetch_response import FetchResponse
+from kclient.network.backoff import Backoff
+from kclient.protocol.errors import error
+from kclient.types import TopicPartition
+
+if TYPE_CHECKING:
+    from kclient.network.cluster import Cluster
+
+logger = logging.getLogger("kclient.fetch")
+
+EPOCHS_SINCE: Final = 12
+COURTESY_SECONDS: Final = 0.75  # what a connection and one answer take, in most places
+
+
+@attrs.define(eq=False)
+class NodeFetches:
+    """What the fetcher keeps per node.
+
+    `asked` are the partitions of the request in flight: the plan's own mapping until the request is built, then the
+    session's. `asked_news` are those that may differ from the request before (None: any), `news` the same of the
+    request that comes next. `trouble` says why the last one came to nothing.
+    """
+
+    node_id: int
+    backoff: Backoff
+    session: FetchSession = attrs.field(factory=FetchSession)
+    request: asyncio.Task[None] | None = None
+    retry_at: float = 0.0
+    asked: Mapping[TopicPartition, PartitionFetch] = attrs.field(factory=dict)
+    asked_at: float = 0.0
+    asked_news: dict[TopicPartition, None] | None = None
+    news: dict[TopicPartition, None] | None = None
+    trouble: str = ""
+
+
+async def ask(cluster: Cluster, node: NodeFetches, max_bytes: int, config: Config) -> FetchResponse:
+    """One Fetch of `node.asked`, within the node's session. Raises what `cluster.request` raises.
+
+    A session has topic ids or names, and what becomes of it depends on the version, so the node is connected first.
+    """
+    await cluster.connect(node.node_id)
+    version = cluster.usable_version(node.node_id, FetchRequest)
+    wanted = node.asked
+    if version is None or version < EPOCHS_SINCE:
+        wanted = {tp: attrs.evolve(one, offset_epoch=None) for tp, one in wanted.items()}
+    step = node.session.next_step(
+        wanted, node.asked_news, by_id=version is None or version > LAST_VERSION_BY_NAME
+    )
+    node.asked = node.session.partitions
+    if not step.by_id:
+        version = min(LAST_VERSION_BY_NAME, version or LAST_VERSION_BY_NAME)
+    request = build_request(step, max_bytes, config)
+    return cast(FetchResponse, await cluster.request(node.node_id, request, max_version=version))
+
+
+def what_is_wrong(code: int) -> str:
+    """With an answer that is of no use as a whole and has this error code."""
+    if not code:
+        return "it answered with other partitions than were asked for"
+    refusal = error(code)
+    return f"it answered {refusal.name} ({refusal.code})"
+
+
+async def end_sessions(
+    cluster: Cluster, nodes: Iterable[NodeFetches], config: Config, deadline: float
+) -> None:
+    """Give its session back to every node that can be reached. Ends by `deadline` (of the loop), raises nothing.
+
+    Nobody waits long for this courtesy: a session that is kept makes room for others after a while. Spec: B.18.
+    """
+    with suppress(TimeoutError):
+        async with asyncio.timeout_at(min(deadline, asyncio.get_running_loop().time() + COURTESY_SECONDS)):
+            await asyncio.gather(*(_end_session(cluster, node, config) for node in nodes))
+
+
+async def _end_session(cluster: Cluster, node: NodeFetches, config: Config) -> None:
+    """A node answers in order, and a Fetch perhaps late: beside one, the last word has a connection of its own."""
+    if not cluster.is_connected(node.node_id):
+        return
+    waits = node.request is not None
+    if node.request is not None:
+        node.request.cancel()
+    step = node.session.last_step()
+    if step is None:
+        return
+    request = build_request(step, config.fetch_max_bytes, config)
+    try:
+        await cluster.request(node.node_id, request, purpose="last fetch" if waits else "")
+    except KclientError as failure:
+        logger.debug("The fetch session with node %d was not given back: %s", node.node_id, failure)

@@ -1,0 +1,54 @@
+"""One question about a group, put to its coordinator until it answers.
+
+code      15, 16             the coordinator has moved: looked up anew
+code      14, retriable      again after a pause
+anything else                the answer; what its code means is the asker's business
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from kclient.config import Config
+from kclient.errors import KclientError
+from kclient.group.coordinator import MOVED, Coordinator
+from kclient.group.form import Answer, Form
+from kclient.network.backoff import Backoff
+from kclient.protocol import errors as codes
+from kclient.runtime import Runtime
+
+logger = logging.getLogger("kclient.coordinator")
+
+
+async def ask_coordinator(
+    coordinator: Coordinator,
+    kind: type[Answer],
+    *forms: Form,
+    code_of: Callable[[Answer], int],
+    config: Config,
+    runtime: Runtime,
+) -> Answer:
+    """The first answer whose code no other try may cure. The caller bounds it.
+
+    Raises what `Coordinator.ensure` raises, and VersionError where the coordinator has no version for any form.
+
+    Spec: B.15.1, B.15.2.
+    """
+    backoff = Backoff.for_retries(config, runtime)
+    while True:
+        try:
+            await coordinator.ensure()
+            answer = await coordinator.request(kind, *forms)
+        except KclientError as error:
+            if not error.retriable:
+                raise
+            logger.debug("group %s: %s not answered yet: %s", coordinator.group_id, kind.NAME, error.text)
+        else:
+            code = codes.error(code_of(answer))
+            if not code.retriable:
+                return answer
+            if code.code in MOVED:
+                coordinator.mark_unknown(f"it answered {code.name} ({code.code})")
+        await asyncio.sleep(backoff.next())

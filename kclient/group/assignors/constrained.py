@@ -1,0 +1,122 @@
+"""All members want the same topics: everybody gets the same number of partitions, or one more, and keeps what it can.
+
+    keep       each member keeps its own up to its share; some may keep one more, as many as the division leaves over
+    deal near  where racks matter: what is left, to members in the rack of a replica
+    deal       the rest in turn, first to members below the smaller share, then one each to those that are at it
+
+Spec: B.16.4, B.16.6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from kclient.errors import InternalError
+from kclient.group.assignors.base import Topics
+from kclient.group.assignors.past import Past
+from kclient.group.assignors.racks import Racks
+from kclient.group.assignors.waiting import Waiting
+from kclient.types import TopicPartition
+
+
+def share_evenly(topics: Topics, past: Past, racks: Racks) -> dict[str, list[TopicPartition]]:
+    """The partitions of every member. `past.owned` names the members, `topics` is in the order of names."""
+    shares = _Shares.of(topics, past, racks)
+    unassigned = racks.hardest_first(shares.keep(topics, past, racks))
+    if racks:
+        unassigned = shares.deal_near(unassigned)
+    shares.deal(unassigned)
+    return shares.given
+
+
+@attrs.define
+class _Shares:
+    """`small` and `large` are the two shares; `large_left` members may still come to the large one.
+
+    `below` are the members that have less than the small share, `at_small` those that may come to the large one.
+    """
+
+    small: int
+    large: int
+    large_left: int
+    given: dict[str, list[TopicPartition]]
+    below: Waiting
+    at_small: Waiting
+
+    @classmethod
+    def of(cls, topics: Topics, past: Past, racks: Racks) -> _Shares:
+        small, over = divmod(sum(map(len, topics.values())), len(past.owned))
+        given: dict[str, list[TopicPartition]] = {member_id: [] for member_id in past.owned}
+        return cls(small, small + (1 if over else 0), over, given, Waiting(racks), Waiting(racks))
+
+    def keep(self, topics: Topics, past: Past, racks: Racks) -> list[TopicPartition]:
+        """Let the members keep what is theirs, and return what nobody keeps, in order."""
+        place = {topic: at for at, topic in enumerate(topics)}
+        for member_id, owned in past.undisputed().items():
+            own = [each for each in owned if not racks.far(member_id, each)]
+            own.sort(key=lambda each: (each.partition, place[each.topic]))
+            self.given[member_id] += own[: self._share_of(member_id, len(own))]
+        self.below.sort()
+        self.at_small.sort()
+        kept = {each for partitions in self.given.values() for each in partitions}
+        everything = (
+            TopicPartition(topic, number) for topic in topics for number in range(len(topics[topic]))
+        )
+        return [each for each in everything if each not in kept]
+
+    def _share_of(self, member_id: str, own: int) -> int:
+        """How many of its own a member may keep."""
+        if own < self.small:
+            self.below.add(member_id)
+            return own
+        if own >= self.large and self.large_left:
+            self._one_has_large()
+            return self.large
+        if self.large_left:
+            self.at_small.add(member_id)
+        return self.small
+
+    def _one_has_large(self) -> None:
+        self.large_left -= 1
+        if not self.large_left:
+            self.at_small.clear()
+
+    def deal_near(self, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
+        """In turn to members below the small share, else to the first one at it; returns what has nobody near."""
+        far, turn = list[TopicPartition](), 0
+        for partition in partitions:
+            if (at := self.below.next_near(partition, turn)) is not None:
+                member_id = self.below[at]
+                self.given[member_id].append(partition)
+                if len(self.given[member_id]) < self.small:
+                    turn = (at + 1) % len(self.below)
+                    continue
+                self.below.pop(at)
+                turn = at % len(self.below) if self.below else 0
+                if self.small < self.large and self.large_left:
+                    self.at_small.add(member_id)
+            elif (at := self.at_small.next_near(partition, 0)) is not None:
+                self.given[self.at_small.pop(at)].append(partition)
+                self._one_has_large()
+            else:
+                far.append(partition)
+        return far
+
+    def deal(self, partitions: Sequence[TopicPartition]) -> None:
+        """In turn to members below the small share, and when there are none, one each to those at it."""
+        turn = 0
+        for partition in partitions:
+            if self.below:
+                turn %= len(self.below)
+                member_id = self.below[turn]
+                self.given[member_id].append(partition)
+                if len(self.given[member_id]) < self.small:
+                    turn += 1
+                else:
+                    self.at_small.add(self.below.pop(turn))
+            elif self.at_small:
+                self.given[self.at_small.pop(0)].append(partition)
+            else:
+                raise InternalError(f"no member is left for {partition}; the shares were counted wrong")

@@ -1,0 +1,165 @@
+"""Members want different topics: everybody keeps what it can, and partitions move while that makes the loads more even.
+
+    keep      each member keeps what it had, where it still wants the topic and racks allow it
+    hand out  what is left goes to the member with the fewest partitions among those that want the topic
+    even out  a partition goes from its owner to the least loaded member that could have it, while that one has at
+              least two fewer; back to an earlier owner if there is one. First only what was just handed out, so that
+              new partitions move rather than old ones
+
+Evening out ends when no partition can move with a gain. If it has moved partitions and yet the loads are not more even
+than before, it is undone. Spec: B.16.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import attrs
+
+from kclient.errors import InternalError
+from kclient.group.assignors.base import Member, Topics, utf16_key
+from kclient.group.assignors.loads import Loads
+from kclient.group.assignors.movements import Movements
+from kclient.group.assignors.past import Past
+from kclient.group.assignors.racks import Racks
+from kclient.types import TopicPartition
+
+
+def share_by_subscription(
+    topics: Topics, members: Sequence[Member], past: Past, racks: Racks
+) -> dict[str, list[TopicPartition]]:
+    """The partitions of every member."""
+    table = _Table.of(topics, members, past)
+    gave_up = table.keep(racks)
+    initial = not any(table.loads.sizes)
+    fresh = [each for each in table.partitions if each not in table.owner]
+    table.hand_out(fresh, racks)
+    before = {member_id: list(partitions) for member_id, partitions in table.given.items()}
+    uneven = table.unevenness()
+    if not gave_up:
+        table.even_out(fresh)
+    if table.even_out(table.partitions) and not initial and table.unevenness() >= uneven:
+        return before
+    return {member_id: list(partitions) for member_id, partitions in table.given.items()}
+
+
+@attrs.define
+class _Table:
+    """Who has what. `wanting` is the set of members that want a topic, `partitions` all that can be given out."""
+
+    past: Past
+    loads: Loads
+    wanting: dict[str, int]
+    partitions: list[TopicPartition]
+    given: dict[str, dict[TopicPartition, None]]
+    owner: dict[TopicPartition, str] = attrs.field(factory=dict)
+    movements: Movements = attrs.field(factory=Movements)
+
+    @classmethod
+    def of(cls, topics: Topics, members: Sequence[Member], past: Past) -> _Table:
+        """Nobody has anything yet. Partitions of topics that few members want come first."""
+        loads = Loads.of(past.owned)
+        wanting = dict.fromkeys(topics, 0)
+        for member in members:
+            bit = loads.bits([member.member_id])
+            for topic in member.subscription.topics:
+                if topic in wanting:
+                    wanting[topic] |= bit
+        order = sorted(topics, key=lambda topic: (wanting[topic].bit_count(), utf16_key(topic)))
+        partitions = [
+            TopicPartition(topic, number) for topic in order for number in range(len(topics[topic]))
+        ]
+        return cls(past, loads, wanting, partitions, {member_id: {} for member_id in past.owned})
+
+    def keep(self, racks: Racks) -> bool:
+        """Let members keep what they had; whether one had to give something up."""
+        gave_up = False
+        for member_id, owned in self.past.owned.items():
+            for partition in owned:
+                if self.may_have(member_id, partition) and not racks.far(member_id, partition):
+                    self._give(partition, member_id)
+                else:
+                    gave_up = True
+        return gave_up
+
+    def may_have(self, member_id: str, partition: TopicPartition) -> bool:
+        return bool(self.wanting[partition.topic] & self.loads.bits([member_id]))
+
+    def hand_out(self, partitions: Iterable[TopicPartition], racks: Racks) -> None:
+        """Give each to the least loaded member that wants it; first, where racks matter, to those that are not far."""
+        left = list(partitions)
+        if racks:
+            members_in = self._members_in(racks)
+            left = [each for each in left if not self._hand_out_near(each, racks, members_in)]
+        for partition in left:
+            member_id = self.loads.least(self.wanting[partition.topic])
+            if member_id is not None:
+                self._give(partition, member_id)
+
+    def _members_in(self, racks: Racks) -> dict[str | None, int]:
+        """The set of the members in each rack, and of those without one."""
+        found: dict[str | None, int] = {}
+        for member_id in self.loads.names:
+            rack = racks.of_member.get(member_id)
+            found[rack] = found.get(rack, 0) | self.loads.bits([member_id])
+        return found
+
+    def _hand_out_near(
+        self, partition: TopicPartition, racks: Racks, members_in: dict[str | None, int]
+    ) -> bool:
+        near = members_in.get(None, 0)
+        for rack in racks.of(partition):
+            near |= members_in.get(rack, 0)
+        member_id = self.loads.least(self.wanting[partition.topic] & near)
+        if member_id is None:
+            return False
+        self._give(partition, member_id)
+        return True
+
+    def even_out(self, partitions: Sequence[TopicPartition]) -> bool:
+        """Move partitions while that makes loads more even; whether any has moved."""
+        movable = [each for each in partitions if self.wanting[each.topic].bit_count() > 1]
+        for passes in range(len(movable) + 1):
+            moves = 0
+            for partition in movable:
+                moves += self._move_with_gain(partition)
+            if not moves:
+                return passes > 0
+        return True
+
+    def _move_with_gain(self, partition: TopicPartition) -> bool:
+        """Move this partition, or another of its topic in its place, if it makes the loads more even."""
+        source = self.owner[partition]
+        enough = self.loads[source] - 2
+        earlier = self.past.earlier.get(partition)
+        if earlier is not None and self.may_have(earlier, partition) and self.loads[earlier] <= enough:
+            target: str | None = earlier
+        else:
+            target = self.loads.least(self.wanting[partition.topic])
+        if target is None:
+            raise InternalError(f"nobody wants {partition}, yet {source} has it")
+        if self.loads[target] > enough:
+            return False
+        moving = self.movements.instead_of(partition, source, target)
+        self._take(moving)
+        self.movements.record(moving, source, target)
+        self._give(moving, target)
+        return True
+
+    def _give(self, partition: TopicPartition, member_id: str) -> None:
+        self.given[member_id][partition] = None
+        self.owner[partition] = member_id
+        self.loads.change(member_id, 1)
+
+    def _take(self, partition: TopicPartition) -> None:
+        member_id = self.owner[partition]
+        del self.given[member_id][partition]
+        self.loads.change(member_id, -1)
+
+    def unevenness(self) -> int:
+        """How far apart the loads are of the members that could have more or less than they have."""
+        shared = 0
+        for members in self.wanting.values():
+            if members.bit_count() > 1:
+                shared |= members
+        return self.loads.unevenness(shared)

@@ -1,0 +1,64 @@
+"""Whether racks matter when partitions are shared out, and which member shares a rack with which partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import attrs
+
+from kclient.group.assignors.base import Member, Topics
+from kclient.types import TopicPartition
+
+
+def racks_matter(racks: Sequence[frozenset[str]], members: Sequence[Member]) -> bool:
+    """Whether racks can make a difference: some replica shares a member's rack, and not all partitions are alike.
+
+    Spec: B.16.
+    """
+    everywhere = frozenset[str]().union(*racks)
+    member_racks = {member.subscription.rack_id for member in members} - {None}
+    return bool(everywhere & member_racks) and any(each != everywhere for each in racks)
+
+
+@attrs.frozen
+class Racks:
+    """The racks of members and partitions. Where racks do not matter, nobody has one and nothing is far."""
+
+    of_member: dict[str, str]
+    topics: Topics
+
+    @classmethod
+    def between(cls, topics: Topics, members: Sequence[Member]) -> Racks:
+        """The racks as far as they matter to these topics and members together."""
+        if not racks_matter([racks for partitions in topics.values() for racks in partitions], members):
+            return cls({}, topics)
+        racks = {member.member_id: member.subscription.rack_id for member in members}
+        return cls({member_id: rack for member_id, rack in racks.items() if rack}, topics)
+
+    def __bool__(self) -> bool:
+        return bool(self.of_member)
+
+    def of(self, partition: TopicPartition) -> frozenset[str]:
+        """The racks of a partition's replicas."""
+        return self.topics[partition.topic][partition.partition]
+
+    def near(self, member_id: str, partition: TopicPartition) -> bool:
+        """Whether the member is in the rack of a replica."""
+        rack = self.of_member.get(member_id)
+        return rack is not None and rack in self.of(partition)
+
+    def far(self, member_id: str, partition: TopicPartition) -> bool:
+        """Whether the member has a rack, and no replica is there."""
+        return member_id in self.of_member and not self.near(member_id, partition)
+
+    def hardest_first(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """The partitions with few members near them before those with many, else as they came."""
+        if not self:
+            return list(partitions)
+        crowd: dict[str, int] = {}
+        for rack in self.of_member.values():
+            crowd[rack] = crowd.get(rack, 0) + 1
+        return sorted(
+            partitions,
+            key=lambda each: sum(crowd.get(rack, 0) for rack in self.of(each)),
+        )

@@ -1,0 +1,98 @@
+"""What the coordinator wants this member to own, and what it owns. Both speak of topics by id. Pure.
+
+    target    the last assignment of an answer; `round` counts its changes
+    owned     what the application has taken over, and in which round
+
+The way from one to the other leads through names, which metadata knows, maybe not yet for every topic: then what is
+known is taken over first, and the rest when metadata has come. Spec: B.17.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import attrs
+
+from kclient.generated.consumer_group_heartbeat_request import TopicPartitions
+from kclient.generated.consumer_group_heartbeat_response import Assignment as Answered
+from kclient.protocol.primitives import Uuid
+from kclient.types import TopicPartition
+
+ById = Mapping[Uuid, tuple[int, ...]]
+NameOf = Callable[[Uuid], str | None]
+
+
+@attrs.frozen
+class Owned:
+    """Partitions by topic id, as of a round; the same partitions in a newer round are worth telling again."""
+
+    round: int = 0
+    partitions: ById = attrs.field(factory=dict)
+
+    def on_the_wire(self) -> list[TopicPartitions]:
+        """As heartbeats say it."""
+        return [TopicPartitions(topic_id=one, partitions=list(some)) for one, some in self.partitions.items()]
+
+
+@attrs.frozen
+class Step:
+    """What to own next. `same`: we own exactly that already, and have only to say so."""
+
+    owned: Owned
+    names: Mapping[Uuid, str]
+    same: bool
+
+    @property
+    def partitions(self) -> tuple[TopicPartition, ...]:
+        """The same by name, in the order of names."""
+        rows = self.owned.partitions.items()
+        return tuple(sorted(TopicPartition(self.names[one], number) for one, some in rows for number in some))
+
+
+class Assignments:
+    """Target and owned assignment of one member. Spec: B.17.3, A-14."""
+
+    def __init__(self) -> None:
+        self.round = 0
+        self.target: ById = {}
+        self.owned = Owned()
+        self._names: Mapping[Uuid, str] = {}  # of what we own, should metadata forget it
+
+    @property
+    def settled(self) -> bool:
+        """Whether we own what the coordinator wants, all of it and nothing else."""
+        return self.owned == Owned(self.round, self.target)
+
+    def take(self, answer: Answered | None) -> bool:
+        """An answer's assignment, None where it has none. Returns whether the target is another one now."""
+        if answer is None:
+            return False
+        rows = {row.topic_id: tuple(sorted(row.partitions)) for row in answer.topic_partitions}
+        told = {one: rows[one] for one in sorted(rows) if rows[one]}
+        if told == self.target:
+            return False
+        self.target = told
+        self.round += 1
+        return True
+
+    def next_step(self, name_of: NameOf) -> Step | None:
+        """The way to as much of the target as has names; None where we have come as far as we can."""
+        known = {one: name for one in self.target if (name := self._name(one, name_of)) is not None}
+        owned = Owned(self.round, {one: self.target[one] for one in known})
+        same = owned.partitions == self.owned.partitions
+        return None if owned == self.owned else Step(owned, known, same)
+
+    def nameless(self, name_of: NameOf) -> tuple[Uuid, ...]:
+        """The topics of the target that metadata must name first."""
+        return tuple(one for one in self.target if self._name(one, name_of) is None)
+
+    def done(self, step: Step) -> None:
+        """The application owns what the step says."""
+        self.owned, self._names = step.owned, step.names
+
+    def forget(self) -> None:
+        """No member any more: nothing is owned, and nothing is wanted."""
+        self.target, self.owned, self._names = {}, Owned(self.round), {}
+
+    def _name(self, topic_id: Uuid, name_of: NameOf) -> str | None:
+        return name_of(topic_id) or self._names.get(topic_id)

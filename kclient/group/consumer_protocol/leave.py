@@ -1,0 +1,44 @@
+"""The last heartbeat: telling the coordinator that a member goes, so that others get its partitions at once.
+
+    epoch −1   does not come back: a dynamic member, or one that is told to leave for good
+    epoch −2   a static member, whose place and partitions wait for it
+    nothing    a dynamic member that is told to stay: it is missed when its session ends
+
+An answer never stops the leaving; it is only logged. Spec: B.17.2, B.17.5.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from kclient.errors import KclientError
+from kclient.generated.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
+from kclient.group.consumer_protocol.standing import LEAVE_EPOCH, LEAVE_FOR_A_WHILE_EPOCH
+from kclient.group.coordinator import Coordinator
+from kclient.group.form import Form
+from kclient.protocol.errors import GROUP_ID_NOT_FOUND, NONE, UNKNOWN_MEMBER_ID, error
+
+logger = logging.getLogger("kclient.group")
+
+GONE = (UNKNOWN_MEMBER_ID, GROUP_ID_NOT_FOUND)
+
+
+def leave_epoch(leave: bool | None, instance_id: str | None) -> int | None:
+    """The epoch of the last heartbeat, None where none is sent. `leave` is what the caller wants, None: as is usual."""
+    if leave or (leave is None and instance_id is None):
+        return LEAVE_EPOCH
+    return None if instance_id is None else LEAVE_FOR_A_WHILE_EPOCH
+
+
+async def send_last(coordinator: Coordinator, form: Form, timeout: float) -> None:
+    """Send it and wait for its answer, at most `timeout` seconds. Never raises KclientError."""
+    try:
+        response = await coordinator.request(ConsumerGroupHeartbeatResponse, form, timeout=timeout)
+    except KclientError as problem:
+        logger.info("group %s: leaving was not confirmed: %s", coordinator.group_id, problem.text)
+        return
+    code = response.error_code
+    if code not in (NONE, *GONE):
+        logger.info(
+            "group %s: leaving was answered with %s (%d)", coordinator.group_id, error(code).name, code
+        )

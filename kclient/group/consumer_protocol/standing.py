@@ -1,0 +1,94 @@
+"""Where this member stands: its state, its epoch, and why the membership before ended.
+
+The epoch is the coordinator's number for what the member has confirmed: 0 while it joins, then what each answer says.
+The member id is the client's own, and stays the same for the consumer's life.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from typing import Final
+
+import attrs
+
+from kclient.errors import InternalError, KclientError
+from kclient.group.consumer_protocol.states import IN_GROUP, PREDECESSORS, RHYTHM, MemberState, Rhythm
+from kclient.group.generation import Generation
+from kclient.notice import Notice
+from kclient.runtime import Runtime
+
+JOIN_EPOCH: Final = 0
+LEAVE_EPOCH: Final = -1
+LEAVE_FOR_A_WHILE_EPOCH: Final = -2  # a static member: its place and its partitions wait for it
+ID_BYTES: Final = 16
+
+
+def new_member_id(runtime: Runtime) -> str:
+    """16 random bytes as 22 letters of base64url, the first one no dash. Spec: B.17.2 (KIP-1082)."""
+    raw = runtime.random_bytes(ID_BYTES)
+    text = base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+    return "A" + text[1:] if text.startswith("-") else text
+
+
+@attrs.frozen
+class Subscribed:
+    """What is subscribed to: topics by name, or a pattern that the broker resolves."""
+
+    topics: tuple[str, ...] = ()
+    regex: str | None = None
+
+
+@attrs.define
+class Standing:
+    """The one place where state and epoch are kept. `changed` wakes who waits for either. Spec: B.17.1."""
+
+    member_id: str
+    now: Callable[[], float] = float  # the clock that `since` is read from; 0.0 without one
+    state: MemberState = MemberState.UNSUBSCRIBED
+    epoch: int = JOIN_EPOCH
+    since: float = 0.0  # when the state was entered
+    joined: int = 0  # how many memberships there were
+    ended: str = ""  # why the last membership ended, "" if none has
+    fatal: KclientError | None = None  # why there is no way back
+    wanted: Subscribed | None = None  # None: nothing is subscribed to
+    hurry: bool = False  # something to tell that need not wait for the interval
+    changed: Notice = attrs.field(factory=Notice)
+
+    @property
+    def in_group(self) -> bool:
+        """Whether this member has joined, or is about to, and does not leave."""
+        return self.state in IN_GROUP
+
+    @property
+    def member(self) -> bool:
+        """Whether the coordinator counts on us: it has given us an epoch."""
+        return self.epoch > JOIN_EPOCH
+
+    @property
+    def rhythm(self) -> Rhythm:
+        """When the next heartbeat is due."""
+        rhythm = RHYTHM[self.state]
+        return Rhythm.AT_ONCE if self.hurry and rhythm is Rhythm.ON_INTERVAL else rhythm
+
+    @property
+    def generation(self) -> Generation:
+        """Epoch and member id, as the consumer tells them; none while the coordinator has given no epoch."""
+        return Generation(self.epoch, self.member_id) if self.member else Generation()
+
+    def enter(self, state: MemberState) -> None:
+        """Move on. Raises InternalError where the table has no way from the present state."""
+        if self.state not in PREDECESSORS[state]:
+            raise InternalError(f"A member that is {self.state.value} cannot become {state.value}.")
+        if state is not self.state:
+            self.since = self.now()
+        if state is MemberState.JOINING:
+            self.joined += 1
+        self.state = state
+        self.changed.notify()
+
+    def end(self, state: MemberState, why: str) -> None:
+        """No member any more: the partitions are lost. `state` is FENCED, STALE or FATAL."""
+        self.epoch = JOIN_EPOCH
+        self.ended = why
+        self.enter(state)

@@ -1,0 +1,188 @@
+"""Measuring: four questions, each to whom it concerns.
+
+    the group's coordinator      who is in the group, and what holds whom     kclient.group.description
+                                 what it has committed                        kclient.group.all_offsets
+    any broker                   which of these topics there are
+    each partition's leader      where the log begins and ends                kclient.positions.list_offsets
+
+Ends are asked for after the commits, so that a group at work is never ahead of them. Nothing is changed by looking:
+no topic is created, no group is joined.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from difflib import get_close_matches
+from typing import Final, Self
+
+import attrs
+
+from kclient.config import Config
+from kclient.errors import BrokerError, DeadlineError, KclientError, UnknownTopicError, VersionError
+from kclient.group.all_offsets import all_offsets
+from kclient.group.coordinator import Coordinator
+from kclient.group.description import GroupDescription, describe_group
+from kclient.group.listing import list_groups
+from kclient.lag.report import GroupLag, PartitionLag
+from kclient.lag.topics import TopicState, topic_states
+from kclient.network.backoff import Backoff
+from kclient.network.cluster import Cluster
+from kclient.positions.list_offsets import list_offsets
+from kclient.positions.strategy import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from kclient.protocol import errors as codes
+from kclient.runtime import Runtime
+from kclient.types import IsolationLevel, OffsetAndMetadata, TopicPartition
+
+CLOSE_SECONDS: Final = 2.0
+
+
+class Meter:
+    """A client that measures groups, as often as it is asked to, until the end of its `async with`.
+
+    Spec: S1-02, A-17, U-26.
+    """
+
+    def __init__(self, config: Config, runtime: Runtime) -> None:
+        self._config = attrs.evolve(config, allow_auto_create_topics=False)
+        self._runtime = runtime
+        self._cluster = Cluster(self._config, runtime)
+        self._isolation = IsolationLevel[config.isolation_level.upper()]
+        self._started = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._cluster.close(CLOSE_SECONDS)
+
+    async def groups(self, timeout: float) -> list[str]:
+        """The names of all groups of consumers, and of those that only store offsets."""
+        async with _limit(timeout, "the list of groups"):
+            return await self._names()
+
+    async def measure(self, group_id: str, topics: Iterable[str] | None, timeout: float) -> GroupLag:
+        """The group as it is now; with `topics` only their partitions, also those without a commit.
+
+        Raises BrokerError with GROUP_ID_NOT_FOUND for a group that does not exist, UnknownTopicError for one of
+        `topics` that neither exists nor has a commit, AuthorizationError, ConnectError, and DeadlineError after
+        `timeout` seconds.
+        """
+        async with _limit(timeout, f"the lag of group {group_id}"):
+            await self._start()
+            group, commits = await self._ask_coordinator(group_id)
+            return await self._compare(group, commits, None if topics is None else tuple(topics), timeout)
+
+    # --- the group
+
+    async def _start(self) -> None:
+        if not self._started:
+            await self._cluster.start()
+            self._started = True
+
+    async def _names(self) -> list[str]:
+        await self._start()
+        listed = await list_groups(self._cluster, self._config, self._runtime)
+        return [group.group_id for group in listed if group.protocol_type in ("consumer", "")]
+
+    async def _ask_coordinator(
+        self, group_id: str
+    ) -> tuple[GroupDescription, dict[TopicPartition, OffsetAndMetadata]]:
+        coordinator = Coordinator(self._cluster, group_id, self._config, self._runtime)
+        try:
+            group = await describe_group(coordinator, self._config, self._runtime)
+            if group is None:
+                raise await self._not_found(group_id)
+            return group, await all_offsets(coordinator, self._config, self._runtime)
+        finally:
+            await coordinator.close()
+
+    async def _not_found(self, group_id: str) -> KclientError:
+        near = get_close_matches(group_id, await self._names(), n=1)
+        hint = (
+            f"Did you mean {near[0]}?"
+            if near
+            else "List the groups with: python -m kclient lag --all-groups."
+        )
+        return BrokerError(
+            f"There is no group of consumers named {group_id!r} (GROUP_ID_NOT_FOUND (69)). "
+            f"It has no members, and nothing is committed in its name, or no longer. {hint}",
+            code=codes.GROUP_ID_NOT_FOUND,
+            name="GROUP_ID_NOT_FOUND",
+        )
+
+    # --- its partitions
+
+    async def _compare(
+        self,
+        group: GroupDescription,
+        commits: dict[TopicPartition, OffsetAndMetadata],
+        topics: Sequence[str] | None,
+        timeout: float,
+    ) -> GroupLag:
+        holders = {partition: member for member in group.members for partition in member.partitions}
+        known = [tp for tp in dict.fromkeys((*commits, *holders)) if topics is None or tp.topic in topics]
+        states = await self._look_at(topics or [tp.topic for tp in known], timeout)
+        for name in topics or ():
+            if not states[name].exists and all(tp.topic != name for tp in known):
+                raise _unknown_topic(name, group.group_id)
+        rows = sorted({*known, *(tp for state in states.values() for tp in state.partitions())})
+        problems = {tp: states[tp.topic].problem_of(tp.partition) for tp in rows}
+        readable = [tp for tp in rows if problems[tp] is None]
+        starts = await self._offsets(readable, EARLIEST_TIMESTAMP, timeout)
+        ends = await self._offsets(readable, LATEST_TIMESTAMP, timeout)
+        return GroupLag(
+            group,
+            self._isolation,
+            tuple(
+                PartitionLag(tp, commits.get(tp), starts.get(tp), ends.get(tp), holders.get(tp), problems[tp])
+                for tp in rows
+            ),
+        )
+
+    async def _look_at(self, topics: Iterable[str], timeout: float) -> dict[str, TopicState]:
+        names = list(dict.fromkeys(topics))
+        if not names:
+            return {}
+        try:
+            answer = await self._cluster.describe_topics(names, allow_auto_create=False, timeout=timeout)
+        except VersionError:  # a broker before 0.11 would create what it is asked for by name
+            answer = await self._cluster.describe_topics(None, allow_auto_create=False, timeout=timeout)
+        return topic_states(answer, names)
+
+    async def _offsets(
+        self, partitions: Sequence[TopicPartition], timestamp: int, timeout: float
+    ) -> dict[TopicPartition, int]:
+        found = await list_offsets(
+            self._cluster,
+            dict.fromkeys(partitions, timestamp),
+            self._isolation,
+            backoff=Backoff.for_retries(self._config, self._runtime),
+            timeout=timeout,
+        )
+        return {tp: at.offset for tp, at in found.items() if at is not None}
+
+
+@asynccontextmanager
+async def _limit(seconds: float, what: str) -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError as late:
+        if isinstance(late, KclientError):
+            raise
+        raise DeadlineError(
+            f"Asking for {what} took longer than {seconds:.3g} s. A broker does not answer, or a partition has lost "
+            "its leader. Look at the brokers, or give more time with timeout.",
+            waiting_for=what,
+            timeout=seconds,
+        ) from late
+
+
+def _unknown_topic(name: str, group_id: str) -> UnknownTopicError:
+    return UnknownTopicError(
+        f"There is no topic {name!r}, and group {group_id} has committed nothing of it. "
+        "The name may be wrong. Leave the topic out to see all that the group reads.",
+        topic=name,
+    )

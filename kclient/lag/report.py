@@ -1,0 +1,102 @@
+"""What was found out about a group: its partitions, what is committed, what can be read, and the distance.
+
+    lag = max(0, end − max(committed, log start))
+
+A commit below the log start is behind by what is still there to be read. Without a commit, or without an end, there
+is no lag: None, which is not 0. Spec: U-26, A-17.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from kclient.group.description import GroupDescription, MemberDescription
+from kclient.types import IsolationLevel, OffsetAndMetadata, TopicPartition
+
+
+@attrs.frozen
+class PartitionLag:
+    """One partition of a group.
+
+    `committed` is None where nothing is committed. `log_start` and `end` are the first offset and the one behind the
+    last that can be read: the high watermark, or with read_committed the last stable offset. Both are None where they
+    cannot be had, and `problem` is Kafka's name of the reason: UNKNOWN_TOPIC_OR_PARTITION for a topic that was
+    deleted, LEADER_NOT_AVAILABLE, TOPIC_AUTHORIZATION_FAILED. `member` holds the partition now.
+    """
+
+    partition: TopicPartition
+    committed: OffsetAndMetadata | None = None
+    log_start: int | None = None
+    end: int | None = None
+    member: MemberDescription | None = None
+    problem: str | None = None
+
+    @property
+    def lag(self) -> int | None:
+        """Records between what is committed and the end, None without a commit or an end. Spec: U-26."""
+        if self.committed is None or self.end is None or self.log_start is None:
+            return None
+        return max(0, self.end - max(self.committed.offset, self.log_start))
+
+    def to_json(self) -> dict[str, Any]:
+        """One entry of `GroupLag.to_json`."""
+        committed = self.committed
+        return {
+            "topic": self.partition.topic,
+            "partition": self.partition.partition,
+            "committed": None if committed is None else committed.offset,
+            "leader_epoch": None if committed is None else committed.leader_epoch,
+            "metadata": None if committed is None else committed.metadata,
+            "log_start": self.log_start,
+            "end": self.end,
+            "lag": self.lag,
+            "member_id": None if self.member is None else self.member.member_id,
+            "problem": self.problem,
+        }
+
+
+@attrs.frozen
+class GroupLag:
+    """A group and its partitions, by topic and number."""
+
+    group: GroupDescription
+    isolation_level: IsolationLevel
+    partitions: tuple[PartitionLag, ...]
+
+    @property
+    def total(self) -> int:
+        """The sum of the lags that are known."""
+        return sum(one.lag for one in self.partitions if one.lag is not None)
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as JSON; keys are only ever added to it."""
+        group = self.group
+        return {
+            "group": group.group_id,
+            "kind": group.kind,
+            "state": group.state,
+            "coordinator": group.coordinator,
+            "assignor": group.assignor,
+            "group_epoch": group.group_epoch,
+            "isolation_level": self.isolation_level.name.lower(),
+            "total_lag": self.total,
+            "partitions": [one.to_json() for one in self.partitions],
+            "members": [_member(member) for member in group.members],
+        }
+
+
+def _member(member: MemberDescription) -> dict[str, Any]:
+    return {
+        "member_id": member.member_id,
+        "group_instance_id": member.group_instance_id,
+        "client_id": member.client_id,
+        "client_host": member.client_host,
+        "member_epoch": member.member_epoch,
+        "topics": list(member.topics),
+        "pattern": member.pattern,
+        "partitions": [
+            {"topic": partition.topic, "partition": partition.partition} for partition in member.partitions
+        ],
+    }

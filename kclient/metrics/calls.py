@@ -1,0 +1,63 @@
+"""`consumer-metrics`: how the application polls and commits. Spec: B.19.1, S3-07."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+from kclient.metrics.own import GROUP as OWN_GROUP
+from kclient.metrics.registry import Registry, seconds_ago
+
+GROUP = "consumer-metrics"
+
+
+class CallMetrics:
+    """Told of every poll's beginning and end. Milliseconds between polls, nanoseconds in commits, as in Java.
+
+    The idle ratio is the part of the time since the poll before ended that this poll took: 1.0 where the application
+    needs no time of its own, near 0 where it hardly ever waits for records. (Java divides by the time since the poll
+    before *began* plus that of this one, which never gives more than one half in a steady loop.)
+    """
+
+    def __init__(self, registry: Registry) -> None:
+        self._between = registry.sensor()
+        self._idle = registry.sensor()
+        self._clock = registry.clock
+        self._polls = 0
+        self._started: float | None = None
+        self._ended: float | None = None
+        self._ns_in = {"commit": 0.0, "committed": 0.0}
+        group = registry.group(GROUP)
+        group.spread("time-between-poll", self._between, "avg", "max")
+        group.add("poll-idle-ratio-avg", self._idle.avg)
+        group.add("last-poll-seconds-ago", lambda now: seconds_ago(self._started, now))
+        registry.group(OWN_GROUP).add("poll-total", lambda now: float(self._polls))
+        group.add("commit-sync-time-ns-total", lambda now: self._ns_in["commit"])
+        group.add("committed-time-ns-total", lambda now: self._ns_in["committed"])
+
+    def poll_started(self) -> None:
+        """Note the beginning of a poll and how long ago the one before began."""
+        now = self._clock()
+        self._polls += 1
+        if self._started is not None:
+            self._between.record((now - self._started) * 1000, now)
+        self._started = now
+
+    def poll_ended(self) -> None:
+        """Note its end, however it ended."""
+        now = self._clock()
+        started = now if self._started is None else self._started
+        since = started if self._ended is None else self._ended
+        if now > since:
+            self._idle.record((now - started) / (now - since), now)
+        self._ended = now
+
+    @contextmanager
+    def inside(self, call: Literal["commit", "committed"]) -> Iterator[None]:
+        """The time that this call takes, also where it fails."""
+        began = self._clock()
+        try:
+            yield
+        finally:
+            self._ns_in[call] += (self._clock() - began) * 1e9

@@ -1,0 +1,234 @@
+"""Names with tags, what is read behind each name, and the reporters that are told which names there are.
+
+A name is Java's: group, name and tags, `client-id` among the tags always. A value is read when somebody asks for it.
+What a reporter raises is logged and has no other consequence: measuring never disturbs what is measured.
+
+Spec: B.19.1, B.1.1 (metric.reporters), S0-14.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple, Protocol
+
+import attrs
+
+from kclient.metrics.sensor import Sensor, Windows
+
+log = logging.getLogger("kclient.metrics")
+
+Read = Callable[[float], float]
+"""From the loop's seconds to a value."""
+
+
+class MetricName(NamedTuple):
+    """What a metric is called; two names are the same where all three parts are. `tags` are sorted pairs of text."""
+
+    group: str
+    name: str
+    tags: tuple[tuple[str, str], ...] = ()
+
+    def tag(self, key: str) -> str | None:
+        """The value of one tag, None where the name does not have it."""
+        return dict(self.tags).get(key)
+
+
+@attrs.frozen(eq=False)
+class Metric:
+    """A name and its value, which may be read from any thread as long as the process runs."""
+
+    name: MetricName
+    _read: Read
+    _clock: Callable[[], float]
+
+    def value(self) -> float:
+        """The value now; NaN where nothing was measured lately."""
+        return self._read(self._clock())
+
+
+class MetricReporter(Protocol):
+    """Told of every metric when it appears and when it goes; read `metric.value()` whenever you like.
+
+    The methods run on the loop's thread, so they must not wait. `configure(settings)` is called first, if it is there,
+    with Kafka's dotted keys. Spec: B.1.1 (metric.reporters).
+    """
+
+    def metric_added(self, metric: Metric) -> None:
+        """A metric has appeared."""
+
+    def metric_removed(self, metric: Metric) -> None:
+        """A metric is gone: its partition was revoked, say."""
+
+    def close(self) -> None:
+        """The consumer is closed; its metrics keep their last values."""
+
+
+class MetricValues(Mapping[MetricName, float]):
+    """Every metric with its value at one moment: a mapping, and `value` for a look at a single one."""
+
+    def __init__(self, values: Mapping[MetricName, float]) -> None:
+        self._values = values
+
+    def __getitem__(self, name: MetricName) -> float:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[MetricName]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return f"<MetricValues: {len(self)} metrics>"
+
+    def value(self, name: str, **tags: object) -> float:
+        """The value of the metric with this name and exactly these tags, beside `client-id`.
+
+            metrics.value("records-lag-max")        metrics.value("records-lag", topic="orders", partition=0)
+
+        An underscore stands for the hyphen in a tag. Raises KeyError where there is none.
+        """
+        wanted = tag_pairs(tags)
+        for found, value in self._values.items():
+            if found.name == name and tuple(pair for pair in found.tags if pair[0] != "client-id") == wanted:
+                return value
+        raise KeyError(" ".join((name, *(f"{key}={value}" for key, value in wanted))))
+
+
+class LoopClock:
+    """The time of the loop that it was first asked on, from any thread; 0 before there is a loop."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def __call__(self) -> float:
+        if self._loop is None:
+            try:
+                self._loop = asyncio.get_running_loop()
+            except RuntimeError:
+                return 0.0
+        return self._loop.time()
+
+
+class Registry:
+    """The metrics of one consumer."""
+
+    def __init__(
+        self,
+        client_id: str = "",
+        windows: Windows = Windows(),  # noqa: B008 – frozen
+        reporters: Iterable[MetricReporter] = (),
+    ) -> None:
+        self.clock = LoopClock()
+        self._client_id = client_id
+        self._windows = windows
+        self._reporters = tuple(reporters)
+        self._metrics: dict[MetricName, Metric] = {}
+        self._unnamed: dict[object, Callable[[], None]] = {}
+        self._logged: dict[str, None] = {}
+
+    def sensor(self) -> Sensor:
+        """A new sensor with this consumer's windows."""
+        return Sensor(self._windows)
+
+    def group(self, name: str, **tags: object) -> Group:
+        """Names of one group that share tags."""
+        return Group(self, name, tag_pairs({"client_id": self._client_id, **tags}))
+
+    def values(self) -> MetricValues:
+        """All of it, now."""
+        unnamed, self._unnamed = self._unnamed, {}
+        for add_names in unnamed.values():
+            add_names()
+        now = self.clock()
+        return MetricValues({name: metric._read(now) for name, metric in self._metrics.items()})
+
+    def add(self, name: MetricName, read: Read) -> None:
+        """Let a name appear."""
+        metric = self._metrics[name] = Metric(name, read, self.clock)
+        self._tell("metric_added", metric)
+
+    def add_later(self, whose: object, add_names: Callable[[], None]) -> None:
+        """Let names appear when somebody looks, at once where a reporter is told: partitions come by the thousand."""
+        if self._reporters:
+            add_names()
+        else:
+            self._unnamed[whose] = add_names
+
+    def forget(self, whose: object) -> None:
+        """Whose names would have been added later is gone."""
+        self._unnamed.pop(whose, None)
+
+    def remove(self, name: MetricName) -> None:
+        """Let a name go."""
+        metric = self._metrics.pop(name, None)
+        if metric is not None:
+            self._tell("metric_removed", metric)
+
+    def close(self) -> None:
+        """Say to the reporters that nothing more will come."""
+        self._tell("close")
+
+    def _tell(self, method: str, *arguments: Metric) -> None:
+        for reporter in self._reporters:
+            try:
+                getattr(reporter, method)(*arguments)
+            except Exception as error:  # noqa: BLE001 – logged, and of no other consequence
+                self._log_once(f"{type(reporter).__name__}.{method}", error)
+
+    def _log_once(self, what: str, error: Exception) -> None:
+        """There are metrics by the thousand, and one line will do. Spec: U-28."""
+        if what not in self._logged:
+            self._logged[what] = None
+            log.error(
+                "the metric reporter's %s failed; its further failures are not logged", what, exc_info=error
+            )
+
+
+class Group:
+    """Adds names to one group, and takes them away together."""
+
+    def __init__(self, registry: Registry, name: str, tags: tuple[tuple[str, str], ...]) -> None:
+        self._registry = registry
+        self._name = name
+        self._tags = tags
+        self._added: list[MetricName] = []
+
+    def add(self, name: str, read: Read) -> None:
+        """A value that is computed when somebody looks."""
+        full = MetricName(self._name, name, self._tags)
+        self._added.append(full)
+        self._registry.add(full, read)
+
+    def spread(self, name: str, sensor: Sensor, *kinds: str) -> None:
+        """`-avg`, `-max` and `-min` of the numbers recorded, as asked for."""
+        for kind in kinds:
+            self.add(f"{name}-{kind}", getattr(sensor, kind))
+
+    def events(self, name: str, sensor: Sensor) -> None:
+        """`-rate` and `-total` of how often something was recorded."""
+        self.add(f"{name}-rate", sensor.event_rate)
+        self.add(f"{name}-total", lambda now: float(sensor.events))
+
+    def amounts(self, name: str, sensor: Sensor) -> None:
+        """`-rate` and `-total` of the numbers themselves, added up."""
+        self.add(f"{name}-rate", sensor.rate)
+        self.add(f"{name}-total", lambda now: sensor.total)
+
+    def remove(self) -> None:
+        """Take all of its names away."""
+        for name in self._added:
+            self._registry.remove(name)
+        self._added.clear()
+
+
+def tag_pairs(tags: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
+    """Tags as a name carries them."""
+    return tuple(sorted((key.replace("_", "-"), str(value)) for key, value in tags.items()))
+
+
+def seconds_ago(last: float | None, now: float) -> float:
+    """Whole seconds since a moment of the loop's time, −1 where it has not come yet."""
+    return -1.0 if last is None else float(int(now - last))

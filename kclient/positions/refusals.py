@@ -1,0 +1,45 @@
+"""What brokers refuse and are asked again: a line for each code of an answer, so that thousands of partitions are one.
+
+Most codes pass by themselves with the next metadata and are noted at DEBUG. An unknown partition and a code that
+nobody expects here may last: a WARNING, once in ten seconds.
+
+Spec: S0-63, U-28, B.15.9, B.15.10.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Final
+
+from kclient.names import names_of
+from kclient.protocol import errors as codes
+from kclient.seldom import Seldom
+from kclient.types import TopicPartition
+
+logger = logging.getLogger("kclient.positions")
+
+PASSING: Final = frozenset(
+    {
+        codes.LEADER_NOT_AVAILABLE,
+        codes.NOT_LEADER_OR_FOLLOWER,
+        codes.REPLICA_NOT_AVAILABLE,
+        codes.KAFKA_STORAGE_ERROR,
+        codes.FENCED_LEADER_EPOCH,
+        codes.UNKNOWN_LEADER_EPOCH,
+        codes.OFFSET_NOT_AVAILABLE,
+    }
+)
+
+
+def note(seldom: Seldom, now: float, api: str, refused: Mapping[TopicPartition, int]) -> None:
+    """Log the codes of the partitions that an answer of `api` refused. `now` is the loop's time."""
+    by_code: dict[int, list[TopicPartition]] = {}
+    for tp, code in refused.items():
+        by_code.setdefault(code, []).append(tp)
+    for code, partitions in by_code.items():
+        name, where = codes.error(code).name, names_of(partitions)
+        if code in PASSING:
+            logger.debug("%s: %s (%d) for %s; asking again", api, name, code, where)
+        else:
+            seldom.warn((api, code), now, "%s: %s (%d) for %s; asking again", api, name, code, where)

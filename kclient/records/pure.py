@@ -1,0 +1,219 @@
+"""Records of format 2 into columns, in Python: the reference for every other decoder, and what works everywhere.
+
+Records shaped like the one before them are decoded many at once (`runs`); the loop here is what that is held to.
+
+    record   length varint │ attributes i8 │ timestamp delta varlong │ offset delta varint
+             │ key size varint, key │ value size varint, value │ header count varint, headers
+
+Varints of one and two bytes are read in line, longer ones by `read_unsigned`; that, and not the style of the
+rest, is why the function is long. There is one bound check a record: it must end where its length says, and not
+behind `end`. All sizes are ≥ 0, so every span lies before that place; reading on past all of `data` meanwhile is
+an IndexError. A record is appended as a whole, after all checks.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kclient.errors import CorruptBatchError
+from kclient.records.columns import Columns, Headers
+from kclient.records.runs import read_run
+from kclient.records.varint import VARINT_BITS, VARLONG_BITS, read_signed, read_unsigned
+
+NO_HEADERS: Headers = ()
+LONG_RUN: Final = 32  # shorter ones cost what they save
+LONGEST_TURN: Final = 256
+
+
+class PureDecoder:
+    """A `decoder.Decoder`, which says what the arguments are."""
+
+    columns_type = Columns
+
+    def decode(
+        self,
+        columns: Columns,
+        position: int,
+        count: int,
+        *,
+        end: int,
+        base_offset: int,
+        base_timestamp: int,
+        previous_delta: int,
+        last_delta: int,
+    ) -> int:
+        try:
+            return _decode_in_turns(
+                columns, position, count, end, base_offset, base_timestamp, previous_delta, last_delta
+            )
+        except IndexError:
+            raise CorruptBatchError("its records end in the middle of a record") from None
+
+
+def _decode_in_turns(
+    columns: Columns,
+    position: int,
+    count: int,
+    end: int,
+    base_offset: int,
+    base_timestamp: int,
+    previous_delta: int,
+    last_delta: int,
+) -> int:
+    """A record by the loop, those shaped like it in a run; where runs are short the loop takes more each time."""
+    turn = 1
+    while count:
+        turn = min(turn, count)
+        last, position = _decode(
+            columns, position, turn, end, base_offset, base_timestamp, previous_delta, last_delta
+        )
+        count -= turn
+        previous_delta = columns.offsets[-1] - base_offset
+        most = min(count, last_delta - previous_delta)
+        run = read_run(columns, last, position, most, end, base_offset, base_timestamp)
+        position += run * (position - last)
+        previous_delta += run
+        count -= run
+        turn = 1 if run >= LONG_RUN else min(4 * turn, LONGEST_TURN)
+    return position
+
+
+def _decode(
+    columns: Columns,
+    position: int,
+    count: int,
+    end: int,
+    base_offset: int,
+    base_timestamp: int,
+    previous_delta: int,
+    last_delta: int,
+) -> tuple[int, int]:
+    """Returns where the last record begins, and the position behind it."""
+    data = columns.data
+    offsets, timestamps, headers_of_all = columns.offsets, columns.timestamps, columns.headers
+    key_starts, key_sizes = columns.key_starts, columns.key_sizes
+    value_starts, value_sizes = columns.value_starts, columns.value_sizes
+
+    start = position
+    for _ in range(count):
+        start = position
+        raw = data[position]
+        position += 1
+        if raw > 0x7F:
+            high = data[position]
+            if high < 0x80:
+                raw += (high << 7) - 0x80
+                position += 1
+            else:
+                raw, position = read_unsigned(data, position - 1, VARINT_BITS)
+        if raw & 1:
+            raise CorruptBatchError("a record has a negative length")
+        record_end = position + (raw >> 1)
+
+        raw = data[position + 1]  # behind the record's attributes, which no version uses
+        position += 2
+        if raw > 0x7F:
+            high = data[position]
+            if high < 0x80:
+                raw += (high << 7) - 0x80
+                position += 1
+            else:
+                raw, position = read_unsigned(data, position - 1, VARLONG_BITS)
+        timestamp = base_timestamp + ((raw >> 1) ^ -(raw & 1))
+
+        raw = data[position]
+        position += 1
+        if raw > 0x7F:
+            high = data[position]
+            if high < 0x80:
+                raw += (high << 7) - 0x80
+                position += 1
+            else:
+                raw, position = read_unsigned(data, position - 1, VARINT_BITS)
+        delta = raw >> 1
+        if raw & 1 or not previous_delta < delta <= last_delta:
+            raise CorruptBatchError(
+                f"the offset delta of a record is not in {previous_delta + 1}…{last_delta}"
+            )
+        previous_delta = delta
+
+        raw = data[position]
+        position += 1
+        if raw > 0x7F:
+            high = data[position]
+            if high < 0x80:
+                raw += (high << 7) - 0x80
+                position += 1
+            else:
+                raw, position = read_unsigned(data, position - 1, VARINT_BITS)
+        key_start = position
+        if raw & 1:
+            if raw != 1:
+                raise CorruptBatchError("a record's key has a negative size")
+            key_size = -1
+        else:
+            key_size = raw >> 1
+            position += key_size
+
+        raw = data[position]
+        position += 1
+        if raw > 0x7F:
+            high = data[position]
+            if high < 0x80:
+                raw += (high << 7) - 0x80
+                position += 1
+            else:
+                raw, position = read_unsigned(data, position - 1, VARINT_BITS)
+        value_start = position
+        if raw & 1:
+            if raw != 1:
+                raise CorruptBatchError("a record's value has a negative size")
+            value_size = -1
+        else:
+            value_size = raw >> 1
+            position += value_size
+
+        if data[position]:
+            headers, position = read_headers(data, position, record_end)
+        else:
+            headers = NO_HEADERS
+            position += 1
+        if position != record_end or position > end:
+            raise CorruptBatchError(
+                "a record does not end where its length says, or not before the batch does"
+            )
+
+        offsets.append(base_offset + delta)
+        timestamps.append(timestamp)
+        key_starts.append(key_start)
+        key_sizes.append(key_size)
+        value_starts.append(value_start)
+        value_sizes.append(value_size)
+        headers_of_all.append(headers)
+    return start, position
+
+
+def read_headers(data: bytes, position: int, end: int) -> tuple[Headers, int]:
+    """Headers from their count on, and the position behind them. Keys that are not UTF-8 get U+FFFD, as in
+    Java.
+
+    Spec: B.11.1, H-26.
+    """
+    count, position = read_signed(data, position, VARINT_BITS)
+    if not 0 <= count <= (end - position) // 2:
+        raise CorruptBatchError(f"a record claims {count} headers in {end - position} bytes")
+    headers: list[tuple[str, bytes | None]] = []
+    for _ in range(count):
+        size, position = read_signed(data, position, VARINT_BITS)
+        if not 0 <= size <= end - position:
+            raise CorruptBatchError(f"a header's key of {size} bytes in {end - position} bytes")
+        key = data[position : position + size].decode("utf-8", "replace")
+        size, position = read_signed(data, position + size, VARINT_BITS)
+        if not -1 <= size <= end - position:
+            raise CorruptBatchError(f"a header's value of {size} bytes in {end - position} bytes")
+        if size < 0:
+            headers.append((key, None))
+        else:
+            headers.append((key, data[position : position + size]))
+            position += size
+    return tuple(headers), position

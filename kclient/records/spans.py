@@ -1,0 +1,116 @@
+"""Keys or values of many records as one Arrow array, copied together by Arrow and not by Python.
+
+Arrow is told of the bytes as they lie in the batches: twice as many entries as there are records, of which every
+second one is wanted.
+
+    data     │ header  key  value │ header  key  value │ …
+    offsets                ▲     ▲               ▲     ▲       start and end of one, start and end of the next
+    entries                wanted│──── between ──│wanted│
+
+A filter then takes the wanted ones, which is the only time their bytes are touched. No object is made for a record.
+
+Spec: SP-65.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kclient.records.columns import Columns
+
+Numbers: TypeAlias = Callable[[Columns], Sequence[int]]
+
+MOST_BYTES: Final = 2**31 - 1
+"""Of one array: its offsets are signed and have 32 bits."""
+
+_EVERY_SECOND: Final = b"\x55"  # the lowest bit is the first entry
+_ZERO: Final = pa.scalar(0, pa.int32())  # a bare 0 would make 64 bits of everything
+
+
+def portions(runs: Sequence[Columns], most_bytes: int = MOST_BYTES) -> Iterator[list[Columns]]:
+    """The runs that have records, in groups whose keys and values fit into arrays. One run always does."""
+    group: list[Columns] = []
+    size = 0
+    for run in runs:
+        if not len(run):
+            continue
+        start, end = _extent(run)
+        if group and size + end - start > most_bytes:
+            yield group
+            group, size = [], 0
+        group.append(run)
+        size += end - start
+    if group:
+        yield group
+
+
+def keys(runs: Sequence[Columns]) -> Any:
+    """The keys as a pyarrow array of binary; null where a key is null."""
+    return _cut_out(runs, lambda run: run.key_starts, lambda run: run.key_sizes)
+
+
+def values(runs: Sequence[Columns]) -> Any:
+    """The values as a pyarrow array of binary; null where a value is null."""
+    return _cut_out(runs, lambda run: run.value_starts, lambda run: run.value_sizes)
+
+
+def _cut_out(runs: Sequence[Columns], starts_of: Numbers, sizes_of: Numbers) -> Any:
+    sizes = _int32(_end_to_end(runs, sizes_of))
+    count, smallest = len(sizes), pc.min(sizes).as_py()
+    if smallest < 0 and pc.max(sizes).as_py() < 0:
+        return pa.nulls(count, pa.binary())
+    data, starts = _in_one(runs, starts_of)
+    offsets = array("i", bytes(4)) * (2 * count + 1)
+    offsets[:-1:2] = _numbers(starts)
+    offsets[1::2] = _numbers(pc.add(starts, pc.max_element_wise(sizes, _ZERO)))
+    offsets[-1] = offsets[-2]
+    entries = pa.Array.from_buffers(pa.binary(), 2 * count, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
+    every_second = pa.py_buffer(_EVERY_SECOND * (count // 4 + 1))
+    cut = entries.filter(pa.Array.from_buffers(pa.bool_(), 2 * count, [None, every_second]))
+    if smallest >= 0:
+        return cut
+    return pc.if_else(pc.greater_equal(sizes, _ZERO), cut, pa.scalar(None, pa.binary()))
+
+
+def _in_one(runs: Sequence[Columns], starts_of: Numbers) -> tuple[bytes, Any]:
+    """Bytes in which the spans of all runs lie, and where they begin there."""
+    starts = _int32(_end_to_end(runs, starts_of))
+    if all(run.data is runs[0].data for run in runs):  # one batch, or all of a Fetch that was not compressed
+        return runs[0].data, starts
+    parts: list[memoryview] = []
+    shifts = array("i")
+    size = 0
+    for run in runs:
+        low, high = _extent(run)
+        parts.append(memoryview(run.data)[low:high])
+        shifts.extend(array("i", [size - low]) * len(run))
+        size += high - low
+    return b"".join(parts), pc.add(starts, _int32(shifts))
+
+
+def _end_to_end(runs: Sequence[Columns], numbers_of: Numbers) -> array[int]:
+    numbers = array("i")
+    for run in runs:
+        numbers.extend(array("i", numbers_of(run)))  # twice as fast as number by number
+    return numbers
+
+
+def _extent(run: Columns) -> tuple[int, int]:
+    """From where to where in the run's bytes its keys and values lie: they follow each other as records do."""
+    return run.key_starts[0], run.value_starts[-1] + max(run.value_sizes[-1], 0)
+
+
+def _int32(numbers: array[int]) -> Any:
+    return pa.Array.from_buffers(pa.int32(), len(numbers), [None, pa.py_buffer(numbers)])
+
+
+def _numbers(column: Any) -> array[int]:
+    """The other way, for the one thing that Arrow does not offer: putting two columns between each other."""
+    numbers = array("i")
+    numbers.frombytes(column.buffers()[1])
+    return numbers[: len(column)]

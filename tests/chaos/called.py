@@ -1,0 +1,61 @@
+"""Callbacks (I-12): one at a time, inside the member's own calls, about what it has or gets; lost only with a cause."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.chaos.findings import Finding
+from tests.chaos.history import History
+from tests.chaos.journal import Line
+from tests.chaos.owned import LEARN_SECONDS
+
+CALLBACKS = ("assigned", "revoked", "lost")
+ID = "I-12"
+
+
+def callbacks(history: History) -> Iterator[Finding]:
+    """I-12, member by member."""
+    for member, lines in history.lines.items():
+        yield from _of_member(history, member, lines)
+
+
+def _of_member(history: History, member: str, lines: list[Line]) -> Iterator[Finding]:
+    owned: set[int] = set()
+    running = ""
+    for line in lines:
+        if line.event in CALLBACKS:
+            if running:
+                yield Finding(ID, f"{member}: {line.event} while {running} runs")
+            yield from _judge(history, member, owned, line)
+            running = line.event
+            if line.event == "assigned":
+                owned |= set(line["partitions"])
+        elif line.event.endswith(" over"):
+            running = ""
+            if line.event != "assigned over":
+                owned -= set(line["partitions"])
+        elif line.event == "delivered" and running:
+            yield Finding(ID, f"{member}: records came while {running} runs")
+
+
+def _judge(history: History, member: str, owned: set[int], line: Line) -> Iterator[Finding]:
+    parts = set(line["partitions"])
+    if not line["inside"]:
+        yield Finding(ID, f"{member}: {line.event} outside of all calls")
+    if line.event == "assigned":
+        if parts & owned:
+            yield Finding(ID, f"{member} was assigned {sorted(parts & owned)} twice")
+        if history.eager and owned:
+            yield Finding(ID, f"{member} was assigned {sorted(parts)} before {sorted(owned)} were revoked")
+    elif parts - owned:
+        yield Finding(ID, f"{member}: {line.event} of {sorted(parts - owned)}, which it does not have")
+    if line.event == "lost" and line["inside"] != "close" and not _excused(history, member, line.at):
+        yield Finding(ID, f"{member} was told at {line.at:.3f} that {sorted(parts)} are lost, for no reason")
+
+
+def _excused(history: History, member: str, at: float) -> bool:
+    pains = [*history.pains_of(member), *history.pains_of_brokers()]
+    return any(pain.begins <= at <= pain.ends + LEARN_SECONDS for pain in pains)
+
+
+CHECKS = (callbacks,)

@@ -1,0 +1,47 @@
+"""Three cycles on the run's own three brokers, and what a seed draws. `make chaos CYCLES=20` is for more of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from localkafka import KafkaCluster
+from tests.chaos.cycle import Cycle
+from tests.chaos.orders import Commits
+from tests.chaos.plan import PROCESSES, VARIANTS, Act, draw
+
+SEED = 12
+
+
+# Every cycle is held to every promise; each of these is named once.
+PROMISES = [
+    ("I-01", "I-02", "I-03", "I-04"),
+    ("I-05", "I-06", "I-07", "I-08"),
+    ("I-09", "I-10", "I-11", "I-12"),
+]
+CYCLES = [pytest.param(number, marks=pytest.mark.spec(*ids)) for number, ids in enumerate(PROMISES)]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("number", CYCLES)
+def test_nothing_is_lost_whoever_is_hurt(
+    kafka3: KafkaCluster, fresh_name: str, tmp_path: Path, number: int
+) -> None:
+    """Six members of two clients; what each of them saw, and what Kafka has stored, keep every promise."""
+    plan = draw(SEED, number)
+    result = Cycle(kafka3, plan, fresh_name, tmp_path).run()
+    assert result.findings == [], f"{plan}: {result}; journals in {tmp_path}"
+    assert {one.member.partition(".")[0] for one in result.history.deliveries} == set(PROCESSES)
+
+
+def test_the_same_seed_gives_the_same_plans_and_every_kind_comes() -> None:
+    plans = [draw(SEED, number) for number in range(60)]
+    assert plans == [draw(SEED, number) for number in range(60)]
+    assert plans != [draw(SEED + 1, number) for number in range(60)]
+    assert {plan.variant for plan in plans} == set(VARIANTS)
+    assert {plan.commits for plan in plans} == set(Commits)
+    assert {plan.static for plan in plans} == {True, False}
+    assert {hurt.act for plan in plans for hurt in plan.brokers} == set(Act)
+    assert {hurt.target for plan in plans for hurt in plan.members} == set(PROCESSES)

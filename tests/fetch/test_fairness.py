@@ -1,0 +1,64 @@
+"""Every partition gets its turn (KIP-74), whoever keeps the order: the session's broker, or the request."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from kclient import AsyncConsumer
+from kclient.embedded import EmbeddedCluster
+from kclient.types import TopicPartition
+from tests.fetch.fetch_support import P0, P1, P2, batch
+from tests.fetch.fetcher_support import Logs, fetching, offsets_asked
+from tests.positions.fake_cluster import FakeCluster, run
+
+PARTITIONS = 4
+BATCHES = 25
+
+
+@pytest.mark.spec("B.10.5", "D-59")
+@pytest.mark.parametrize("release", ["4.3", "2.8", "0.11.0"])
+@pytest.mark.parametrize("slots", [1000, 0], ids=["session", "no session"])
+def test_where_an_answer_holds_one_batch_each_partition_has_its_turn(release: str, slots: int) -> None:
+    async def main() -> None:
+        config = {"max.incremental.fetch.session.cache.slots": slots}
+        async with EmbeddedCluster(topics={"t": PARTITIONS}, release=release, config=config) as cluster:
+            for partition in range(PARTITIONS):
+                for _ in range(BATCHES if partition else 10 * BATCHES):
+                    cluster.produce("t", [b"x" * 100], partition=partition)
+            keys: dict[str, Any] = {
+                "auto_offset_reset": "earliest",
+                "fetch_max_bytes": 1,
+                "fetch_max_wait_ms": 50,
+            }
+            served: list[int] = []
+            async with AsyncConsumer(bootstrap_servers=cluster.bootstrap_servers, **keys) as consumer:
+                await consumer.assign([TopicPartition("t", n) for n in range(PARTITIONS)])
+                async with asyncio.timeout(30):
+                    while len(served) < PARTITIONS * BATCHES:
+                        served += [record.partition for record in await consumer.poll(1.0)]
+        turns = [served[n : n + 3 * PARTITIONS] for n in range(0, PARTITIONS * (BATCHES - 5), PARTITIONS)]
+        assert all(len(set(some)) == PARTITIONS for some in turns), served
+
+    asyncio.run(main())
+
+
+@pytest.mark.spec("B.10.5", "D-59")
+def test_the_order_of_service_outlives_a_new_plan() -> None:
+    async def scenario() -> None:
+        cluster = FakeCluster({("orders", n): (1, 5) for n in range(3)})
+        logs = Logs(cluster)
+        for n in range(3):
+            logs.append(P0, n, n + 1, batch(n))
+        async with fetching(cluster, P0, P1, P2) as (shop, _):
+            while shop.offset(P0) != 3:
+                shop.poll()
+                shop.positions.changed.notify()  # so that all is planned anew
+                await asyncio.sleep(0.01)
+            orders = [[partition for partition, _ in asked] for asked in offsets_asked(cluster)]
+            assert orders[0] == [0, 1, 2]
+            assert orders[1:] == [[1, 2, 0]] * len(orders[1:])
+
+    run(scenario())

@@ -1,0 +1,204 @@
+"""The table of fetch sessions, row by row: what happened, and what the next request says."""
+
+from __future__ import annotations
+
+import pytest
+
+from kclient.fetch.request import PartitionFetch, build_request
+from kclient.fetch.session import FetchSession, SessionStep
+from kclient.generated.fetch_request import FetchRequest
+from kclient.generated.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
+from kclient.types import TopicPartition
+from tests.positions.fake_cluster import config
+
+ID, NEW_ID = bytes(range(16)), bytes(range(16, 32))
+
+
+def at(number: int, offset: int = 0, *, topic_id: bytes | None = ID, epoch: int = 5) -> PartitionFetch:
+    return PartitionFetch(TopicPartition("orders", number), offset, epoch, topic_id, 1)
+
+
+def told(*numbers: int, session_id: int = 7, topic_id: bytes = ID, **fields: int) -> FetchResponse:
+    topic = FetchableTopicResponse(topic_id=topic_id)
+    topic.partitions = [PartitionData(partition_index=number) for number in numbers]
+    return FetchResponse(session_id=session_id, responses=[topic] if numbers else [], **fields)
+
+
+def says(step: SessionStep) -> tuple[int, int, list[tuple[int, int]], list[int]]:
+    """Session id, epoch, (partition, offset) of what is sent, what is forgotten."""
+    sent = [(one.tp.partition, one.offset) for one in step.to_send]
+    return step.session_id, step.epoch, sent, [one.tp.partition for one in step.forgotten]
+
+
+def ask(session: FetchSession, *wanted: PartitionFetch, by_id: bool = True) -> SessionStep:
+    return session.next_step({one.tp: one for one in wanted}, by_id=by_id)
+
+
+def hear(session: FetchSession, answer: FetchResponse) -> bool:
+    return session.accepts(answer, list(session.rows(answer)))
+
+
+def established(*wanted: PartitionFetch) -> FetchSession:
+    session = FetchSession()
+    ask(session, *wanted)
+    assert hear(session, told(*(one.tp.partition for one in wanted)))
+    return session
+
+
+def request_of(step: SessionStep) -> FetchRequest:
+    return build_request(step, 1000, config())
+
+
+@pytest.mark.spec("B.10.14")
+def test_added_come_first_then_what_changed_in_the_order_of_the_session_and_the_rest_is_implied() -> None:
+    session = FetchSession()
+    assert says(ask(session, at(3), at(1), at(0), at(2))) == (0, 0, [(3, 0), (1, 0), (0, 0), (2, 0)], [])
+    assert hear(session, told(0, 1, 2, 3))
+    assert says(ask(session, at(2, 8), at(5), at(1), at(4), at(3, epoch=6))) == (
+        7,
+        1,
+        [(5, 0), (4, 0), (3, 0), (2, 8)],
+        [0],
+    )
+    assert hear(session, told())
+    assert says(ask(session, at(2, 8), at(5), at(1), at(4), at(3, epoch=6))) == (7, 2, [], [])
+    assert [tp.partition for tp in session.partitions] == [3, 1, 2, 5, 4]
+
+
+@pytest.mark.spec("B.10.14", "D-25")
+def test_a_topic_that_was_made_anew_is_forgotten_by_its_old_id_and_asked_for_by_the_new_one() -> None:
+    session = established(at(0), at(1))
+    step = ask(session, at(0, topic_id=NEW_ID), at(1, topic_id=NEW_ID))
+    request = request_of(step)
+    assert [(t.topic_id, [p.partition for p in t.partitions]) for t in request.topics] == [(NEW_ID, [0, 1])]
+    assert [(t.topic_id, t.partitions) for t in request.forgotten_topics_data] == [(ID, [0, 1])]
+    assert not hear(session, told(0))  # rows of the old topic are not of this session any more
+
+
+@pytest.mark.spec("B.10.13", "B.10.14", "D-47")
+@pytest.mark.parametrize("ids_first", [True, False])
+def test_between_ids_and_names_the_session_begins_anew(ids_first: bool) -> None:
+    session = FetchSession()
+    ask(session, at(0), by_id=ids_first)
+    assert hear(session, told(0))
+    assert says(ask(session, at(0), by_id=not ids_first)) == (7, 0, [(0, 0)], [])
+
+
+@pytest.mark.spec("B.10.13", "D-47")
+@pytest.mark.parametrize("news", [None, (TopicPartition("orders", 1),)])
+def test_one_partition_without_a_topic_id_makes_the_whole_request_go_by_name(
+    news: tuple[TopicPartition, ...] | None,
+) -> None:
+    session = established(at(0))
+    wanted = {one.tp: one for one in (at(0), at(1, topic_id=None))}
+    step = session.next_step(wanted, news, by_id=True)
+    assert (step.by_id, says(step)) == (False, (7, 0, [(0, 0), (1, 0)], []))
+
+
+@pytest.mark.spec("B.10.14")
+@pytest.mark.parametrize(
+    ("answer", "next_one"),
+    [
+        (told(session_id=0, error_code=70), (0, 0)),
+        (told(session_id=0, error_code=71), (7, 0)),
+        (told(session_id=0, error_code=106), (7, 0)),
+        (told(session_id=0, error_code=-1), (7, 0)),
+        (told(error_code=31), (7, 0)),
+        (told(2), (7, 0)),
+        (told(0, 2), (7, 0)),
+        (told(0, 0), (7, 0)),
+        (told(0, topic_id=NEW_ID), (7, 0)),
+        (told(0, session_id=8), (7, 0)),
+        (told(session_id=0), (0, 0)),
+        (told(0, 1, session_id=0), (0, 0)),
+        (told(), (7, 2)),
+        (told(throttle_time_ms=50), (7, 2)),
+        (told(1), (7, 2)),
+        (told(1, 0), (7, 2)),
+        (None, (7, 0)),
+    ],
+)
+def test_what_follows_an_answer_to_an_incremental_request(
+    answer: FetchResponse | None, next_one: tuple[int, int]
+) -> None:
+    session = established(at(0), at(1))
+    ask(session, at(0), at(1))
+    if answer is not None:
+        usable = next_one == (7, 2) or (not answer.error_code and next_one == (0, 0))
+        assert hear(session, answer) is usable
+    everything = [(0, 3), (1, 4)]
+    sent = everything if next_one[1] == 0 else [(0, 3)]
+    now = [at(0, 3), at(1, 4 if next_one[1] == 0 else 0)]
+    assert says(ask(session, *now)) == (*next_one, sent, [])
+
+
+@pytest.mark.spec("B.10.14", "D-70")
+@pytest.mark.parametrize(
+    ("answer", "next_one"),
+    [
+        (told(0, 1), (7, 1)),
+        (told(1, 0), (7, 1)),
+        (told(0, 1, session_id=0), (0, 0)),
+        (told(0), (0, 0)),
+        (told(0, 1, 2), (0, 0)),
+        (told(0, 1, 1), (0, 0)),
+        (told(0, 0), (0, 0)),
+        (told(0, 1, topic_id=NEW_ID), (0, 0)),
+        (told(session_id=0, throttle_time_ms=50), (0, 0)),
+        (told(session_id=0, error_code=70), (0, 0)),
+        (told(session_id=0, error_code=106), (0, 0)),
+        (None, (0, 0)),
+    ],
+)
+def test_what_follows_an_answer_to_a_full_request(
+    answer: FetchResponse | None, next_one: tuple[int, int]
+) -> None:
+    session = FetchSession()
+    ask(session, at(0), at(1))
+    if answer is not None:
+        numbers = sorted(p.partition_index for t in answer.responses for p in t.partitions)
+        known = all(t.topic_id == ID for t in answer.responses)
+        assert hear(session, answer) is (numbers == [0, 1] and known)
+    step = ask(session, at(0), at(1))
+    assert (step.session_id, step.epoch) == next_one
+
+
+@pytest.mark.spec("B.10.14", "B.18")
+def test_the_last_request_names_the_session_and_nothing_else() -> None:
+    session = established(at(0), at(1))
+    step = session.last_step()
+    assert step is not None
+    request = request_of(step)
+    assert (request.session_id, request.session_epoch) == (7, -1)
+    assert (request.topics, request.forgotten_topics_data) == ([], [])
+    assert session.last_step() is None
+    assert FetchSession().last_step() is None
+
+
+@pytest.mark.spec("B.10.14", "I-19")
+def test_a_request_that_was_given_up_leaves_a_full_one_that_ends_the_old_session() -> None:
+    """As after a cancellation: nobody called `accepts`."""
+    session = established(at(0), at(1))
+    ask(session, at(0, 5), at(2))
+    assert says(ask(session, at(0, 5), at(2))) == (7, 0, [(0, 5), (2, 0)], [])
+
+
+@pytest.mark.spec("I-19")
+def test_an_answer_finds_what_was_asked_last_though_the_wire_did_not_repeat_it() -> None:
+    """A seek away and back: the same on the wire, but not the same partition state any more."""
+    session = established(at(0), at(1))
+    again = PartitionFetch(TopicPartition("orders", 0), 0, 5, ID, era=9)
+    assert says(ask(session, again, at(1))) == (7, 1, [], [])
+    answer = told(0)
+    ((asked, _),) = session.rows(answer)
+    assert asked is again
+
+
+@pytest.mark.spec("B.10.14")
+def test_a_session_that_lives_longer_than_its_topics_keeps_nothing_of_them() -> None:
+    """A subscription by pattern may see topics come and go for months."""
+    session = established(at(0))
+    for number in range(1, 200):
+        ask(session, at(0, topic_id=number.to_bytes(16)))
+        assert hear(session, told())
+    assert len(session.partitions) == len(session._names) == 1

@@ -1,0 +1,110 @@
+"""What the tests of this folder share: members of an embedded cluster, what went over the wire, and what was owned."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+import attrs
+
+from kclient import AsyncConsumer, RebalanceListener, TopicPartition
+from kclient.embedded import EmbeddedCluster
+from kclient.generated.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from kclient.group.consumer_protocol.membership import ConsumerMembership
+from tests.scenarios.support import SETTINGS, play
+
+GROUP = "g"
+QUICK: dict[str, Any] = {"group.consumer.heartbeat.interval.ms": 40}
+FAST = {"retry_backoff_ms": 5, "retry_backoff_max_ms": 40, "reconnect_backoff_ms": 5}
+
+
+@attrs.define
+class Diary(RebalanceListener):
+    """Notes what the listener was told. `trouble` is raised once by the method that it names."""
+
+    told: list[tuple[str, tuple[int, ...]]] = attrs.field(factory=list)
+    trouble: dict[str, Exception] = attrs.field(factory=dict)
+    meanwhile: Callable[[str], Awaitable[None]] | None = None
+
+    async def note(self, what: str, partitions: Iterable[TopicPartition]) -> None:
+        self.told.append((what, tuple(tp.partition for tp in partitions)))
+        if self.meanwhile is not None:
+            await self.meanwhile(what)
+        if what in self.trouble:
+            raise self.trouble.pop(what)
+
+    async def on_partitions_assigned(self, partitions: Iterable[TopicPartition]) -> None:
+        await self.note("assigned", partitions)
+
+    async def on_partitions_revoked(self, partitions: Iterable[TopicPartition]) -> None:
+        await self.note("revoked", partitions)
+
+    async def on_partitions_lost(self, partitions: Iterable[TopicPartition]) -> None:
+        await self.note("lost", partitions)
+
+
+def member(cluster: EmbeddedCluster, *topics: str, **settings: Any) -> AsyncConsumer:
+    """A consumer of the new protocol in group `g`; it commits nothing by itself."""
+    keys: dict[str, Any] = {
+        "bootstrap_servers": cluster.bootstrap_servers,
+        "group_id": GROUP,
+        "group_protocol": "consumer",
+        **SETTINGS,
+        **FAST,
+        **settings,
+    }
+    return AsyncConsumer(*topics, **keys)
+
+
+def on_a_cluster(
+    scenario: Callable[[EmbeddedCluster], Awaitable[None]],
+    *,
+    partitions: int = 4,
+    brokers: int = 1,
+    release: str = "4.3",
+    **config: Any,
+) -> None:
+    """Play a scenario on a cluster of one topic `t`; broker settings with underscores for dots."""
+
+    async def scene() -> None:
+        settings = QUICK | {name.replace("_", "."): value for name, value in config.items()}
+        async with EmbeddedCluster(
+            brokers, release=release, topics={"t": partitions}, config=settings
+        ) as cluster:
+            await scenario(cluster)
+
+    play(scene)
+
+
+def numbers(consumer: AsyncConsumer) -> set[int]:
+    """The numbers of the partitions that it owns."""
+    return {tp.partition for tp in consumer.assignment()}
+
+
+async def polled_until(
+    condition: Callable[[], object], *consumers: AsyncConsumer, seconds: float = 10
+) -> None:
+    """Poll them all, one after the other, until something holds."""
+    async with asyncio.timeout(seconds):
+        while not condition():
+            for consumer in consumers:
+                await consumer.poll(0.01)
+
+
+def membership(consumer: AsyncConsumer) -> ConsumerMembership:
+    """The member behind it."""
+    found = consumer._session.group_part.membership
+    assert isinstance(found, ConsumerMembership)
+    return found
+
+
+def heartbeats(cluster: EmbeddedCluster, consumer: AsyncConsumer | None = None) -> list[Any]:
+    """The heartbeats that were sent, all or those of one member, oldest first."""
+    api = "ConsumerGroupHeartbeat"
+    sent = [seen.request for seen in cluster.requests if seen.api == api]
+    ours = [one for one in sent if isinstance(one, ConsumerGroupHeartbeatRequest)]
+    if consumer is None:
+        return ours
+    member_id = consumer._session.group_part._member_id
+    return [one for one in ours if one.member_id == member_id]

@@ -1,0 +1,528 @@
+"""What can happen to a member: refusals of every kind, silence, a late application, doubles, and brokers too old."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from kclient import AsyncConsumer, KclientError, OffsetAndMetadata, SubscriptionPattern, TopicPartition
+from kclient.embedded import EmbeddedCluster
+from kclient.errors import (
+    BrokerError,
+    CommitFailedError,
+    GroupAuthorizationError,
+    TopicAuthorizationError,
+    UsageError,
+    VersionError,
+)
+from kclient.group.consumer_protocol.states import MemberState
+from tests.group.consumer_protocol.members import (
+    Diary,
+    heartbeats,
+    member,
+    membership,
+    numbers,
+    on_a_cluster,
+    polled_until,
+)
+from tests.scenarios.support import reached
+
+API = "ConsumerGroupHeartbeat"
+ALL = (0, 1, 2, 3)
+OFFSETS = {TopicPartition("t", 0): OffsetAndMetadata(0)}
+
+
+async def quiet(consumer: AsyncConsumer) -> None:
+    """Wait until the member is stable and has nothing more to tell."""
+    await polled_until(lambda: len(numbers(consumer)) == 4, consumer)
+    await polled_until(lambda: membership(consumer).state is MemberState.STABLE, consumer)
+
+
+async def raised_by_poll(consumer: AsyncConsumer) -> KclientError:
+    """The error that the next polls raise."""
+    async with asyncio.timeout(10):
+        while True:
+            try:
+                await consumer.poll(0.02)
+            except KclientError as error:
+                return error
+
+
+# --- refusals
+
+
+@pytest.mark.spec("B.17.4", "A-14", "B.17.1")
+@pytest.mark.parametrize("code", ["FENCED_MEMBER_EPOCH", "UNKNOWN_MEMBER_ID"])
+def test_a_fenced_member_loses_everything_and_joins_anew_under_its_old_id(code: str) -> None:
+    async def scene(cluster: EmbeddedCluster) -> None:
+        diary = Diary()
+        async with member(cluster, "t", listener=diary) as consumer:
+            await quiet(consumer)
+            cluster.forget_requests()
+            cluster.fail(API, code)
+            await reached(lambda: membership(consumer).state is MemberState.FENCED)
+            assert consumer.group_metadata().generation_id == -1
+            with pytest.raises(CommitFailedError) as caught:
+                await consumer.commit(OFFSETS)
+            assert caught.value.reason == "evicted"
+            silent = len(heartbeats(cluster))
+            await asyncio.sleep(0.15)
+            assert len(heartbeats(cluster)) == silent
+            await polled_until(lambda: len(diary.told) == 3, consumer)
+            anew = heartbeats(cluster)[silent]
+            assert anew.member_id == heartbeats(cluster)[0].member_id
+            assert (anew.member_epoch, anew.subscribed_topic_names, anew.topic_partitions) == (0, ["t"], [])
+            await consumer.commit(OFFSETS)
+        assert diary.told[:3] == [("assigned", ALL), ("lost", ALL), ("assigned", ALL)]
+
+    on_a_cluster(scene)
+
+
+@pytest.mark.spec("B.17.4", "B.17.2")
+@pytest.mark.parametrize(
+    ("code", "asks_who_coordinates"),
+    [
+        ("COORDINATOR_NOT_AVAILABLE", True),
+        ("NOT_COORDINATOR", True),
+        ("COORDINATOR_LOAD_IN_PROGRESS", False),
+    ],
+)
+def test_what_passes_costs_nothing_and_the_next_heartbeat_says_everything(
+    code: str, asks_who_coordinates: bool
+) -> None:
+    async def scene(cluster: EmbeddedCluster) -> None:
+        diary = Diary()
+        async with member(cluster, "t", listener=diary) as consumer:
+            await quiet(consumer)
+            cluster.forget_requests()
+            cluster.fail(API, code)
+            await polled_until(lambda: len(heartbeats(cluster)) >= 3, consumer)
+            refused, again, _ = heartbeats(cluster)[:3]
+            assert refused.subscribed_topic_names is None
+            assert (again.subscribed_topic_names, again.rebalance_timeout_ms) == (["t"], 300_000)
+            assert again.member_epoch == refused.member_epoch > 0
+            assert [row.partitions for row in again.topic_partitions] == [list(ALL)]
+            assert any(seen.api == "FindCoordinator" for seen in cluster.requests) is asks_who_coordinates
+            assert diary.told == [("assigned", ALL)]
+
+    on_a_cluster(scene)
+
+
+@pytest.mark.spec("B.17.4", "I-26")
+def test_a_coordinator_that_always_refuses_is_asked_in_growing_pauses() -> None:
+    async def scene(cluster: EmbeddedCluster) -> None:
+        cluster.fail(API, "NOT_COORDINATOR", times=None)
+        async with member(cluster, "t", retry_backoff_ms=50, retry_backoff_max_ms=200) as consumer:
+            await polled_until(lambda: heartbeats(cluster), consumer)
+            began = time.monotonic()
+            while time.monotonic() - began < 1.0:
+                await consumer.poll(0.1)
+            assert 3 <= len(heartbeats(cluster)) <= 12
+
+    on_a_cluster(scene)
+
+
+@pytest.mark.spec("B.17.2")
+def test_after_a_lost_answer_everything_is_said_again_and_nothing_is_lost() -> None:
+    async def scene(cluster: EmbeddedCluster) -> None:
+        diary = Diary()
+        async with member(cluster, "t", listener=diary) as consumer:
+            await quiet(consumer)
+            cluster.forget_requests()
+            cluster.cut(API, after=3)
+            await polled_until(lambda: len(heartbeats(cluster)) >= 3, consumer)
+            assert heartbeats(cluster)[1].subscribed_topic_names == ["t"]
+        assert diary.told == [("assigned", ALL), ("revoked", ALL)]
+
+    on_a_cluster(scene)
+
+
+@pytest.mark.spec("B.17.4")
+def test_a_missing_right_to_a_topic_is_told_once_each_time_and_membership_goes_on() -> None:
+    async def scene(cluster: EmbeddedCluster) -> None:
+        diary = Diary()
+        async with member(cluster, "t", listener=diary) as consumer:
+            await quiet(consumer)
+            cluster.fail(API, "TOPIC_AUTHORIZATION_FAILED")
+            assert isinstance(await raised_by_poll(consumer), TopicAuthorizationError)
+            seen = len(heartbeats(cluster))
+            await polled_until(lambda: len(heartbeats(cluster)) > seen + 2, consumer)
+            assert membership(consumer).state is MemberState.STABLE
+        assert diary.told == [("assigned", ALL), ("revoked", ALL)]
+
+    on_a_cluster(scene)
+
+
+@pytest.mark.spec("B.17.4", "U-28")
+def test_a_right_that_stays_away_is_logged_once_in_a_while(caplog: pytest.LogCaptureFixture) -> None:
+    async def scene(cluster: EmbeddedCluster) -> None:
+        async with member(cluster, "t") as consumer:
+            await quiet(consumer)
+            cluster.fail(API, "TOPIC_AUTHORIZATION_FAILED", times=None)
+            seen = len(heartbeats(cluster))
+            await reached(lambda: len(heartbeats(cluster)) > seen + 4)
+            cluster.lift()
+            assert isinstance(await raised_by_poll(consumer), TopicAuthorizationError)
+
+    with caplog.at_level(logging.WARNING, "kclient.group"):
+        on_a_cluster(scene)
+    warned = [line for line in caplog.messages if "TOPIC_AUTHORIZATION_FAILED" in line]
+    assert len(warned) == 1
+
+
+@pytest.mark.spec("B.17.4", "B.17.1")
+@pytest.mark.parametrize("code", [30, 42, 81, 112, 82, 69, 35, -1])
+def test_what_cannot_be_cured_ends_the_membership_until_the_next_subscription(code: int) -> None:
+    async def scene(cluster: EmbeddedCluster) -> None:
+        diary = Diary()
+        async with member(cluster, "t", listener=diary) as consumer:
+            await quiet(consumer)
+            cluster.fail(API, code)
+            first = await raised_by_poll(consumer)
+            assert membership(consumer).state is MemberState.FATAL
+            assert diary.told == [("assigned", ALL), ("lost", ALL)]
+            silent = len(heartbeats(cluster))
+            second = await raised_by_poll(consumer)
+            await asyncio.sleep(0.1)
+            assert len(heartbeats(cluster)) == silent
+            assert str(first) == str(second)
+            assert first is not second
+            expected = {30: GroupAuthorizationError, 35: VersionError}
+            assert isinstance(first, expected.get(code, BrokerError))
+            await consumer.unsubscribe()
+            assert len(heartbeats(cluster)) == silent
+            await consumer.subscribe(["t"])
+            await quiet(consumer)
+
+    on_a_cluster(scene)
+
+
+@pytest.mark.spec("B.17.4", "B.14.2")
+@pytest.mark.parametrize(("code", "raised"), [(82, BrokerError), (42, CommitFailedError)])
+def test_who_is_no_member_for_good_commits_nothing(code: int, raised: type[KclientError]) -> None:
+    async def scene(cluster: EmbeddedCluster) -> None:
+        async with member(cluster, "t") as consumer:
+            await quiet(consumer)
+            cluster.fail(API, code)
+            await raised_by_poll(consumer)
+            cluster.forget_requests()
+            with pytest.raises(raised):
+                await consumer.commit(OFFSETS)
+            assert not [seen for seen in cluster.requests if seen.api == "OffsetCommit"]
+
+    on_a_cluster(scene)
+
+
+@pytest.mark.spec("D-18", "B.17.3")
+def test_the_answer_to_an_earlier_heartbeat_changes_nothing_for_who_has_left() -> None:
+    async def scene(cluster: EmbeddedCluster) -> None:
+        async with member(cluster, "t") as consumer:
+            await quiet(consumer)
+            left = membership(consumer)
+            cluster.forget_requests()
+            cluster.delay(API, ms=300, times=1)
+            await reached(lambda: heartbeats(cluster))
+            assert left.generation.generation_id > 0
+            await consumer.unsubscribe()
+            assert [beat.member_epoch for beat in heartbeats(cluster)][1:] == [-1]
+            assert (left.state, left.generation.generation_id) == (MemberState.UNSUBSCRIBED, -1)
+
+    on_a_cluster(scene)
+
+
+@pytest.mark.spec("D-18", "B.17.3")
+def test_a_new_epoch_is_used_in_the_next_request_of_every_kind() -> None:
+    async def scene(cluster: EmbeddedCluster) -> None:
+        async with member(cluster, "t") as one, member(cluster, "t") as two:
+            await polled_until(lambda: len(numbers(one)) == len(numbers(two)) == 2, one, two)
+            await polled_until(
+                lambda: one.group_metadata().generation_id == two.group_metadata().generation_id, one, two
+            )
+            epoch = one.group_metadata().generation_id
+            cluster.forget_requests()
+            mine = TopicPartition("t", min(numbers(one)))
+            await one.commit({mine: OffsetAndMetadata(0)})
+            await one.committed([mine])
+            seen = len(heartbeats(cluster, one))
+            await polled_until(lambda: len(heartbeats(cluster, one)) > seen, one, two)
+            asked = {seen.api: seen.request for seen in cluster.requests}
+            assert asked["OffsetCommit"].generation_id_or_member_epoch == epoch
+            assert asked["OffsetFetch"].groups[0].member_epoch == epoch
+            assert asked["OffsetFetch"].groups[0].member_id == one.group_metadata().member_id
+            assert heartbeats(cluster, one)[-1].member_epoch == epoch
+
+    on_a_cluster(scene)
+
+
+# --- a late application
+
+
+@pytest.mark.spec("A-14", "B.17.2", "B.3.8", "D-01")
+@pytest.mark.parametrize(("instance_id", "epoch"), [(None, -1), ("i", -2)])
+def test_who_polls_too_late_leaves_and_joins_anew_with_the_next_poll(
+    instance_id: str | None, epoch: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scene(cluster: EmbeddedCluster) -> None:
+        diary = Diary()
+        settings = {"group_instance_id": instance_id, "max_poll_interval_ms": 400}
+        async with member(cluster, "t", listener=diary, **settings) as consumer:
+            await quiet(consumer)
+            cluster.forget_requests()
+            await reached(lambda: membership(consumer).state is MemberState.STALE)
+            await asyncio.sleep(0.15)
+            sent = heartbeats(cluster)
+            assert (sent[-1].member_epoch, sent[-1].instance_id) == (epoch, instance_id)
+            assert diary.told == [("assigned", ALL)]
+            await polled_until(lambda: len(diary.told) == 3, consumer)
+            assert heartbeats(cluster)[len(sent)].member_epoch == 0
+        assert diary.told[:3] == [("assigned", ALL), ("lost", ALL), ("assigned", ALL)]
+
+    with caplog.at_level(logging.WARNING, "kclient.group"):
+        on_a_cluster(scene)
+    assert "Raise max_poll_interval_ms or lower max_poll_records" in caplog.text
+
+
+@pytest.mark.spec("B.17.6", "B.17.3", "I-10")
+def test_who_gives_nothing_up_in_time_is_fenced_by_the_coordinator() -> None:
+    async def scene(cluster: EmbeddedCluster) -> None:
+        diary = Diary()
+        async with member(cluster, "t", listener=diary, max_poll_interval_ms=20_000) as slow:
+            await quiet(slow)
+            async with member(cluster, "t") as quick:
+                await polled_until(lambda: membership(slow).state is MemberState.RECONCILING, quick)
+                cluster.clock.advance(21)
+                await polled_until(lambda: numbers(quick) == set(ALL), quick)
+                await reached(lambda: membership(slow).state is MemberState.FENCED)  # its heartbeat was told
+                await polled_until(lambda: len(numbers(slow)) == 2, slow, quick)
+        assert diary.told[:2] == [("assigned", ALL), ("lost", ALL)]
+
+    on_a_cluster(scene)
+
+
+# --- static members
+
+
+@pytest.mark.spec("A-14", "B.17.5", "I-17")
+def test_a_static_member_comes_back_to_its_partitions_and_nobody_else_is_asked() -> None:
+    async def scene(cluster: EmbeddedCluster) -> None:
+        diary = Diary()
+        async with member(cluster, "t", listener=diary) as other:
+            one = member(cluster, "t", group_instance_id="i")
+            await polled_until(lambda: len(numbers(one)) == len(numbers(other)) == 2, one, other)
+            before, told = numbers(one), len(diary.told)
+            await one.close()
+            assert heartbeats(cluster, one)[-1].member_epoch == -2
+            async with member(cluster, "t", group_instance_id="i") as again:
+                await polled_until(lambda: len(numbers(again)) == 2, again, other)
+                assert numbers(again) == before
+            assert len(diary.told) == told
+
+    on_a_cluster(scene)
+
+
+@pytest.mark.spec("A-14", "B.17.4", "I-17")
+def test_a_second_consumer_with_the_same_instance_id_is_told_so_and_the_first_goes_on() -> None:
+    async def scene(cluster: EmbeddedCluster) -> None:
+        async with member(cluster, "t", group_instance_id="i") as first:
+            await quiet(first)
+            async with member(cluster, "t", group_instance_id="i") as second:
+                error = await raised_by_poll(second)
+                assert isinstance(error, BrokerError)
+                assert error.name == "UNRELEASED_INSTANCE_ID"
+            await quiet(first)
+            assert heartbeats(cluster, first)[-1].member_epoch > 0
+
+    on_a_cluster(scene)
+
+
+# --- patterns, and brokers that are too old
+
+
+@pytest.mark.spec("A-14", "B.17.2", "B.17.3")
+def test_a_pattern_goes_to_the_broker_as_text_and_topics_that_appear_come_by_themselves() -> None:
+    async def scene(cluster: EmbeddedCluster) -> None:
+        async with member(cluster) as consumer:
+            await consumer.subscribe(pattern=SubscriptionPattern("[tu].*"))
+            await quiet(consumer)
+            assert heartbeats(cluster)[0].subscribed_topic_regex == "[tu].*"
+            assert heartbeats(cluster)[0].subscribed_topic_names == []
+            assert "'[tu].*'" in (await consumer.explain(ask=False)).consumer
+            cluster.create_topic("u1", partitions=1)
+            cluster.create_topic("v1", partitions=1)
+            cluster.clock.advance(11)
+            await polled_until(lambda: len(consumer.assignment()) == 5, consumer)
+            assert {tp.topic for tp in consumer.assignment()} == {"t", "u1"}
+
+    on_a_cluster(scene)
+
+
+@pytest.mark.spec("B.5.1", "A-14")
+def test_with_a_pattern_of_the_brokers_metadata_is_asked_by_the_ids_of_what_is_assigned() -> None:
+    async def scene(cluster: EmbeddedCluster) -> None:
+        cluster.create_topic("other", partitions=1)
+        async with member(cluster) as consumer:
+            await consumer.subscribe(pattern=SubscriptionPattern("t"))
+            await quiet(consumer)
+            asked = [seen.request.topics for seen in cluster.requests if seen.api == "Metadata"]
+            by_id = [[(one.topic_id, one.name) for one in topics] for topics in asked]
+            assert by_id[0] == []
+            assert by_id[-1] == [(cluster.state.topics["t"].topic_id, None)]
+            assert list(consumer._session.cluster.metadata.topics) == ["t"]
+            cluster.produce("t", [b"x"], partition=3)
+            async with asyncio.timeout(10):
+                while not await consumer.poll(0.1):
+                    pass
+            await consumer.unsubscribe()
+            await consumer.subscribe(["other"])
+            await polled_until(lambda: numbers(consumer) == {0}, consumer)
+
+    on_a_cluster(scene)
+
+
+@pytest.mark.spec("A-14", "B.17.4")
+def test_a_pattern_that_the_broker_cannot_read_is_fatal() -> None:
+    async def scene(cluster: EmbeddedCluster) -> None:
+        async with member(cluster) as consumer:
+            await consumer.subscribe(pattern=SubscriptionPattern("(?=t"))
+            error = await raised_by_poll(consumer)
+            assert isinstance(error, BrokerError)
+            assert error.name == "INVALID_REGULAR_EXPRESSION"
+
+    on_a_cluster(scene)
+
+
+@pytest.mark.spec("B.2")
+def test_a_pattern_for_brokers_needs_the_consumer_protocol() -> None:
+    async def scene(cluster: EmbeddedCluster) -> None:
+        async with member(cluster, group_protocol="classic") as consumer:
+            with pytest.raises(UsageError, match="SubscriptionPattern"):
+                await consumer.subscribe(pattern=SubscriptionPattern("t"))
+        async with member(cluster, group_protocol="auto") as consumer:
+            await consumer.subscribe(pattern=SubscriptionPattern("t"))
+            assert isinstance(await raised_by_poll(consumer), UsageError)
+
+    on_a_cluster(scene, release="3.9")
+
+
+@pytest.mark.spec("A-14", "B.17.4")
+@pytest.mark.parametrize("release", ["2.8", "3.9"])
+def test_brokers_that_are_too_old_are_named_as_the_reason(release: str) -> None:
+    async def scene(cluster: EmbeddedCluster) -> None:
+        async with member(cluster, "t") as consumer:
+            error = await raised_by_poll(consumer)
+            assert isinstance(error, VersionError)
+            assert "group_protocol='consumer' needs Apache Kafka 4.0" in error.text
+
+    on_a_cluster(scene, release=release)
+
+
+@pytest.mark.spec("B.1")
+@pytest.mark.parametrize(
+    ("release", "protocol"),
+    [("2.8", "classic"), ("3.9", "classic"), ("4.0", "consumer"), ("4.3", "consumer")],
+)
+def test_auto_speaks_what_the_cluster_allows_and_says_so_once(
+    release: str, protocol: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scene(cluster: EmbeddedCluster) -> None:
+        async with member(cluster, "t", group_protocol="auto", session_timeout_ms=20_000) as consumer:
+            await polled_until(lambda: len(numbers(consumer)) == 4, consumer)
+            await consumer.unsubscribe()
+            await consumer.subscribe(["t"])
+            await polled_until(lambda: len(numbers(consumer)) == 4, consumer)
+            spoken = {seen.api for seen in cluster.requests}
+            assert (API in spoken) is (protocol == "consumer")
+            assert ("JoinGroup" in spoken) is (protocol == "classic")
+
+    with caplog.at_level(logging.INFO, "kclient.group"):
+        on_a_cluster(scene, release=release)
+    said = [record for record in caplog.records if "group protocol is spoken" in record.getMessage()]
+    (sentence,) = (record.getMessage() for record in said)
+    assert f"the {protocol} group protocol" in sentence
+
+
+@pytest.mark.spec("B.1")
+def test_auto_falls_back_where_brokers_are_told_not_to_speak_the_consumer_protocol(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scene(cluster: EmbeddedCluster) -> None:
+        cluster.fail(API, "UNSUPPORTED_VERSION", times=None)
+        async with member(cluster, "t", group_protocol="auto") as consumer:
+            await polled_until(lambda: len(numbers(consumer)) == 4, consumer)
+            assert len(heartbeats(cluster)) == 1
+            await consumer.commit(OFFSETS)
+
+    with caplog.at_level(logging.INFO, "kclient.group"):
+        on_a_cluster(scene)
+    assert (
+        "the classic group protocol is spoken: the coordinator refuses the consumer protocol" in caplog.text
+    )
+
+
+@pytest.mark.spec("B.1")
+def test_who_subscribed_anew_before_the_fall_back_is_not_disturbed_by_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scene(cluster: EmbeddedCluster) -> None:
+        cluster.fail(API, "UNSUPPORTED_VERSION", times=None)
+        async with member(cluster, "t", group_protocol="auto", session_timeout_ms=20_000) as consumer:
+            await consumer.poll(0)
+            late: list[Coroutine[Any, Any, None]] = []
+            with monkeypatch.context() as patch:
+                flows = type(consumer._session.flows)
+                patch.setattr(flows, "errand", lambda self, name, errand: late.append(errand))
+                await polled_until(lambda: late, consumer)
+            await consumer.unsubscribe()
+            await consumer.subscribe(["t"])
+            await polled_until(lambda: len(numbers(consumer)) == 4, consumer)
+            joined = consumer._session.group_part.membership
+            await late[0]
+            assert consumer._session.group_part.membership is joined
+            await polled_until(lambda: any(seen.api == "Heartbeat" for seen in cluster.requests), consumer)
+        assert [seen.api for seen in cluster.requests].count("LeaveGroup") == 1
+
+    on_a_cluster(scene)
+
+
+@pytest.mark.spec("B.17.2", "B.17.5")
+def test_who_leaves_before_its_join_was_answered_sends_nothing_that_is_no_join_and_no_leave() -> None:
+    async def scene(cluster: EmbeddedCluster) -> None:
+        cluster.fail(API, "COORDINATOR_LOAD_IN_PROGRESS", times=None)
+        async with member(cluster, "t") as consumer:
+            await polled_until(lambda: heartbeats(cluster), consumer)
+            await membership(consumer).prepare_leaving()
+            seen = len(heartbeats(cluster))
+            await reached(lambda: len(heartbeats(cluster)) > seen)
+            assert heartbeats(cluster)[-1].subscribed_topic_names == ["t"]
+        assert {beat.member_epoch for beat in heartbeats(cluster)} == {0, -1}
+
+    on_a_cluster(scene)
+
+
+@pytest.mark.spec("S3-31", "S3-53", "B.17.4", "B.17.5")
+def test_who_is_fenced_while_it_waits_to_leave_has_lost_what_it_had() -> None:
+    async def scene(cluster: EmbeddedCluster) -> None:
+        go_on = asyncio.Event()
+
+        async def meanwhile(what: str) -> None:
+            await go_on.wait()
+
+        diary = Diary(meanwhile=meanwhile)
+        async with member(cluster, "t", listener=diary) as consumer:
+            polling = asyncio.create_task(consumer.poll(10))
+            await reached(lambda: diary.told)
+            leaving = asyncio.create_task(consumer.unsubscribe())
+            await reached(lambda: membership(consumer).state is MemberState.PREPARE_LEAVING)
+            cluster.fail(API, "FENCED_MEMBER_EPOCH")
+            await reached(lambda: membership(consumer).state is MemberState.FENCED)
+            go_on.set()
+            await leaving
+            polling.cancel()
+        assert diary.told == [("assigned", ALL), ("lost", ALL)]
+
+    on_a_cluster(scene)

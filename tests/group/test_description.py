@@ -1,0 +1,45 @@
+"""Describing a group: answers that no broker should give."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from kclient.generated.consumer_group_describe_response import ConsumerGroupDescribeResponse
+from kclient.generated.consumer_group_describe_response import DescribedGroup as DescribedConsumerGroup
+from kclient.generated.describe_groups_response import DescribedGroup, DescribeGroupsResponse
+from kclient.group.description import GroupDescription, describe_group
+from tests.group.harness import GROUP, coordinating, scripted
+from tests.peer import On, ScriptedPeer
+
+NOBODY = On("ConsumerGroupDescribeRequest", ConsumerGroupDescribeResponse(groups=[]))
+
+
+def described(peer: ScriptedPeer) -> GroupDescription | None:
+    async def run() -> GroupDescription | None:
+        async with peer, coordinating(peer) as (_, coordinator, settings, runtime), asyncio.timeout(10):
+            return await describe_group(coordinator, settings, runtime)
+
+    return asyncio.run(run())
+
+
+@pytest.mark.spec("C.5")
+def test_answers_that_tell_of_no_group_mean_that_there_is_none() -> None:
+    nothing = On("DescribeGroupsRequest", DescribeGroupsResponse(groups=[]))
+    assert described(scripted(NOBODY, nothing)) is None
+
+
+@pytest.mark.spec("C.5")
+@pytest.mark.parametrize("newer", [True, False])
+def test_of_an_answer_that_tells_of_more_than_was_asked_for_the_first_counts(newer: bool) -> None:
+    names = (GROUP, "another")
+    if newer:
+        groups = [DescribedConsumerGroup(group_id=name, group_state="Empty") for name in names]
+        script = [On("ConsumerGroupDescribeRequest", ConsumerGroupDescribeResponse(groups=groups))]
+    else:
+        old = [DescribedGroup(group_id=name, group_state="Empty") for name in names]
+        script = [NOBODY, On("DescribeGroupsRequest", DescribeGroupsResponse(groups=old))]
+    found = described(scripted(*script))
+    assert found is not None
+    assert (found.group_id, found.state) == (GROUP, "Empty")

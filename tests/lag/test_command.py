@@ -1,0 +1,223 @@
+"""`python -m kclient lag`: what is printed where, and what the shell is told."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kclient import TopicPartition, errors
+from kclient.cli.exits import exit_code
+from kclient.cli.main import main
+from kclient.embedded import EmbeddedCluster
+from tests.lag.stage import commit
+
+PATIENCE = 30
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster(topics={"orders": 2, "payments": 1}) as cluster:
+        cluster.produce("orders", ["x"] * 12_000, partition=0)
+        cluster.produce("orders", ["x"], partition=1)
+        commit(cluster.bootstrap_servers, "billing", {TopicPartition("orders", 0): 1_500})
+        commit(cluster.bootstrap_servers, "reports", {TopicPartition("payments", 0): 0})
+        commit(
+            cluster.bootstrap_servers,
+            "\x1b[31m\N{GREEK SMALL LETTER ALPHA}",
+            {TopicPartition("payments", 0): 0},
+        )
+        yield cluster
+
+
+def lines(text: str) -> list[str]:
+    """Without the spaces that align columns."""
+    return [" ".join(line.split()) for line in text.splitlines()]
+
+
+@pytest.mark.spec("A-17", "S1-02")
+def test_a_table_for_people(cluster: EmbeddedCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lag", "billing", "-b", cluster.bootstrap_servers]) == 0
+    told = capsys.readouterr()
+    assert told.err == ""
+    assert lines(told.out) == [
+        "group billing Empty offsets only members 0 coordinator 1 isolation read_uncommitted",
+        "TOPIC PARTITION COMMITTED END LAG CLIENT NOTE",
+        "orders 0 1,500 12,000 10,500 -",
+        "orders 1 - 1 - - no commit",
+        "total lag 10,500 (without 1 of 2 partitions)",
+    ]
+
+
+@pytest.mark.spec("A-17")
+def test_json_is_one_object_on_a_line_for_each_group(
+    cluster: EmbeddedCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["lag", "billing", "reports", "--json", "--isolation-level", "read_committed"]
+    assert main([*arguments, "-b", cluster.bootstrap_servers]) == 0
+    billing, reports = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert {
+        key: billing[key] for key in ("group", "kind", "state", "isolation_level", "total_lag", "members")
+    } == {
+        "group": "billing",
+        "kind": "simple",
+        "state": "Empty",
+        "isolation_level": "read_committed",
+        "total_lag": 10_500,
+        "members": [],
+    }
+    assert [
+        (row["partition"], row["committed"], row["end"], row["lag"]) for row in billing["partitions"]
+    ] == [
+        (0, 1_500, 12_000, 10_500),
+        (1, None, 1, None),
+    ]
+    assert reports["group"] == "reports"
+
+
+@pytest.mark.spec("A-17", "S1-02")
+def test_all_groups_and_names_that_would_steer_a_terminal(
+    cluster: EmbeddedCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["lag", "--all-groups", "--topic", "payments", "-b", cluster.bootstrap_servers]) == 0
+    out = capsys.readouterr().out
+    assert [line.split()[1] for line in out.splitlines() if line.startswith("group ")] == [
+        "\\x1b[31m\N{GREEK SMALL LETTER ALPHA}",
+        "billing",
+        "reports",
+    ]
+    assert "orders" not in out
+    assert "\x1b" not in out
+
+
+@pytest.mark.spec("A-17")
+def test_a_group_that_is_not_there_stops_nobody_else(
+    cluster: EmbeddedCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["lag", "biling", "reports", "-b", cluster.bootstrap_servers]) == 5
+    told = capsys.readouterr()
+    assert "Did you mean billing?" in told.err
+    assert told.out.startswith("group reports ")
+    assert main(["lag", "biling", "-b", cluster.bootstrap_servers]) == 5
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.spec("A-17")
+def test_settings_come_from_options_before_set_before_the_file(
+    cluster: EmbeddedCluster, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("bootstrap.servers=127.0.0.1:1\nisolation.level=read_committed\nclient.id=from-file\n")
+    here = f"bootstrap.servers={cluster.bootstrap_servers}"
+    assert main(["lag", "reports", "--properties", str(file), "--set", here, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["isolation_level"] == "read_committed"
+    assert cluster.requests[-1].client_id == "from-file"
+    arguments = ["lag", "reports", "--properties", str(file), "-b", cluster.bootstrap_servers]
+    assert main([*arguments, "--isolation-level", "read_uncommitted", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["isolation_level"] == "read_uncommitted"
+
+
+def test_a_cluster_without_groups_is_told_beside_the_data(capsys: pytest.CaptureFixture[str]) -> None:
+    with EmbeddedCluster(brokers=1) as empty:
+        assert main(["lag", "--all-groups", "--json", "-b", empty.bootstrap_servers]) == 0
+    told = capsys.readouterr()
+    assert (told.out, told.err) == ("", "python -m kclient lag: this cluster has no group of consumers\n")
+
+
+@pytest.mark.spec("A-17")
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        ([], 2, "Usage: python -m kclient"),
+        (["lag"], 2, "name at least one GROUP, or give --all-groups"),
+        (["lag", "g", "--all-groups"], 2, "name at least one GROUP, or give --all-groups, not both"),
+        (["lag", "g"], 2, "bootstrap_servers is missing"),
+        (["lag", "g", "-b", "x", "--set", "nonsense"], 2, "'nonsense' is not KEY=VALUE"),
+        (["lag", "g", "-b", "127.0.0.1:1", "--set", "isolation.levl=1"], 2, "isolation"),
+        (["lag", "g", "-b", "x:1", "--timeout", "0"], 2, "greater than 0"),
+        (["lag", "g", "-b", "x:1", "--topic", "t", "--all-topics"], 2, "not allowed with"),
+        (["lag", "g", "-b", "127.0.0.1:1"], 3, "127.0.0.1:1"),
+    ],
+)
+def test_what_cannot_be_done_is_told_on_standard_error(
+    arguments: list[str], code: int, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        ended = main(arguments)
+    except SystemExit as left:  # the parser's own way
+        ended = int(str(left.code))
+    told = capsys.readouterr()
+    assert (ended, told.out) == (code, "")
+    assert says in told.err
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (errors.InternalError("x"), 1),
+        (errors.BrokerError("x", code=-1, name="UNKNOWN"), 1),
+        (errors.ConfigError("x"), 2),
+        (errors.VersionError("x"), 3),
+        (errors.DeadlineError("x"), 3),
+        (errors.AuthenticationError("x"), 4),
+        (errors.GroupAuthorizationError("x"), 4),
+        (errors.UnknownTopicError("x"), 5),
+        (errors.BrokerError("x", code=69, name="GROUP_ID_NOT_FOUND"), 5),
+        (errors.InvalidFrameError("x"), 6),
+        (errors.AdvertisedListenerError("x"), 7),
+    ],
+)
+def test_exit_codes(error: errors.KclientError, code: int) -> None:
+    assert exit_code(error) == code
+
+
+def watching(cluster: EmbeddedCluster) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "kclient", "lag", "reports", "--json", "--watch", "0.05"]
+    return subprocess.Popen(
+        [*command, "-b", cluster.bootstrap_servers],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.spec("A-17")
+def test_watching_goes_on_until_it_is_interrupted(cluster: EmbeddedCluster) -> None:
+    with watching(cluster) as process:
+        assert process.stdout is not None
+        seen = [json.loads(process.stdout.readline())["partitions"][0]["end"]]
+        cluster.produce("payments", ["x"])
+        while seen[-1] == seen[0]:
+            seen.append(json.loads(process.stdout.readline())["partitions"][0]["end"])
+        assert set(seen) == {seen[0], seen[0] + 1}
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=PATIENCE)
+        assert (process.returncode, err) == (130, "")
+
+
+@pytest.mark.spec("A-17")
+def test_watching_ends_when_nobody_reads_any_more(cluster: EmbeddedCluster) -> None:
+    with watching(cluster) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.wait(PATIENCE) == 8
+        assert process.stderr.read() == ""
+
+
+@pytest.mark.parametrize("output", [">&-", ">/dev/full"])
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+def test_an_output_that_cannot_be_written_is_told_in_one_line(cluster: EmbeddedCluster, output: str) -> None:
+    command = f"{sys.executable} -m kclient lag billing -b {cluster.bootstrap_servers} {output}"
+    done = subprocess.run(
+        ["sh", "-c", command], check=False, stderr=subprocess.PIPE, text=True, timeout=PATIENCE
+    )
+    assert done.returncode == 8
+    assert done.stderr.startswith("python -m kclient lag: the output cannot be written: ")
+    assert len(done.stderr.splitlines()) == 1

@@ -1,0 +1,125 @@
+"""Bugs of members of the consumer protocol (KIP-848), M-78 to M-84."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kclient.errors import CommitFailedError
+from kclient.group.commits import Commits
+from kclient.group.consumer_protocol.assignment import Assignments, Owned, Step
+from kclient.group.consumer_protocol.flow import MemberFlow
+from kclient.group.consumer_protocol.heartbeat import Heartbeats
+from kclient.group.consumer_protocol.membership import ConsumerMembership
+from kclient.group.consumer_protocol.states import MemberState
+from kclient.protocol import errors as codes
+from tests.simulation.mutants import plans
+from tests.simulation.mutants.table import Patch, mutant
+
+OWN_INTERVAL = 60.0
+FENCED = (codes.FENCED_MEMBER_EPOCH, codes.UNKNOWN_MEMBER_ID)
+
+
+@mutant("M-78", "I-09", "I-28", look=plans.looking_at(plans.TOO_SLOW))
+def epoch_restored(patch: Patch) -> None:
+    """Take the epoch of an answer that comes when the member has left because the application did not poll."""
+
+    async def poll_expired(self: ConsumerMembership) -> None:
+        epoch = self._standing.epoch
+        await before(self)
+        self._standing.epoch = epoch
+
+    before = patch.put(ConsumerMembership, "_poll_expired", poll_expired)
+
+
+@mutant("M-79", "I-10", look=plans.looking_at(plans.SLOW_LISTENERS))
+def acknowledged_early(patch: Patch) -> None:
+    """Tell the coordinator that partitions are given up while the listener still has them."""
+
+    async def take(self: MemberFlow, step: Step) -> None:
+        if not step.same:
+            owned = self._assignments.owned
+            kept = {
+                one: step.owned.partitions[one] for one in owned.partitions if one in step.owned.partitions
+            }
+            self._assignments.owned = Owned(owned.round, kept)
+            self._standing.hurry = True
+            self._standing.changed.notify()
+        await before(self, step)
+
+    before = patch.put(MemberFlow, "_take", take)
+
+
+@mutant("M-80", "I-10", look=plans.looking_at(plans.SLOW_LISTENERS))
+def target_is_owned(patch: Patch) -> None:
+    """Tell the coordinator at once that the member owns what it is to own, and nothing else."""
+
+    def next_(self: Heartbeats) -> Any:
+        found, owned = self._assignments, self._assignments.owned
+        found.owned = Owned(found.round, found.target)
+        try:
+            return before(self)
+        finally:
+            found.owned = owned
+
+    before = patch.put(Heartbeats, "_next", next_)
+
+
+@mutant("M-81", "I-23", "I-26", look=plans.looking_at(plans.STALE))
+def stale_for_ever(patch: Patch) -> None:
+    """Commit again and again under an epoch that the coordinator calls stale."""
+
+    async def commit(self: Commits, offsets: Any, **options: Any) -> None:
+        identity = self._identity
+        sent = identity()
+        self._identity = lambda: sent
+        try:
+            while True:
+                try:
+                    await before(self, offsets, **options)
+                except CommitFailedError as error:
+                    if error.reason != "stale_epoch":
+                        raise
+                else:
+                    return
+        finally:
+            self._identity = identity
+
+    before = patch.put(Commits, "commit", commit)
+
+
+@mutant("M-82", "I-09", "I-10", look=plans.looking_at(plans.FENCED))
+def fenced_keeps(patch: Patch) -> None:
+    """Join anew when fenced, and keep the partitions."""
+
+    def judge(self: Heartbeats, response: Any) -> None:
+        if response.error_code not in FENCED or not self._standing.in_group:
+            before(self, response)
+            return
+        self._failed("it was fenced")
+        self._standing.state, self._standing.epoch = MemberState.JOINING, 0
+        self._standing.changed.notify()
+
+    before = patch.put(Heartbeats, "_judge", judge)
+
+
+@mutant("M-83", "I-22", "I-02", look=plans.looking_at(plans.BY_PATTERN))
+def nameless_dropped(patch: Patch) -> None:
+    """Forget the topics of an assignment that metadata does not name yet."""
+
+    def next_step(self: Assignments, name_of: Any) -> Step | None:
+        gone = self.nameless(name_of)
+        self.target = {one: numbers for one, numbers in self.target.items() if one not in gone}
+        return before(self, name_of)  # type: ignore[no-any-return]
+
+    before = patch.put(Assignments, "next_step", next_step)
+
+
+@mutant("M-84", "I-27", "I-28", look=plans.looking_at(plans.CALM))
+def own_interval(patch: Patch) -> None:
+    """Send heartbeats as often as the client likes, and not as the coordinator says."""
+
+    def accept(self: Heartbeats, response: Any) -> None:
+        response.heartbeat_interval_ms = OWN_INTERVAL * 1000
+        before(self, response)
+
+    before = patch.put(Heartbeats, "_accept", accept)

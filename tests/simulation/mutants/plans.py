@@ -1,0 +1,111 @@
+"""Plans for bugs that few drawn seeds can show: each brings about what the bug needs, and is clean without it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.simulation.mutants.table import Look, Symptoms
+from tests.simulation.plan import Fault, Plan
+from tests.simulation.runner import run_plan
+from tests.simulation.scenario import Scenario
+
+
+def looking_at(plan: Plan) -> Look:
+    """Run a plan under a seed, and say what is wrong."""
+
+    def look(seed: int) -> Symptoms:
+        return [(violation.invariant, str(violation)) for violation in run_plan(seed, plan).violations]
+
+    return look
+
+
+SLOW_COMMITS: Final = Plan(
+    Scenario(assignor="cooperative-sticky", records_per_second=40.0),
+    (
+        Fault("answer_late", "OffsetCommit", 5.0, 50.0, 1_000.0),
+        Fault("close", "member-2", 20.0, 5.0),
+        Fault("close", "member-3", 40.0, 5.0),
+    ),
+)
+NO_ANSWERS: Final = Plan(
+    Scenario(members=2, records_per_second=20.0),
+    (
+        Fault("cut_answer", "OffsetFetch", 15.0, 30.0, 3.0),
+        Fault("close", "member-2", 18.0, 5.0),
+        Fault("close", "member-1", 34.0, 5.0),
+    ),
+)
+LOST_SESSIONS: Final = Plan(
+    Scenario(members=1, partitions=4, records_per_second=20.0),
+    tuple(Fault("evict_sessions", str(node), 15.0 + 5.0 * node, 1.0) for node in (1, 2, 3)),
+)
+# One record a poll and small chunks from far away: a partition that is put in front again keeps the others waiting.
+ONE_BY_ONE: Final = Plan(
+    Scenario(
+        members=2,
+        partitions=24,
+        chaos_seconds=67.63607721151813,
+        assignor="roundrobin",
+        commit="async",
+        isolation="read_committed",
+        sasl="SCRAM-SHA-256",
+        compression=4,
+        records_per_second=40.0,
+        record_bytes=20,
+        process_seconds=0.5,
+        poll_timeout=0.0,
+        max_poll_records=1,
+        session_timeout_ms=20_000,
+        heartbeat_interval_ms=1_000,
+        max_poll_interval_ms=15_000,
+        metadata_max_age_ms=5_000,
+        latency=0.1,
+        jitter=0.05,
+        fidgety=True,
+    ),
+    (
+        Fault("close", "member-1", 17.308333374663217, 2.0),
+        Fault("unresolvable", "2", 21.32736457792977, 12.0, -2),
+        Fault("unresolvable", "1", 24.200455490358138, 0.5, -3),
+        Fault("answer_unasked", "Fetch", 34.05137599725528, 12.5),
+    ),
+)
+NOBODY_THERE: Final = Plan(
+    Scenario(members=2),
+    (
+        *(Fault("wrong_address_first", str(node), 19.0, 30.0) for node in (1, 2, 3)),
+        Fault("close", "member-1", 20.0, 5.0),
+    ),
+)
+TOO_SLOW: Final = Plan(
+    Scenario(protocol="consumer", members=2, partitions=4, max_poll_interval_ms=15_000),
+    (Fault("work_slowly", "member-1", 20.0, 1.0, 20.0), Fault("work_slowly", "member-2", 40.0, 1.0, 20.0)),
+)
+SLOW_LISTENERS: Final = Plan(
+    Scenario(protocol="consumer", heartbeat_interval_ms=1_000),
+    (
+        Fault("close", "member-2", 10.0, 8.0),
+        Fault("rebel", "member-1", 16.0, 1.0, 1.0),
+        Fault("rebel", "member-3", 16.0, 1.0, 1.0),
+        Fault("close", "member-1", 40.0, 8.0),
+        Fault("rebel", "member-2", 46.0, 1.0, 1.0),
+        Fault("rebel", "member-3", 46.0, 1.0, 1.0),
+    ),
+)
+FENCED: Final = Plan(
+    Scenario(protocol="consumer"),
+    (
+        Fault("heartbeat_error", "ConsumerGroupHeartbeat FENCED_MEMBER_EPOCH", 20.0, 10.0, 1),
+        Fault("pause_member", "member-1", 40.0, 15.0),
+    ),
+)
+STALE: Final = Plan(
+    Scenario(protocol="consumer", release="4.0", commit="sync", heartbeat_interval_ms=1_000),
+    (
+        Fault("close", "member-2", 15.0, 5.0),
+        Fault("heartbeat_error", "OffsetCommit STALE_MEMBER_EPOCH", 20.0, 10.0, 1_000_000),
+        Fault("close", "member-3", 35.0, 5.0),
+    ),
+)
+BY_PATTERN: Final = Plan(Scenario(protocol="consumer", pattern=True, members=2))
+CALM: Final = Plan(Scenario(protocol="consumer", members=2))

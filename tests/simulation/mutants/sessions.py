@@ -1,0 +1,67 @@
+"""Bugs of fetch sessions, M-28 to M-30."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from kclient.fetch.session import FULL, FetchSession, SessionStep
+from kclient.protocol.errors import FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH
+from kclient.types import TopicPartition
+from tests.simulation.mutants import plans
+from tests.simulation.mutants.table import Patch, mutant
+
+OF_SESSIONS = (FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH)
+
+
+@mutant("M-28", "I-19", "I-22", seed=3)
+def not_added_again(patch: Patch) -> None:
+    """Forget to add a partition to the session again that was left out for a while."""
+
+    def go_on(self: FetchSession, *args: Any) -> SessionStep | None:
+        known, gone = set(self.partitions), gone_of.setdefault(id(self), set())
+        step: SessionStep | None = before(self, *args)
+        if step is None:
+            return None
+        to_send = [one for one in step.to_send if one.tp in known or one.tp not in gone]
+        gone.update(one.tp for one in step.forgotten)
+        return attrs.evolve(step, to_send=to_send)
+
+    gone_of: dict[int, set[TopicPartition]] = {}
+    before = patch.put(FetchSession, "_go_on", go_on)
+
+
+@mutant("M-29", "I-19", "I-22")
+def epoch_goes_on(patch: Patch) -> None:
+    """Count the epoch of a session on although the broker refused the request."""
+
+    def accepts(self: FetchSession, answer: Any, rows: Any) -> bool:
+        session_id = self.session_id
+        fits: bool = before(self, answer, rows)
+        if answer.error_code and self._sent != FULL:
+            self.session_id, self.epoch = session_id, self._sent + 1
+        return fits
+
+    before = patch.put(FetchSession, "accepts", accepts)
+
+
+@mutant("M-30", "I-22", "I-02", look=plans.looking_at(plans.LOST_SESSIONS))
+def error_empties_session(patch: Patch) -> None:
+    """Ask for nothing of a session any more that the broker has lost."""
+
+    def accepts(self: FetchSession, answer: Any, rows: Any) -> bool:
+        if answer.error_code in OF_SESSIONS:
+            lost_of.setdefault(id(self), set()).update(self.partitions)
+        fits: bool = before_accepts(self, answer, rows)
+        return fits
+
+    def next_step(self: FetchSession, wanted: Any, *args: Any, **options: Any) -> SessionStep:
+        lost = lost_of.get(id(self), ())
+        left = {tp: one for tp, one in wanted.items() if tp not in lost}
+        step: SessionStep = before_step(self, left, *args, **options)
+        return step
+
+    lost_of: dict[int, set[TopicPartition]] = {}
+    before_accepts = patch.put(FetchSession, "accepts", accepts)
+    before_step = patch.put(FetchSession, "next_step", next_step)
