@@ -5,12 +5,11 @@ Spec: SP-17, SP-28, SP-62.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kclient.records.reader import Chunk, PartitionReader
-from kclient.spark.columns import to_batch
+from kclient.spark.columns import to_batches
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,7 +21,7 @@ UNKNOWN_ROW_BYTES: Final = (
 
 
 class Batcher:
-    """Batches of one range: at most `rows` records or about `size` bytes of keys and values each."""
+    """Batches of one range: at most `rows` records or about `size` bytes of records each."""
 
     def __init__(self, columns: Sequence[str], rows: int, size: int) -> None:
         self._columns = columns
@@ -36,32 +35,19 @@ class Batcher:
         chunks: list[Chunk] = []
         rows = size = 0
         while not reader.exhausted and reader.next_offset < end:
-            chunk = reader.take(self._how_many(rows, size))
-            cut_at(chunk, end)
+            chunk = reader.take(min(self._how_many(rows, size), end - reader.next_offset))
+            chunk.cut_at(end)
             if not len(chunk):
                 continue
-            taken = _bytes_of(chunk)
+            taken = chunk.size_bytes
             self._row_bytes = taken // len(chunk) + 1
             chunks.append(chunk)
             rows, size = rows + len(chunk), size + taken
             if rows >= self._rows_now or size >= self._size:
-                yield to_batch(chunks, self._columns)
+                yield from to_batches(chunks, self._columns)
                 chunks, rows, size, self._rows_now = [], 0, 0, self._rows
         if chunks:
-            yield to_batch(chunks, self._columns)
+            yield from to_batches(chunks, self._columns)
 
     def _how_many(self, rows: int, size: int) -> int:
         return min(self._rows_now - rows, (self._size - size) // self._row_bytes + 1)
-
-
-def cut_at(chunk: Chunk, end: int) -> None:
-    """Drop the records at and above `end`."""
-    for run in chunk.runs:
-        below = bisect_left(run.offsets, end)
-        if below < len(run):
-            run.drop(below, len(run))
-
-
-def _bytes_of(chunk: Chunk) -> int:
-    """Keys and values; a null counts −1, which does not matter here."""
-    return sum(sum(run.key_sizes) + sum(run.value_sizes) for run in chunk.runs)

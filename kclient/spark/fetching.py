@@ -1,4 +1,4 @@
-"""Fetching one range of offsets from its partition's leader, one fetch ahead of what is decoded.
+"""Fetching one range of offsets from its partition's leader, a few fetches ahead of what is decoded (`ahead`).
 
     fetch at the position → cut off what lies at or behind the end → the position is the offset behind the last batch
 
@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final, cast
 
 import attrs
@@ -25,31 +23,23 @@ from kclient.generated.fetch_request import FetchPartition, FetchRequest, FetchT
 from kclient.network.backoff import Backoff
 from kclient.network.failures import broker_error
 from kclient.protocol.errors import LEADER_NOT_AVAILABLE, NONE, OFFSET_OUT_OF_RANGE
-from kclient.records.batch import read_batches
+from kclient.records.batch import batch_headers
+from kclient.records.reader import PartitionReader
 from kclient.runtime import Runtime
+from kclient.spark.ahead import Piece, ReadAhead
 from kclient.spark.lookup import ISOLATION_LEVELS, Lookup
 from kclient.spark.options import SourceOptions
 from kclient.spark.plan import OffsetRange, report, within_log
 from kclient.types import IsolationLevel
 
 if TYPE_CHECKING:
-    from kclient.generated.fetch_response import AbortedTransaction, FetchResponse, PartitionData
+    from kclient.generated.fetch_response import FetchResponse, PartitionData
     from kclient.network.cluster import Cluster
 
 log = logging.getLogger("kclient.spark")
 
 LAST_VERSION_WITH_NAMES: Final = 12
 FIRST_VERSION_WITH_ISOLATION: Final = 4
-
-
-@attrs.frozen
-class Piece:
-    """Whole batches from `position` on. `next_offset` is behind the last of them, None where they are damaged."""
-
-    position: int
-    data: bytes
-    next_offset: int | None
-    aborted: Sequence[AbortedTransaction]
 
 
 class RangeFetcher:
@@ -67,7 +57,7 @@ class RangeFetcher:
         self._end = wanted.end
         self._replica: int | None = None
         self._failure: KclientError | None = None
-        self._ahead: asyncio.Task[Piece | None] | None = None
+        self._pieces = ReadAhead(self._fetch, wanted.start, options.read_ahead)
 
     @property
     def end(self) -> int:
@@ -82,29 +72,37 @@ class RangeFetcher:
 
         Spec: SP-63.
         """
-        task = self._ahead or asyncio.create_task(self._fetch(self._position))
-        self._ahead = None
         try:
             async with asyncio.timeout(self._options.poll_timeout_ms / 1000):
-                piece = await task
+                piece = await self._pieces.next()
         except TimeoutError as late:
             if isinstance(late, KclientError):
                 raise
             raise self._no_progress() from self._failure
-        if piece is None:
-            return None
-        if piece.next_offset is not None and self._options.read_ahead:
-            self._ahead = asyncio.create_task(self._fetch(piece.next_offset))
-            await asyncio.sleep(0)  # so that the request is on its way while the caller decodes
-        self._position = self._end if piece.next_offset is None else piece.next_offset
+        if piece is not None:
+            self._position = self._end if piece.next_offset is None else piece.next_offset
         return piece
+
+    def reader(self, piece: Piece) -> PartitionReader:
+        """What decodes a piece, as the options say."""
+        return PartitionReader(
+            self._wanted.topic,
+            self._wanted.partition,
+            piece.data,
+            piece.position,
+            isolation_level=self._isolation,
+            aborted_transactions=piece.aborted,
+            check_crcs=self._config.check_crcs,
+            max_decompressed_batch_bytes=self._config.max_decompressed_batch_bytes,
+        )
+
+    async def go_on(self) -> None:
+        """Between two batches: read what has arrived, ask for more. Waits for nothing."""
+        await self._pieces.go_on()
 
     async def close(self) -> None:
         """Cancel the fetch in flight."""
-        if self._ahead is not None:
-            self._ahead.cancel()
-            with suppress(asyncio.CancelledError, KclientError):
-                await self._ahead
+        await self._pieces.close()
 
     async def _fetch(self, position: int) -> Piece | None:
         """Ask until the log gives a piece, or there is nothing before the end. Bounded by `next` and `close`."""
@@ -180,29 +178,36 @@ class RangeFetcher:
             return position
         if partitions[0].preferred_read_replica >= 0:
             self._replica = partitions[0].preferred_read_replica
-        data = bytes(partitions[0].records or b"")
+        data = memoryview(partitions[0].records or b"")
         return self._cut(position, data, partitions[0]) if data else position
 
-    def _cut(self, position: int, data: bytes, partition: PartitionData) -> Piece:
+    def _cut(self, position: int, data: memoryview, partition: PartitionData) -> Piece:
         """Leave out the batches at or behind the end; wrappers of formats 0 and 1 do not tell where they begin."""
-        size, next_offset = 0, position
+        next_offset = position
         known: int | None = position
         try:
-            for batch in read_batches(data):
+            for batch in batch_headers(data):
                 if batch.magic == 2 and batch.base_offset >= self._end:
                     next_offset = max(next_offset, self._end)
+                    data = data[: batch.start]
                     break
-                size += batch.size_in_bytes
                 next_offset = max(next_offset, batch.next_offset)
             known = next_offset
         except (CorruptBatchError, UnsupportedFormatError):
-            size, known = len(data), None  # decoding tells it, with all coordinates
+            known = None  # decoding tells it, with all coordinates
         if known == position:  # not even one whole batch: decoding says that the fetch is too small
-            size, known = len(data), None
-        return Piece(position, data[:size], known, partition.aborted_transactions or ())
+            known = None
+        return Piece(position, data, known, partition.aborted_transactions or ())
 
     async def _look_again(self, position: int) -> int:
-        """The log does not have the position, or it is another log: what can still be read? Spec: SP-57, SP-66."""
+        """The log does not have the position, or it is another log: what can still be read?
+
+        A reused worker may know less than the plan: it asks for the topic anew, so that the id is as new as the bounds.
+
+        Spec: SP-57, SP-58, SP-66.
+        """
+        timeout = self._config.default_api_timeout_ms / 1000
+        await self._cluster.describe_topics([self._wanted.topic], allow_auto_create=False, timeout=timeout)
         lookup = Lookup(self._cluster, self._config, self._runtime)
         bounds = await lookup.log_bounds([self._wanted.tp])
         rest = attrs.evolve(self._wanted, start=position, end=self._end)

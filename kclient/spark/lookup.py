@@ -5,13 +5,14 @@ Spec: SP-49, SP-57.
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from kclient.config import Config
-from kclient.errors import ConfigError, UnknownTopicError
+from kclient.errors import ConfigError, DeadlineError, KclientError, UnknownTopicError
 from kclient.network.backoff import Backoff
 from kclient.network.failures import broker_error
 from kclient.positions.list_offsets import list_offsets
@@ -55,20 +56,66 @@ class Lookup:
             return selection.partitions
         return await self._of_topics(selection.names)
 
-    async def log_bounds(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, LogBounds]:
-        """Log start offset and end of each partition, as its leader tells them. Spec: SP-49."""
+    async def existing(self, selection: Selection, *, internal: bool) -> tuple[TopicPartition, ...]:
+        """Those of the chosen partitions that there are now, sorted; a topic that was deleted has none."""
+        if isinstance(selection, Pattern):
+            return await self._matching(re.compile(selection.expression), internal)
+        found = await self._of_topics(selection.topics, missing_ok=True)
+        return (
+            tuple(tp for tp in selection.partitions if tp in found)
+            if isinstance(selection, Partitions)
+            else found
+        )
+
+    async def committed(
+        self, group: str, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, int | None]:
+        """What a group has committed for each partition, None where nothing. Raises GroupAuthorizationError, …"""
+        from kclient.group.commits import Commits  # workers never ask this, and do without its codecs
+        from kclient.group.coordinator import Coordinator
+
+        coordinator = Coordinator(self._cluster, group, self._config, self._runtime)
+        commits = Commits(coordinator, self._config, self._runtime)
+        try:
+            async with asyncio.timeout(self._timeout):
+                found = await commits.fetch(tuple(partitions))
+        except TimeoutError as late:
+            if isinstance(late, KclientError):
+                raise
+            raise DeadlineError(
+                f"Reading the committed offsets of group {group} took longer than {self._timeout:.3g} s. Its "
+                "coordinator does not answer. Look at the brokers, or raise kafka.default.api.timeout.ms.",
+                waiting_for="OffsetFetch",
+                timeout=self._timeout,
+            ) from late
+        finally:
+            await coordinator.close()
+        return {tp: None if at is None else at.offset for tp, at in found.items()}
+
+    async def log_bounds(
+        self, partitions: Iterable[TopicPartition], patience: float = 1.0
+    ) -> dict[TopicPartition, LogBounds]:
+        """Log start offset and end of each partition, as its leader tells them. `patience` is a share of the timeout.
+
+        Spec: SP-49.
+        """
         partitions = tuple(partitions)
-        first = await self.offsets_at(dict.fromkeys(partitions, EARLIEST))
-        last = await self.offsets_at(dict.fromkeys(partitions, LATEST))
+        first, last = await asyncio.gather(  # one round trip instead of two (SG-06)
+            self.offsets_at(dict.fromkeys(partitions, EARLIEST), patience),
+            self.offsets_at(dict.fromkeys(partitions, LATEST), patience),
+        )
         topic_id = self._cluster.metadata.topic_id
         return {tp: LogBounds(first[tp] or 0, last[tp] or 0, topic_id(tp.topic)) for tp in partitions}
 
-    async def offsets_at(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
+    async def offsets_at(
+        self, wanted: Mapping[TopicPartition, int], patience: float = 1.0
+    ) -> dict[TopicPartition, int | None]:
         """The first offset at or after each timestamp (−2 the beginning, −1 the end), None where there is none."""
         config = self._config
         backoff = Backoff.for_retries(config, self._runtime)
         isolation = ISOLATION_LEVELS[config.isolation_level]
-        found = await list_offsets(self._cluster, wanted, isolation, backoff=backoff, timeout=self._timeout)
+        timeout = patience * self._timeout
+        found = await list_offsets(self._cluster, wanted, isolation, backoff=backoff, timeout=timeout)
         return {tp: None if answer is None else answer.offset for tp, answer in found.items()}
 
     async def _matching(self, expression: re.Pattern[str], internal: bool) -> tuple[TopicPartition, ...]:
@@ -80,10 +127,14 @@ class Lookup:
             for tp in _partitions_of(topic)
         )
 
-    async def _of_topics(self, names: Iterable[str]) -> tuple[TopicPartition, ...]:
+    async def _of_topics(
+        self, names: Iterable[str], *, missing_ok: bool = False
+    ) -> tuple[TopicPartition, ...]:
         found: list[TopicPartition] = []
         for topic in await self._describe(list(names)):
             if topic.error_code == UNKNOWN_TOPIC_OR_PARTITION:
+                if missing_ok:
+                    continue
                 raise await self._unknown(topic.name or "")
             if topic.error_code != NONE:
                 raise broker_error(topic.error_code, f"Looking up topic {topic.name}", topic=topic.name)

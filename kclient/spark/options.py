@@ -1,7 +1,8 @@
 """The options of the source, checked as a whole: Spark's own Kafka names and ours, in any case. Pure.
 
-Spark hands over a mapping of lower-cased names to text. Nothing is accepted and ignored but the limits of streams,
-which Spark's own source ignores in a batch too and which are told in a warning.
+Spark hands over a mapping of lower-cased names to text. `option_table.py` is the table of the options, `kafka_keys.py`
+holds `kafka.*`, and here is what they must agree on. Nothing is accepted and ignored but the limits of streams, which
+Spark's own source ignores in a batch too and which are told in a warning.
 
 Spec: SP-39…SP-42, SP-44, SP-48.
 """
@@ -9,196 +10,224 @@ Spec: SP-39…SP-42, SP-44, SP-48.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import attrs
 
-from kclient.config import Config, load
-from kclient.config.model import SECRET_KEYS
-from kclient.config.values import INT64_MAX, boolean, filled_text, integer, one_of
+from kclient.config import Config
+from kclient.config.problems import config_error
 from kclient.errors import ConfigError
+from kclient.security.secret import HiddenText
 from kclient.spark import choices, unsupported
 from kclient.spark.choices import Bound, Partitions, Selection
-from kclient.spark.offsets import EARLIEST, LATEST, parse_partitions
+from kclient.spark.kafka_keys import KafkaKeys
+from kclient.spark.offsets import EARLIEST, LATEST
+from kclient.spark.option_table import (
+    CANONICAL,
+    ENDS,
+    OPTIONS,
+    SELECTIONS,
+    STARTS,
+    STREAM_LIMITS,
+    BadRecords,
+    Format,
+    Mode,
+    hidden,
+)
 
 log = logging.getLogger("kclient.spark")
 
-KAFKA: Final = "kafka."
 SERVERS: Final = "kafka.bootstrap.servers"
-FETCH_BYTES: Final = 8_388_608
-
-Rule = Callable[[str], Any]
-
-RULES: Final[Mapping[str, Rule]] = {
-    "subscribe": choices.topics,
-    "subscribePattern": choices.pattern,
-    "assign": lambda raw: Partitions(parse_partitions(raw)),
-    "startingTimestamp": lambda raw: choices.timestamp("startingTimestamp", raw),
-    "startingOffsetsByTimestamp": lambda raw: choices.timestamps("startingOffsetsByTimestamp", raw),
-    "startingOffsets": lambda raw: choices.start_offsets("startingOffsets", raw),
-    "startingOffsetsByTimestampStrategy": one_of("error", "latest"),
-    "startingOffsets.fallback": one_of("error", "earliest"),
-    "endingTimestamp": lambda raw: choices.timestamp("endingTimestamp", raw),
-    "endingOffsetsByTimestamp": lambda raw: choices.timestamps("endingOffsetsByTimestamp", raw),
-    "endingOffsets": lambda raw: choices.end_offsets("endingOffsets", raw),
-    "failOnDataLoss": boolean,
-    "kafkaConsumer.pollTimeoutMs": integer(1, INT64_MAX),
-    "fetchOffset.numRetries": integer(0),
-    "fetchOffset.retryIntervalMs": integer(0),
-    "minPartitions": integer(1),
-    "maxRecordsPerPartition": integer(1, INT64_MAX),
-    "groupIdPrefix": filled_text,
-    "includeHeaders": boolean,
-    "includeInternalTopics": boolean,
-    "arrow.batch.rows": integer(1, 1_000_000),
-    "arrow.batch.bytes": integer(65_536, 67_108_864),
-    "fetch.readAhead": integer(0, 1),
+WITH_SCHEMA: Final = ("json", "avro", "protobuf")
+CLIENT_PREFIXES: Final[Mapping[Mode, str]] = {
+    "batch": "spark-kafka-relation",
+    "stream": "spark-kafka-source",
 }
-"""Every option that a batch honours, and what its value may be. `kafka.*` is checked by the consumer's own rules."""
-
-STARTS: Final = ("startingTimestamp", "startingOffsetsByTimestamp", "startingOffsets")
-ENDS: Final = ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets")
-SELECTIONS: Final = ("subscribe", "subscribePattern", "assign")
-
-
-def _hidden(kafka: Mapping[str, str]) -> str:
-    """The `kafka.*` options as a repr may show them. They stay text, because a Secret does not travel to workers."""
-    return repr(
-        {key: "***" if key.replace(".", "_") in SECRET_KEYS else value for key, value in kafka.items()}
-    )
 
 
 @attrs.frozen(kw_only=True)
 class SourceOptions:
-    """What one DataFrame reads and how. It pickles, and holds the `kafka.*` texts instead of a connection."""
+    """What one DataFrame or query reads and how. It pickles, and holds `kafka.*` as texts instead of a connection."""
 
     selection: Selection
     start: Bound
     end: Bound
-    kafka: Mapping[str, str] = attrs.field(repr=_hidden)
+    kafka: KafkaKeys
+    mode: Mode = "batch"
     late_start: str = "error"
     start_fallback: str = "error"
     fail_on_data_loss: bool = True
     poll_timeout_ms: int = 120_000
     offset_retries: int = 3
     offset_retry_interval_ms: int = 1_000
+    max_offsets_per_trigger: int | None = None
+    min_offsets_per_trigger: int | None = None
+    max_trigger_delay_ms: int = 900_000
     min_partitions: int | None = None
     max_records_per_partition: int | None = None
     client_prefix: str = "spark-kafka-relation"
     include_headers: bool = False
     include_internal_topics: bool = False
+    commit_group: str | None = None
+    commit_metadata: str | None = None
+    key_format: Format = "raw"
+    value_format: Format = "raw"
+    key_schema: str | None = None
+    value_schema: str | None = None
+    registry_url: str | None = None
+    registry_auth: HiddenText | None = None
+    registry_auth_reference: str = ""
+    bad_records: BadRecords = "fail"
     batch_rows: int = 10_000
     batch_bytes: int = 4_194_304
     read_ahead: int = 1
+    pushdown_filters: bool = False
 
     @classmethod
-    def parse(cls, options: Mapping[str, str]) -> SourceOptions:
-        """Check every option of a batch. Raises one ConfigError with all problems in `.problems`."""
+    def parse(cls, options: Mapping[str, str], mode: Mode = "batch") -> SourceOptions:
+        """Check every option. Raises one ConfigError with all problems in `.problems`.
+
+        Spec: SP-39, SP-42.
+        """
+        options = hidden(options)  # an error may be told with the local variables of every function (SP-45)
         if unsupported.is_table(options):
             raise _error([unsupported.CREATE_TABLE])
         problems: list[str] = []
-        kafka = {
-            name[len(KAFKA) :]: value for name, value in _lowered(options).items() if name.startswith(KAFKA)
-        }
-        values = _values(options, problems)
-        selected = [values[name] for name in SELECTIONS if name in values]
-        if sum(name.lower() in _lowered(options) for name in SELECTIONS) != 1:
-            problems.append("give exactly one of subscribe, subscribePattern and assign")
-        start = _first(values, STARTS) or Bound("startingOffsets", offset=EARLIEST)
+        kafka = KafkaKeys.of(options)
+        values = _values(options, mode, problems)
+        _settle_registry_auth(values, problems)
+        problems += _problems_of_selection(options)
+        start = _first(values, STARTS) or Bound("startingOffsets", offset=_default_start(mode))
         end = _first(values, ENDS) or Bound("endingOffsets", offset=LATEST)
-        assigned = selected[0].partitions if selected and isinstance(selected[0], Partitions) else None
-        problems += choices.disagreements(start, end, assigned)
+        selection = _first(values, SELECTIONS)
+        assigned = selection.partitions if isinstance(selection, Partitions) else None
+        problems += choices.disagreements(
+            start, end, assigned, values.get("startingOffsets.fallback", "error")
+        )
+        problems += _problems_of_group(values, kafka, start, mode)
+        problems += _problems_of_formats(values)
+        problems += _problems_of_limits(values)
         problems += _problems_of_kafka(kafka)
         if problems:
             raise _error(problems)
-        given = {name: values[option] for option, name in _FIELDS.items() if option in values}
-        return cls(selection=selected[0], start=start, end=end, kafka=kafka, **given)
+        fields = {
+            option.field: values[name] for name, option in OPTIONS.items() if option.field and name in values
+        }
+        fields.setdefault("client_prefix", CLIENT_PREFIXES[mode])
+        fields["registry_auth_reference"] = values.get("registry_auth_reference", "")
+        return cls(selection=selection, start=start, end=end, kafka=kafka, mode=mode, **fields)
+
+    @property
+    def group(self) -> str | None:
+        """The group whose committed offsets `startingOffsets=group` means."""
+        return self.commit_group or self.kafka.get("group.id")
 
     def config(self, role: str) -> Config:
         """The client's configuration in the process that connects; `role` ends its client id."""
-        return _config(self.kafka, f"{self.client_prefix}-{role}")
+        return self.kafka.config(f"{self.client_prefix}-{role}")
 
 
-_FIELDS: Final = {
-    "startingOffsetsByTimestampStrategy": "late_start",
-    "startingOffsets.fallback": "start_fallback",
-    "failOnDataLoss": "fail_on_data_loss",
-    "kafkaConsumer.pollTimeoutMs": "poll_timeout_ms",
-    "fetchOffset.numRetries": "offset_retries",
-    "fetchOffset.retryIntervalMs": "offset_retry_interval_ms",
-    "minPartitions": "min_partitions",
-    "maxRecordsPerPartition": "max_records_per_partition",
-    "groupIdPrefix": "client_prefix",
-    "includeHeaders": "include_headers",
-    "includeInternalTopics": "include_internal_topics",
-    "arrow.batch.rows": "batch_rows",
-    "arrow.batch.bytes": "batch_bytes",
-    "fetch.readAhead": "read_ahead",
-}
+def _default_start(mode: Mode) -> int:
+    return EARLIEST if mode == "batch" else LATEST
 
 
-def _lowered(options: Mapping[str, str]) -> dict[str, str]:
-    return {name.lower(): value for name, value in options.items()}
-
-
-def _values(options: Mapping[str, str], problems: list[str]) -> dict[str, Any]:
+def _values(options: Mapping[str, str], mode: Mode, problems: list[str]) -> dict[str, Any]:
     """The checked values by canonical name; whatever is wrong goes to `problems`."""
-    canonical = {name.lower(): name for name in RULES}
     values: dict[str, Any] = {}
     for written, raw in options.items():
-        name = canonical.get(written.lower())
+        name = CANONICAL.get(written.lower())
         if name is None:
-            problems += unsupported.problems(written, raw, RULES)
-            continue
-        try:
-            values[name] = RULES[name](raw)
-        except ValueError as error:
-            problems.append(f"{name}={_shown(raw)} {error}")
+            problems += unsupported.problems(written, raw, OPTIONS)
+        elif mode == "batch" and name in STREAM_LIMITS:
+            log.warning("option %s limits streams; a batch ignores it", name)
+        elif OPTIONS[name].only not in (None, mode):
+            problems += unsupported.in_other_mode(name, raw, mode)
+        else:
+            try:
+                values[name] = OPTIONS[name].rule_in(mode)(raw)
+            except ValueError as error:
+                problems.append(f"{name}{_shown(raw)} {error}")
     return values
 
 
-def _first(values: Mapping[str, Any], names: tuple[str, ...]) -> Bound | None:
-    """The bound of the option that beats the others."""
+def _first(values: Mapping[str, Any], names: tuple[str, ...]) -> Any:
+    """The value of the option that beats the others."""
     return next((values[name] for name in names if name in values), None)
 
 
-def _problems_of_kafka(kafka: Mapping[str, str]) -> list[str]:
-    problems = [
-        f"{KAFKA}{name} cannot be set: {hint}"
-        for name, hint in unsupported.KAFKA_KEYS.items()
-        if name in kafka
-    ]
+def _problems_of_selection(options: Mapping[str, str]) -> Iterator[str]:
+    given = [name for name in options if CANONICAL.get(name.lower()) in SELECTIONS]
+    if len(given) != 1:
+        yield "give exactly one of subscribe, subscribePattern and assign"
+
+
+def _problems_of_group(values: dict[str, Any], kafka: KafkaKeys, start: Bound, mode: Mode) -> Iterator[str]:
+    """The group to commit to, which the alias commitOffsets takes from kafka.group.id. Spec: spark 3.3."""
+    label, group = kafka.get("group.id"), values.get("commit.group.id")
+    if values.get("commitOffsets") and mode == "batch":
+        yield "commitOffsets would do nothing: a batch commits nothing; leave it out"
+    elif values.get("commitOffsets"):
+        if label is None and group is None:
+            yield "commitOffsets=true needs kafka.group.id, the group to commit to; or give commit.group.id"
+        elif label is not None and group not in (None, label):
+            yield f"commit.group.id={group!r} and kafka.group.id={label!r} with commitOffsets=true; keep one group"
+        else:
+            values["commit.group.id"] = group or label
+    if start.group and label is None and group is None:
+        yield "startingOffsets=group needs a group: give commit.group.id"
+    if mode == "batch" and group is not None and not start.group:
+        yield "commit.group.id would do nothing: a batch commits nothing; use it with startingOffsets=group"
+    if "commit.metadata" in values and values.get("commit.group.id") is None:
+        yield "commit.metadata needs commit.group.id, the group to commit to"
+
+
+def _problems_of_formats(values: Mapping[str, Any]) -> Iterator[str]:
+    """Formats, schemas and the registry need each other, and are of no use alone. Spec: spark 3.3."""
+    url = values.get("schema.registry.url")
+    formats = [values.get(name, "raw") for name in ("keyFormat", "valueFormat")]
+    for part, chosen in zip(("key", "value"), formats, strict=True):
+        schema = values.get(f"{part}Schema")
+        if chosen in WITH_SCHEMA and schema is None and url is None:
+            yield f"{part}Format={chosen} needs {part}Schema or schema.registry.url"
+        if chosen not in WITH_SCHEMA and schema is not None:
+            yield f"{part}Schema would do nothing with {part}Format={chosen}; leave it out or choose a format"
+    if url is None and "schema.registry.auth" in values:
+        yield "schema.registry.auth needs schema.registry.url"
+    if url is not None and not any(chosen in WITH_SCHEMA for chosen in formats):
+        yield "schema.registry.url would do nothing: no keyFormat or valueFormat has schemas"
+    if url is not None and url.startswith("http:") and not values.get("schema.registry.allowHttp"):
+        yield "schema.registry.url must be https; over a network that you trust set schema.registry.allowHttp=true"
+    if values.get("badRecords", "fail") != "fail" and formats == ["raw", "raw"]:
+        yield "badRecords would do nothing: keyFormat and valueFormat are raw, which is never bad"
+
+
+def _problems_of_limits(values: Mapping[str, Any]) -> Iterator[str]:
+    least, most = values.get("minOffsetsPerTrigger"), values.get("maxOffsetsPerTrigger")
+    if least is not None and most is not None and least > most:
+        yield f"minOffsetsPerTrigger ({least}) must not be larger than maxOffsetsPerTrigger ({most})"
+
+
+def _problems_of_kafka(kafka: KafkaKeys) -> Iterator[str]:
     if not kafka.get("bootstrap.servers"):
-        problems.append(f"{SERVERS} is missing: give host:port. In SQL, {unsupported.CREATE_TABLE}")
-        kafka = {**kafka, "bootstrap.servers": "localhost:9092"}
-    try:
-        _config({name: value for name, value in kafka.items() if name not in unsupported.KAFKA_KEYS}, "check")
-    except ConfigError as error:
-        problems += [f"{KAFKA}{problem}" for problem in error.problems]
-    return problems
+        yield f"{SERVERS} is missing: give host:port. In SQL, {unsupported.CREATE_TABLE}"
+    yield from kafka.problems()
 
 
-def _config(kafka: Mapping[str, str], client_id: str) -> Config:
-    """Kafka's keys over our defaults: large fetches, receive buffers as the system has them, no new topics."""
-    ours: dict[str, Any] = {
-        "client_id": kafka.get("group.id", client_id),
-        "max_partition_fetch_bytes": FETCH_BYTES,
-        "receive_buffer_bytes": -1,
-        "allow_auto_create_topics": False,
-    }
-    theirs = {name.replace(".", "_"): value for name, value in kafka.items()}
-    return load({}, config={**ours, **theirs})
+def _settle_registry_auth(values: dict[str, Any], problems: list[str]) -> None:
+    """One of the three ways to say it becomes the text and the kind of its reference. Spec: SP-44."""
+    ways = [name for name in values if name.startswith("schema.registry.auth")]
+    if len(ways) > 1:
+        problems.append(f"{', '.join(sorted(ways))} say the same thing; keep one of them")
+    for name in ways:
+        values["schema.registry.auth"] = values[name]
+        values["registry_auth_reference"] = name.removeprefix("schema.registry.auth").replace(".", "_")
 
 
 def _shown(raw: str) -> str:
-    return repr(raw) if len(raw) <= 80 else f"{raw[:80]!r}…"
+    shown = repr(raw)
+    return f"={shown}" if len(shown) <= 82 else f"={shown[:81]}'…"
 
 
 def _error(problems: list[str]) -> ConfigError:
-    count = "one problem" if len(problems) == 1 else f"{len(problems)} problems"
-    listed = "".join(f"\n  - {problem}" for problem in problems)
-    return ConfigError(
-        f"The options of format('kclient') have {count}:{listed}\nCorrect what is listed and load again.",
-        problems=tuple(problems),
-    )
+    return config_error("The options of format('kclient') have", problems, "load again")

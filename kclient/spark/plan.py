@@ -1,16 +1,28 @@
-"""Ranges of offsets: what a batch reads, what the log still holds of it, and how it is split. Pure.
+"""Ranges of offsets: what a batch reads, and what the log still holds of it. Pure.
 
-Nothing here depends on a broker, a clock or Spark: the same start, end and options give the same ranges.
+Nothing here depends on a broker, a clock or Spark: the same start, end and options give the same ranges. What is
+planned and not there is a Loss, and this table is the only place that decides what becomes of it:
 
-Spec: SP-55, SP-56, SP-57, SP-59.
+    situation                            kind                                            when the user does without
+    start < log start                    START_OFFSET_RESET                              read from the log start
+    log end < start                      PARTITION_OFFSET_CHANGED                        nothing; on from the log end
+    end > log end                        COULD_NOT_READ_OFFSET_RANGE                     read what is there
+    partition gone                       PARTITIONS_DELETED                              left out
+    new partition gone before its start  INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS         left out
+    new partition, log start > 0         ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO read from the log start
+    topic id changed                     TOPIC_RECREATED                                 like new partitions
+
+The kinds are the names of Spark's own source, but for the last, which it cannot see.
+
+Spec: SP-50, SP-57…SP-59, table 5.4.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias
 
 import attrs
 
@@ -47,6 +59,12 @@ class LogBounds(NamedTuple):
     topic_id: bytes | None = None
 
 
+Offsets: TypeAlias = Mapping[TopicPartition, int]
+Bounds: TypeAlias = Mapping[TopicPartition, LogBounds]
+TopicIds: TypeAlias = Mapping[str, bytes]
+NO_IDS: Final[TopicIds] = {}
+
+
 @attrs.frozen
 class Loss:
     """One thing that was planned and is not there. `kind` is the name that Spark's own source gives it."""
@@ -56,30 +74,133 @@ class Loss:
     text: str
 
 
+tolerated: Final[Counter[str]] = Counter()
+"""How many losses of each kind this process did without, because failOnDataLoss is false."""
+
+
+# --- the table -------------------------------------------------------------------------------------------------------
+
+
+def behind(needed: Offsets, bounds: Bounds) -> list[TopicPartition]:
+    """The partitions whose log ends before an offset that is needed: lost, or the broker's answer is old. Spec: SP-51.
+
+    Ask again before this counts as a loss.
+    """
+    return [tp for tp, offset in needed.items() if tp in bounds and bounds[tp].end < offset]
+
+
+def next_starts(
+    start: Offsets, bounds: Bounds, known: TopicIds = NO_IDS
+) -> tuple[dict[TopicPartition, int], list[Loss]]:
+    """Where the next batch begins in each partition that `bounds` tells of, and what is lost on the way there.
+
+    `start` is where the last one ended; a partition that it does not name is new and begins at its log's start. `known`
+    are the ids of topics when `start` was written, where anything tells them.
+
+    Spec: SP-50, SP-57, SP-58.
+    """
+    losses = [_deleted(tp) for tp in start if tp not in bounds]
+    starts: dict[TopicPartition, int] = {}
+    for tp, log in bounds.items():
+        again = _recreated(tp, known.get(tp.topic), log.topic_id)
+        if tp not in start:
+            found = _added(tp, log)
+        elif again or start[tp] < log.start:
+            found = again or [_aged(tp, start[tp], log.start, log.end)]
+        else:
+            starts[tp] = min(start[tp], log.end)
+            losses += [_truncated(tp, start[tp], log.end)] if log.end < start[tp] else []
+            continue
+        starts[tp] = log.start
+        losses += found
+    return starts, losses
+
+
+def ranges_between(
+    start: Offsets, end: Offsets, bounds: Bounds, known: TopicIds = NO_IDS
+) -> tuple[list[OffsetRange], list[Loss]]:
+    """What a batch from `start` to `end` reads of the logs as they are now, and what is lost of it.
+
+    Spec: SP-50, SP-57, SP-58, table 5.4.
+    """
+    losses = [_deleted(tp) for tp in start if tp not in end]
+    ranges: list[OffsetRange] = []
+    for tp, last in end.items():
+        log = bounds.get(tp)
+        if tp not in start:
+            losses += _added(tp, log)
+        if log is None:
+            losses += [_deleted(tp)] if tp in start else []
+            continue
+        again = _recreated(tp, known.get(tp.topic), log.topic_id)
+        first = log.start if again or tp not in start else start[tp]
+        readable, lost = within_log(OffsetRange(*tp, first, last, log.topic_id), log)
+        ranges += [] if readable is None else [readable]
+        losses += [*again, *lost]
+    return ranges, losses
+
+
 def within_log(wanted: OffsetRange, log: LogBounds | None) -> tuple[OffsetRange | None, list[Loss]]:
-    """What can be read of a range, and what is lost of it. `log` is None where the partition does not exist.
+    """What can be read of one range, and what is lost of it. `log` is None where the partition does not exist.
+
+    A piece of a batch keeps its borders even when the topic was made anew, so that pieces never overlap.
 
     Spec: SP-57, table 5.4.
     """
     if log is None:
-        return None, [Loss("PARTITIONS_DELETED", wanted.tp, f"{wanted.tp} does not exist any more")]
-    losses = _recreated(wanted, log)
-    start, end = wanted.start, wanted.end
+        return None, [_deleted(wanted.tp)]
+    tp, start, end = wanted.tp, wanted.start, wanted.end
+    losses = _recreated(tp, wanted.topic_id, log.topic_id)
     if log.end < start:
-        text = f"{wanted.tp}: the end of the log is before the start: its offset was changed from {start} to {log.end}"
-        return None, [*losses, Loss("PARTITION_OFFSET_CHANGED", wanted.tp, text)]
+        return None, [*losses, _truncated(tp, start, log.end)]
     if start < log.start:
-        missing = min(log.start, end) - start
-        text = f"{wanted.tp}: asked from {start}, the log starts at {log.start}: up to {missing} records are gone"
-        losses.append(Loss("START_OFFSET_RESET", wanted.tp, text))
+        losses.append(_aged(tp, start, log.start, end))
         start = log.start
     if end > log.end:
-        text = (
-            f"{wanted.tp}: asked to read up to {end}, the log ends at {log.end}: {end - log.end} are missing"
-        )
-        losses.append(Loss("COULD_NOT_READ_OFFSET_RANGE", wanted.tp, text))
+        losses.append(_cut_short(tp, end, log.end))
         end = log.end
     return (attrs.evolve(wanted, start=start, end=end) if start < end else None), losses
+
+
+def _aged(tp: TopicPartition, start: int, log_start: int, end: int) -> Loss:
+    missing = max(0, min(log_start, end) - start)
+    text = f"{tp}: asked from {start}, the log starts at {log_start}: up to {missing} records are gone"
+    return Loss("START_OFFSET_RESET", tp, text)
+
+
+def _truncated(tp: TopicPartition, start: int, log_end: int) -> Loss:
+    text = f"{tp}: the end of the log is before the start: its offset was changed from {start} to {log_end}"
+    return Loss("PARTITION_OFFSET_CHANGED", tp, text)
+
+
+def _cut_short(tp: TopicPartition, end: int, log_end: int) -> Loss:
+    text = f"{tp}: asked to read up to {end}, the log ends at {log_end}: {end - log_end} are missing"
+    return Loss("COULD_NOT_READ_OFFSET_RANGE", tp, text)
+
+
+def _deleted(tp: TopicPartition) -> Loss:
+    return Loss("PARTITIONS_DELETED", tp, f"{tp} does not exist any more")
+
+
+def _added(tp: TopicPartition, log: LogBounds | None) -> list[Loss]:
+    if log is None:
+        text = f"{tp} is new, and was gone before anybody knew where it begins"
+        return [Loss("INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS", tp, text)]
+    if log.start <= 0:
+        return []
+    text = f"{tp} is new, and its log starts at {log.start}: as many records are gone"
+    return [Loss("ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO", tp, text)]
+
+
+def _recreated(tp: TopicPartition, old: bytes | None, new: bytes | None) -> list[Loss]:
+    """Brokers before 2.8 have no ids."""
+    if old is None or new is None or old == new:
+        return []
+    text = f"topic {tp.topic} was made anew: its id was {old.hex()}, now it is {new.hex()}"
+    return [Loss("TOPIC_RECREATED", tp, text)]
+
+
+# --- what becomes of a loss ------------------------------------------------------------------------------------------
 
 
 def data_loss(losses: Sequence[Loss]) -> DataLossError:
@@ -95,59 +216,9 @@ def data_loss(losses: Sequence[Loss]) -> DataLossError:
 
 
 def report(losses: Sequence[Loss], *, fail: bool) -> None:
-    """Raise DataLossError for what was lost, or warn of each where the user does without it."""
+    """Raise DataLossError for what was lost, or warn of each and count it where the user does without it."""
     if losses and fail:
         raise data_loss(losses)
     for loss in losses:
-        log.warning("data loss (%s): %s", loss.kind, loss.text)
-
-
-def split(
-    ranges: Iterable[OffsetRange],
-    min_partitions: int | None = None,
-    max_records_per_partition: int | None = None,
-) -> list[OffsetRange]:
-    """Pieces that cover the ranges exactly, disjoint and in order; empty ranges are dropped.
-
-    First no piece may be larger than `max_records_per_partition`; then, if there are still fewer pieces than
-    `min_partitions`, big ones are divided in proportion to their size, so that about that many come out.
-
-    Spec: SP-55, SP-56.
-    """
-    pieces = sorted(piece for piece in ranges if piece.size)
-    if max_records_per_partition is not None:
-        most = max_records_per_partition
-        pieces = [part for piece in pieces for part in _divide(piece, -(-piece.size // most))]
-    if min_partitions is None or len(pieces) >= min_partitions:
-        return pieces
-    shares = _shares([piece.size for piece in pieces], min_partitions)
-    return [part for piece, share in zip(pieces, shares, strict=True) for part in _divide(piece, share)]
-
-
-def _shares(sizes: Sequence[int], wanted: int) -> list[int]:
-    """How many tasks each range gets: those whose share rounds to one stay whole, the others share the rest."""
-    total = sum(sizes)
-    small = [_rounded(size * wanted, total) <= 1 for size in sizes]
-    left = max(1, wanted - sum(small))
-    large_total = sum(size for size, is_small in zip(sizes, small, strict=True) if not is_small)
-    return [
-        1 if is_small else max(1, _rounded(size * left, large_total))
-        for size, is_small in zip(sizes, small, strict=True)
-    ]
-
-
-def _rounded(numerator: int, denominator: int) -> int:
-    return (2 * numerator + denominator) // (2 * denominator)
-
-
-def _divide(piece: OffsetRange, parts: int) -> list[OffsetRange]:
-    parts = min(parts, piece.size)
-    cuts = [piece.start + piece.size * part // parts for part in range(parts + 1)]
-    return [attrs.evolve(piece, start=start, end=end) for start, end in pairwise(cuts)]
-
-
-def _recreated(wanted: OffsetRange, log: LogBounds) -> list[Loss]:
-    if wanted.topic_id is None or log.topic_id is None or wanted.topic_id == log.topic_id:
-        return []
-    text = f"topic {wanted.topic} was made anew: its id was {wanted.topic_id.hex()}, now it is {log.topic_id.hex()}"
-    return [Loss("TOPIC_RECREATED", wanted.tp, text)]
+        tolerated[loss.kind] += 1
+        log.warning("data loss (%s, the %d. in this process): %s", loss.kind, tolerated[loss.kind], loss.text)

@@ -6,17 +6,17 @@ Spec: SP-40, SP-41, spark 3.2 and 3.3.
 from __future__ import annotations
 
 import difflib
-import logging
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
-log = logging.getLogger("kclient.spark")
+if TYPE_CHECKING:
+    from kclient.spark.option_table import Mode
 
 KAFKA_KEYS: Final[Mapping[str, str]] = {
     "auto.offset.reset": "use startingOffsets",
     "key.deserializer": "keys are binary; cast or decode the column key",
     "value.deserializer": "values are binary; cast or decode the column value",
-    "enable.auto.commit": "the source commits nothing by itself; leave it out",
+    "enable.auto.commit": "to commit progress to a group give commit.group.id",
     "interceptor.classes": "do the work on the DataFrame",
 }
 """`kafka.*` keys that would change what the source itself decides."""
@@ -27,36 +27,16 @@ CREATE_TABLE: Final = (
 )
 
 
-class Later(NamedTuple):
-    """An option that is not built yet: what to do meanwhile, and the values that ask for nothing."""
-
-    instead: str
-    harmless: tuple[str, ...] = ()
-
-
-_COMMIT = (
-    "the source does not commit progress to a group yet; keep the offsets yourself and give startingOffsets"
-)
-_FORMAT = "keys and values come as binary only; decode the column with from_json, cast or your own function"
-
-LATER: Final[Mapping[str, Later]] = {
-    "commit.group.id": Later(_COMMIT),
-    "commitOffsets": Later(_COMMIT, ("false",)),
-    "commit.metadata": Later(_COMMIT),
-    "keyFormat": Later(_FORMAT, ("raw",)),
-    "valueFormat": Later(_FORMAT, ("raw",)),
-    "keySchema": Later(_FORMAT),
-    "valueSchema": Later(_FORMAT),
-    "schema.registry.url": Later(_FORMAT),
-    "schema.registry.auth": Later(_FORMAT),
-    "badRecords": Later("nothing is decoded yet, so no record can be bad; leave it out", ("fail",)),
-    "pushdownFilters": Later(
-        "filters are not pushed down yet; narrow the read with assign, startingOffsets and endingOffsets",
-        ("false",),
-    ),
+ONLY_THERE: Final[Mapping[Mode, str]] = {
+    "batch": "is for streams",
+    "stream": "is for batches: a stream has no end",
 }
+OTHER_MODE: Final[Mapping[Mode, Mapping[str, str]]] = {
+    "batch": {"commit.metadata": "is for streams: a batch commits nothing"},
+    "stream": {"pushdownFilters": "is for batches: Spark pushes no filters into a stream"},
+}
+"""Why an option of the other mode has no place in this one."""
 
-STREAM_ONLY: Final = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
 SPARK_SETTINGS: Final = ("spark.kafka.", "spark.sql.")
 
 
@@ -70,21 +50,20 @@ def problems(written: str, raw: str, known: Iterable[str]) -> list[str]:
     lower = written.lower()
     if lower.startswith("kafka."):
         return []
-    if lower in map(str.lower, STREAM_ONLY):
-        log.warning("option %s limits streams; a batch ignores it", written)
-        return []
     if lower == "path":
         return [f"load({raw!r}) is not how topics are named; use option('subscribe', {raw!r}).load()"]
     if lower.startswith(SPARK_SETTINGS):
         return [
             f"{written} is a setting of Spark's own Kafka source; this source has no use for it, leave it out"
         ]
-    for name, later in LATER.items():
-        if lower == name.lower():
-            return (
-                [] if raw.strip().lower() in later.harmless else [f"{name} is not built yet: {later.instead}"]
-            )
-    return [_unknown(written, [*known, *LATER, *STREAM_ONLY, "kafka.bootstrap.servers"])]
+    return [_unknown(written, [*known, "kafka.bootstrap.servers"])]
+
+
+def in_other_mode(name: str, raw: str, mode: Mode) -> list[str]:
+    """What to tell about an option of the other mode; nothing where its value asks for nothing."""
+    if name == "pushdownFilters" and raw.strip().lower() == "false":
+        return []
+    return [f"{name} {OTHER_MODE[mode].get(name, ONLY_THERE[mode])}; leave it out"]
 
 
 def _unknown(written: str, known: Iterable[str]) -> str:

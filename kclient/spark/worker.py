@@ -20,21 +20,20 @@ import attrs
 from kclient.config import Config
 from kclient.errors import KclientError
 from kclient.network.cluster import Cluster
-from kclient.records.reader import PartitionReader
 from kclient.runtime import Runtime
 from kclient.spark.batching import Batcher
-from kclient.spark.fetching import Piece, RangeFetcher
-from kclient.spark.lookup import ISOLATION_LEVELS
-from kclient.spark.options import SourceOptions
+from kclient.spark.fetching import RangeFetcher
+from kclient.spark.options import CLIENT_PREFIXES, SourceOptions
 from kclient.spark.plan import OffsetRange
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 T = TypeVar("T")
-Key: TypeAlias = tuple[int, str, tuple[tuple[str, str], ...]]
+Key: TypeAlias = tuple[int, str, str]
 
 CLOSE_SECONDS: Final = 1.0
+NOTICE_TURNS: Final = 2  # of the loop: one to find that a connection was closed, one to act on it
 
 
 @attrs.define(eq=False)
@@ -70,6 +69,15 @@ class Client:
         timeout = self.config.default_api_timeout_ms / 1000
         await self.cluster.describe_topics([topic], allow_auto_create=False, timeout=timeout)
 
+    def is_well(self) -> bool:
+        """Whether to go on with it. What ended while nobody ran the loop is noticed now, not by the next request."""
+        self.run(self._notice())
+        return not self.cluster.out_of_reach
+
+    async def _notice(self) -> None:
+        for _ in range(NOTICE_TURNS):
+            await asyncio.sleep(0)
+
     def run(self, step: Coroutine[Any, Any, T]) -> T:
         """Run the loop until the step is done."""
         return self.runner.run(step)
@@ -89,9 +97,12 @@ class ClientCache:
         self._clients: dict[Key, Client] = {}
 
     def borrow(self, options: SourceOptions, topic: str) -> Client:
-        """The client for these options, connected on first use."""
+        """The client for these options, connected on first use, and anew where no broker could be reached at last."""
         key = self._key(options)
         client = self._clients.get(key)
+        if client is not None and not client.is_well():
+            self.discard(options)
+            client = None
         if client is None:
             client = self._clients[key] = Client.connect(options, topic)
         client.follow(topic)
@@ -110,7 +121,9 @@ class ClientCache:
 
     @staticmethod
     def _key(options: SourceOptions) -> Key:
-        return os.getpid(), options.client_prefix, tuple(sorted(options.kafka.items()))
+        """Batches and streams without a name of their own share connections, under the name of the first."""
+        own_name = "" if options.client_prefix in CLIENT_PREFIXES.values() else options.client_prefix
+        return os.getpid(), own_name, options.kafka.fingerprint()
 
 
 clients: Final = ClientCache()
@@ -138,26 +151,20 @@ def read_range(
 def _read(
     client: Client, wanted: OffsetRange, options: SourceOptions, columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
     fetcher = RangeFetcher(client.cluster, client.config, client.runtime, wanted, options)
     batcher = Batcher(columns, options.batch_rows, options.batch_bytes)
     try:
         while (piece := client.run(fetcher.next())) is not None:
-            yield from batcher.batches(_reader(piece, wanted, client.config), fetcher.end)
+            batches = batcher.batches(fetcher.reader(piece), fetcher.end)
+            del piece  # with its frame, of which the reader has a copy
+            for batch in batches:
+                yield batch
+                client.run(fetcher.go_on())
+            pa.default_memory_pool().release_unused()  # it would keep what the largest piece took. Spec: SG-07
     finally:
         client.run(fetcher.close())
-
-
-def _reader(piece: Piece, wanted: OffsetRange, config: Config) -> PartitionReader:
-    return PartitionReader(
-        wanted.topic,
-        wanted.partition,
-        piece.data,
-        piece.position,
-        isolation_level=ISOLATION_LEVELS[config.isolation_level],
-        aborted_transactions=piece.aborted,
-        check_crcs=config.check_crcs,
-        max_decompressed_batch_bytes=config.max_decompressed_batch_bytes,
-    )
 
 
 async def _started(config: Config, runtime: Runtime, topic: str) -> Cluster:

@@ -7,6 +7,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
@@ -114,6 +115,8 @@ def read_with_other_client(
 def _no_client_outlives_a_test() -> Iterator[None]:
     yield
     clients.close()
+    if "tests.spark.streams" in sys.modules:
+        sys.modules["tests.spark.streams"].stop_readers()
 
 
 @pytest.fixture
@@ -137,21 +140,24 @@ def spark() -> Iterator[SparkSession]:
             pytest.fail("Spark must run in CI, and there is no java on the path", pytrace=False)
         pytest.skip("no Spark: there is no java on the path")
     sql = pytest.importorskip("pyspark.sql")
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    os.environ["PYTHONPATH"] = os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])
-    session = (
-        sql.SparkSession.builder.master(MASTER)
-        .appName("kclient tests")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.log.level", "ERROR")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -Xshare:auto")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.shuffle.partitions", "2")
-        .getOrCreate()
-    )
+    root = str(Path(__file__).parents[2])
+    # The JVM and its workers keep it; other programs need not.
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("PYSPARK_PYTHON", sys.executable)
+        environment.setenv("PYSPARK_DRIVER_PYTHON", sys.executable)
+        environment.setenv("PYTHONPATH", root, prepend=os.pathsep)
+        session = (
+            sql.SparkSession.builder.master(MASTER)
+            .appName("kclient tests")
+            .config("spark.ui.enabled", "false")
+            .config("spark.ui.showConsoleProgress", "false")
+            .config("spark.log.level", "ERROR")
+            .config("spark.driver.host", "127.0.0.1")
+            .config("spark.driver.bindAddress", "127.0.0.1")
+            .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -Xshare:auto")
+            .config("spark.sql.session.timeZone", "UTC")
+            .config("spark.sql.shuffle.partitions", "2")
+            .getOrCreate()
+        )
     yield session
     session.stop()

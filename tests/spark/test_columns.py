@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 
+import pyarrow as pa
 import pytest
 
-from kclient.errors import ConfigError
+from kclient.errors import ConfigError, InternalError
 from kclient.records.batch import read_batches
 from kclient.records.reader import PartitionReader
 from kclient.records.writer import NewRecord, build_batch
 from kclient.spark.batching import Batcher
+from kclient.spark.checked import checked
 from kclient.spark.columns import TYPES, check_columns, ddl, default_columns
+from kclient.spark.decoding import Decoder
 
 types = pytest.importorskip("pyspark.sql.types")
 
@@ -54,6 +58,58 @@ def one_batch(columns: tuple[str, ...]) -> object:
 )
 def test_arrow_batches_have_the_very_schema_that_spark_compares_with(columns: tuple[str, ...]) -> None:
     assert spark_schema(columns).equals(one_batch(columns).schema)  # type: ignore[attr-defined]
+
+
+COLUMNS = ("key", "topic", "offset", "timestamp")
+GOOD: dict[str, pa.DataType] = {
+    "key": pa.binary(),
+    "topic": pa.string(),
+    "offset": pa.int64(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+}
+WRONG: dict[str, pa.Schema] = {
+    "reordered columns": pa.schema({name: GOOD[name] for name in reversed(COLUMNS)}),
+    "one column less": pa.schema({name: GOOD[name] for name in COLUMNS[:3]}),
+    "large_string": pa.schema({**GOOD, "topic": pa.large_string()}),
+    "dictionary": pa.schema({**GOOD, "topic": pa.dictionary(pa.int32(), pa.string())}),
+    "binary_view": pa.schema({**GOOD, "key": pa.binary_view()}),
+    "not null": pa.schema([pa.field(name, kind, name != "offset") for name, kind in GOOD.items()]),
+    "timestamp[ms]": pa.schema({**GOOD, "timestamp": pa.timestamp("ms", tz="UTC")}),
+    "a naive timestamp": pa.schema({**GOOD, "timestamp": pa.timestamp("us")}),
+    "another zone": pa.schema({**GOOD, "timestamp": pa.timestamp("us", tz="Europe/Berlin")}),
+}
+
+
+def empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([], schema=schema)
+
+
+@pytest.mark.spec("SP-27", "ST-09")
+@pytest.mark.parametrize("what", WRONG)
+def test_a_batch_that_spark_would_refuse_is_caught_before(what: str) -> None:
+    wanted = Decoder({}).arrow_schema(COLUMNS)
+    assert wanted.equals(pa.schema(GOOD))
+    with pytest.raises(InternalError, match=" instead of "):
+        next(checked(iter([empty(WRONG[what])]), wanted))
+
+
+@pytest.mark.spec("SP-27")
+def test_batches_of_the_right_schema_pass_and_a_reader_that_ends_early_closes_what_it_reads() -> None:
+    closed: list[bool] = []
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        try:
+            while True:
+                yield empty(pa.schema(GOOD))
+        finally:
+            closed.append(True)
+
+    for many in (1, 3):
+        reading = checked(batches(), pa.schema(GOOD))
+        assert [len(next(reading)) for _ in range(many)] == [0] * many
+        reading.close()  # type: ignore[attr-defined]
+    assert closed == [True, True]
+    assert list(checked(iter([]), pa.schema(GOOD))) == []
 
 
 @pytest.mark.spec("SP-27")

@@ -4,14 +4,32 @@ from __future__ import annotations
 
 import logging
 import pickle
+from collections.abc import Iterator
 from itertools import pairwise
+from types import MappingProxyType
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kclient.errors import DataLossError
-from kclient.spark.plan import LogBounds, OffsetRange, report, split, within_log
+from kclient.spark.plan import (
+    Bounds,
+    LogBounds,
+    Loss,
+    OffsetRange,
+    Offsets,
+    TopicIds,
+    behind,
+    next_starts,
+    ranges_between,
+    report,
+    tolerated,
+    within_log,
+)
+from kclient.spark.splitting import split
+from kclient.types import TopicPartition
 
 
 @st.composite
@@ -124,6 +142,188 @@ def test_a_deleted_partition_and_a_recreated_topic_are_losses() -> None:
     assert (b"a" * 16).hex() in losses[0].text
     assert (b"b" * 16).hex() in losses[0].text
     assert within_log(wanted, LogBounds(0, 10))[1] == []  # brokers before 2.8 have no ids
+
+
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+OLD, NEW = b"a" * 16, b"b" * 16
+
+
+class Situation(NamedTuple):
+    """A row of the table: where the last batch ended, where this one ends, the logs now, and what must come of it."""
+
+    kind: str
+    start: Offsets
+    end: Offsets
+    logs: Bounds
+    ranges: list[tuple[int, int, int]]
+    next_starts: Offsets
+    told: str
+    known: TopicIds = MappingProxyType({})
+    next_kind: str | None = "the same"
+
+
+SITUATIONS = [
+    Situation(
+        "START_OFFSET_RESET",
+        {T0: 10, T1: 0},
+        {T0: 100, T1: 5},
+        {T0: LogBounds(40, 200), T1: LogBounds(0, 9)},
+        [(0, 40, 100), (1, 0, 5)],
+        {T0: 40, T1: 0},
+        "t-0: asked from 10, the log starts at 40: up to 30 records are gone",
+    ),
+    Situation(
+        "PARTITION_OFFSET_CHANGED",
+        {T0: 500, T1: 0},
+        {T0: 600, T1: 5},
+        {T0: LogBounds(0, 300), T1: LogBounds(0, 9)},
+        [(1, 0, 5)],
+        {T0: 300, T1: 0},
+        "offset was changed from 500 to 300",
+    ),
+    Situation(
+        "COULD_NOT_READ_OFFSET_RANGE",
+        {T0: 50},
+        {T0: 600},
+        {T0: LogBounds(0, 300)},
+        [(0, 50, 300)],
+        {T0: 50},
+        "asked to read up to 600, the log ends at 300: 300 are missing",
+        next_kind=None,
+    ),
+    Situation(
+        "PARTITIONS_DELETED",
+        {T0: 50, T1: 0},
+        {T0: 60, T1: 9},
+        {T1: LogBounds(0, 9)},
+        [(1, 0, 9)],
+        {T1: 0},
+        "t-0 does not exist any more",
+    ),
+    Situation(
+        "PARTITIONS_DELETED",
+        {T0: 50, T1: 0},
+        {T1: 9},
+        {T1: LogBounds(0, 9)},
+        [(1, 0, 9)],
+        {T1: 0},
+        "t-0 does not exist any more",
+    ),
+    Situation(
+        "ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO",
+        {T0: 5},
+        {T0: 6, T1: 20},
+        {T0: LogBounds(0, 6), T1: LogBounds(7, 20)},
+        [(0, 5, 6), (1, 7, 20)],
+        {T0: 5, T1: 7},
+        "t-1 is new, and its log starts at 7",
+    ),
+    Situation(
+        "INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS",
+        {T0: 5},
+        {T0: 6, T1: 20},
+        {T0: LogBounds(0, 6)},
+        [(0, 5, 6)],
+        {T0: 5},
+        "t-1 is new, and was gone before",
+        next_kind=None,
+    ),
+    Situation(
+        "TOPIC_RECREATED",
+        {T0: 50},
+        {T0: 60},
+        {T0: LogBounds(3, 80, NEW)},
+        [(0, 3, 60)],
+        {T0: 3},
+        f"topic t was made anew: its id was {OLD.hex()}, now it is {NEW.hex()}",
+        {"t": OLD},
+    ),
+]
+
+
+@pytest.fixture
+def _counts_from_zero() -> Iterator[None]:
+    tolerated.clear()
+    yield
+    tolerated.clear()
+
+
+@pytest.mark.usefixtures("_counts_from_zero")
+@pytest.mark.spec("SP-50", "SP-57", "SP-58", "ST-05")
+@pytest.mark.parametrize("row", SITUATIONS, ids=lambda row: f"{row.kind}-{len(row.end)}")
+def test_every_row_of_the_table_in_a_batch(row: Situation, caplog: pytest.LogCaptureFixture) -> None:
+    ranges, losses = ranges_between(row.start, row.end, row.logs, row.known)
+    assert [(one.partition, one.start, one.end) for one in ranges] == row.ranges
+    _fails_or_warns(losses, row.kind, row.told, caplog)
+
+
+@pytest.mark.usefixtures("_counts_from_zero")
+@pytest.mark.spec("SP-50", "SP-57", "SP-58", "ST-05")
+@pytest.mark.parametrize("row", SITUATIONS, ids=lambda row: f"{row.kind}-{len(row.end)}")
+def test_every_row_of_the_table_between_two_batches(row: Situation, caplog: pytest.LogCaptureFixture) -> None:
+    starts, losses = next_starts(row.start, row.logs, row.known)
+    assert starts == row.next_starts
+    if row.next_kind is None:
+        assert losses == []
+    else:
+        _fails_or_warns(losses, row.kind, row.told, caplog)
+
+
+def _fails_or_warns(losses: list[Loss], kind: str, told: str, caplog: pytest.LogCaptureFixture) -> None:
+    """failOnDataLoss true is one error that says what to set; false is a warning and a count."""
+    with pytest.raises(DataLossError, match="set option failOnDataLoss to false") as caught:
+        report(losses, fail=True)
+    assert caught.value.kind == kind
+    assert told in str(caught.value)
+    assert tolerated == {}
+    with caplog.at_level(logging.WARNING, "kclient.spark"):
+        report(losses, fail=False)
+    assert [told in message for message in caplog.messages] == [True]
+    assert kind in caplog.text
+    assert tolerated == {kind: 1}
+
+
+@pytest.mark.spec("SP-57", "SP-58")
+def test_what_is_all_there_loses_nothing() -> None:
+    logs = {T0: LogBounds(0, 10, OLD), T1: LogBounds(0, 0, OLD)}
+    assert next_starts({T0: 10}, logs, {"t": OLD}) == ({T0: 10, T1: 0}, [])
+    assert ranges_between({T0: 10}, {T0: 10, T1: 0}, logs, {"t": OLD}) == ([], [])
+    assert next_starts({T0: 1}, {T0: LogBounds(0, 10)}, {"t": OLD}) == ({T0: 1}, [])  # a broker before 2.8
+
+
+@pytest.mark.spec("SP-51")
+def test_a_log_that_ends_before_what_was_seen_is_asked_again() -> None:
+    logs = {T0: LogBounds(0, 300), T1: LogBounds(0, 9)}
+    assert behind({T0: 301, T1: 9, TopicPartition("gone", 0): 5}, logs) == [T0]
+
+
+offsets = st.integers(0, 1000)
+positions = st.dictionaries(st.builds(TopicPartition, st.just("t"), st.integers(0, 5)), offsets)
+logs_of = st.builds(
+    lambda found: {tp: LogBounds(min(pair), max(pair)) for tp, pair in found.items()},
+    st.dictionaries(st.builds(TopicPartition, st.just("t"), st.integers(0, 5)), st.tuples(offsets, offsets)),
+)
+
+
+@pytest.mark.spec("SP-57", "ST-05")
+@given(positions, positions, logs_of)
+def test_what_is_read_is_in_the_log_and_asked_for_and_the_rest_is_told(
+    start: Offsets, end: Offsets, logs: Bounds
+) -> None:
+    ranges, losses = ranges_between(start, end, logs)
+    for one in ranges:
+        assert logs[one.tp].start <= one.start < one.end <= logs[one.tp].end
+        assert start.get(one.tp, 0) <= one.start
+        assert one.end <= end[one.tp]
+    readable = {one.tp: one for one in ranges}
+    told = {loss.partition for loss in losses}
+    for tp, first in start.items():
+        read = (readable[tp].start, readable[tp].end) if tp in readable else (first, first)
+        if tp not in end or read != (first, max(first, end[tp])):
+            assert tp in told
+    starts, _ = next_starts(start, logs)
+    assert starts.keys() == logs.keys()
+    assert all(log.start <= starts[tp] <= log.end for tp, log in logs.items())
 
 
 @pytest.mark.spec("SP-12", "SP-59")

@@ -14,8 +14,9 @@ from confluent_kafka.admin import AdminClient
 from kclient.errors import DataLossError, DeadlineError
 from kclient.spark.columns import default_columns
 from kclient.spark.options import SourceOptions
-from kclient.spark.plan import OffsetRange, split
+from kclient.spark.plan import OffsetRange
 from kclient.spark.planning import plan_batch
+from kclient.spark.splitting import split
 from kclient.spark.worker import clients, read_range
 from localkafka import KafkaCluster
 from tests.spark.conftest import Message, Row, make_topic, read_with_other_client, write

@@ -1,0 +1,92 @@
+"""The commands, and how arguments that cannot be used are told: one sentence, and the help page to ask for.
+
+A command is a function with annotated parameters that returns its exit code. What only it needs, Spark above all, it
+imports when it is called.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+from cyclopts import App, CycloptsError, Group, Parameter, UnusedCliTokensError
+from rich.console import Console
+
+from kclient.cli.completion import add_completion
+from kclient.cli.doctor import spark_app
+from kclient.cli.exits import OK, USAGE
+from kclient.cli.ingest import ingest_app
+from kclient.cli.lag import lag, with_interval
+from kclient.cli.offsets_history import offsets_history
+from kclient.cli.program import program
+from kclient.cli.version import installed, version
+
+DESCRIPTION: Final = "Look into a Kafka cluster, and move its topics to where they are analysed."
+EPILOGUE: Final = (
+    "Data go to standard output and talk goes to standard error. Exit codes: 0 ok, 1 a bug, 2 usage or configuration, "
+    "3 cannot connect, 4 not allowed, 5 not found, 6 data lost or bad, 7 the brokers' configuration, "
+    "8 output not written, 130 interrupted."
+)
+PLAIN: Final = Parameter(negative=())  # no --no-json, no --empty-topic
+CLUSTER: Final = Group("Look", sort_key=1)
+SPARK: Final = Group("Move", sort_key=2)
+ITSELF: Final = Group("About kclient", sort_key=3)
+
+
+def build() -> App:
+    """The whole tree of commands."""
+    app = App(
+        name=program(),
+        help=DESCRIPTION,
+        help_epilogue=EPILOGUE,
+        help_format="markdown",
+        version=_version,
+        default_parameter=PLAIN,
+        result_action="return_value",
+        exit_on_error=False,
+        print_error=False,
+        suppress_keyboard_interrupt=False,
+        group_commands=ITSELF,
+    )
+    app["--help"].group = ITSELF
+    app["--version"].group = ITSELF
+    app.command(lag, group=CLUSTER)
+    app.command(ingest_app(SPARK))
+    app.command(offsets_history, group=SPARK)
+    app.command(spark_app(SPARK))
+    app.command(version)
+    add_completion(app)
+    return app
+
+
+def call(tokens: Sequence[str]) -> int:
+    """Run the command that the tokens name; its exit code. Raises what the command raises."""
+    app = build()
+    if not tokens:
+        app.help_print(console=Console(stderr=True))
+        return USAGE
+    try:
+        ended = app(with_interval(tokens))
+    except CycloptsError as error:
+        name = " ".join((program(), *(error.command_chain or ())))
+        sys.stderr.write(f"{name}: {_sentence(error)} Type: {name} --help\n")
+        return USAGE
+    return OK if ended is None else int(ended)
+
+
+def name_of(tokens: Sequence[str]) -> str:
+    """The command as it was typed, without its arguments."""
+    chain, _, _ = build().parse_commands(tokens)
+    return " ".join((program(), *chain))
+
+
+def _version() -> str:
+    return installed("kclient-kafka") or "not installed"
+
+
+def _sentence(error: CycloptsError) -> str:
+    if isinstance(error, UnusedCliTokensError):
+        return f"It does not know what to do with {' '.join(error.unused_tokens or ())}."
+    text = " ".join(str(error).split())
+    return text if text.endswith((".", "?", "!")) else f"{text}."

@@ -1,0 +1,111 @@
+"""`kclient ingest gc`: take away what killed batches left in a sink. Without `--apply` it only tells what that is.
+
+Files that no manifest names, and temporary ones. Never a file that counts, and nothing that a job did not write.
+
+Spec: SP-79.
+"""
+
+from __future__ import annotations
+
+import json as json_form
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import attrs
+from cyclopts import Token
+
+from kclient.cli.exits import OK
+from kclient.cli.ingest_text import counted, size_text
+from kclient.cli.options import flag, option
+from kclient.cli.program import program
+from kclient.cli.table import printable
+from kclient.errors import ArgumentError, ConfigError
+from kclient.spark import manifest
+from kclient.spark.choices import duration_ms
+from kclient.spark.direct_gc import MIN_AGE_MS, Garbage
+from kclient.spark.direct_gc import gc as remove
+from kclient.spark.jobs.values import location
+
+HOUR_MS: Final = 3_600_000
+
+
+def _age(_type: Any, tokens: tuple[Token, ...]) -> int:
+    """A converter: `90m`, `2h`, `0s` → milliseconds."""
+    return duration_ms(tokens[0].value)
+
+
+def gc(
+    *,
+    sink: Annotated[str | None, option("the sink, or a directory of dead letters", "parquet:DIR")] = None,
+    older_than: Annotated[
+        int,
+        option(
+            "leave younger files: tasks of a killed job may still be writing them",
+            "2h",
+            converter=_age,
+            show_default=f"{MIN_AGE_MS // HOUR_MS}h",
+        ),
+    ] = MIN_AGE_MS,
+    apply: Annotated[bool, flag("remove them; without it they are only listed")] = False,
+    json: Annotated[bool, flag("one JSON object")] = False,
+) -> int:
+    """List, and with --apply remove, the files that killed batches left in a sink: no manifest names them.
+
+    A file that counts is never touched. The sink must be free: no job may work there meanwhile.
+    """
+    root = _root(sink)
+    found = remove(root, apply=apply, min_age_ms=older_than)
+    if json:
+        sys.stdout.write(json_form.dumps(_fields(root, found, removed=apply)) + "\n")
+        return OK
+    sys.stdout.write("".join(f"{printable(file.path)}\t{file.bytes}\n" for file in found))
+    sys.stderr.write(
+        _sentence(found, removed=apply) + _next(found, str(sink), older_than, removed=apply) + "\n"
+    )
+    return OK
+
+
+def _root(sink: str | None) -> Path:
+    """The sink's directory. Raises ArgumentError or ConfigError where it is none."""
+    if sink is None:
+        raise ArgumentError(f"--sink is missing. Type: {program()} ingest gc --sink parquet:DIR")
+    try:
+        found = location(sink)
+    except ValueError as error:
+        raise ArgumentError(f"--sink {error}. Type: {program()} ingest gc --sink parquet:DIR") from None
+    if found.kind != "parquet":
+        raise ArgumentError("--sink is a table, which its own tools clean: VACUUM, or remove_orphan_files.")
+    root = Path(found.where)
+    if not (root / manifest.DIRECTORY).is_dir():
+        raise ConfigError(
+            f"{root} is no sink with a manifest: it has no {manifest.DIRECTORY}. "
+            "Give the directory that a job with --writer direct was given as --sink or --dlq."
+        )
+    return root
+
+
+def _sentence(found: list[Garbage], *, removed: bool) -> str:
+    if not found:
+        return "nothing to remove"
+    what = f"{counted(len(found), 'file')}, {size_text(sum(file.bytes for file in found))}"
+    return f"removed {what}" if removed else f"would remove {what}; nothing has changed yet"
+
+
+def _next(found: list[Garbage], sink: str, older_than: int, *, removed: bool) -> str:
+    """What to type to do what was told."""
+    if removed or not found:
+        return ""
+    age = "" if older_than == MIN_AGE_MS else f" --older-than {older_than}ms"
+    return f". Type: {program()} ingest gc --sink {shlex.quote(sink)}{age} --apply"
+
+
+def _fields(root: Path, found: list[Garbage], *, removed: bool) -> dict[str, Any]:
+    """The same for machines."""
+    return {
+        "sink": str(root),
+        "removed": removed,
+        "bytes": sum(file.bytes for file in found),
+        "files": [attrs.asdict(file) for file in found],
+    }

@@ -1,0 +1,124 @@
+"""Who is told of an ingest job: a terminal, a log, machines, or several of them at once."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Protocol
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from kclient.cli.ingest_text import batch_line, counted, finished_line, lag, plan_line, rates
+from kclient.spark.jobs.progress import BatchProgress, IngestListener, IngestPlan, IngestResult
+
+
+class Teller(IngestListener, Protocol):
+    """A listener that is also told how a run failed. `close` comes last, however it ended."""
+
+    def failed(self, error: BaseException, exit_code: int) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class All:
+    """Tells every one of them."""
+
+    def __init__(self, tellers: list[Teller]) -> None:
+        self._tellers = tellers
+
+    def planned(self, plan: IngestPlan) -> None:
+        self._each(lambda teller: teller.planned(plan))
+
+    def batch(self, progress: BatchProgress) -> None:
+        self._each(lambda teller: teller.batch(progress))
+
+    def finished(self, result: IngestResult) -> None:
+        self._each(lambda teller: teller.finished(result))
+
+    def failed(self, error: BaseException, exit_code: int) -> None:
+        self._each(lambda teller: teller.failed(error, exit_code))
+
+    def close(self) -> None:
+        self._each(lambda teller: teller.close())
+
+    def _each(self, tell: Callable[[Teller], None]) -> None:
+        for teller in self._tellers:
+            tell(teller)
+
+
+class Lines:
+    """One line for each event on standard error: for logs, and for who reads later."""
+
+    def planned(self, plan: IngestPlan) -> None:
+        self._say(plan_line(plan))
+
+    def batch(self, progress: BatchProgress) -> None:
+        self._say(batch_line(progress))
+
+    def finished(self, result: IngestResult) -> None:
+        self._say(finished_line(result))
+
+    def failed(self, error: BaseException, exit_code: int) -> None:
+        """The command tells what failed."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def _say(self, line: str) -> None:
+        sys.stderr.write(line + "\n")
+        sys.stderr.flush()
+
+
+class Screen:
+    """One line that stays and changes, on a terminal: how much has landed, how fast, and how far behind."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._live: Live | None = None
+        self._wanted = 0
+        self._rows = 0
+
+    def planned(self, plan: IngestPlan) -> None:
+        self._wanted = plan.backlog_rows
+        self._console.print(Text(plan_line(plan)), soft_wrap=True)
+        self._live = Live(console=self._console, auto_refresh=False, transient=True)
+        self._live.start()
+        self._show(Text("waiting for the first batch …", style="dim"))
+
+    def batch(self, progress: BatchProgress) -> None:
+        self._rows += progress.rows
+        line = Text.assemble(
+            (f"{_bar(self._rows, self._wanted)} ", "cyan"),
+            (f"{self._rows:,} rows", "bold"),
+            f"  batch {progress.batch}  {rates(progress)}  ",
+            (lag(progress), "green" if not progress.lag_records else "yellow"),
+            f"  {progress.duration_ms:,} ms  {counted(progress.files, 'file')}  ",
+            (f"{progress.bad_records:,} bad", "red" if progress.bad_records else "dim"),
+            no_wrap=True,
+            overflow="ellipsis",
+        )
+        self._show(line)
+
+    def finished(self, result: IngestResult) -> None:
+        self.close()
+        self._console.print(Text(finished_line(result)), soft_wrap=True)
+
+    def failed(self, error: BaseException, exit_code: int) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the line back to the terminal."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def _show(self, line: Text) -> None:
+        if self._live is not None:
+            self._live.update(line, refresh=True)
+
+
+def _bar(done: int, wanted: int, width: int = 20) -> str:
+    full = width if wanted <= 0 else min(width, width * done // wanted)
+    return "━" * full + "╌" * (width - full)

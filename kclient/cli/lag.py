@@ -1,0 +1,174 @@
+"""`kclient lag GROUP`: how far a group is behind the ends of its partitions.
+
+One report for each group; with `--json` one object on a line of its own. What fails for one group is told, and the
+others are still looked at; the exit code is that of the first failure.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json as json_form
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Annotated, Final, Literal
+
+import attrs
+from cyclopts import Parameter
+
+from kclient.cli.exits import OK, exit_code
+from kclient.cli.lag_text import lag_text
+from kclient.cli.options import Connection, choice, flag, option, seconds
+from kclient.cli.program import program
+from kclient.config import Config
+from kclient.errors import ArgumentError, KclientError
+from kclient.lag.measure import Meter
+from kclient.lag.report import GroupLag
+from kclient.runtime import Runtime
+
+CLEAR: Final = "\x1b[H\x1b[J"
+WATCH_SECONDS: Final = 5.0
+PATIENCE_SECONDS: Final = 1.0  # then a terminal is told what is waited for
+
+Isolation = Literal["read_uncommitted", "read_committed"]
+
+
+@attrs.frozen
+class _Asked:
+    """What to look at, and how to show it."""
+
+    groups: tuple[str, ...]  # none: all of them
+    topics: list[str] | None
+    timeout: float
+    watch: float | None
+    show: Callable[[GroupLag], str]
+    separator: str
+
+
+def lag(
+    *groups: Annotated[
+        str,
+        Parameter(name="GROUP", required=False, help="the group's name; several are looked at one by one"),
+    ],
+    all_groups: Annotated[bool, flag("every group of consumers that there is")] = False,
+    topic: Annotated[
+        list[str] | None, option("only this topic, with all its partitions; again for more", "NAME")
+    ] = None,
+    all_topics: Annotated[bool, flag("all that the group has committed or holds (the default)")] = False,
+    isolation_level: Annotated[
+        str | None,
+        choice(
+            "what counts as the end: all records (default), or those below the first open transaction",
+            Isolation,
+        ),
+    ] = None,
+    json: Annotated[bool, flag("one JSON object on a line for each group")] = False,
+    watch: Annotated[
+        float | None,
+        option(
+            f"again and again, every {WATCH_SECONDS:g} seconds or as said, until interrupted",
+            "[SECONDS]",
+            converter=seconds,
+        ),
+    ] = None,
+    timeout: Annotated[
+        float | None, option("how long to wait for answers (default 60)", "SECONDS", converter=seconds)
+    ] = None,
+    connection: Annotated[Connection, Parameter(name="*")] = Connection(),  # noqa: B008 – frozen
+    group: Annotated[str | None, Parameter(show=False)] = None,
+) -> int:
+    """Tell how far groups are behind: for every partition the committed offset, the end of the log and the distance.
+
+    Classic groups, groups of the consumer protocol (KIP-848) and groups that only store offsets. Looking changes
+    nothing. Without a commit there is no lag, shown as '-'. A commit below the start of the log is behind by what is
+    still there.
+    """
+    if group is not None:
+        raise ArgumentError(f"the group's name stands without --group. Type: {program()} lag {group}")
+    if bool(groups) == all_groups:
+        raise ArgumentError(
+            "name at least one GROUP, or give --all-groups, not both. "
+            f"Type: {program()} lag --all-groups -b HOST:PORT to see which there are."
+        )
+    if topic and all_topics:
+        raise ArgumentError(f"--all-topics is not allowed with --topic. Type: {program()} lag --help")
+    config = connection.config(isolation_level=isolation_level)
+    asked = _Asked(
+        groups,
+        topic,
+        config.default_api_timeout_ms / 1000 if timeout is None else timeout,
+        watch,
+        _as_json if json else lag_text,
+        "" if json else "\n",
+    )
+    return asyncio.run(_run(asked, config))
+
+
+def with_interval(tokens: Sequence[str]) -> list[str]:
+    """The tokens of `lag` with the default interval after a bare `--watch`, whatever word follows it."""
+    found = list(tokens)
+    if found[:1] != [lag.__name__]:
+        return found
+    for place, word in enumerate(tokens):
+        following = tokens[place + 1] if place + 1 < len(tokens) else ""
+        if word == "--watch" and not _looks_like_a_number(following):
+            found[place] = f"--watch={WATCH_SECONDS:g}"
+    return found
+
+
+def _looks_like_a_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+async def _run(asked: _Asked, config: Config) -> int:
+    async with Meter(config, Runtime()) as meter:
+        while True:
+            code, text = await _round(meter, asked)
+            if asked.watch is not None and asked.separator:
+                text = CLEAR + text if sys.stdout.isatty() else text + "\n"
+            sys.stdout.write(text)
+            sys.stdout.flush()
+            if asked.watch is None:
+                return code
+            await asyncio.sleep(asked.watch)
+
+
+async def _round(meter: Meter, asked: _Asked) -> tuple[int, str]:
+    """Every group once: the exit code, and what to show."""
+    texts, code = [], OK
+    groups = asked.groups or await meter.groups(asked.timeout)
+    if not groups:
+        sys.stderr.write(f"{program()} lag: this cluster has no group of consumers\n")
+    for group_id in groups:
+        try:
+            with _patience(group_id):
+                texts.append(asked.show(await meter.measure(group_id, asked.topics, asked.timeout)))
+        except KclientError as error:
+            if len(groups) == 1 and asked.watch is None:
+                raise
+            sys.stderr.write(f"{program()} lag: {error}\n")
+            code = code or exit_code(error)
+    return code, asked.separator.join(texts)
+
+
+@contextlib.contextmanager
+def _patience(group_id: str) -> Iterator[None]:
+    """Who looks at a terminal is told what takes so long."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    told = asyncio.get_running_loop().call_later(
+        PATIENCE_SECONDS, sys.stderr.write, f"asking for group {group_id} …\n"
+    )
+    try:
+        yield
+    finally:
+        told.cancel()
+
+
+def _as_json(report: GroupLag) -> str:
+    return json_form.dumps(report.to_json()) + "\n"

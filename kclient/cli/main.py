@@ -1,0 +1,84 @@
+"""The command line as a whole: which command, and what its end means to the shell."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from kclient.cli.exits import INTERRUPTED, OUTPUT, USAGE, exit_code
+from kclient.cli.program import program
+from kclient.errors import InternalError, KclientError
+
+EXTRAS: Final = {"cyclopts": "cli", "rich": "cli", "pyarrow": "spark", "pyspark": "spark", "fastavro": "avro"}
+"""Package → the extra that brings it."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; its exit code. Without the extra `cli`, say what to install. Spec: users 5."""
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 nobody listens to talk
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a name that the terminal cannot show ends nothing
+    tokens = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        from kclient.cli import app
+    except ModuleNotFoundError as missing:
+        return _not_installed(program(), missing)
+    return _guarded(lambda: app.call(tokens), lambda: app.name_of(tokens))
+
+
+def _guarded(command: Callable[[], int], name: Callable[[], str]) -> int:
+    """Run a command: what it returns, or the exit code of what it raises."""
+    if sys.stdout is None:
+        return _told(name(), "the output cannot be written: standard output is closed", OUTPUT)
+    try:
+        code = command()
+        sys.stdout.flush()  # a full disk is told here, and not by the interpreter when it is too late
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except KclientError as error:
+        return _failed(name(), error)
+    except OSError as error:  # the network's are KclientErrors: it is the output, of a full disk for one
+        return _not_written(name(), error)
+    except ModuleNotFoundError as missing:
+        return _not_installed(name(), missing)
+    except Exception as problem:  # noqa: BLE001 what nobody expected is told as a bug
+        return _failed(name(), InternalError.of(name(), problem))
+    return code
+
+
+def _failed(name: str, error: KclientError) -> int:
+    """Tell an error. Of a bug the traceback comes first: whoever mends it needs that."""
+    if isinstance(error, InternalError) and error.__cause__ is not None:
+        traceback.print_exception(error.__cause__)
+    return _told(name, str(error), exit_code(error))
+
+
+def _not_written(name: str, error: OSError) -> int:
+    """Let the interpreter flush into nothing. Who has closed our output has seen enough, and is told nothing."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(error, BrokenPipeError):
+        return OUTPUT
+    return _told(
+        name, f"the output cannot be written: {error}. Make room, or write to another place.", OUTPUT
+    )
+
+
+def _not_installed(name: str, missing: ModuleNotFoundError) -> int:
+    """Say which extra is missing; what is none of them is a bug."""
+    package = (missing.name or "").partition(".")[0]
+    if package not in EXTRAS:
+        return _failed(name, InternalError.of(name, missing))
+    return _told(
+        name, f"{package} is not installed. Type: pip install 'kclient-kafka[{EXTRAS[package]}]'", USAGE
+    )
+
+
+def _told(name: str, why: str, code: int) -> int:
+    sys.stderr.write(f"{name}: {why}\n")
+    return code

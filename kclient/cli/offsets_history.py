@@ -1,0 +1,84 @@
+"""`kclient offsets-history`: what consumer groups did, as tables. Here is only what a person or a machine sees."""
+
+from __future__ import annotations
+
+import json as json_form
+import signal
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
+
+import attrs
+from cyclopts import Group, Parameter
+
+from kclient.cli.exits import INTERRUPTED, OK
+from kclient.cli.ingest_text import counted
+from kclient.cli.options import Connection, flag, option
+from kclient.spark.jobs.stopping import stop_on_signals
+
+if TYPE_CHECKING:
+    from kclient.spark.jobs.offsets_history import HistoryRun, OffsetsHistorySettings
+
+KEEP = Group("What is kept", sort_key=1)
+
+
+def offsets_history(
+    *,
+    out: Annotated[str | None, option("where the tables are (required)", "DIR", group=KEEP)] = None,
+    watch: Annotated[bool, flag("again and again, until interrupted", group=KEEP)] = False,
+    every: Annotated[
+        str | None, option("the time between two runs of a watch", "5m", group=KEEP, show_default="5m")
+    ] = None,
+    records_per_file: Annotated[
+        str | None, option("at most so many records a file", "N", group=KEEP, show_default="100000")
+    ] = None,
+    json: Annotated[bool, flag("one JSON object for each run, on standard output")] = False,
+    connection: Annotated[Connection, Parameter(name="*")] = Connection(),  # noqa: B008 – frozen
+    options: Annotated[
+        tuple[str, ...] | None, option("one option kafka.* of the source; again for more", "KEY=VALUE")
+    ] = None,
+) -> int:
+    """Keep what consumer groups commit, who their members are and how far behind, as tables of Parquet files.
+
+    Each run adds what is new in __consumer_offsets since the last one. It needs READ on that topic, and no Spark.
+    """
+    from kclient.spark.jobs.offsets_history import OffsetsHistorySettings, run
+
+    servers, theirs = connection.source()
+    given = [*(f"{key}={value}" for key, value in theirs.items()), *(options or ())]
+    settings = OffsetsHistorySettings.parse(
+        {
+            "bootstrap": servers,
+            "out": out,
+            "every": every,
+            "records_per_file": records_per_file,
+            "options": given,
+        }
+    )
+    tell = _as_json if json else _as_text
+    if not watch:
+        tell(run(settings))
+        return OK
+    return _watch(settings, tell)
+
+
+def _watch(settings: OffsetsHistorySettings, tell: Callable[[HistoryRun], None]) -> int:
+    """SIGTERM is the ordered end of what has none of its own."""
+    from kclient.spark.jobs.offsets_history import watch
+
+    with stop_on_signals() as stop:
+        watch(settings, tell, stop)
+    return OK if stop.signal == signal.SIGTERM else INTERRUPTED
+
+
+def _as_json(told: HistoryRun) -> None:
+    sys.stdout.write(json_form.dumps(attrs.asdict(told)) + "\n")
+    sys.stdout.flush()
+
+
+def _as_text(told: HistoryRun) -> None:
+    tables = "  ".join(f"{name} {rows:,}" for name, rows in told.rows.items()) or "nothing new"
+    sys.stderr.write(
+        f"{'went on' if told.resumed else 'began'}  {counted(told.records, 'record')} of "
+        f"{counted(told.partitions, 'partition')}  {counted(told.groups, 'group')}  {tables}  {told.seconds:.1f} s\n"
+    )

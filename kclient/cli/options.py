@@ -1,0 +1,138 @@
+"""Options that several commands share: where the cluster is and how to speak to it, and values with a rule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, get_args
+
+import attrs
+from cyclopts import Group, Parameter, Token
+
+from kclient.config import Config, load
+from kclient.config.properties import read_properties
+from kclient.errors import ConfigError
+from kclient.security.providers import env, file, problem_of
+
+CONNECTION = Group("Connection", sort_key=10)
+REFERENCES = {".env": env, ".file": file}
+MISSING = "bootstrap_servers is missing"
+
+
+def flag(text: str, **more: Any) -> Parameter:
+    """A switch."""
+    return Parameter(help=text, show_default=False, **more)
+
+
+def option(text: str, metavar: str | None = None, **more: Any) -> Parameter:
+    """An option with a value. Its default is shown where there is one."""
+    return Parameter(help=text, metavar=metavar, **more)
+
+
+def choice(text: str, alias: Any, **more: Any) -> Parameter:
+    """An option that is one of a Literal's words. It is a text, so that the word none is a word as well."""
+    return Parameter(help=text, choices=get_args(alias), **more)
+
+
+def seconds(_type: Any, tokens: Sequence[Token]) -> float:
+    """A converter: a number of seconds greater than 0."""
+    text = tokens[0].value
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise ValueError(f"{text!r} is no number of seconds greater than 0")
+    return number
+
+
+@attrs.frozen(kw_only=True)
+class Connection:
+    """Where to find the cluster, and the settings of a client."""
+
+    bootstrap_servers: Annotated[
+        str | None,
+        option("where to find the cluster", "HOST:PORT,…", group=CONNECTION, alias=("-b", "--bootstrap")),
+    ] = None
+    properties: Annotated[
+        str | None,
+        option("settings of a Java client, security.protocol and the like", "FILE", group=CONNECTION),
+    ] = None
+    settings: Annotated[
+        tuple[str, ...] | None,
+        option("one setting of a client; again for more", "KEY=VALUE", group=CONNECTION, name="--set"),
+    ] = None
+
+    def pairs(self) -> dict[str, str]:
+        """The settings given one by one. Raises ConfigError for what is not KEY=VALUE."""
+        pairs = {}
+        for text in self.settings or ():
+            key, equals, value = text.partition("=")
+            if not (key and equals):
+                raise ConfigError(
+                    f"--set: {text!r} is not KEY=VALUE. Write --set security.protocol=SSL, for one."
+                )
+            pairs[key] = value
+        return pairs
+
+    def servers(self) -> dict[str, Any]:
+        """The argument behind `-b`, if it was given."""
+        return {} if self.bootstrap_servers is None else {"bootstrap_servers": self.bootstrap_servers}
+
+    def source(self) -> tuple[str | None, dict[str, str]]:
+        """For the Spark source: the servers, and the other settings as its options `kafka.*`, `--set` before the file.
+
+        Raises ConfigError for what is not KEY=VALUE, and for a file that cannot be read or says a thing twice.
+        """
+        pairs = self._file() | self.pairs()
+        servers = pairs.pop("bootstrap.servers", None)
+        return self.bootstrap_servers or servers, {f"kafka.{key}": value for key, value in pairs.items()}
+
+    def _file(self) -> dict[str, str]:
+        """What the properties file says."""
+        if self.properties is None:
+            return {}
+        try:
+            found = read_properties(self.properties)
+        except OSError as error:
+            raise ConfigError(
+                f"--properties {self.properties} cannot be read: {problem_of(error)}. Give a file that is there."
+            ) from error
+        pairs: dict[str, str] = {}
+        for prop in found:
+            if prop.key in pairs:
+                raise ConfigError(f"--properties: {prop.key} stands twice ({prop.place}). Keep one.")
+            pairs[prop.key] = prop.value
+        return pairs
+
+    def for_client(self) -> tuple[dict[str, Any], str | None]:
+        """Settings and file for `load` or a consumer, but for `-b`. Secrets may be named in them, as for `source`.
+
+        Raises ConfigError for what is not KEY=VALUE; what is wrong with the file is told by who loads it.
+        """
+        pairs: dict[str, Any] = {**self.pairs()}
+        try:
+            both = {**self._file(), **pairs}
+        except ConfigError:
+            return pairs, self.properties
+        found = dict(_resolved(key, value) for key, value in both.items())
+        return (pairs, self.properties) if found.keys() == both.keys() else (found, None)
+
+    def config(self, **options: Any) -> Config:
+        """The client's settings: options before `--set` before the file."""
+        given = {**self.servers(), **options}
+        arguments = {key: value for key, value in given.items() if value is not None}
+        try:
+            return load(arguments, *self.for_client())
+        except ConfigError as error:
+            if not any(problem.startswith(MISSING) for problem in error.problems):
+                raise
+            hint = "Say where the cluster is with -b HOST:PORT, or with --properties FILE."
+            raise ConfigError(f"{error.text} {hint}", problems=error.problems) from error
+
+
+def _resolved(key: str, value: Any) -> tuple[str, Any]:
+    """`sasl.password.env=NAME` and `sasl.password.file=PATH` name a secret instead of holding it."""
+    for suffix, provider in REFERENCES.items():
+        if key.replace("_", ".").endswith(suffix):
+            return key[: -len(suffix)], provider(value)
+    return key, value

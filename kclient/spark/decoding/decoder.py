@@ -1,0 +1,140 @@
+"""From raw columns to decoded ones: the formats of key and value, and what becomes of the records they cannot read.
+
+    fail      the batch raises DecodeError, which names the first bad record
+    null      the key or value becomes null
+    column    the same, and the columns `_error` and `_raw` say why and with which bytes
+
+Spec: SP-27, SP-75, SP-76.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+import attrs
+import pyarrow as pa
+
+from kclient.errors import DecodeError
+from kclient.records.arrow import SCHEMA
+from kclient.spark.columns import TYPES, default_columns
+from kclient.spark.decoding.spark_types import spark_name
+from kclient.spark.decoding.values import Bad, Decoded, Format
+
+ERROR: Final = "_error"
+RAW: Final = "_raw"
+COORDINATES: Final = ("topic", "partition", "offset")
+BAD_COLUMNS: Final = {ERROR: pa.string(), RAW: pa.binary()}
+
+
+@attrs.frozen
+class Decoder:
+    """What `keyFormat`, `valueFormat` and `badRecords` say, ready to be sent to workers."""
+
+    formats: Mapping[str, Format]
+    bad_records: str = "fail"
+
+    @property
+    def types(self) -> dict[str, str]:
+        """Every column that can be had and its Spark type, in the order of `load()` without a schema."""
+        decoded = {part: spark_name(chosen.type) for part, chosen in self.formats.items()}
+        extra = {name: spark_name(kind) for name, kind in BAD_COLUMNS.items()}
+        return TYPES | decoded | (extra if self.bad_records == "column" else {})
+
+    def default_columns(self, *, include_headers: bool) -> tuple[str, ...]:
+        """The columns of `load()` without a schema; the two about bad records stand last."""
+        extra = tuple(BAD_COLUMNS) if self.bad_records == "column" else ()
+        return default_columns(include_headers=include_headers) + extra
+
+    def ddl(self, columns: Iterable[str]) -> str:
+        """The schema of these columns, as Spark reads it from text."""
+        schema = self.arrow_schema(columns)
+        return ", ".join(f"`{field.name}` {spark_name(field.type, quoted=True)}" for field in schema)
+
+    def arrow_schema(self, columns: Iterable[str]) -> pa.Schema:
+        """What `decode` gives for these columns, and what Spark makes of `ddl`. Spec: SP-27."""
+        return pa.schema([pa.field(name, self._type(name)) for name in columns])
+
+    def raw_columns(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """What to read so that `decode` can give these columns and name the records that it cannot read."""
+        wanted = [name for name in columns if name not in BAD_COLUMNS]
+        if len(wanted) < len(columns):
+            wanted += [part for part in self.formats if part not in wanted]
+        decoded = any(part in wanted for part in self.formats)
+        if decoded and self.bad_records == "fail":
+            wanted += [name for name in COORDINATES if name not in wanted]
+        return tuple(wanted or ["offset"])
+
+    def decode(self, batch: pa.RecordBatch, columns: Sequence[str] | None = None) -> pa.RecordBatch:
+        """A batch of `raw_columns(columns)` with its keys and values decoded; these columns, or all that it has.
+
+        Raises DecodeError for a bad record where `badRecords=fail`.
+        """
+        names = batch.schema.names
+        results = {
+            part: chosen.decode(batch.column(part)) for part, chosen in self.formats.items() if part in names
+        }
+        arrays = dict(zip(names, batch.columns, strict=True)) | {
+            part: made.array for part, made in results.items()
+        }
+        if self.bad_records == "column":
+            arrays |= _told(batch, results, self.formats)
+        elif self.bad_records == "fail":
+            self._fail(batch, results)
+        schema = self.arrow_schema(arrays if columns is None else columns)
+        return pa.RecordBatch.from_arrays([arrays[name] for name in schema.names], schema=schema)
+
+    def decode_all(
+        self, batches: Iterator[pa.RecordBatch], columns: Sequence[str]
+    ) -> Iterator[pa.RecordBatch]:
+        """The batches of a range that was read with `raw_columns(columns)`. Raises as `decode` and the reader do."""
+        if not self.formats:
+            return batches
+        return self._each(batches, columns)
+
+    def _each(self, batches: Iterator[pa.RecordBatch], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield self.decode(batch, columns)
+
+    def _type(self, name: str) -> pa.DataType:
+        if name in self.formats:
+            return self.formats[name].type
+        return BAD_COLUMNS[name] if name in BAD_COLUMNS else SCHEMA.field(name).type
+
+    def _fail(self, batch: pa.RecordBatch, results: Mapping[str, Decoded]) -> None:
+        first = min(((row, part) for part, made in results.items() for row in made.bad), default=None)
+        if first is None:
+            return
+        row, part = first
+        topic, partition, offset = (batch.column(name)[row].as_py() for name in COORDINATES)
+        raise DecodeError(
+            f"{topic}-{partition} at offset {offset}: the {part} cannot be read as "
+            f"{_why(self.formats[part], results[part].bad[row])}. Its producer may write another format or schema. "
+            "Give the right one, or set badRecords to null or column to go on without it.",
+            topic=topic,
+            partition=partition,
+            offset=offset,
+            part=part,
+        )
+
+
+def _told(
+    batch: pa.RecordBatch, results: Mapping[str, Decoded], formats: Mapping[str, Format]
+) -> dict[str, pa.Array]:
+    """The columns about bad records. Where key and value are both bad, `_raw` is the value."""
+    errors: dict[int, list[str]] = {}
+    raw: dict[int, bytes | None] = {}
+    for part, made in results.items():
+        for row, bad in made.bad.items():
+            errors.setdefault(row, []).append(f"{part}: {_why(formats[part], bad)}")
+            raw[row] = batch.column(part)[row].as_py()
+    if not errors:
+        return {name: pa.nulls(len(batch), kind) for name, kind in BAD_COLUMNS.items()}
+    rows = range(len(batch))
+    texts = ["; ".join(errors[row]) if row in errors else None for row in rows]
+    return {ERROR: pa.array(texts, pa.string()), RAW: pa.array([raw.get(row) for row in rows], pa.binary())}
+
+
+def _why(chosen: Format, bad: Bad) -> str:
+    schema = "" if bad.schema_id is None else f" with schema id {bad.schema_id}"
+    return f"{chosen.name}{schema}: {bad.reason}"

@@ -1,0 +1,178 @@
+"""A schema registry, as far as a reader needs it: the schema of an id, and the newest of a subject.
+
+Answers are bounded, redirects are refused (they would take the password along), and nothing but https is spoken unless
+the options allow it. A schema never changes under its id, so each process asks once for each. That an id is unknown is
+remembered for a minute: what was not written with the registry's frame may seem to name another id in every record.
+
+Spec: SP-44, SP-75.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import unicodedata
+import urllib.error
+import urllib.parse
+import urllib.request
+from http.client import HTTPException
+from typing import Any, Final
+
+import attrs
+
+from kclient.errors import ConfigError, ConnectError
+from kclient.runtime import Runtime
+from kclient.security.secret import HiddenText, Secret
+from kclient.spark.kafka_keys import secret_of
+
+TIMEOUT_SECONDS: Final = 10.0
+MAX_ANSWER_BYTES: Final = 4 << 20
+NO_TEXT: Final = ("Cc", "Cs")  # control characters, halves of a pair
+
+UNKNOWN_MS: Final = 60_000
+MAX_UNKNOWN: Final = 10_000
+
+runtime: Final = Runtime()
+_schemas: Final[dict[tuple[str, int], str]] = {}
+_unknown: Final[dict[tuple[str, int], tuple[int, str]]] = {}
+"""Which ids the registry refused, when and why; the oldest first."""
+
+
+class UnknownSchemaError(Exception):
+    """The registry does not have the schema, or has one that is no Avro."""
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_: Any) -> None:
+        """Leave the answer as it is, an error."""
+
+
+_opener: Final = urllib.request.build_opener(_NoRedirect)
+
+
+@attrs.frozen
+class Registry:
+    """Where schemas are asked for. `auth` is `user:password` or `bearer TOKEN`, or what `reference` says it refers to.
+
+    It travels to workers, which follow the reference where they connect.
+    """
+
+    url: str
+    auth: str | None = attrs.field(default=None, repr=False)
+    reference: str = ""
+
+    def schema(self, schema_id: int) -> str:
+        """The Avro schema of an id. Raises UnknownSchemaError, ConnectError, ConfigError."""
+        key = self.url, schema_id
+        if key not in _schemas:
+            _refuse_again(key)
+            try:
+                _schemas[key] = self._ask(f"/schemas/ids/{schema_id}", f"schema id {schema_id}")
+            except UnknownSchemaError as refused:
+                _remember(key, str(refused))
+                raise
+        return _schemas[key]
+
+    def subject(self, subject: str, version: str = "latest") -> str:
+        """The Avro schema of a subject's version. Raises UnknownSchemaError, ConnectError, ConfigError."""
+        name = urllib.parse.quote(subject, safe="")
+        return self._ask(
+            f"/subjects/{name}/versions/{version}", f"version {version} of the subject {subject}"
+        )
+
+    def slow(self, schema_id: int) -> ConnectError:
+        """What to raise where asking for ids that are unknown, this one first, takes too long."""
+        return ConnectError(
+            f"The schema registry {self.url} takes too long to say that schema ids of one batch are unknown, "
+            f"{schema_id} the first of them. The values may have another frame, or another registry. Look at "
+            "keyFormat, valueFormat and schema.registry.url, and try again.",
+            stage="tcp",
+        )
+
+    def _ask(self, path: str, what: str) -> str:
+        try:
+            with _opener.open(self._request(path), timeout=TIMEOUT_SECONDS) as answer:
+                data = answer.read(MAX_ANSWER_BYTES + 1)
+        except urllib.error.HTTPError as problem:
+            problem.close()
+            raise self._refused(problem.code, what) from None
+        except (OSError, HTTPException) as problem:
+            raise ConnectError(
+                f"The schema registry {self.url} does not answer: {problem}. It may be down, or need another "
+                "certificate authority (SSL_CERT_FILE). Look at schema.registry.url.",
+                stage="tcp",
+            ) from problem
+        return self._schema_in(data, what)
+
+    def _request(self, path: str) -> urllib.request.Request:
+        headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
+        if self.auth is not None:
+            headers["Authorization"] = _authorization(secret_of(self.auth, self.reference))
+        return urllib.request.Request(self.url + path, headers=headers)  # noqa: S310 (the options allow http and https)
+
+    def _refused(self, code: int, what: str) -> Exception:
+        if code == 404:
+            return UnknownSchemaError(f"{what} is not in the registry")
+        if code in (401, 403):
+            return ConfigError(
+                f"The schema registry {self.url} refuses to give {what} (HTTP {code}). It wants other credentials. "
+                "Set schema.registry.auth, or .env or .file behind it."
+            )
+        if code < 400:
+            return ConfigError(
+                f"The schema registry {self.url} sends elsewhere for {what} (HTTP {code}). That is not followed, as it "
+                "would take credentials along. Give the address at the end of it as schema.registry.url."
+            )
+        return ConnectError(
+            f"The schema registry {self.url} fails for {what} (HTTP {code}). Look at its log, and try again.",
+            stage="tcp",
+        )
+
+    def _schema_in(self, data: bytes, what: str) -> str:
+        try:
+            answer: Any = json.loads(data) if len(data) <= MAX_ANSWER_BYTES else None
+            kind, text = answer.get("schemaType", "AVRO"), answer["schema"]
+            json.loads(text)
+        except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
+            raise UnknownSchemaError(f"{what} is no Avro schema, says the registry's answer") from None
+        if kind != "AVRO" or answer.get("references"):
+            why = (
+                f"is of the type {kind}"
+                if kind != "AVRO"
+                else "refers to other schemas, which are not followed"
+            )
+            raise UnknownSchemaError(f"{what} {why}")
+        return str(text)
+
+
+def _refuse_again(key: tuple[str, int]) -> None:
+    """Raise UnknownSchemaError for what was refused a short time ago."""
+    asked_ms, why = _unknown.get(key, (0, ""))
+    if why and 0 <= runtime.wall_ms() - asked_ms < UNKNOWN_MS:
+        raise UnknownSchemaError(why)
+
+
+def _remember(key: tuple[str, int], why: str) -> None:
+    _unknown.pop(key, None)
+    _unknown[key] = runtime.wall_ms(), why
+    while len(_unknown) > MAX_UNKNOWN:
+        del _unknown[next(iter(_unknown))]
+
+
+def _authorization(secret: Secret) -> str:
+    """The header's text. Raises ConfigError for a reference to nothing, and for what no header can hold."""
+    try:
+        credentials = HiddenText(secret.reveal().strip("\r\n"))
+    except ValueError as problem:
+        raise ConfigError(f"schema.registry.auth {problem}. Set it where the workers run.") from problem
+    bearer = credentials[:7].lower() == "bearer "
+    if any(unicodedata.category(sign) in NO_TEXT for sign in credentials) or (
+        bearer and not (credentials.isascii() and credentials[7:].strip())
+    ):
+        raise ConfigError(
+            "schema.registry.auth is no user:password and no bearer TOKEN: it must be one line without control "
+            "characters, a token one of ASCII. Look at its text where the workers run; it is not shown here."
+        )
+    if bearer:
+        return f"Bearer {credentials[7:].strip()}"
+    return "Basic " + base64.b64encode(credentials.encode()).decode()

@@ -1,0 +1,74 @@
+"""What a format gives for a batch of keys or values, and how the bad ones among them are found.
+
+Spec: SP-76.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, TypeVar
+
+import attrs
+import pyarrow as pa
+
+T = TypeVar("T", "list[Any]", "pa.Array")
+
+
+@attrs.frozen
+class Bad:
+    """Why one value could not be read. The reason never holds what the value holds."""
+
+    reason: str
+    schema_id: int | None = None
+
+
+@attrs.frozen
+class Decoded:
+    """Typed values, one for each that came, null where there was none or a bad one; and the bad ones by row."""
+
+    array: pa.Array
+    bad: Mapping[int, Bad] = attrs.field(factory=dict)
+
+
+class Format(Protocol):
+    """How the bytes of keys or values become values of one type. It pickles: workers get it from the driver."""
+
+    @property
+    def name(self) -> str:
+        """As the option says it: json, avro, …"""
+
+    @property
+    def type(self) -> pa.DataType:
+        """What the values become."""
+
+    def decode(self, values: pa.Array) -> Decoded:
+        """The values of a binary array."""
+
+
+class Refused(Exception):
+    """Some of the values given together are bad; the text tells of one that was given alone."""
+
+
+def decode_apart(values: T, convert: Callable[[T], pa.Array], kind: pa.DataType) -> Decoded:
+    """Convert all at once; where that is refused, half as many, down to each bad value, and behind it more again.
+
+    So a value means the same whatever stands beside it, and a batch without bad values is read in one go. `convert`
+    raises Refused; a bad value becomes null.
+    """
+    arrays: list[pa.Array] = [pa.nulls(0, kind)]
+    bad: dict[int, Bad] = {}
+    start, size = 0, len(values)
+    while start < len(values):
+        end = min(start + size, len(values))
+        try:
+            arrays.append(convert(values[start:end]))
+        except Refused as refused:
+            if end - start > 1:
+                size = (end - start) // 2
+                continue
+            bad[start] = Bad(str(refused))
+            arrays.append(pa.nulls(1, kind))
+        else:
+            size *= 2
+        start = end
+    return Decoded(pa.concat_arrays(arrays) if len(arrays) > 2 else arrays[-1], bad)

@@ -1,0 +1,148 @@
+"""Files that are there whole or not at all, also after a crash: temporary name, fsync, rename, fsync of the directory.
+
+Whoever reads a directory sees the old file or the new one, never a part. Spec: SP-77, SP-78.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import fcntl
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from kclient.errors import SinkError
+from kclient.runtime import Runtime
+
+TEMPORARY: Final = ".tmp"
+TRIES: Final = 20
+TRY_SECONDS: Final = 0.1
+"""How often, and how far apart, a lock is tried for before it is told to be another's."""
+
+_TEMPORARY_NAME: Final = re.compile(r"\..+\.[0-9a-f]{12}\.tmp", re.ASCII | re.DOTALL)
+
+
+def temporary_name(path: Path, runtime: Runtime | None = None) -> Path:
+    """A hidden name beside `path` that nobody else uses."""
+    token = (runtime or Runtime()).random_bytes(6).hex()
+    return path.with_name(f".{path.name}.{token}{TEMPORARY}")
+
+
+def is_temporary(name: str) -> bool:
+    """Whether a file's name is one that `temporary_name` gives."""
+    return _TEMPORARY_NAME.fullmatch(name) is not None
+
+
+def publish(temporary: Path, path: Path) -> None:
+    """Give a finished file its name, once its bytes are on the disk."""
+    sync(temporary)
+    os.replace(temporary, path)
+    sync(path.parent)
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """The file with this content, replacing an older one. Makes its directory. Raises SinkError."""
+    with told(path):
+        make_directory(path.parent)
+        temporary = temporary_name(path)
+        try:
+            temporary.write_bytes(content)
+            publish(temporary, path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+
+
+def make_directory(path: Path) -> None:
+    """The directory and those above it, each entry on the disk."""
+    missing = [place for place in (path, *path.parents) if not place.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for place in missing:
+        sync(place.parent)
+
+
+def sync(path: Path) -> None:
+    """Wait until what was written to a file, or the names in a directory, are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read_if_there(path: Path) -> str | None:
+    """The text of a file, None where there is none. Raises SinkError, ValueError for what is no text."""
+    try:
+        with told(path):
+            return path.read_text(encoding="utf-8")
+    except SinkError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return None
+        raise
+
+
+@contextmanager
+def told(path: Path) -> Iterator[None]:
+    """Turn an OSError into one that says where it was and what to do."""
+    try:
+        yield
+    except SinkError:
+        raise
+    except OSError as error:
+        raise SinkError(
+            f"Writing below {path} failed: {error.strerror or error}. {_advice(error)}, and start again: nothing will "
+            "count twice.",
+            path=str(path),
+        ) from error
+
+
+def _advice(error: OSError) -> str:
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return (
+            "This process, or the system, may have no more files open at once. Raise the limit (ulimit -n, or "
+            "LimitNOFILE= of systemd)"
+        )
+    return "The disk may be full, or the directory not writable. Make room or grant the permission"
+
+
+@contextmanager
+def locked(path: Path, owner: str) -> Iterator[int]:
+    """Hold a directory for this process; the system lets go of it when the process ends, however it ends.
+
+    Gives the lock's descriptor: a process that inherits it holds the directory, too. Raises SinkError while another
+    process holds it. Workers of a process that was killed get a moment to end.
+    """
+    with told(path):
+        make_directory(path)
+        descriptor = os.open(path / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        if not _taken_soon(descriptor, path):
+            raise SinkError(
+                f"{path} is in use: another process works there. {owner} needs it alone, or rows would be lost or "
+                "counted twice. Wait until the other one has ended, or stop it.",
+                path=str(path),
+            )
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _taken_soon(descriptor: int, path: Path) -> bool:
+    for _ in range(TRIES):
+        if _taken(descriptor, path):
+            return True
+        asyncio.run(asyncio.sleep(TRY_SECONDS))
+    return False
+
+
+def _taken(descriptor: int, path: Path) -> bool:
+    with told(path):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True

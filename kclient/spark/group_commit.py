@@ -1,0 +1,147 @@
+"""A query's progress, mirrored to a consumer group for tools that show lag. The checkpoint stays the truth.
+
+Offsets are committed as a consumer outside of the group would, so only while the group has no members. Within a run
+they never go back, unless the log itself did; unchanged ones are sent again before the broker lets them expire, but
+not those of partitions that are gone.
+Nothing here raises: a mirror that breaks must not end the query.
+
+Spec: SP-68, SP-71…SP-73.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from kclient.errors import ClosedError, CommitFailedError, KclientError
+from kclient.group.commits import Commits
+from kclient.group.coordinator import Coordinator
+from kclient.seldom import Seldom
+from kclient.spark.driver import Driver, Link, Question
+from kclient.types import OffsetAndMetadata, TopicPartition
+
+log = logging.getLogger("kclient.spark")
+
+COMMIT_SECONDS: Final = 5.0
+RENEW_SECONDS: Final = 4 * 3600.0
+"""A broker forgets the offsets of an empty group after seven days, or sooner where it is told to."""
+
+
+class GroupCommitter:
+    """Commits what one query has done to one group; `failures` counts what was not stored.
+
+    It is told of batches in their order. With `others` it may hear of them late, and somebody else commits for the same
+    query too: the larger offset wins, but for partitions to `forget`. What is stored is read first then, which costs a
+    round trip.
+    """
+
+    def __init__(self, driver: Driver, group: str, *, others: bool = False) -> None:
+        self.failures = 0
+        self._driver = driver
+        self._group = group
+        self._others = others
+        self._floor: dict[TopicPartition, int] = {}  # what this run has committed
+        self._metadata = ""
+        self._renewed_at: float | None = None  # when all of it was sent last
+        self._commits: tuple[Link, Commits] | None = None
+        self._told_of_members = False
+        self._faults = Seldom(log)
+
+    def forget(self, partitions: Iterable[TopicPartition]) -> None:
+        """The logs of these went back, so their offsets may."""
+        for tp in partitions:
+            self._floor.pop(tp, None)
+
+    def commit(self, offsets: Mapping[TopicPartition, int], metadata: str = "") -> bool:
+        """Store where all of the query's partitions are now. Returns whether the group knows it all now; never raises.
+
+        Spec: SP-68, SP-71, SP-73.
+        """
+        self._metadata = metadata
+        return self._tried(lambda link: self._advance(link, offsets))
+
+    def renew(self) -> bool:
+        """Store everything again if that was hours ago; to be called now and then. Spec: SP-72."""
+        return self._tried(self._renew) if self._floor else True
+
+    # --- how
+
+    def _tried(self, step: Question[None]) -> bool:
+        try:
+            self._driver.ask(step, COMMIT_SECONDS)
+        except ClosedError:  # an event that came late: whoever closed the client wants no more
+            return False
+        except KclientError as failure:
+            self._tell(failure)
+            return False
+        except Exception:  # whatever breaks the mirror, the query goes on (SP-73)
+            self.failures += 1
+            log.warning(
+                "committing progress to group %s failed. Please report it.", self._group, exc_info=True
+            )
+            return False
+        return True
+
+    async def _advance(self, link: Link, offsets: Mapping[TopicPartition, int]) -> None:
+        floor = self._floor
+        if self._others:
+            further = {tp: at for tp, at in offsets.items() if at > floor.get(tp, -1)}
+            new = await self._without_smaller(link, further)
+        else:
+            new = {tp: at for tp, at in offsets.items() if at != floor.get(tp)}
+        await self._store(link, new)
+        self._floor = {tp: at for tp, at in self._floor.items() if tp in offsets}
+        await self._renew(link)
+
+    async def _renew(self, link: Link) -> None:
+        now = link.runtime.now()
+        if self._renewed_at is None:
+            self._renewed_at = now
+        elif now - self._renewed_at >= RENEW_SECONDS:
+            self._renewed_at = now  # what fails is tried in hours too: there is a week for it
+            await self._store_again(link)
+
+    async def _store(self, link: Link, offsets: Mapping[TopicPartition, int]) -> None:
+        await self._commits_of(link).commit(self._entries(offsets), retry=True)
+        self._floor |= offsets
+
+    async def _store_again(self, link: Link) -> None:
+        """What is stored, or what this run has committed where that is further: somebody may have done more since."""
+        stored = await self._commits_of(link).fetch(tuple(self._floor))
+        kept = {
+            tp: there for tp, there in stored.items() if there is not None and there.offset >= self._floor[tp]
+        }
+        await self._commits_of(link).commit(self._entries(self._floor) | kept, retry=True)
+
+    def _entries(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAndMetadata]:
+        return {tp: OffsetAndMetadata(offset, metadata=self._metadata) for tp, offset in offsets.items()}
+
+    async def _without_smaller(
+        self, link: Link, ahead: dict[TopicPartition, int]
+    ) -> dict[TopicPartition, int]:
+        """What the other one has not committed further in this run."""
+        both = [tp for tp in ahead if tp in self._floor]
+        stored = await self._commits_of(link).fetch(both)
+        return {tp: at for tp, at in ahead.items() if (there := stored.get(tp)) is None or there.offset < at}
+
+    def _commits_of(self, link: Link) -> Commits:
+        if self._commits is None or self._commits[0] is not link:
+            coordinator = Coordinator(link.cluster, self._group, link.config, link.runtime)
+            self._commits = link, Commits(coordinator, link.config, link.runtime)
+        return self._commits[1]
+
+    def _tell(self, failure: KclientError) -> None:
+        """Of a group with members once, of anything else now and then."""
+        self.failures += 1
+        if not isinstance(failure, CommitFailedError) or failure.reason != "occupied":
+            text = "progress is not committed to group %s; the query goes on: %s"
+            self._faults.warn(type(failure).__name__, self._driver.now(), text, self._group, failure)
+        elif not self._told_of_members:
+            self._told_of_members = True
+            log.warning(
+                "progress is not committed to group %s while it has members; the query goes on. "
+                "Give the stream a group of its own with commit.group.id. (%s)",
+                self._group,
+                failure,
+            )

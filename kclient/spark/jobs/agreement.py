@@ -1,0 +1,117 @@
+"""What the settings of an ingest job say of each other: which exclude each other, which need each other. Pure.
+
+`found` holds the settings that were given, each of them good by itself; a problem is a whole sentence.
+
+Spec: spark 10.1, SP-42.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+OWN_OPTIONS: Final[Mapping[str, str]] = {
+    "kafka.bootstrap.servers": "bootstrap",
+    "subscribe": "topics",
+    "subscribepattern": "topics",
+    "assign": "topics",
+    "startingoffsets": "start",
+    "startingoffsetsbytimestamp": "start",
+    "startingtimestamp": "start",
+    "startingoffsetsbytimestampstrategy": "start",
+    "endingoffsets": "end",
+    "endingoffsetsbytimestamp": "end",
+    "endingtimestamp": "end",
+    "maxoffsetspertrigger": "max_per_trigger",
+    "minpartitions": "parallelism",
+    "valueformat": "format",
+    "valueschema": "schema",
+    "badrecords": "on_bad_record",
+    "commit.group.id": "group",
+    "includeheaders": "headers",
+    "failondataloss": "fail_on_data_loss",
+}
+"""Options of the source that a setting of the job gives."""
+
+Found = Mapping[str, Any]
+
+
+def chosen_writer(found: Found) -> dict[str, Any]:
+    """The settings, with the only writer that can write tables where the sink is one."""
+    table = "sink" in found and found["sink"].kind == "table"
+    return {**({"writer": "spark"} if table else {}), **found}
+
+
+def disagreements(found: Found) -> list[str]:
+    """All that cannot be together, in one list."""
+    return [problem for check in (_reading, _decoding, _writing, _places) for problem in check(found)]
+
+
+def _reading(found: Found) -> Iterator[str]:
+    for name in found.get("options", {}):
+        if setting := OWN_OPTIONS.get(name.lower()):
+            yield f"--options {name} is what --{setting.replace('_', '-')} says; give that instead"
+    options = {name.lower() for name in found.get("options", {})}
+    if "target_file_mb" in found and "maxrecordsperpartition" in options:
+        yield "--target-file-mb says what --options maxRecordsPerPartition would; give one of them"
+    if "schema.registry.url" in options and str(found.get("schema")).startswith("registry:"):
+        yield "--options schema.registry.url is what --schema registry:URL says; give one of them"
+    start = found.get("start")
+    if start is not None and start.word == "group" and "group" not in found:
+        yield "--start group needs --group"
+    if "end" in found and not found.get("backfill"):
+        yield "--end is for --backfill"
+    if "from_dlq" in found and (found.get("format", "raw") == "raw" or found.get("backfill")):
+        yield "--from-dlq reads dead letters with --format, and without --backfill"
+
+
+def _decoding(found: Found) -> Iterator[str]:
+    form, schema = found.get("format", "raw"), found.get("schema")
+    if form in ("raw", "string") and schema is not None:
+        yield "--schema is for --format json, avro and protobuf"
+    if form in ("json", "avro", "protobuf") and schema is None:
+        yield f"--format {form} needs --schema"
+    if form == "raw" and found.get("on_bad_record", "fail") != "fail":
+        yield "--on-bad-record is for formats that are decoded: give --format"
+    if (found.get("on_bad_record") == "dlq") != ("dlq" in found):
+        yield "--on-bad-record dlq and --dlq need each other"
+    if form != "json" and found.get("evolve", "none") != "none":
+        yield "--evolve add-columns is for --format json: the other formats say themselves how schemas change"
+    if schema == "infer" and form in ("avro", "protobuf"):
+        yield f"--schema infer is for --format json: {form} cannot be read without a schema"
+    if schema == "infer" and found.get("engine") == "direct":
+        yield "--schema infer needs --engine spark, which finds the types: give --engine direct the schema itself"
+
+
+def _writing(found: Found) -> Iterator[str]:
+    written = chosen_writer(found)
+    if written.get("writer") != "spark":
+        if "sink" in found and found["sink"].kind == "table":
+            yield "--writer direct writes files: a table needs --writer spark"
+        for name in found.get("options", {}):
+            if name.lower().startswith("arrow.batch."):
+                yield f"--options {name} is for --writer spark: the direct writer's batches have a size of their own"
+        return
+    if found.get("engine") == "direct":
+        what = "--writer spark" if "writer" in found else "a table"
+        yield f"--engine direct has no Spark, so {what} cannot be: give --engine spark"
+    if found.get("on_bad_record") == "dlq":
+        yield "--on-bad-record dlq needs --writer direct: Spark's sink cannot write to two places in one batch"
+    for name in ("backfill", "from_dlq"):
+        if found.get(name):
+            yield f"--{name.replace('_', '-')} lands through a manifest: it needs --writer direct"
+
+
+def _places(found: Found) -> Iterator[str]:
+    if "from_dlq" in found and found.get("sink") == found["from_dlq"]:
+        yield "--from-dlq and --sink must be two directories"
+    if "dlq" in found and found["dlq"] == found.get("from_dlq"):
+        yield "--from-dlq and --dlq must be two directories"
+    paths = [found[name].where for name in ("sink", "dlq") if name in found]
+    if len(set(paths)) != len(paths):
+        yield "--sink and --dlq must be two directories"
+    if found.get("checkpoint") in paths:
+        yield "--checkpoint must be another directory than the sink"
+    for name in ("dlq", "from_dlq"):
+        if name in found and found[name].kind != "parquet":
+            yield f"--{name.replace('_', '-')} must be parquet:DIRECTORY"

@@ -1,0 +1,196 @@
+"""What a job keeps between runs: whose checkpoint this is, where it starts, and how far its batches are.
+
+    kclient/job.json      the job: cluster, topics, sink, engine; refused for any other
+    kclient/start.json    where batch 0 starts, kept because `latest` moves
+    kclient/schema.json   the schemas of decoded values, each with the batch that it began at
+    kclient/files.json    how many records make a file of the size that was asked for
+    offsets/7             batch 7 ends here: written before it runs      Spark's own form and place, whatever
+    commits/7             batch 7 is done                                the engine, so `status` reads all alike
+
+A batch whose offsets are written and whose commit is not runs again over the same offsets. All of it is plain JSON,
+read and written without Spark.
+
+Spec: SP-18, SP-46, SP-83, SP-87, SP-89.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import attrs
+
+from kclient.errors import SinkError
+from kclient.spark.durable import read_if_there, told, write_atomically
+from kclient.spark.jobs.job import Job
+from kclient.spark.jobs.progress import CheckpointState
+from kclient.spark.offsets import dump_offsets, parse_offsets
+from kclient.types import TopicPartition
+
+Offsets: TypeAlias = Mapping[TopicPartition, int]
+
+VERSION: Final = "v1"
+KEPT: Final = 100
+"""Batches whose offsets are kept, as Spark keeps them."""
+
+_NUMBER: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
+_METADATA: Final = '{"batchWatermarkMs":0,"batchTimestampMs":0,"conf":{}}'
+
+
+@attrs.frozen
+class Position:
+    """Where the next batch begins. `end` is set when it was begun before: it must end there again."""
+
+    batch: int
+    start: Offsets
+    end: Offsets | None = None
+
+    @property
+    def begun(self) -> bool:
+        """Whether any batch was begun."""
+        return self.batch > 0 or self.end is not None
+
+    @property
+    def state(self) -> CheckpointState:
+        """The same for people."""
+        return CheckpointState("resume", self.batch, self.end is not None)
+
+
+class Checkpoint:
+    """The checkpoint in a directory. Every method may raise SinkError."""
+
+    def __init__(self, directory: str | Path) -> None:
+        self.path = Path(directory)
+
+    # --- whose it is
+
+    @property
+    def own(self) -> Path:
+        """Where the files are that are not Spark's."""
+        return self.path / "kclient"
+
+    def job(self) -> Job | None:
+        """The job that began it, None where nothing was begun."""
+        content = self._json(self.own / "job.json")
+        if content is None:
+            return None
+        try:
+            return Job(**{**content, "topics": tuple(content["topics"])})
+        except (KeyError, TypeError) as error:
+            raise self._damaged(self.own / "job.json", error) from error
+
+    def claim(self, job: Job) -> None:
+        """Make it this job's, before anything else is written."""
+        self._write(self.own / "job.json", json.dumps(attrs.asdict(job), indent=1))
+
+    def schema(self) -> str | None:
+        """The schema of its values that holds now, None where none is frozen. Spec: SP-87."""
+        versions = self._json(self.own / "schema.json")
+        try:
+            return None if versions is None else str(versions[-1]["schema"])
+        except (IndexError, KeyError, TypeError) as error:
+            raise self._damaged(self.own / "schema.json", error) from error
+
+    def has_schema(self, schema: str, batch: int) -> None:
+        """Keep another schema, which holds from this batch on."""
+        versions = self._json(self.own / "schema.json") or []
+        self._write(
+            self.own / "schema.json", json.dumps([*versions, {"batch": batch, "schema": schema}], indent=1)
+        )
+
+    def file_rows(self, target_mb: int) -> int | None:
+        """How many records a file was to have for this size, None where that was never found out. Spec: SP-89."""
+        kept = self._json(self.own / "files.json") or {}
+        return kept.get("rows") if kept.get("target_mb") == target_mb else None
+
+    def has_file_rows(self, target_mb: int, rows: int) -> None:
+        """Keep how many records a file is to have."""
+        self._write(self.own / "files.json", json.dumps({"target_mb": target_mb, "rows": rows}))
+
+    # --- where it stands
+
+    def position(self) -> Position | None:
+        """Where the next batch begins, None where no batch was ever begun."""
+        begun, done = self._numbers("offsets"), self._numbers("commits")
+        if not begun:
+            start = self.first_start()
+            return None if start is None else Position(0, start)
+        last = begun[-1]
+        if done and done[-1] >= last:
+            return Position(last + 1, self.offsets(last))
+        return Position(last, self.start_of(last), self.offsets(last))
+
+    def first_start(self) -> Offsets | None:
+        """Where batch 0 started, None where that was not decided yet. Spec: SP-18."""
+        content = self._json(self.own / "start.json")
+        return None if content is None else self._parsed(self.own / "start.json", json.dumps(content))
+
+    def offsets(self, batch: int) -> Offsets:
+        """Where a batch ends that was begun."""
+        path = self.path / "offsets" / str(batch)
+        with told(path):
+            version, _, *sources = path.read_text(encoding="utf-8").split("\n")
+        if version != VERSION or len(sources) != 1:
+            raise self._damaged(
+                path, ValueError(f"{version[:20]!r} with {len(sources)} sources is not known")
+            )
+        return self._parsed(path, sources[0])
+
+    def start_of(self, batch: int) -> Offsets:
+        """Where a batch begins that was begun."""
+        if batch:
+            return self.offsets(batch - 1)
+        if (start := self.first_start()) is None:
+            raise self._damaged(self.own / "start.json", ValueError("it is missing"))
+        return start
+
+    # --- what happens to it
+
+    def starts_at(self, offsets: Offsets) -> None:
+        """Keep where batch 0 starts. Spec: SP-18."""
+        self._write(self.own / "start.json", dump_offsets(offsets))
+
+    def begin(self, batch: int, end: Offsets) -> None:
+        """Say where a batch will end, before it runs."""
+        self._write(self.path / "offsets" / str(batch), f"{VERSION}\n{_METADATA}\n{dump_offsets(end)}")
+
+    def commit(self, batch: int) -> None:
+        """Say that a batch is done, and forget the oldest."""
+        self._write(self.path / "commits" / str(batch), f'{VERSION}\n{{"nextBatchWatermarkMs":0}}')
+        for kind in ("offsets", "commits"):
+            for number in self._numbers(kind):
+                if number <= batch - KEPT:
+                    (self.path / kind / str(number)).unlink(missing_ok=True)
+
+    # --- how
+
+    def _numbers(self, kind: str) -> list[int]:
+        directory = self.path / kind
+        names = [path.name for path in directory.iterdir()] if directory.is_dir() else []
+        return sorted(int(name) for name in names if _NUMBER.fullmatch(name))
+
+    def _json(self, path: Path) -> Any:
+        try:
+            text = read_if_there(path)
+            return None if text is None else json.loads(text)
+        except ValueError as error:
+            raise self._damaged(path, error) from error
+
+    def _parsed(self, path: Path, text: str) -> Offsets:
+        try:
+            return parse_offsets(text) if json.loads(text) else {}
+        except ValueError as error:
+            raise self._damaged(path, error) from error
+
+    def _write(self, path: Path, content: str) -> None:
+        write_atomically(path, content.encode())
+
+    def _damaged(self, path: Path, error: Exception) -> SinkError:
+        return SinkError(
+            f"The checkpoint's file {path} cannot be understood: {error}. It was damaged, or another program wrote it. "
+            "Restore the checkpoint from a copy, or begin a new one with a sink of its own.",
+            path=str(path),
+        )

@@ -1,0 +1,106 @@
+"""`kclient ingest`: topics into Parquet, exactly once.
+
+    plan(settings)              what would be done; nothing is written
+    run(settings, listener)     hold checkpoint and sink → plan → claim them → the engine's batches → how it ended
+
+Spec: SP-82…SP-89.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import attrs
+
+from kclient.spark.driver import Driver
+from kclient.spark.durable import locked
+from kclient.spark.jobs import backfill, replay, schemas, sinks
+from kclient.spark.jobs.checkpoint import Checkpoint
+from kclient.spark.jobs.prepared import Prepared, prepare
+from kclient.spark.jobs.progress import IngestListener, IngestPlan, IngestResult
+from kclient.spark.jobs.settings import IngestSettings
+from kclient.spark.jobs.spark_session import without_spark
+from kclient.spark.jobs.stopping import Stop, stop_on_signals
+from kclient.spark.manifest import DIRECTORY
+from kclient.spark.options import SourceOptions
+
+
+def plan(settings: IngestSettings) -> IngestPlan:
+    """What a run would do now. Writes nothing.
+
+    Raises ConfigError (also for a checkpoint of another job), SinkError, ConnectError, AuthorizationError,
+    UnknownTopicError, DeadlineError.
+
+    Spec: SP-83.
+    """
+    settings = _beside(settings)
+    if settings.backfill:
+        return backfill.prepare(settings).plan(settings)
+    if settings.from_dlq is not None:
+        return replay.prepare(settings)[1]
+    with _prepared(settings) as prepared:
+        return prepared.plan
+
+
+def run(settings: IngestSettings, listener: IngestListener, stop: Stop | None = None) -> IngestResult:
+    """Land what there is, and go on until all is drained or a signal asks to stop; signals reach the main thread only.
+
+    Raises what `plan` raises, DataLossError, DecodeError, CorruptDataError, and SinkError while another run holds the
+    checkpoint or the sink. KeyboardInterrupt at the second signal. After any of them a new run goes on with the batch
+    that does not count yet.
+
+    Spec: SP-82, SP-85.
+    """
+    with ExitStack() as held:
+        stop = held.enter_context(stop_on_signals()) if stop is None else stop
+        locks = [held.enter_context(locked(directory, owner)) for directory, owner in _to_hold(settings)]
+        settings = _beside(settings)
+        if settings.from_dlq is not None:
+            return replay.run(settings, listener)
+        engine = _engine(settings)  # what is missing is told before anything is claimed
+        if settings.backfill:
+            return backfill.run(settings, listener, locks)
+        prepared = held.enter_context(_prepared(settings))
+        listener.planned(prepared.plan)
+        prepared.claim()
+        result = engine(attrs.evolve(prepared, locks=tuple(locks)), listener, stop)
+        listener.finished(result)
+        return result
+
+
+@contextmanager
+def _prepared(settings: IngestSettings) -> Iterator[Prepared]:
+    driver = Driver(SourceOptions.parse(settings.stream_options(), "stream"))
+    try:
+        yield prepare(settings, driver)
+    finally:
+        driver.close()
+
+
+def _beside(settings: IngestSettings) -> IngestSettings:
+    """What runs beside a job takes the schema that the job has found."""
+    runs_beside = settings.backfill or settings.from_dlq is not None
+    return schemas.known(settings, Checkpoint(settings.checkpoint)) if runs_beside else settings
+
+
+def _to_hold(settings: IngestSettings) -> Iterator[tuple[Path, str]]:
+    yield Path(settings.checkpoint) / "kclient", "A checkpoint's job"
+    if (directory := sinks.held(settings.sink, settings.writer)) is not None:
+        yield directory, "The job of a sink"
+    if settings.dlq is not None:
+        yield Path(settings.dlq.where) / DIRECTORY, "The job of a dead-letter directory"
+
+
+def _engine(settings: IngestSettings) -> Callable[[Prepared, IngestListener, Stop], IngestResult]:
+    """What does the work, imported when it is chosen: one of them needs Spark. Raises ConfigError without it."""
+    if settings.engine == "direct":
+        from kclient.spark.jobs import direct_engine
+
+        return direct_engine.run
+    try:
+        from kclient.spark.jobs import spark_engine
+    except ImportError as error:
+        raise without_spark() from error
+    return spark_engine.run

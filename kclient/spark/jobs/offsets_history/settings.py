@@ -1,0 +1,92 @@
+"""The settings of `kclient offsets-history`, checked as a whole before anything is opened. Pure.
+
+Spec: spark 10.2, SP-42.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import attrs
+
+from kclient.config.values import servers
+from kclient.errors import ConfigError
+from kclient.spark.jobs import values
+from kclient.spark.options import SourceOptions
+
+TOPIC: Final = "__consumer_offsets"
+EVERY_MS: Final = 300_000
+RECORDS_PER_FILE: Final = 100_000
+
+OURS: Final = ("kafka.bootstrap.servers", "kafka.isolation.level")
+
+
+def _interval(raw: Any) -> int:
+    """A time such as `5m`."""
+    if isinstance(raw, int) and not isinstance(raw, bool) and raw > 0:
+        return raw
+    milliseconds = values.trigger(raw).interval_ms
+    if milliseconds <= 0:
+        raise ValueError("must be a time such as 5m")
+    return milliseconds
+
+
+RULES: Final = {
+    "bootstrap": lambda raw: ",".join(servers(raw)),
+    "out": values.directory,
+    "every": _interval,
+    "records_per_file": values.count,
+    "options": values.pairs,
+}
+"""Setting → what it may be. `options` are `kafka.*` keys of the client."""
+
+
+@attrs.frozen(kw_only=True)
+class OffsetsHistorySettings:
+    """Whose commits and groups are kept, and where. `every_ms` is the time between two runs of a watch."""
+
+    bootstrap: str
+    out: str
+    every_ms: int = EVERY_MS
+    records_per_file: int = RECORDS_PER_FILE
+    options: Mapping[str, str] = attrs.field(factory=dict, repr=lambda pairs: repr(sorted(pairs)))
+
+    @classmethod
+    def parse(cls, given: Mapping[str, Any]) -> OffsetsHistorySettings:
+        """Check what a command line or a program says; None counts as not given.
+
+        Raises one ConfigError with all problems in `.problems`.
+        """
+        problems = [f"{name} is no setting of offsets-history" for name in given if name not in RULES]
+        found: dict[str, Any] = {}
+        for name, rule in RULES.items():
+            try:
+                if given.get(name) is not None:
+                    found[name] = rule(given[name])
+            except ValueError as error:
+                problems.append(f"--{name.replace('_', '-')} {error}")
+        problems += [f"--{name} is missing" for name in ("bootstrap", "out") if given.get(name) is None]
+        problems += [
+            f"--options {name} is none of kafka.*, or said elsewhere"
+            for name in found.get("options", {})
+            if not name.lower().startswith("kafka.") or name.lower() in OURS
+        ]
+        if problems:
+            listed = "".join(f"\n  - {problem}" for problem in problems)
+            raise ConfigError(
+                f"The settings of offsets-history cannot be used:{listed}\nCorrect what is listed and start again.",
+                problems=tuple(problems),
+            )
+        if "every" in found:
+            found["every_ms"] = found.pop("every")
+        settings = cls(**found)
+        settings.source()
+        return settings
+
+    def source(self) -> SourceOptions:
+        """The offsets topic as the source reads it, without what was aborted. Spec: SP-90."""
+        ours = {"kafka.bootstrap.servers": self.bootstrap, "kafka.isolation.level": "read_committed"}
+        return SourceOptions.parse(
+            {**self.options, **ours, "subscribe": TOPIC, "groupIdPrefix": "offsets-history"}
+        )

@@ -1,0 +1,159 @@
+"""The directory of a history: its tables' files, and how far it has come.
+
+    _history.json                                  the cluster, and the next offset of each partition
+    commits/date=2026-11-22/00007-…-….parquet      a file is named by the range that it came from
+
+A range's files get their names before the state moves behind it. What a killed run left behind it is removed before the
+range is read again, so no record is in two files. The topic is compacted: what a file holds may be nowhere else, so
+nothing is removed but behind an offset that was kept.
+
+Spec: SP-95.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from kclient.errors import SinkError
+from kclient.spark.durable import read_if_there, told, write_atomically
+from kclient.spark.jobs.offsets_history.rows import Row
+from kclient.spark.jobs.offsets_history.tables import TABLES, as_stored, storable
+from kclient.spark.offsets import dump_offsets, parse_offsets
+from kclient.spark.parquet_file import ParquetFile
+from kclient.spark.plan import OffsetRange
+from kclient.types import TopicPartition
+
+STATE: Final = "_history.json"
+VERSION: Final = 1
+CODEC: Final = "zstd"
+DAY_MS: Final = 86_400_000
+_FILE: Final = re.compile(r"(?P<partition>\d{5})-(?P<start>\d{20})-\d{20}\.parquet", re.ASCII)
+_ORDER: Final = [("group", "ascending"), ("src_offset", "ascending")]
+
+
+@attrs.frozen(kw_only=True)
+class State:
+    """How far a history is. `committed` are the partitions that anybody commits, `waiting` those committed offsets
+    whose record was not there yet when it was looked for."""
+
+    cluster_id: str | None
+    topic_id: str | None
+    offsets: Mapping[TopicPartition, int]
+    committed: frozenset[TopicPartition] = frozenset()
+    waiting: Mapping[TopicPartition, frozenset[int]] = attrs.field(factory=dict)
+
+
+class Store:
+    """The history in a directory. Every method may raise SinkError."""
+
+    def __init__(self, directory: str | Path) -> None:
+        self.path = Path(directory)
+
+    def state(self) -> State | None:
+        """How far it is, None where nothing was ever kept."""
+        path = self.path / STATE
+        try:
+            text = read_if_there(path)
+            return None if text is None else _state(json.loads(text))
+        except (ValueError, KeyError, TypeError) as error:
+            raise SinkError(
+                f"The file {path} cannot be understood: {error}. It was damaged, or another program wrote it. "
+                "Restore it from a copy, or begin a new history in another directory.",
+                path=str(path),
+            ) from error
+
+    def keep(self, state: State) -> None:
+        """Move on."""
+        content = {
+            "version": VERSION,
+            "cluster_id": state.cluster_id,
+            "topic_id": state.topic_id,
+            "offsets": json.loads(dump_offsets(state.offsets)),
+            "committed": [list(tp) for tp in sorted(state.committed)],
+            "waiting": [
+                [*tp, offset] for tp, offsets in sorted(state.waiting.items()) for offset in sorted(offsets)
+            ],
+        }
+        write_atomically(self.path / STATE, json.dumps(content, indent=1).encode())
+
+    def has_tables(self) -> bool:
+        """Whether any table has a file."""
+        with told(self.path):
+            return any(not path.name.startswith(".") for path in self._files())
+
+    def tidy(self, offsets: Mapping[int, int]) -> int:
+        """Remove the files of ranges that begin at or behind the state's offsets, and half-written ones."""
+        removed = 0
+        with told(self.path):
+            for path in self._files():
+                match = _FILE.fullmatch(path.name)
+                kept = None if match is None else offsets.get(int(match["partition"]))
+                behind = match is not None and kept is not None and int(match["start"]) >= kept
+                if behind or path.name.startswith("."):
+                    path.unlink()
+                    removed += 1
+        return removed
+
+    def _files(self) -> list[Path]:
+        return [path for table in TABLES for path in (self.path / table).glob("date=*/*")]
+
+    def write_range(self, wanted: OffsetRange, tables: Mapping[str, list[Row]]) -> None:
+        """The rows of a range, by the dates of their records, each file ordered by group."""
+        name = f"{wanted.partition:05d}-{wanted.start:020d}-{wanted.end:020d}.parquet"
+        for table, rows in tables.items():
+            for date, of_date in _by_date(rows, "record_ts").items():
+                self._write(table, date, name, of_date)
+
+    def write_sample(self, table: str, rows: list[Row], sampled_ms: int) -> None:
+        """Rows of one moment."""
+        for date, of_date in _by_date(rows, "sampled_at").items():
+            self._write(table, date, f"sample-{sampled_ms:013d}.parquet", of_date)
+
+    def _write(self, table: str, date: str, name: str, rows: list[Row]) -> None:
+        made = as_stored(table, rows)
+        if "group" in made.schema.names:
+            made = made.sort_by(_ORDER)
+        file = ParquetFile(self.path / table / f"date={date}" / name, made.schema, CODEC)
+        try:
+            for batch in made.to_batches():
+                file.add(batch)
+            file.finish()
+        except BaseException:
+            file.discard()
+            raise
+        file.publish()
+
+
+def _by_date(rows: Iterable[Row], column: str) -> dict[str, list[Row]]:
+    """The rows by day in UTC; those without a time that a date can name have the day of their arrival."""
+    days: dict[int, list[Row]] = {}
+    for row in rows:
+        moment = storable(row.get(column))
+        days.setdefault((row["ingest_ts"] if moment is None else moment) // DAY_MS, []).append(row)
+    return {
+        datetime.fromtimestamp(day * DAY_MS / 1000, UTC).date().isoformat(): found
+        for day, found in days.items()
+    }
+
+
+def _state(content: Any) -> State:
+    if content["version"] != VERSION:
+        raise ValueError(f"its version is {content['version']!r}, not {VERSION}")
+    waiting: dict[TopicPartition, frozenset[int]] = {}
+    for topic, partition, offset in content["waiting"]:
+        tp = TopicPartition(topic, partition)
+        waiting[tp] = waiting.get(tp, frozenset()) | {offset}
+    return State(
+        cluster_id=content["cluster_id"],
+        topic_id=content["topic_id"],
+        offsets=parse_offsets(json.dumps(content["offsets"])) if content["offsets"] else {},
+        committed=frozenset(TopicPartition(*tp) for tp in content["committed"]),
+        waiting=waiting,
+    )

@@ -1,0 +1,186 @@
+"""Views over the tables, as SQL for Spark. Each reads the tables by their names, or a view before it.
+
+    lag               how far each group was behind, each time the ends were sampled
+    lag_seconds       the age of the record that each group would read next
+    commit_rate       commits and records for each hour
+    rebalances        new generations for each hour
+    stalled           groups whose offset stood still over several samples while the log grew
+    owners            who held a partition, from when to when
+    expiring_groups   groups without members, and when their offsets will be removed
+
+A commit is joined to a sample by the time at which this job knew of it, not by the broker's clock: the two may differ,
+and ends are always sampled after the commits of the same run. Lag is never negative.
+
+Spec: SP-94.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kclient.errors import ArgumentError
+from kclient.spark.jobs.offsets_history.tables import TABLES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SAMPLES: Final = 3
+RETENTION_MINUTES: Final = 10_080
+"""`offsets.retention.minutes` of a broker that was not told otherwise: 7 days."""
+
+LAG: Final = """
+WITH known AS (
+  SELECT *, lead(ingest_ts) OVER (PARTITION BY group, topic, partition ORDER BY src_offset) AS until
+  FROM commits
+)
+SELECT c.group, w.topic, w.partition, w.sampled_at, c.offset AS committed, w.low, w.high, w.lso,
+       greatest(0, w.high - greatest(c.offset, w.low)) AS lag
+FROM watermarks w JOIN known c
+  ON c.topic = w.topic AND c.partition = w.partition
+ AND c.ingest_ts <= w.sampled_at AND (c.until IS NULL OR c.until > w.sampled_at)
+WHERE NOT c.tombstone
+"""
+
+LAG_SECONDS: Final = """
+WITH written AS (
+  SELECT topic, partition, offset, min(record_ts) AS record_ts FROM positions GROUP BY topic, partition, offset
+)
+SELECT l.group, l.topic, l.partition, l.sampled_at, l.lag,
+       CASE WHEN l.lag = 0 THEN 0
+            WHEN p.record_ts > l.sampled_at THEN 0
+            ELSE CAST(unix_millis(l.sampled_at) - unix_millis(p.record_ts) AS DOUBLE) / 1000 END AS lag_seconds
+FROM lag l LEFT JOIN written p
+  ON p.topic = l.topic AND p.partition = l.partition AND p.offset = l.committed
+"""
+
+COMMIT_RATE: Final = """
+SELECT group, topic, partition, date_trunc('HOUR', commit_ts) AS hour, count(*) AS commits,
+       max(offset) - min(offset) AS records, count(*) / 60.0 AS commits_per_minute
+FROM commits WHERE NOT tombstone
+GROUP BY group, topic, partition, date_trunc('HOUR', commit_ts)
+"""
+
+REBALANCES: Final = """
+WITH written AS (
+  SELECT group, src_offset, max(generation) AS generation, max(record_ts) AS record_ts
+  FROM groups WHERE record IN ('GroupMetadata', 'ConsumerGroupMetadata') AND NOT tombstone
+  GROUP BY group, src_offset
+), changed AS (
+  SELECT *, lag(generation) OVER (PARTITION BY group ORDER BY src_offset) AS previous FROM written
+)
+SELECT group, date_trunc('HOUR', record_ts) AS hour, count(*) AS rebalances, max(generation) AS generation
+FROM changed WHERE previous IS NULL OR previous <> generation
+GROUP BY group, date_trunc('HOUR', record_ts)
+"""
+
+STALLED: Final = """
+WITH windows AS (
+  SELECT *, min(committed) OVER recent AS lowest, max(committed) OVER recent AS highest,
+         min(high) OVER recent AS high_before, min(sampled_at) OVER recent AS since, count(*) OVER recent AS samples
+  FROM lag
+  WINDOW recent AS (PARTITION BY group, topic, partition ORDER BY sampled_at
+                    ROWS BETWEEN {samples} - 1 PRECEDING AND CURRENT ROW)
+)
+SELECT group, topic, partition, sampled_at, since, committed, high, high - high_before AS grown, lag
+FROM windows WHERE samples = {samples} AND lowest = highest AND high > high_before AND lag > 0
+"""
+
+OWNERS: Final = """
+WITH classic_written AS (
+  SELECT group, src_offset, max(record_ts) AS since FROM groups
+  WHERE record = 'GroupMetadata' GROUP BY group, src_offset
+), classic_spans AS (
+  SELECT *, lead(since) OVER (PARTITION BY group ORDER BY src_offset) AS until FROM classic_written
+), newer_spans AS (
+  SELECT *, record_ts AS since,
+         lead(record_ts) OVER (PARTITION BY group, member_id ORDER BY src_offset) AS until
+  FROM groups WHERE record = 'ConsumerGroupCurrentMemberAssignment'
+), clients AS (
+  SELECT group, member_id, max_by(client_id, src_offset) AS client_id, max_by(client_host, src_offset) AS client_host
+  FROM groups WHERE record = 'ConsumerGroupMemberMetadata' AND NOT tombstone GROUP BY group, member_id
+), held AS (
+  SELECT g.group, g.member_id, g.client_id, g.client_host, s.since, s.until, explode(g.assignment) AS owned
+  FROM groups g JOIN classic_spans s ON s.group = g.group AND s.src_offset = g.src_offset
+  WHERE g.record = 'GroupMetadata'
+  UNION ALL
+  SELECT n.group, n.member_id, c.client_id, c.client_host, n.since, n.until, explode(n.assignment) AS owned
+  FROM newer_spans n LEFT JOIN clients c ON c.group = n.group AND c.member_id = n.member_id
+)
+SELECT group, owned.topic, owned.topic_id, owned.partition, member_id, client_id, client_host, since, until FROM held
+"""
+
+EXPIRING_GROUPS: Final = """
+WITH last_commits AS (
+  SELECT group, topic, partition, max_by(tombstone, src_offset) AS removed, max_by(commit_ts, src_offset) AS commit_ts
+  FROM commits GROUP BY group, topic, partition
+), committed AS (
+  SELECT group, max(commit_ts) AS last_commit, count(*) AS partitions FROM last_commits WHERE NOT removed GROUP BY group
+), classic_last AS (
+  SELECT group, max(src_offset) AS src_offset FROM groups WHERE record = 'GroupMetadata' GROUP BY group
+), newer_last AS (
+  SELECT group, member_id, max_by(tombstone, src_offset) AS gone
+  FROM groups WHERE record = 'ConsumerGroupMemberMetadata' GROUP BY group, member_id
+), alive AS (
+  SELECT g.group FROM groups g JOIN classic_last l ON l.group = g.group AND l.src_offset = g.src_offset
+  WHERE g.record = 'GroupMetadata' AND g.member_id IS NOT NULL
+  UNION
+  SELECT group FROM newer_last WHERE NOT gone
+), emptied AS (
+  SELECT group, max(record_ts) AS at FROM groups WHERE NOT tombstone GROUP BY group
+)
+SELECT c.group, c.partitions, c.last_commit,
+       greatest(c.last_commit, coalesce(e.at, c.last_commit)) + make_dt_interval(0, 0, {minutes}, 0) AS expires_at
+FROM committed c LEFT JOIN emptied e ON e.group = c.group
+WHERE c.group NOT IN (SELECT group FROM alive)
+"""
+
+
+def view_texts(samples: int = SAMPLES, retention_minutes: int = RETENTION_MINUTES) -> dict[str, str]:
+    """View → its query, in an order in which they can be created.
+
+    `samples` is how many samples in a row make a group stalled, `retention_minutes` what the brokers are set to.
+    Raises ArgumentError for numbers that are none.
+    """
+    for number, least in ((samples, 2), (retention_minutes, 1)):
+        if isinstance(number, bool) or not isinstance(number, int) or number < least:
+            raise ArgumentError(
+                f"A view cannot work with {number!r}. Give whole numbers: samples of 2 or more, minutes."
+            )
+    return {
+        "lag": LAG,
+        "lag_seconds": LAG_SECONDS,
+        "commit_rate": COMMIT_RATE,
+        "rebalances": REBALANCES,
+        "stalled": STALLED.format(samples=samples),
+        "owners": OWNERS,
+        "expiring_groups": EXPIRING_GROUPS.format(minutes=retention_minutes),
+    }
+
+
+def create_views(
+    spark: SparkSession,
+    directory: str | Path,
+    *,
+    samples: int = SAMPLES,
+    retention_minutes: int = RETENTION_MINUTES,
+) -> None:
+    """Make the tables of a history, and the views over them, temporary views of a session.
+
+    Call it again to see files that came later. Spec: SP-94.
+    """
+    for name in TABLES:
+        place = Path(directory) / name
+        files = sorted(map(str, place.glob("date=*/[!._]*.parquet")))
+        reader = spark.read.schema(table_ddl(name)).option("basePath", str(place))
+        found = reader.parquet(*files) if files else spark.createDataFrame([], table_ddl(name))
+        found.createOrReplaceTempView(name)
+    for name, text in view_texts(samples, retention_minutes).items():
+        spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS {text}")
+
+
+def table_ddl(name: str) -> str:
+    """The columns of a table in Spark's words, with the date that its files are kept by."""
+    from kclient.spark.decoding.spark_types import spark_name
+
+    return ", ".join(f"`{field.name}` {spark_name(field.type)}" for field in TABLES[name]) + ", `date` date"

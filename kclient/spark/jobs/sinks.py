@@ -1,0 +1,116 @@
+"""Whose sink it is, and what counts in it, for every writer.
+
+    parquet:DIR  --writer direct    _manifest           the files that it names
+    parquet:DIR  --writer spark     _spark_metadata     the files that it names; `_kclient/job.json` says whose it is
+    table:NAME                      the table format    whatever its log says
+
+Spark's sink takes a batch for done that its log has, whoever wrote it: in the directory of another job the first
+batches of a new one would be left out in silence. So every sink belongs to one checkpoint.
+
+Spec: SP-81, SP-82, SP-83.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Final
+
+from kclient.errors import SinkError
+from kclient.spark import manifest, spark_metadata
+from kclient.spark.durable import told, write_atomically
+from kclient.spark.jobs.checkpoint import Offsets
+from kclient.spark.jobs.job import Job
+from kclient.spark.jobs.settings import Writer
+from kclient.spark.jobs.values import Location
+from kclient.spark.manifest import Manifest
+
+OWN: Final = "_kclient"
+
+
+def held(sink: Location, writer: Writer) -> Path | None:
+    """The directory that a running job holds; a table is held by its checkpoint alone."""
+    if sink.kind == "table":
+        return None
+    return Path(sink.where) / (manifest.DIRECTORY if writer == "direct" else OWN)
+
+
+def check_sink(sink: Location, writer: Writer, job: Job) -> None:
+    """Refuse a sink whose batches are another job's: this one's would take their place. Raises SinkError."""
+    if sink.kind == "table":
+        return
+    manifests = [name for name in manifest.names(sink.where) if name.isdigit()]
+    logged = spark_metadata.batches(sink.where)
+    if writer == "direct":
+        if logged:
+            raise _other_writer(sink, spark_metadata.DIRECTORY, "spark")
+        last = manifest.read(sink.where, manifests[-1]) if manifests else None
+        if last is not None and last.job != job.job:
+            raise _other_job(sink, len(manifests))
+        return
+    if manifest.names(sink.where):
+        raise _other_writer(sink, manifest.DIRECTORY, "direct")
+    if logged and _owner(sink) != job.job:
+        raise _other_job(sink, len(logged))
+
+
+def claim(sink: Location, writer: Writer, job: Job) -> None:
+    """Say whose a sink is, where its manifests do not. Raises SinkError."""
+    if writer == "spark" and sink.kind == "parquet":
+        write_atomically(Path(sink.where) / OWN / "job.json", json.dumps({"job": job.job}).encode())
+
+
+def check_not_landed(sink: str, start: Offsets, end: Offsets, name: str = "") -> None:
+    """Refuse to land what counts already, but for an earlier run of the same name. Raises SinkError."""
+    wanted = Manifest(job="", name=name, start=start, end=end)
+    if (other := manifest.overlap(manifest.read_all(sink), wanted)) is not None:
+        raise SinkError(
+            f"{sink} has records that were to land again: its manifest {other} covers them. They would count twice. "
+            "Give other offsets with --start and --end, or another sink.",
+            path=sink,
+        )
+
+
+def rows(job: Job) -> int | None:
+    """The rows that count in a job's sink, None for a table, which only its own tools can read. Raises SinkError."""
+    kind, _, where = job.sink.partition(":")
+    if kind == "table":
+        return None
+    return manifest.count(where) if job.writer == "direct" else spark_metadata.count(where)
+
+
+def last_written(sink: Location, writer: Writer) -> tuple[int, int] | None:
+    """Rows and bytes of the newest batch with rows, None where nothing tells. Raises SinkError."""
+    if sink.kind == "table":
+        return None
+    if writer == "direct":
+        for name in reversed([name for name in manifest.names(sink.where) if name.isdigit()]):
+            if (whole := manifest.read(sink.where, name)) is not None and whole.rows:
+                return whole.rows, whole.bytes
+        return None
+    for batch in reversed(spark_metadata.batches(sink.where)):
+        if files := spark_metadata.added(sink.where, batch):
+            return sum(spark_metadata.rows_of(file.path) for file in files), sum(file.bytes for file in files)
+    return None
+
+
+def _owner(sink: Location) -> str | None:
+    path = Path(sink.where) / OWN / "job.json"
+    with told(path):
+        return str(json.loads(path.read_text(encoding="utf-8"))["job"]) if path.is_file() else None
+
+
+def _other_job(sink: Location, batches: int) -> SinkError:
+    return SinkError(
+        f"{sink.where} holds {batches} batches of another job. Its checkpoint was another one, or was deleted. "
+        "Give this checkpoint a sink of its own, or go on with the checkpoint that belongs to this sink.",
+        path=sink.where,
+    )
+
+
+def _other_writer(sink: Location, log: str, writer: Writer) -> SinkError:
+    return SinkError(
+        f"{sink.where} was written with --writer {writer}: its {log} says which files count, and knows of no others. "
+        f"Give --writer {writer}, or another sink.",
+        path=sink.where,
+    )

@@ -1,0 +1,169 @@
+"""What each setting of an ingest job may be: from what the user wrote to what the job works with. Pure.
+
+A rule raises ValueError with the end of a sentence that begins with the setting's name.
+
+Spec: spark 10.1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
+
+import attrs
+
+from kclient.config.values import INT64_MAX, items, text
+
+SinkKind: TypeAlias = Literal["parquet", "table"]
+TriggerKind: TypeAlias = Literal["availableNow", "once", "interval"]
+
+_PLAIN_TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}", re.ASCII)
+_UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
+_TABLE: Final = re.compile(r"\w+(\.\w+){2,}", re.ASCII)
+_REMOTE: Final = re.compile(r"([a-z][a-z0-9+.-]+)://", re.IGNORECASE)
+PARTITION_KEYS: Final = ("topic", "date(timestamp)")
+
+
+@attrs.frozen
+class Location:
+    """Where rows go: `parquet:DIRECTORY` or `table:CATALOG.DATABASE.NAME`."""
+
+    kind: SinkKind
+    where: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.where}"
+
+
+@attrs.frozen
+class Trigger:
+    """When a batch begins: until all is drained, once, or every `interval_ms`."""
+
+    kind: TriggerKind
+    interval_ms: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.interval_ms / 1000:g}s" if self.kind == "interval" else self.kind
+
+
+DRAIN: Final = Trigger("availableNow")
+
+
+def topics(raw: Any) -> tuple[str, ...]:
+    """Names and regular expressions with commas between; an expression must match the whole name."""
+    names = tuple(dict.fromkeys(items(raw)))
+    if not names:
+        raise ValueError("must name at least one topic")
+    for name in names:
+        if str(name).count("{") != str(name).count("}"):
+            raise ValueError(
+                f"has {name!r}, whose braces are not in pairs: a comma always ends a name; write (a|aa) for a{{1,2}}"
+            )
+        try:
+            re.compile(name)
+        except re.error as error:
+            raise ValueError(
+                f"has {name!r}, which is neither a topic nor a regular expression: {error}"
+            ) from None
+    return names
+
+
+def is_pattern(name: str) -> bool:
+    """Whether it can only be meant as an expression, because no topic may be called so."""
+    return _PLAIN_TOPIC.fullmatch(name) is None
+
+
+def location(raw: Any) -> Location:
+    """`parquet:DIRECTORY` or `table:CATALOG.DATABASE.NAME`."""
+    kind, colon, where = text(raw).partition(":")
+    if not colon or not where:
+        raise ValueError("must be parquet:DIRECTORY, or table:CATALOG.DATABASE.NAME")
+    if kind == "table":
+        return Location("table", _table(where))
+    if kind != "parquet":
+        raise ValueError(f"cannot be {kind}: write parquet:DIRECTORY, or table:CATALOG.DATABASE.NAME")
+    return Location("parquet", directory(where))
+
+
+def _table(name: str) -> str:
+    if _TABLE.fullmatch(name) is None:
+        raise ValueError(
+            f"cannot be the table {name!r}: give it with catalog and database, as table:CATALOG.DATABASE.NAME"
+        )
+    return name
+
+
+def directory(raw: Any) -> str:
+    """A directory of this machine or a mounted share, made absolute."""
+    path = text(raw).removeprefix("file://")
+    if not path:
+        raise ValueError("must name a directory")
+    if remote := _REMOTE.match(path):
+        raise ValueError(f"cannot be on {remote[1]}: mount the store, or give a directory of this machine")
+    return str(Path(path).expanduser().absolute())
+
+
+def trigger(raw: Any) -> Trigger:
+    """`availableNow`, `once`, or a time such as `10s`."""
+    word = text(raw)
+    for kind in ("availableNow", "once"):
+        if word.lower() == kind.lower():
+            return Trigger(kind)
+    if (match := re.fullmatch(r"(\d{1,9})(ms|s|m|h)", word)) and int(match[1]):
+        return Trigger("interval", int(match[1]) * _UNITS[match[2]])
+    raise ValueError("must be availableNow, once, or a time such as 10s")
+
+
+def count(raw: Any) -> int:
+    """A number of at least 1; `5e6` and `5_000_000` are numbers too."""
+    try:
+        number = float(raw) if isinstance(raw, str) else raw
+    except ValueError:
+        number = 0
+    if isinstance(number, bool) or not isinstance(number, int | float) or number != number // 1:
+        raise ValueError("must be a whole number")
+    if not 1 <= number <= INT64_MAX:
+        raise ValueError("must be a number of at least 1, such as 500000 or 5e6")
+    return int(number)
+
+
+def schema(raw: Any) -> str:
+    """A schema, a file that holds one, `registry:URL`, or `infer`. The text of a file with DDL is the schema."""
+    word = text(raw)
+    if not word:
+        raise ValueError("must be a schema, a file that holds one, registry:URL, or infer")
+    path = Path(word)
+    if path.suffix in (".ddl", ".sql", ".txt") or (len(word) < 256 and "\n" not in word and path.is_file()):
+        return _content(path)
+    return word
+
+
+def partition_by(raw: Any) -> tuple[str, ...]:
+    """`topic`, or `topic,date(timestamp)`."""
+    keys = tuple(str(key).replace(" ", "") for key in items(raw))
+    if keys not in (PARTITION_KEYS[:1], PARTITION_KEYS):
+        raise ValueError("must be topic, or topic,date(timestamp)")
+    return keys
+
+
+def pairs(raw: Any) -> dict[str, str]:
+    """A mapping, or a list of `key=value`."""
+    if isinstance(raw, Mapping):
+        return {str(key): str(value) for key, value in raw.items()}
+    found: dict[str, str] = {}
+    for item in [raw] if isinstance(raw, str) else raw:
+        key, equals, value = item.partition("=")
+        if not equals or not key:
+            raise ValueError("must be key=value")
+        found[key.strip()] = value
+    return found
+
+
+def _content(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise ValueError(f"names the file {path}, which cannot be read: {reason}") from None

@@ -1,0 +1,154 @@
+"""The `kafka.*` options: keys of the client, with secrets by reference, as texts that travel to workers.
+
+    kafka.sasl.password=…            the text itself
+    kafka.sasl.password.env=NAME     an environment variable of the process that connects
+    kafka.sasl.password.file=/path   a file on the machine that connects
+
+A reference is resolved where a connection is made, and anew for each one: what Spark pickles and prints holds no
+secret, and one that was rotated is used without a new query. Texts become Secrets in the process that connects, which
+never leave it; no repr here shows a text that could be one.
+
+Spec: SP-13, SP-40, SP-43, SP-44, SP-45.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import attrs
+
+from kclient.config import Config, load
+from kclient.config.model import SECRET_KEYS, rules
+from kclient.config.security_rules import PLAIN_MODULE, SCRAM_MODULE
+from kclient.errors import ConfigError
+from kclient.security.providers import env, file
+from kclient.security.secret import HiddenText, Secret, Source
+from kclient.spark.unsupported import KAFKA_KEYS
+
+PREFIX: Final = "kafka."
+FETCH_BYTES: Final = 8_000_000
+REFERENCES: Final[Mapping[str, Callable[[str], Source]]] = {"_env": env, "_file": file}
+SPELLINGS: Final = {"ssl_ca_location": "ssl_truststore_location"}
+"""librdkafka's spelling → Kafka's own, where both mean the same file."""
+
+SHOWN: Final = frozenset(rules()) - SECRET_KEYS
+"""The keys whose values anybody may see. A key that nobody knows may be a misspelt password."""
+
+
+def secret_of(text: str, reference: str) -> Secret:
+    """The secret that a text is, or that it refers to: `reference` is `_env`, `_file` or empty."""
+    return Secret(REFERENCES[reference](text)) if reference else Secret(text)
+
+
+def is_shown(name: str) -> bool:
+    """Whether the value of this `kafka.*` option may be seen by anybody."""
+    return _key(name.lower().removeprefix(PREFIX)) in SHOWN
+
+
+@attrs.frozen
+class KafkaKeys(Mapping[str, str]):
+    """The keys without `kafka.`, in lower case with dots, as they were given. Pickles as texts."""
+
+    texts: Mapping[str, str]
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> KafkaKeys:
+        """The `kafka.*` of all options."""
+        return cls(
+            {
+                name.lower()[len(PREFIX) :]: text if is_shown(name) else HiddenText(text)
+                for name, text in options.items()
+                if name.lower().startswith(PREFIX)
+            }
+        )
+
+    def __getitem__(self, name: str) -> str:
+        return self.texts[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.texts)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def fingerprint(self) -> str:
+        """The same for the same keys and values, and tells nothing of either."""
+        told = "\0".join(f"{name}\0{text}" for name, text in sorted(self.texts.items()))
+        return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
+
+    def secrets(self) -> tuple[str, ...]:
+        """The keys that hold a secret as text."""
+        return tuple(name for name in self.texts if _key(name) in SECRET_KEYS)
+
+    def problems(self) -> list[str]:
+        """Everything that is wrong, one sentence each, without resolving a reference or opening a file."""
+        found = [
+            f"{PREFIX}{name} cannot be set: {hint}" for name, hint in KAFKA_KEYS.items() if name in self.texts
+        ]
+        settings: dict[str, Any] = {"bootstrap_servers": "localhost:9092"}
+        for name, text in self.texts.items():
+            key, reference = _split(name)
+            if name in KAFKA_KEYS:
+                continue
+            if reference and not text.strip():
+                found.append(f"{PREFIX}{name} must name {_what(reference)}")
+            if key in settings and key != "bootstrap_servers":
+                found.append(f"{PREFIX}{name} says again what another option says; keep one of them")
+            settings[key] = self._stand_in(key) if reference else _value(key, text, reference)
+        try:
+            _load(settings, "check")
+        except ConfigError as error:
+            found += [f"{PREFIX}{problem}" for problem in error.problems]
+        return found
+
+    def config(self, client_id: str) -> Config:
+        """The client's configuration in the process that connects. Raises ConfigError for a reference to nothing."""
+        settings = {_split(name)[0]: _value(*_named(name, text)) for name, text in self.texts.items()}
+        return _load(settings, self.texts.get("group.id", client_id))
+
+    def _stand_in(self, key: str) -> Secret:
+        """What passes for a secret that only the worker sees."""
+        if key != "sasl_jaas_config":
+            return Secret("by-reference")
+        plain = self.texts.get("sasl.mechanism", "").strip().upper() == "PLAIN"
+        return Secret(f'{PLAIN_MODULE if plain else SCRAM_MODULE} required username="u" password="p";')
+
+
+def _load(settings: Mapping[str, Any], client_id: str) -> Config:
+    """Kafka's keys over our defaults: large fetches, receive buffers as the system has them, no new topics."""
+    ours: dict[str, Any] = {
+        "client_id": client_id,
+        "max_partition_fetch_bytes": FETCH_BYTES,
+        "receive_buffer_bytes": -1,
+        "allow_auto_create_topics": False,
+    }
+    return load({}, config={**ours, **settings})
+
+
+def _key(name: str) -> str:
+    key = name.strip().replace(".", "_")
+    return SPELLINGS.get(key, key)
+
+
+def _split(name: str) -> tuple[str, str]:
+    """The client's key, and the kind of reference that the option is, empty where it is the value itself."""
+    key = _key(name)
+    for ending in REFERENCES:
+        if key.endswith(ending) and key.removesuffix(ending) in SECRET_KEYS:
+            return key.removesuffix(ending), ending
+    return key, ""
+
+
+def _named(name: str, text: str) -> tuple[str, str, str]:
+    key, reference = _split(name)
+    return key, text, reference
+
+
+def _value(key: str, text: str, reference: str) -> str | Secret:
+    return secret_of(text, reference) if key in SECRET_KEYS else text
+
+
+def _what(reference: str) -> str:
+    return "an environment variable" if reference == "_env" else "a file"

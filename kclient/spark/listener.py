@@ -1,0 +1,95 @@
+"""Progress of queries, mirrored to a group as soon as each batch is done.
+
+Spark tells a source of a finished batch only when the next one begins, and never of the last: a group that only the
+source commits to lags for ever. A listener hears of every batch, the last one a moment after the query has ended.
+
+Spec: SP-69…SP-73.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.streaming.listener import StreamingQueryListener
+
+from kclient.spark.driver import Driver
+from kclient.spark.group_commit import GroupCommitter
+from kclient.spark.progress import Behind, Progress, behind, end_offsets, gone_back, metadata_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.listener import (
+        QueryIdleEvent,
+        QueryProgressEvent,
+        QueryStartedEvent,
+        QueryTerminatedEvent,
+    )
+
+    from kclient.spark.options import SourceOptions
+
+
+class GroupCommitListener(StreamingQueryListener):
+    """Commits what the queries of a session have done to one group; `kclient.spark.track` makes it.
+
+    `behind` holds the lag of each source of the batch that was heard of last. Nothing here raises into Spark.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        options: SourceOptions,
+        group: str,
+        query: str | None = None,
+        metadata: str | None = None,
+    ) -> None:
+        self.behind: list[Behind] = []
+        self._spark = spark
+        self._driver: Driver | None = Driver(options)
+        self._group = group
+        self._query = query
+        self._metadata = metadata
+        self._committers: dict[str, GroupCommitter] = {}
+
+    def close(self, last_progress: Progress | None = None) -> bool:
+        """Hear no more. With `query.lastProgress` its last batch is committed first, whether it was heard of or not.
+
+        That holds the last batch as soon as `awaitTermination()` returns, when the listener's event may still be on its
+        way. Returns whether the group knows all of it.
+
+        Spec: SP-70.
+        """
+        driver, known = self._driver, True
+        if driver is not None:
+            known = last_progress is None or self._commit(last_progress)
+            self._spark.streams.removeListener(self)
+            self._driver = None
+            driver.close()
+        return known
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
+        """Nothing is done yet."""
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
+        """Commit where the batch ended."""
+        self._commit(event.progress)
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
+        """Keep the group's offsets from expiring. Spec: SP-72."""
+        committer = self._committers.get(str(event.id))
+        if committer is not None and self._driver is not None:
+            committer.renew()
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
+        """A restart is another run, which may begin anywhere."""
+        self._committers.pop(str(event.id), None)
+
+    def _commit(self, progress: Progress) -> bool:
+        if self._driver is None or (self._query is not None and progress["name"] != self._query):
+            return True
+        committer = self._committers.get(str(progress["id"]))
+        if committer is None:
+            committer = GroupCommitter(self._driver, self._group, others=True)
+            self._committers[str(progress["id"])] = committer
+        self.behind = behind(progress)
+        committer.forget(gone_back(progress))
+        return committer.commit(end_offsets(progress), self._metadata or metadata_of(progress))

@@ -1,0 +1,168 @@
+"""The manifest: which files of a sink count. One JSON file for each batch, written atomically after all its files.
+
+    _manifest/000000000042.json     batch 42 of a job: offsets from and to, its files
+    _manifest/backfill-….json       a backfill, named by what it read
+
+A file that no manifest names does not exist for readers: a batch that was killed half way leaves such files, and the
+same batch, run again, writes the same names and the same manifest. Pure of Spark.
+
+Spec: SP-78, SP-79, SP-82.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from kclient.errors import SinkError
+from kclient.spark.durable import write_atomically
+from kclient.spark.offsets import dump_offsets, parse_offsets
+from kclient.types import TopicPartition
+
+DIRECTORY: Final = "_manifest"
+VERSION: Final = 1
+_NAME: Final = re.compile(r"([0-9]{12}|backfill-[0-9a-f]{16}|replay-[0-9a-f]{16})\.json", re.ASCII)
+
+
+@attrs.frozen(kw_only=True)
+class Written:
+    """One file of a range. `path` is relative to the sink; `end` is exclusive. `first_ms`, `last_ms`: record times."""
+
+    path: str
+    topic: str
+    partition: int
+    start: int
+    end: int
+    rows: int
+    bytes: int
+    first_ms: int | None = None
+    last_ms: int | None = None
+
+
+@attrs.frozen(kw_only=True)
+class Manifest:
+    """One batch of a sink: the offsets it covers, and its files. `name` is its number, or says what was backfilled.
+
+    `nulled` is how many values could not be decoded and became null.
+    """
+
+    job: str
+    name: str
+    start: Mapping[TopicPartition, int]
+    end: Mapping[TopicPartition, int]
+    files: tuple[Written, ...] = ()
+    dead_letters: tuple[Written, ...] = ()
+    nulled: int = 0
+
+    @property
+    def rows(self) -> int:
+        return sum(file.rows for file in self.files)
+
+    @property
+    def bad_records(self) -> int:
+        """Records that could not be decoded: dead letters, and values that became null."""
+        return self.nulled + sum(file.rows for file in self.dead_letters)
+
+    @property
+    def bytes(self) -> int:
+        return sum(file.bytes for file in self.files)
+
+
+def batch_name(batch: int) -> str:
+    """What the manifest of a batch is called."""
+    return f"{batch:012d}"
+
+
+def write(sink: str | Path, manifest: Manifest) -> None:
+    """Make the files of a batch count. Raises SinkError."""
+    files = [attrs.asdict(file) for file in manifest.files]
+    content = {
+        "version": VERSION,
+        "job": manifest.job,
+        "start": json.loads(dump_offsets(manifest.start)),
+        "end": json.loads(dump_offsets(manifest.end)),
+        "rows": manifest.rows,
+        "nulled": manifest.nulled,
+        "files": files,
+        "dead_letters": [attrs.asdict(file) for file in manifest.dead_letters],
+    }
+    write_atomically(_path(sink, manifest.name), json.dumps(content, indent=1).encode())
+
+
+def read(sink: str | Path, name: str) -> Manifest | None:
+    """The manifest of a batch, None where it was not written. Raises SinkError for one that is none of ours."""
+    path = _path(sink, name)
+    try:
+        content = json.loads(path.read_bytes())
+        if content["version"] != VERSION:
+            raise ValueError(f"its version is {content['version']!r}, not {VERSION}")
+        return Manifest(
+            job=content["job"],
+            name=name,
+            start=_offsets(content["start"]),
+            end=_offsets(content["end"]),
+            files=_files(content["files"]),
+            dead_letters=_files(content["dead_letters"]),
+            nulled=content["nulled"],
+        )
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise SinkError(
+            f"The manifest {path} cannot be read: {error}. It was damaged, or written by another program. "
+            "Restore it from a copy: without it nobody knows which files of that batch count.",
+            path=str(path),
+        ) from error
+
+
+def names(sink: str | Path) -> list[str]:
+    """What the manifests of a sink are called, batches in order, backfills behind them."""
+    directory = Path(sink) / DIRECTORY
+    found = [path.name for path in directory.iterdir()] if directory.is_dir() else []
+    return sorted(name.removesuffix(".json") for name in found if _NAME.fullmatch(name))
+
+
+def read_all(sink: str | Path) -> Iterator[Manifest]:
+    """Every manifest of a sink."""
+    for name in names(sink):
+        manifest = read(sink, name)
+        if manifest is not None:
+            yield manifest
+
+
+def files(sink: str | Path) -> list[str]:
+    """The absolute paths of all files that count: what to give to a Parquet reader."""
+    return [str(Path(sink).absolute() / file.path) for manifest in read_all(sink) for file in manifest.files]
+
+
+def count(sink: str | Path) -> int:
+    """The rows of a sink, by its manifests."""
+    return sum(manifest.rows for manifest in read_all(sink))
+
+
+def overlap(manifests: Iterable[Manifest], wanted: Manifest) -> str | None:
+    """The name of a manifest that already covers an offset of `wanted`, other than its own earlier run."""
+    for manifest in manifests:
+        for tp, end in wanted.end.items():
+            start = wanted.start.get(tp, end)
+            theirs = manifest.start.get(tp, 0), manifest.end.get(tp, 0)
+            if manifest.name != wanted.name and max(start, theirs[0]) < min(end, theirs[1]):
+                return manifest.name
+    return None
+
+
+def _path(sink: str | Path, name: str) -> Path:
+    return Path(sink) / DIRECTORY / f"{name}.json"
+
+
+def _offsets(content: Any) -> Mapping[TopicPartition, int]:
+    return parse_offsets(json.dumps(content)) if content else {}
+
+
+def _files(content: Any) -> tuple[Written, ...]:
+    return tuple(Written(**file) for file in content)

@@ -1,0 +1,172 @@
+"""What holds for every command: help, arguments that cannot be used, the extra that is missing, completion."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from kclient.cli.program import MODULE, SCRIPT, program
+from tests.cli.support import call, run
+
+COMMANDS = [
+    ["lag"],
+    ["ingest"],
+    ["ingest", "status"],
+    ["ingest", "gc"],
+    ["offsets-history"],
+    ["spark"],
+    ["spark", "doctor"],
+    ["version"],
+    ["completion"],
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_has_a_help_page(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    done = call(capsys, *command, "--help")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith(f"Usage: {MODULE} {' '.join(command)}")
+    assert "Exit codes: 0 ok" in done.out
+    assert "\x1b" not in done.out
+
+
+def test_the_first_page_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    page = call(capsys, "--help").out
+    assert [name for [name, *_] in COMMANDS if f"│ {name} " not in page] == []
+
+
+@pytest.mark.parametrize("command", [[], *COMMANDS], ids=lambda words: " ".join(words) or "kclient")
+def test_help_pages_fit_80_columns(
+    command: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    page = call(capsys, *command, "--help").out
+    assert [line for line in page.splitlines() if len(line.rstrip()) > 80] == []
+
+
+@pytest.mark.parametrize(
+    "command", [command for command in COMMANDS if command not in (["spark"], ["completion"])], ids=" ".join
+)
+def test_every_command_has_a_form_for_machines(
+    command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "--json " in call(capsys, *command, "--help").out
+
+
+@pytest.mark.spec("SP-82")
+def test_the_page_of_ingest_groups_its_options_and_tells_defaults(capsys: pytest.CaptureFixture[str]) -> None:
+    page = call(capsys, "ingest", "--help").out
+    words = " ".join(page.replace("│", " ").split())
+    for group in (
+        "What and where to (required)",
+        "What is read",
+        "How it is written",
+        "How it runs",
+        "Connection",
+    ):
+        assert f"╭─ {group} ─" in page
+    assert "[default: availableNow]" in words
+    assert "[default: local[*,4]]" in words
+    assert "[default: earliest]" in words
+    assert f"{MODULE} ingest -b localhost:9092 --topics orders \\" in words
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["bogus"], 'Unknown command "bogus"'),
+        (["lga"], "Did you mean"),
+        (["lag", "g", "--bogus"], "Unknown option: --bogus"),
+        (["lag", "g", "-b"], "-b requires an argument"),
+        (["lag", "--group", "billing"], f"Type: {MODULE} lag billing"),
+        (["lag", "g"], "Say where the cluster is with -b HOST:PORT"),
+        (["lag", "g", "-b", "x:1", "--isolation-level", "none"], "read_committed"),
+        (["ingest", "--engine", "magic"], 'Choose from: "spark", "direct"'),
+        (["offsets-history"], "--out is missing"),
+        (["spark", "doctor", "--jre", "other"], "Choose from"),
+        (["ingest", "status"], f"Type: {MODULE} ingest status --checkpoint DIR"),
+        (["ingest", "--topics"], "requires an argument"),
+        (["completion", "tcsh"], "Choose from"),
+    ],
+)
+def test_wrong_arguments_are_told_in_a_sentence_and_end_with_2(
+    arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = call(capsys, *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert says in done.err
+    assert "Traceback" not in done.err
+    assert "\x1b" not in done.err
+
+
+def test_a_watch_without_seconds_leaves_the_next_word_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    """`--watch billing` watches the group billing; it once said that billing is no number."""
+    done = call(capsys, "lag", "--watch", "billing")
+    assert "billing" not in done.err  # all that is missing is the cluster
+    assert "bootstrap_servers is missing" in done.err
+    assert "is no number of seconds" in call(capsys, "lag", "g", "-b", "x:1", "--watch", "-1").err
+
+
+@pytest.mark.spec("SP-42")
+def test_all_problems_of_a_job_are_told_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    done = call(capsys, "ingest", "--trigger", "sometimes", "--start", "group", "--max-per-trigger", "0")
+    assert done.code == 2
+    problems = [line for line in done.err.splitlines() if line.startswith("  - ")]
+    assert len(problems) == 7
+    for name in (
+        "--trigger",
+        "--max-per-trigger",
+        "--bootstrap",
+        "--topics",
+        "--sink",
+        "--checkpoint",
+        "--start",
+    ):
+        assert any(name in problem for problem in problems), name
+
+
+@pytest.mark.parametrize("package", ["cyclopts", "rich"])
+def test_without_the_extra_one_line_says_what_to_install(package: str, tmp_path: Path) -> None:
+    (tmp_path / f"{package}.py").write_text(f"raise ModuleNotFoundError('gone', name={package!r})")
+    done = run("lag", "g", PYTHONPATH=os.pathsep.join([str(tmp_path), *sys.path]))
+    assert (done.code, done.out) == (2, "")
+    assert done.err == f"{MODULE}: {package} is not installed. Type: pip install 'kclient-kafka[cli]'\n"
+
+
+def test_the_installed_script_is_the_same_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert program() == MODULE
+    monkeypatch.setattr(sys, "argv", ["/usr/local/bin/kclient", "lag"])
+    assert program() == SCRIPT
+    project = (Path(__file__).parents[2] / "pyproject.toml").read_text()
+    assert '[project.scripts]\nkclient = "kclient.cli.main:main"' in project
+
+
+def test_version_tells_what_is_installed(capsys: pytest.CaptureFixture[str]) -> None:
+    [found] = call(capsys, "version", "--json").events
+    assert found["kclient-kafka"] == metadata.version("kclient-kafka")
+    assert found["python"].split(".")[:2] == [str(part) for part in sys.version_info[:2]]
+    assert f"pyarrow        {metadata.version('pyarrow')}\n" in call(capsys, "version").out
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_knows_commands_and_options(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    script = call(capsys, "completion", shell).out
+    for word in ("ingest", "lag", "checkpoint", "all-groups"):
+        assert word in script
+
+
+def test_the_completion_of_bash_completes() -> None:
+    asks = (
+        'eval "$1"; COMP_WORDS=(kclient ing); COMP_CWORD=1; COMP_LINE="kclient ing"; COMP_POINT=11; '
+        '_kclient 2>/dev/null; printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    script = run("completion", "bash").out
+    shown = subprocess.run(
+        ["bash", "-c", asks, "bash", script], capture_output=True, text=True, timeout=30, check=True
+    )
+    assert shown.stdout.split() == ["ingest"]

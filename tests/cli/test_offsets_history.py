@@ -1,0 +1,65 @@
+"""`kclient offsets-history`: one run, the next one, and a watch that a signal ends."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kclient import TopicPartition
+from kclient.embedded import EmbeddedCluster
+from tests.cli.support import COMMAND, PATIENCE, call
+from tests.lag.stage import commit
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster(topics={"orders": 1}) as cluster:
+        cluster.produce("orders", ["x"] * 10)
+        commit(cluster.bootstrap_servers, "billing", {TopicPartition("orders", 0): 7})
+        yield cluster
+
+
+def arguments(cluster: EmbeddedCluster, folder: Path, *more: str) -> list[str]:
+    return ["offsets-history", "-b", cluster.bootstrap_servers, "--out", str(folder / "history"), *more]
+
+
+@pytest.mark.spec("SP-91", "SP-95")
+def test_each_run_tells_what_it_added(
+    cluster: EmbeddedCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = call(capsys, *arguments(cluster, tmp_path, "--json"))
+    assert (first.code, first.err) == (0, "")
+    [told] = first.events
+    assert (told["resumed"], told["groups"], told["rows"]["commits"]) == (False, 1, 1)
+    assert " ".join(told) == "rows records partitions groups resumed seconds"
+    second = call(capsys, *arguments(cluster, tmp_path))
+    assert (second.code, second.out) == (0, "")
+    assert second.err.startswith("went on  0 records of ")
+
+
+@pytest.mark.spec("SP-95")
+def test_a_watch_ends_in_order_by_sigterm(cluster: EmbeddedCluster, tmp_path: Path) -> None:
+    command = [*COMMAND, *arguments(cluster, tmp_path, "--watch", "--every", "1s", "--json")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        seen = [json.loads(process.stdout.readline()) for _ in range(2)]
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=PATIENCE)
+    assert [run["resumed"] for run in seen] == [False, True]
+    assert (process.returncode, err) == (0, "")
+
+
+def test_another_cluster_is_refused(
+    cluster: EmbeddedCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(capsys, *arguments(cluster, tmp_path)).code == 0
+    with EmbeddedCluster(topics={"orders": 1}) as other:
+        commit(other.bootstrap_servers, "billing", {TopicPartition("orders", 0): 0})
+        done = call(capsys, *arguments(other, tmp_path))
+    assert (done.code, done.out) == (2, "")
+    assert "holds the history of the cluster" in done.err

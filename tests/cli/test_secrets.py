@@ -1,0 +1,80 @@
+"""A secret that is named and not said: one properties file serves every command, and nothing shows what it names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kclient import TopicPartition
+from kclient.embedded import EmbeddedCluster
+from kclient.embedded.listener import Listener
+from tests.cli.support import call
+from tests.lag.stage import commit
+
+PASSWORD = "canary-4f1c"
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[EmbeddedCluster]:
+    listener = Listener("SASL_PLAINTEXT", mechanisms=("SCRAM-SHA-256",))
+    with EmbeddedCluster(topics={"orders": 1}, listeners=[listener], users={"alice": PASSWORD}) as cluster:
+        cluster.produce("orders", ["x"] * 3)
+        commit(cluster.bootstrap_servers, "billing", {TopicPartition("orders", 0): 1})
+        yield cluster
+
+
+@pytest.mark.spec("SP-44")
+@pytest.mark.parametrize("kind", ["env", "file"])
+def test_one_file_serves_every_command(
+    kind: str,
+    cluster: EmbeddedCluster,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("KAFKA_PASSWORD", PASSWORD)
+    (tmp_path / "secret").write_text(f"{PASSWORD}\n")
+    place = "KAFKA_PASSWORD" if kind == "env" else str(tmp_path / "secret")
+    file = tmp_path / "client.properties"
+    file.write_text(
+        f"bootstrap.servers={cluster.servers('SASL_PLAINTEXT')}\nsecurity.protocol=SASL_PLAINTEXT\n"
+        f"sasl.mechanism=SCRAM-SHA-256\nsasl.username=alice\nsasl.password.{kind}={place}\n"
+    )
+    with_file = ("--properties", str(file))
+    checkpoint = ("--checkpoint", str(tmp_path / "checkpoint"))
+    seen = [
+        call(
+            capsys,
+            "ingest",
+            "--topics",
+            "orders",
+            "--engine",
+            "direct",
+            "--parallelism",
+            "1",
+            *checkpoint,
+            "--sink",
+            f"parquet:{tmp_path / 'raw'}",
+            *with_file,
+        ),
+        call(capsys, "ingest", "status", *checkpoint, *with_file),
+        call(capsys, "lag", "billing", *with_file),
+        call(capsys, "offsets-history", "--out", str(tmp_path / "history"), *with_file),
+    ]
+    assert [done.code for done in seen] == [0] * 4, [done.err for done in seen]
+    assert seen[1].out.endswith("total lag 0\n")
+    assert seen[2].out.rstrip().endswith("total lag 2")
+    assert not any(PASSWORD in done.out + done.err for done in seen)
+
+
+@pytest.mark.spec("SP-44")
+def test_a_reference_to_nothing_says_what_is_missing(
+    cluster: EmbeddedCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = call(
+        capsys, "lag", "billing", "-b", cluster.bootstrap_servers, "--set", "sasl.password.env=NOT_THERE"
+    )
+    assert (done.code, done.out) == (2, "")
+    assert "the environment variable NOT_THERE, which is not set" in done.err

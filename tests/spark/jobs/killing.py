@@ -1,0 +1,82 @@
+"""An ingest job that kills itself with SIGKILL: `python -m tests.spark.jobs.killing SETTINGS STEP TIMES`.
+
+TIMES is how often the step is passed unharmed. A job that ends by itself ends with 0.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from kclient.spark import manifest, parquet_file
+from kclient.spark.group_commit import GroupCommitter
+from kclient.spark.jobs import ingest
+from kclient.spark.jobs.checkpoint import Checkpoint
+from kclient.spark.jobs.settings import IngestSettings
+from tests.spark.jobs.support import Told
+
+
+class Step(NamedTuple):
+    """A function, and whether the process dies before or after it."""
+
+    owner: Any
+    name: str
+    when: Literal["before", "after"]
+
+
+STEPS: Mapping[str, Step] = {
+    "before the job is claimed": Step(Checkpoint, "claim", "before"),
+    "after the job is claimed": Step(Checkpoint, "claim", "after"),
+    "after the start is kept": Step(Checkpoint, "starts_at", "after"),
+    "before the offsets are written": Step(Checkpoint, "begin", "before"),
+    "after the offsets are written": Step(Checkpoint, "begin", "after"),
+    "after a temporary file": Step(parquet_file, "publish", "before"),
+    "after a rename": Step(parquet_file, "publish", "after"),
+    "before the manifest": Step(manifest, "write", "before"),
+    "after the manifest": Step(manifest, "write", "after"),
+    "after the commit": Step(Checkpoint, "commit", "after"),
+    "before the group's commit": Step(GroupCommitter, "commit", "before"),
+    "after the group's commit": Step(GroupCommitter, "commit", "after"),
+}
+LATER = ("after the offsets are written", "after a rename", "after the manifest", "before the group's commit")
+"""Steps at which a later batch is killed too."""
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def plant(step: Step, times: int) -> None:
+    """Let the process die at the step, when it was passed `times` times."""
+    works: Callable[..., Any] = getattr(step.owner, step.name)
+    left = times
+
+    def deadly(*args: Any, **kwargs: Any) -> Any:
+        nonlocal left
+        if not left and step.when == "before":
+            die()
+        result = works(*args, **kwargs)
+        if not left and step.when == "after":
+            die()
+        left -= 1
+        return result
+
+    setattr(step.owner, step.name, deadly)
+
+
+def killed(settings: Mapping[str, Any], step: str, times: int) -> int:
+    """Run a job in a process of its own until it dies; its exit code."""
+    command = [sys.executable, "-m", "tests.spark.jobs.killing", json.dumps(settings), step, str(times)]
+    root = Path(__file__).parents[3]
+    return subprocess.run(command, cwd=root, timeout=60, check=False).returncode
+
+
+if __name__ == "__main__":
+    plant(STEPS[sys.argv[2]], int(sys.argv[3]))
+    ingest.run(IngestSettings.parse(json.loads(sys.argv[1])), Told())

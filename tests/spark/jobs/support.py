@@ -1,0 +1,120 @@
+"""What the tests of ingest share: settings for a cluster, a listener that keeps all, and what a sink holds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import attrs
+import pyarrow.parquet as pq
+
+from kclient.embedded import EmbeddedCluster
+from kclient.spark import manifest
+from kclient.spark.jobs import ingest
+from kclient.spark.jobs.progress import BatchProgress, IngestPlan, IngestResult
+from kclient.spark.jobs.settings import IngestSettings
+from kclient.types import TopicPartition
+
+
+class Landed(NamedTuple):
+    """One row of a sink."""
+
+    topic: str
+    partition: int
+    offset: int
+    value: Any
+
+
+@attrs.define
+class Told:
+    """A listener that keeps what it is told."""
+
+    plans: list[IngestPlan] = attrs.field(factory=list)
+    batches: list[BatchProgress] = attrs.field(factory=list)
+    results: list[IngestResult] = attrs.field(factory=list)
+
+    def planned(self, plan: IngestPlan) -> None:
+        self.plans.append(plan)
+
+    def batch(self, progress: BatchProgress) -> None:
+        self.batches.append(progress)
+
+    def finished(self, result: IngestResult) -> None:
+        self.results.append(result)
+
+
+def given(servers: str, root: Path, **changed: Any) -> dict[str, Any]:
+    """A job of the direct engine, in this process, with two small batches or more for each run."""
+    settings = {
+        "bootstrap": servers,
+        "topics": "orders",
+        "sink": f"parquet:{root / 'sink'}",
+        "checkpoint": str(root / "checkpoint"),
+        "engine": "direct",
+        "parallelism": 1,
+        "max_per_trigger": 60,
+        "group": "lake",
+    }
+    return {name: value for name, value in {**settings, **changed}.items() if value is not None}
+
+
+def run(cluster: EmbeddedCluster, root: Path, **changed: Any) -> Told:
+    """Run a job to its end."""
+    told = Told()
+    settings = IngestSettings.parse(given(cluster.bootstrap_servers, root, **changed))
+    assert ingest.run(settings, told) is told.results[0]
+    return told
+
+
+def rows(sink: Path) -> list[Landed]:
+    """What counts in a sink, by its manifests, in order."""
+    return landed_in(manifest.files(sink))
+
+
+def landed_in(files: Iterable[str]) -> list[Landed]:
+    """The rows of files, in order."""
+    found: list[Landed] = []
+    for path in files:
+        table = pq.read_table(path, partitioning=None)
+        value = table.column("value").to_pylist() if "value" in table.column_names else [None] * len(table)
+        found += [
+            Landed(*row)
+            for row in zip(
+                table.column("_topic").to_pylist(),
+                table.column("_partition").to_pylist(),
+                table.column("_offset").to_pylist(),
+                value,
+                strict=True,
+            )
+        ]
+    return sorted(found)
+
+
+def fill(cluster: EmbeddedCluster, count: int, first: int = 0, topic: str = "orders") -> list[Landed]:
+    """Publish records, and what they must look like in a sink."""
+    values = [b"value %d" % n for n in range(first, first + count)]
+    places = cluster.produce(topic, values)
+    return [
+        Landed(topic, partition, offset, value)
+        for (partition, offset), value in zip(places, values, strict=True)
+    ]
+
+
+def ends(wanted: list[Landed]) -> dict[TopicPartition, int]:
+    """Behind the last record of each partition."""
+    last: dict[TopicPartition, int] = {}
+    for row in wanted:
+        tp = TopicPartition(row.topic, row.partition)
+        last[tp] = max(row.offset + 1, last.get(tp, 0))
+    return last
+
+
+def assert_exactly_once(sink: Path, wanted: list[Landed]) -> None:
+    """Every record counts once: by the rows of the files, and by the numbers of the manifests."""
+    found = rows(sink)
+    repeated = {row: times for row, times in Counter(found).items() if times > 1}
+    assert repeated == {}
+    assert found == sorted(wanted)
+    assert manifest.count(sink) == len(wanted)

@@ -1,0 +1,99 @@
+"""Files of a size: ranges are cut by what the rows took on the disk, and tasks of Spark's own sink take several."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kclient.embedded import EmbeddedCluster
+from kclient.spark import manifest
+from kclient.spark.jobs.checkpoint import Checkpoint
+from kclient.spark.landed_source import bundles
+from kclient.spark.plan import OffsetRange
+from tests.spark.jobs import killing
+from tests.spark.jobs.support import fill, given, run
+
+pytestmark = pytest.mark.timeout(90)
+ROWS = 60
+
+
+@pytest.fixture
+def cluster() -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster(topics={"orders": 1}) as running:
+        yield running
+
+
+def produce(cluster: EmbeddedCluster) -> None:
+    cluster.produce("orders", [os.urandom(50_000) for _ in range(ROWS)])
+
+
+@pytest.mark.spec("SP-89")
+def test_ranges_are_cut_by_the_size_of_files(cluster: EmbeddedCluster, tmp_path: Path) -> None:
+    produce(cluster)
+    told = run(cluster, tmp_path, target_file_mb=1, parallelism=1)
+    assert [(batch.rows, batch.files) for batch in told.batches] == [(ROWS, told.plans[0].tasks)]
+    files = [file for whole in manifest.read_all(tmp_path / "sink") for file in whole.files]
+    assert all(700_000 < file.bytes <= 1_100_000 for file in files)
+
+
+@pytest.mark.spec("SP-89")
+def test_a_large_size_makes_one_file_of_a_partition_whatever_the_parallelism(
+    cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    fill(cluster, ROWS)
+    assert run(cluster, tmp_path / "cut", parallelism=2).batches[0].files == 2
+    assert run(cluster, tmp_path / "whole", parallelism=2, target_file_mb=128).batches[0].files == 1
+
+
+@pytest.mark.spec("SP-89")
+@pytest.mark.parametrize("after_a_job", [False, True])
+def test_a_backfill_is_cut_by_the_size_of_files(
+    cluster: EmbeddedCluster, tmp_path: Path, after_a_job: bool
+) -> None:
+    produce(cluster)
+    if after_a_job:
+        run(cluster, tmp_path, start="latest")
+        produce(cluster)
+        run(cluster, tmp_path, parallelism=1)
+    sized = {"backfill": True, "target_file_mb": 1, "parallelism": 1}
+    told = run(cluster, tmp_path, **sized)
+    assert [(batch.rows, batch.files) for batch in told.batches] == [(ROWS, told.plans[0].tasks)]
+    [whole] = [one for one in manifest.read_all(tmp_path / "sink") if one.name.startswith("backfill")]
+    assert all(700_000 < file.bytes <= 1_100_000 for file in whole.files)
+    assert manifest.count(tmp_path / "sink") == (2 * ROWS if after_a_job else ROWS)
+
+
+@pytest.mark.spec("SP-79", "SP-89")
+def test_a_batch_that_runs_again_is_cut_as_it_was(cluster: EmbeddedCluster, tmp_path: Path) -> None:
+    produce(cluster)
+    sized = {"target_file_mb": 1, "max_per_trigger": ROWS}
+    settings = given(cluster.bootstrap_servers, tmp_path, **sized)
+    assert killing.killed(settings, "after a rename", 1) == -9
+    half = {path.name for path in (tmp_path / "sink").rglob("*.parquet")}
+    kept = Checkpoint(tmp_path / "checkpoint").file_rows(1)
+    fill(cluster, 500)  # by which a record would be estimated smaller
+    run(cluster, tmp_path, **sized)
+    assert half <= {Path(path).name for path in manifest.files(tmp_path / "sink")}
+    assert kept is not None
+    run(cluster, tmp_path, **sized)
+    later = Checkpoint(tmp_path / "checkpoint").file_rows(1)
+    assert later is not None
+    assert later > 10 * kept
+
+
+@pytest.mark.spec("SP-89")
+def test_small_ranges_of_one_topic_share_a_task() -> None:
+    ranges = [
+        OffsetRange("a", 0, 0, 4),
+        OffsetRange("a", 1, 0, 5),
+        OffsetRange("a", 2, 0, 3),
+        OffsetRange("b", 0, 0, 1),
+        OffsetRange("b", 1, 0, 99),
+    ]
+    assert bundles(ranges, None) == [(one,) for one in ranges]
+    assert bundles(ranges, 9) == [tuple(ranges[:2]), (ranges[2],), (ranges[3],), (ranges[4],)]
+    assert bundles(ranges, 100) == [tuple(ranges[:3]), tuple(ranges[3:])]
+    assert bundles([], 9) == []

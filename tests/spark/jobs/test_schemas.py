@@ -1,0 +1,146 @@
+"""The schema of a job: what Spark finds becomes DDL, what is frozen stays, and grows only when that is asked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from kclient.embedded import EmbeddedCluster
+from kclient.errors import ConfigError
+from kclient.spark import manifest
+from kclient.spark.jobs import ingest, schemas
+from kclient.spark.jobs.checkpoint import Checkpoint
+from kclient.spark.jobs.settings import IngestSettings
+from tests.spark.jobs.support import given, run
+
+pytestmark = pytest.mark.timeout(90)
+
+
+@pytest.fixture
+def cluster() -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster(topics={"orders": 1}) as running:
+        yield running
+
+
+@pytest.mark.spec("SP-87")
+@pytest.mark.parametrize(
+    ("found", "ddl"),
+    [
+        ("OBJECT<id: BIGINT, n: STRING>", "`id` bigint, `n` string"),
+        (
+            "OBJECT<f: DECIMAL(5,2), big: DECIMAL(21,0), e: DOUBLE>",
+            "`f` double, `big` decimal(38,0), `e` double",
+        ),
+        ("OBJECT<m: VARIANT, nul: VOID, b: BOOLEAN>", "`b` boolean"),
+        ("OBJECT<o: OBJECT<x: BIGINT, y: VOID>>", "`o` struct<`x`:bigint>"),
+        ("OBJECT<arr: ARRAY<OBJECT<q: BIGINT>>, v: ARRAY<VARIANT>>", "`arr` array<struct<`q`:bigint>>"),
+        ("OBJECT<`weird name`: BIGINT, `OBJECT<`: STRING>", "`weird name` bigint, `OBJECT<` string"),
+        ("OBJECT<o: OBJECT<>, a: BIGINT>", "`a` bigint"),
+        ("VARIANT", None),
+        ("VOID", None),
+        ("ARRAY<BIGINT>", None),
+        ("OBJECT<a: VOID>", None),
+    ],
+)
+def test_what_spark_finds_as_ddl(found: str, ddl: str | None) -> None:
+    assert schemas.of_variants(found) == ddl
+
+
+@pytest.mark.spec("SP-87")
+def test_a_schema_grows_behind_what_it_has() -> None:
+    grown = schemas.widened("a BIGINT, o STRUCT<x: INT>", "`new` string, o STRUCT<x: STRING, y: INT>, A INT")
+    assert grown == "`a` bigint, `o` struct<`x`:int,`y`:int>, `new` string"
+    assert schemas.widened(grown, grown) == grown
+
+
+@pytest.mark.spec("SP-87")
+@pytest.mark.parametrize(
+    ("given", "evolves", "problem"),
+    [
+        ("a INT, o STRUCT<x: INT>", False, None),
+        ("a INT, o STRUCT<x: INT, y: INT>", True, None),
+        ("a INT, o STRUCT<x: INT>, b INT", False, "fields were added.*--evolve add-columns"),
+        ("a BIGINT, o STRUCT<x: INT>", True, "a would change or go away"),
+        ("a INT, o STRUCT<y: INT>", True, r"o\.x would change or go away"),
+    ],
+)
+def test_another_schema_is_taken_only_if_it_adds_and_that_was_asked_for(
+    given: str, evolves: bool, problem: str | None
+) -> None:
+    frozen = "a INT, o STRUCT<x: INT>"
+    if problem is None:
+        schemas.check_extends(frozen, given, evolves=evolves)
+    else:
+        with pytest.raises(ConfigError, match=problem):
+            schemas.check_extends(frozen, given, evolves=evolves)
+
+
+def landed(root: Path) -> list[tuple[Any, ...]]:
+    tables = [pq.read_table(path, partitioning=None) for path in manifest.files(root / "sink")]
+    rows = pa.concat_tables(tables, promote_options="default").sort_by("_offset").to_pylist()
+    return [tuple(row.get(name) for name in ("a", "b", "_rescued")) for row in rows]
+
+
+@pytest.mark.spec("SP-87")
+def test_columns_are_added_without_spark(cluster: EmbeddedCluster, tmp_path: Path) -> None:
+    values = [b'{"a": 1}', b'{"a": 2, "b": "x"}', b'{"a": 3, "b": "y", "c": []}']
+    grow = {"format": "json", "evolve": "add-columns", "partition_by": "topic"}
+    cluster.produce("orders", values[:2])
+    run(cluster, tmp_path, **grow, schema="a BIGINT")
+    cluster.produce("orders", values[2:])
+    with pytest.raises(ConfigError, match="fields were added"):
+        run(cluster, tmp_path, format="json", schema="a BIGINT, b STRING")
+    run(cluster, tmp_path, **grow, schema="a BIGINT, b STRING")
+    assert landed(tmp_path) == [(1, None, None), (2, None, '{"b":"x"}'), (3, "y", '{"c":[]}')]
+    kept = json.loads((tmp_path / "checkpoint/kclient/schema.json").read_text())
+    assert kept == [{"batch": 0, "schema": "a BIGINT"}, {"batch": 1, "schema": "a BIGINT, b STRING"}]
+
+
+@pytest.mark.spec("SP-87", "SP-88")
+def test_half_a_pair_in_an_unknown_field_does_not_stop_a_job(
+    cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    cluster.produce("orders", [b'{"a": 1}', b'{"a": 2, "b": "\\ud800"}', b'{"a": 3, "c": 1.10}'])
+    dead = {"on_bad_record": "dlq", "dlq": f"parquet:{tmp_path / 'dlq'}"}
+    run(cluster, tmp_path, format="json", schema="a BIGINT", evolve="add-columns", **dead)
+    assert landed(tmp_path) == [(1, None, None), (3, None, '{"c":1.10}')]
+
+
+@pytest.mark.spec("SP-87")
+def test_a_schema_by_which_nothing_has_landed_may_be_corrected(
+    cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    cluster.produce("orders", [b'{"a": "text"}'])
+    with pytest.raises(Exception, match="cannot be read as json"):
+        run(cluster, tmp_path, format="json", schema="a BIGINT")
+    run(cluster, tmp_path, format="json", schema="a STRING")
+    assert Checkpoint(tmp_path / "checkpoint").schema() == "a STRING"
+
+
+@pytest.mark.spec("SP-87")
+def test_what_runs_beside_a_job_takes_the_schema_that_the_job_found(
+    cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    cluster.produce("orders", [b'{"a": 1}', b'{"a": 2, "b": 3}'])
+    beside = {"format": "json", "schema": "infer", "backfill": True, "engine": "spark"}
+    with pytest.raises(ConfigError, match="has no schema yet"):
+        run(cluster, tmp_path, **beside)
+    Checkpoint(tmp_path / "checkpoint").has_schema("a BIGINT", 0)
+    told = run(cluster, tmp_path, format="json", schema="a BIGINT", evolve="add-columns", backfill=True)
+    assert told.results[0].rows == 2
+    assert landed(tmp_path) == [(1, None, None), (2, None, '{"b":3}')]
+
+
+@pytest.mark.spec("SP-83", "SP-87")
+def test_a_plan_looks_for_no_schema(cluster: EmbeddedCluster, tmp_path: Path) -> None:
+    cluster.produce("orders", [b'{"a": 1}'])
+    infer = {"format": "json", "schema": "infer", "engine": "spark"}
+    plan = ingest.plan(IngestSettings.parse(given(cluster.bootstrap_servers, tmp_path, **infer)))
+    assert plan.backlog_rows == 1
+    assert list(tmp_path.iterdir()) == []

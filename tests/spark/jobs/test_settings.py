@@ -1,0 +1,134 @@
+"""What the settings of an ingest job may be, and what they say against each other; all of it in one error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kclient.errors import ConfigError
+from kclient.spark.jobs.settings import IngestSettings
+
+GIVEN: dict[str, Any] = {
+    "bootstrap": "localhost:9092",
+    "topics": "orders",
+    "sink": "parquet:/lake/raw",
+    "checkpoint": "/lake/ckpt",
+}
+JSON = {"format": "json", "schema": "a INT"}
+
+
+def parse(**given: Any) -> IngestSettings:
+    return IngestSettings.parse({**GIVEN, **given})
+
+
+def problems(**given: Any) -> tuple[str, ...]:
+    with pytest.raises(ConfigError) as caught:
+        parse(**given)
+    return tuple(caught.value.problems)
+
+
+@pytest.mark.spec("SP-83")
+@pytest.mark.parametrize("topics", ["a{1,2}", "orders,a{1,}", "a{,2}"])
+def test_an_expression_that_a_comma_cuts_is_refused(topics: str) -> None:
+    """Its halves are expressions, too, but not what was meant."""
+    [problem] = problems(topics=topics)
+    assert "whose braces are not in pairs: a comma always ends a name" in problem
+    assert parse(topics="a{2},(b|bb)").topics == ("a{2}", "(b|bb)")
+
+
+@pytest.mark.spec("SP-89")
+def test_a_table_is_written_by_spark() -> None:
+    settings = parse(sink="table:ice.db.orders")
+    assert (str(settings.sink), settings.writer) == ("table:ice.db.orders", "spark")
+    assert "CATALOG.DATABASE.NAME" in problems(sink="table:orders")[0]
+    assert problems(sink="table:ice.db.orders", writer="direct") == (
+        "--writer direct writes files: a table needs --writer spark",
+    )
+
+
+@pytest.mark.spec("SP-81", "SP-87")
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"writer": "spark"}, "--engine direct has no Spark, so --writer spark cannot be"),
+        ({"sink": "table:a.b.c"}, "--engine direct has no Spark, so a table cannot be"),
+        ({"format": "json", "schema": "infer"}, "--schema infer needs --engine spark, which finds the types"),
+    ],
+)
+def test_the_engine_without_spark_refuses_in_a_sentence(given: dict[str, Any], sentence: str) -> None:
+    [problem] = problems(engine="direct", **given)
+    assert problem.startswith(sentence)
+
+
+@pytest.mark.spec("SP-87")
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"writer": "spark", "on_bad_record": "dlq", "dlq": "parquet:/dlq", **JSON}, "needs --writer direct"),
+        ({"writer": "spark", "backfill": True}, "--backfill lands through a manifest"),
+        ({"writer": "spark", "from_dlq": "parquet:/dlq", **JSON}, "--from-dlq lands through a manifest"),
+        ({"evolve": "add-columns"}, "--evolve add-columns is for --format json"),
+        ({"format": "avro", "schema": "infer"}, "--schema infer is for --format json"),
+        ({"dlq": "table:a.b.c", "on_bad_record": "dlq", **JSON}, "--dlq must be parquet:DIRECTORY"),
+        (
+            {"target_file_mb": "128", "options": ["maxRecordsPerPartition=5"]},
+            "--target-file-mb says what --options maxRecordsPerPartition would",
+        ),
+        ({"options": ["minPartitions=5"]}, "--options minPartitions is what --parallelism says"),
+        (
+            {"start": "@2026-01-01T00:00Z", "options": ["startingOffsetsByTimestampStrategy=error"]},
+            "--options startingOffsetsByTimestampStrategy is what --start says",
+        ),
+        ({"options": ["arrow.batch.rows=5"]}, "--options arrow.batch.rows is for --writer spark"),
+        ({"options": ["Arrow.Batch.Bytes=65536"]}, "--options Arrow.Batch.Bytes is for --writer spark"),
+        (
+            {
+                "format": "avro",
+                "schema": "registry:https://a:1",
+                "options": ["schema.registry.url=https://b:1"],
+            },
+            "--options schema.registry.url is what --schema registry:URL says",
+        ),
+    ],
+)
+def test_what_cannot_be_together_is_told(given: dict[str, Any], sentence: str) -> None:
+    assert [problem for problem in problems(**given) if sentence in problem]
+
+
+@pytest.mark.spec("SP-42")
+def test_options_that_no_setting_says_reach_the_source() -> None:
+    registry = {"schema.registry.url": "https://b:1", "keyFormat": "avro"}
+    settings = parse(options=[f"{name}={text}" for name, text in registry.items()], **JSON)
+    assert settings.stream_options().items() >= registry.items()
+    assert parse(writer="spark", options=["arrow.batch.rows=5"]).stream_options()["arrow.batch.rows"] == "5"
+
+
+@pytest.mark.spec("SP-42")
+def test_everything_that_is_wrong_is_told_at_once() -> None:
+    told = problems(
+        codec="brotli", trigger="soon", evolve="add-columns", end="@2026-01-01T00:00Z", colour="red"
+    )
+    assert len(told) == 5
+    assert all(
+        any(word in problem for problem in told) for word in ("codec", "trigger", "evolve", "end", "colour")
+    )
+
+
+@pytest.mark.spec("SP-87")
+def test_fields_are_rescued_where_a_schema_was_found_or_may_grow() -> None:
+    assert not parse(**JSON).rescue
+    assert parse(**JSON, evolve="add-columns").rescue
+    inferred = parse(format="json", schema="infer")
+    assert inferred.rescue
+    assert "valueFormat" not in inferred.stream_options()
+
+
+@pytest.mark.spec("SP-89")
+def test_files_of_a_size_cut_ranges_in_place_of_parallelism() -> None:
+    settings = parse(target_file_mb="1e2", parallelism=8)
+    assert settings.target_file_mb == 100
+    assert settings.stream_options()["minPartitions"] == "8"
+    options = settings.stream_options(rows_per_file=5000)
+    assert options["maxRecordsPerPartition"] == "5000"
+    assert "minPartitions" not in options

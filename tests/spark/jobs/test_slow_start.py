@@ -1,0 +1,61 @@
+"""Spark waits ten seconds for its streaming process, which a busy machine may not keep: the query starts again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from pyspark.errors import StreamingQueryException
+
+from kclient.spark.jobs import spark_engine
+from kclient.spark.jobs.prepared import Prepared
+from kclient.spark.jobs.stopping import Stop
+from tests.spark.jobs.support import Told
+
+SLOW = "Python worker failed to connect back."
+
+
+@contextmanager
+def no_session(_: Any) -> Iterator[None]:
+    yield
+
+
+def attempts(monkeypatch: pytest.MonkeyPatch, *ends: str, told: int = 0) -> int:
+    """Run a job whose queries end so; how many were started."""
+    started: list[str] = []
+
+    class Engine:
+        def __init__(self, *_: Any) -> None:
+            self.told = told
+
+        def run(self, _: Any) -> str:
+            started.append(ends[len(started)])
+            if started[-1] != "drained":
+                raise StreamingQueryException(started[-1])
+            return started[-1]
+
+    monkeypatch.setattr(spark_engine, "session_of", no_session)
+    monkeypatch.setattr(spark_engine, "with_schema", lambda prepared, _: prepared)
+    monkeypatch.setattr(spark_engine, "_Engine", Engine)
+    prepared = cast("Prepared", SimpleNamespace(settings=None))
+    if ends[-1] == "drained":
+        assert cast("Any", spark_engine.run(prepared, Told(), Stop())) == "drained"
+    else:
+        with pytest.raises(StreamingQueryException, match=ends[-1]):
+            spark_engine.run(prepared, Told(), Stop())
+    return len(started)
+
+
+@pytest.mark.spec("SP-24")
+def test_a_query_that_could_not_start_starts_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert attempts(monkeypatch, SLOW, SLOW, "drained") == 3
+    assert attempts(monkeypatch, SLOW, SLOW, SLOW) == 3
+
+
+@pytest.mark.spec("SP-24")
+def test_any_other_end_is_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert attempts(monkeypatch, "out of memory") == 1
+    assert attempts(monkeypatch, SLOW, told=1) == 1

@@ -1,0 +1,106 @@
+"""A secret in the options is shown nowhere: not by plans, errors, logs, progress, checkpoints or events.
+
+The embedded cluster wants a password, and `canary_job.py` reads from it in a Spark session of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from kclient.embedded import EmbeddedCluster, Listener
+from tests.security.certificates import Authority
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(420)]
+
+CANARY = "tell-nobody-4711"
+SCRAM = "kafkashaded.org.apache.kafka.common.security.scram.ScramLoginModule"
+ROOT = Path(__file__).parents[2]
+
+
+class Seen(NamedTuple):
+    """What the job told, and what Spark wrote: its log, and every file of the checkpoints and events."""
+
+    told: dict[str, str]
+    log: str
+    files: dict[str, bytes]
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
+    """One run of the job in `canary_job.py`."""
+    if shutil.which("java") is None:
+        pytest.skip("no Spark: there is no java on the path")
+    where = tmp_path_factory.mktemp("canary")
+    authority = Authority()
+    tls = authority.issue("127.0.0.1").server_context(where)
+    listener = Listener("SASL_SSL", ssl=tls, mechanisms=("SCRAM-SHA-512",))
+    with EmbeddedCluster(topics={"orders": 2}, listeners=[listener], users={"alice": CANARY}) as cluster:
+        cluster.produce("orders", [b"%d" % number for number in range(10)])
+        entry = f'{SCRAM} required username="alice" password="{CANARY}";'
+        options = {
+            "kafka.bootstrap.servers": cluster.servers("SASL_SSL"),
+            "subscribe": "orders",
+            "kafka.security.protocol": "SASL_SSL",
+            "kafka.sasl.mechanism": "SCRAM-SHA-512",
+            "kafka.sasl.jaas.config": entry,
+            "kafka.ssl.truststore.certificates": authority.pem,
+        }
+        refused = {**options, "kafka.sasl.jaas.config": entry.replace(CANARY, f"{CANARY}-wrong")}
+        given = {"where": str(where), "options": options, "refused": refused, "secret": CANARY}
+        yield run(given, where)
+
+
+def run(given: dict[str, object], where: Path) -> Seen:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("canary_job.py"))],
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        timeout=360,
+        env=environment,
+        cwd=where,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-5000:]
+    written = [path for path in where.rglob("*") if path.is_file() and path.suffix not in (".pem", ".key")]
+    files = {str(path.relative_to(where)): path.read_bytes() for path in written}
+    return Seen(json.loads(done.stdout.splitlines()[-1]), done.stderr, files)
+
+
+@pytest.mark.spec("SP-45", "ST-17", "I-39")
+def test_nothing_that_a_user_sees_holds_the_secret(seen: Seen) -> None:
+    assert seen.told["count"] == "10"
+    assert "refused the authentication" in seen.told["a refused password"]
+    assert "refused the authentication" in seen.told["a refused password in a stream"]
+    assert "minPartitions" in seen.told["a bad option"]
+    assert "minPartitions" in seen.told["a bad option in a stream"]
+    assert "did you mean" in seen.told["a misspelt secret"]
+    assert "77" in seen.told["a lost offset"]
+    assert "kclient" in seen.told["explain"]
+    assert "endOffset" in seen.told["progress"]
+    assert [what for what, text in seen.told.items() if CANARY in text] == []
+
+
+@pytest.mark.spec("SP-45", "ST-17", "I-39")
+def test_nothing_that_spark_writes_holds_the_secret(seen: Seen) -> None:
+    assert any("/offsets/" in name for name in seen.files)
+    assert any(b"SparkListenerSQLExecutionStart" in content for content in seen.files.values())
+    assert [name for name, content in seen.files.items() if CANARY.encode() in content] == []
+    assert "terminated with error" in seen.log
+    assert CANARY not in seen.log
+
+
+@pytest.mark.spec("SP-45")
+def test_a_warning_recommends_references(seen: Seen) -> None:
+    """Python's log is a table of Spark's where that is switched on, as it is here."""
+    assert "Give references instead" in seen.told["python logs"] + seen.log

@@ -1,0 +1,97 @@
+"""What killed batches left is taken away; a file that counts never is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import attrs
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kclient.errors import SinkError
+from kclient.runtime import Runtime
+from kclient.spark import manifest
+from kclient.spark.direct_gc import Garbage, gc
+from kclient.spark.durable import locked, temporary_name
+from kclient.spark.manifest import Manifest, Written, batch_name
+from kclient.spark.plan import OffsetRange
+from kclient.spark.range_files import file_name
+from kclient.types import TopicPartition
+
+RANGES = [OffsetRange("orders", 0, start, start + 10) for start in range(0, 100, 10)]
+FILES = [file_name(wanted, date) for wanted in RANGES for date in (None, "2013-01-01")]
+
+
+def put(sink: Path, name: str) -> None:
+    (sink / name).parent.mkdir(parents=True, exist_ok=True)
+    (sink / name).write_bytes(b"12345")
+
+
+def name_in_manifest(sink: Path, names: list[str]) -> None:
+    tp = TopicPartition("orders", 0)
+    files = [
+        Written(path=name, topic="orders", partition=0, start=0, end=10, rows=1, bytes=5) for name in names
+    ]
+    manifest.write(
+        sink, Manifest(job="j", name=batch_name(0), start={tp: 0}, end={tp: 10}, files=tuple(files))
+    )
+
+
+@pytest.mark.spec("SP-79")
+@given(there=st.sets(st.sampled_from(FILES)), named=st.sets(st.sampled_from(FILES)))
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_named_file_is_never_taken_away(
+    tmp_path_factory: pytest.TempPathFactory, there: set[str], named: set[str]
+) -> None:
+    sink = tmp_path_factory.mktemp("sink")
+    for name in there | named:
+        put(sink, name)
+    name_in_manifest(sink, sorted(named))
+    unnamed = sorted(there - named)
+    assert [file.path for file in gc(sink, min_age_ms=0)] == unnamed
+    assert all((sink / name).exists() for name in there | named)
+    assert [file.path for file in gc(sink, min_age_ms=0, apply=True)] == unnamed
+    assert {str(path.relative_to(sink)) for path in sink.rglob("*.parquet")} == named
+    assert gc(sink, min_age_ms=0) == []
+
+
+@pytest.mark.spec("SP-79")
+def test_temporary_files_go_and_what_others_put_there_stays(tmp_path: Path) -> None:
+    name_in_manifest(tmp_path, [])
+    hidden = [
+        temporary_name(tmp_path / FILES[1]),
+        temporary_name(tmp_path / "_manifest" / "000000000001.json"),
+    ]
+    theirs = ["notes.txt", "topic=orders/mine.parquet", "_manifest/readme.tmp"]
+    for name in [*(str(path.relative_to(tmp_path)) for path in hidden), *theirs]:
+        put(tmp_path, name)
+    assert gc(tmp_path, min_age_ms=0, apply=True) == [
+        Garbage(str(path.relative_to(tmp_path)), 5) for path in sorted(hidden)
+    ]
+    assert all((tmp_path / name).exists() for name in theirs)
+    assert (tmp_path / "_manifest" / "000000000000.json").exists()
+
+
+@pytest.mark.spec("SP-79")
+def test_what_is_young_stays_for_an_hour(tmp_path: Path) -> None:
+    name_in_manifest(tmp_path, [])
+    put(tmp_path, FILES[0])
+    assert gc(tmp_path) == []
+    later = attrs.evolve(Runtime(), wall_clock=lambda: (tmp_path / FILES[0]).stat().st_mtime + 3601)
+    assert [file.path for file in gc(tmp_path, runtime=later)] == [FILES[0]]
+
+
+@pytest.mark.spec("SP-79")
+def test_a_sink_at_work_is_left_alone(tmp_path: Path) -> None:
+    name_in_manifest(tmp_path, [])
+    put(tmp_path, FILES[0])
+    with locked(tmp_path / "_manifest", "The test"), pytest.raises(SinkError, match="in use"):
+        gc(tmp_path, min_age_ms=0, apply=True)
+    assert (tmp_path / FILES[0]).exists()
+
+
+def test_a_directory_without_a_manifest_is_no_sink(tmp_path: Path) -> None:
+    put(tmp_path, FILES[0])
+    assert gc(tmp_path, min_age_ms=0, apply=True) == []
+    assert (tmp_path / FILES[0]).exists()
