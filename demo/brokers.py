@@ -7,11 +7,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, Protocol
 
+import attrs
+
 from kclient.embedded import EmbeddedCluster
+from kclient.group import lag
 from localkafka import KafkaCluster
 
 BROKERS: Final = 3
 REPLICAS: Final = 3
+
+
+@attrs.frozen
+class Killed:
+    """Which broker is gone, and what became of what it led."""
+
+    node: int
+    told: str
 
 
 class Brokers(Protocol):
@@ -26,11 +37,14 @@ class Brokers(Protocol):
     def create(self, topic: str, partitions: int) -> None:
         """Make a topic on all brokers that keeps records whatever their age."""
 
-    def kill_coordinator(self, group: str, topic: str, partitions: int) -> str:
-        """Kill the broker that coordinates a group, and tell which it was and what became of what it led."""
+    def kill_coordinator(self, group: str, topic: str, partitions: int) -> Killed:
+        """Kill the broker that coordinates a group."""
 
     def committed(self, group: str) -> int:
         """The sum of the committed offsets of a group."""
+
+    def lag(self, group: str, topic: str) -> int:
+        """What a lag tool says of a group: all that is not committed."""
 
 
 @contextmanager
@@ -61,13 +75,18 @@ class Embedded:
         """Make a topic on all brokers that keeps records whatever their age."""
         self._cluster.create_topic(topic, partitions, REPLICAS, {"retention.ms": "-1"})
 
-    def kill_coordinator(self, group: str, topic: str, partitions: int) -> str:
-        """Kill the broker that coordinates a group, and tell which it was and what became of what it led."""
+    def kill_coordinator(self, group: str, topic: str, partitions: int) -> Killed:
+        """Kill the broker that coordinates a group."""
         return _killed(self._cluster, group, topic, partitions)
 
     def committed(self, group: str) -> int:
         """The sum of the committed offsets of a group."""
         return sum(self._cluster.committed(group).values())
+
+    def lag(self, group: str, topic: str) -> int:
+        """What kclient's lag tool says of a group: all that is not committed."""
+        found = lag(group, topics=[topic], bootstrap_servers=self.servers).partitions
+        return sum((one.end or 0) if one.lag is None else one.lag for one in found)
 
 
 class Real:
@@ -86,16 +105,23 @@ class Real:
         """Make a topic on all brokers that keeps records whatever their age."""
         self._kafka.create_topic(topic, partitions, REPLICAS, retention_ms=-1)
 
-    def kill_coordinator(self, group: str, topic: str, partitions: int) -> str:
-        """Kill the broker that coordinates a group, and tell which it was and what became of what it led."""
+    def kill_coordinator(self, group: str, topic: str, partitions: int) -> Killed:
+        """Kill the broker that coordinates a group."""
         return _killed(self._kafka, group, topic, partitions)
 
     def committed(self, group: str) -> int:
         """The sum of the committed offsets of a group, as Kafka's own kafka-consumer-groups tells them."""
         return sum(row.committed or 0 for row in self._kafka.describe_group(group).values())
 
+    def lag(self, group: str, topic: str) -> int:
+        """What Kafka's own kafka-consumer-groups says of a group. Raises RuntimeError for one without commits."""
+        rows = [row for (name, _), row in self._kafka.describe_group(group).items() if name == topic]
+        if not rows:
+            raise RuntimeError(f"group {group} has committed nothing of {topic}")
+        return sum((row.end or 0) if row.lag is None else row.lag for row in rows)
 
-def _killed(cluster: EmbeddedCluster | KafkaCluster, group: str, topic: str, partitions: int) -> str:
+
+def _killed(cluster: EmbeddedCluster | KafkaCluster, group: str, topic: str, partitions: int) -> Killed:
     node = cluster.coordinator_of(group)
     led = [number for number in range(partitions) if cluster.leader_of(topic, number) == node]
     began = time.monotonic()
@@ -103,7 +129,12 @@ def _killed(cluster: EmbeddedCluster | KafkaCluster, group: str, topic: str, par
     after = {number: cluster.leader_of(topic, number) for number in led}
     took = time.monotonic() - began
     moved = ", ".join(f"{number} on broker {leader}" for number, leader in after.items())
-    return (
+    return Killed(
+        node,
         f"broker {node} killed, the group's coordinator and leader of {len(led)} partitions → "
-        f"{moved or 'nothing to move'} after {took * 1000:.0f} ms"
+        f"{moved or 'nothing to move'} after {_told(took)}",
     )
+
+
+def _told(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds * 1000:.0f} ms"

@@ -15,11 +15,13 @@ from typing import Final
 
 import attrs
 
+from demo.chronicle import Chronicle
 from demo.processes import Child
+from demo.recording import KILLED, MOVED
 from demo.tally import Tally
-from demo.terminal import Terminal, bar
+from demo.terminal import bar
 
-DEADLINE_SECONDS: Final = 180.0
+DEADLINE_SECONDS: Final = 240.0
 
 
 @attrs.define(eq=False)
@@ -30,6 +32,11 @@ class Member:
     child: Child
     assigned: list[int] = attrs.field(factory=list)
     alive: bool = True
+
+    @property
+    def lane(self) -> str:
+        """Its name in the timeline."""
+        return f"member {self.name}"
 
 
 @attrs.frozen
@@ -45,12 +52,12 @@ class Group:
     """Runs the members until every published record was consumed and committed."""
 
     def __init__(
-        self, servers: str, topic: str, group: str, published: Sequence[int], terminal: Terminal, logs: Path
+        self, servers: str, topic: str, group: str, published: Sequence[int], chronicle: Chronicle, logs: Path
     ) -> None:
         self._arguments = ["--bootstrap-servers", servers, "--topic", topic, "--group", group]
         self._published = published
         self._total = sum(published)
-        self._terminal = terminal
+        self._chronicle = chronicle
         self._logs = logs
         self._tally = Tally(len(published))
         self._committed = dict.fromkeys(range(len(published)), 0)
@@ -59,10 +66,12 @@ class Group:
         self._killed: Member | None = None
         self._broker_killed = False
         self._orphans: list[int] = []
+        self._adopted = False
 
-    def run(self, kill_broker: Callable[[], str], beside: Callable[[], None]) -> Outcome:
-        """Start, kill a broker after a fifth and a member after half, finish; `beside` is called now and then.
+    def run(self, kill_broker: Callable[[], None], beside: Callable[[], Sequence[str]]) -> Outcome:
+        """Start, kill a broker after a fifth and a member after half, finish.
 
+        `beside` is called now and then and gives lines to show below those of the group.
         Raises RuntimeError when a member ends by itself or the deadline passes.
         """
         with ExitStack() as stack, selectors.DefaultSelector() as selector:
@@ -72,6 +81,7 @@ class Group:
                 )
                 member = Member(name, child)
                 self._members.append(member)
+                self._chronicle.begin(member.lane, "joins")
                 selector.register(child.output, selectors.EVENT_READ, member)
             self._follow(selector, kill_broker, beside)
             for member in self._members:
@@ -79,10 +89,16 @@ class Group:
                     raise RuntimeError(
                         f"member {member.name} ended with {code}:\n{member.child.last_words()}"
                     )
+                if member.alive:
+                    self._own(member, [])
+                    self._chronicle.finish(member.lane)
         return Outcome(self._tally.total, self._tally.repeated, self._orphans)
 
     def _follow(
-        self, selector: selectors.BaseSelector, kill_broker: Callable[[], str], beside: Callable[[], None]
+        self,
+        selector: selectors.BaseSelector,
+        kill_broker: Callable[[], None],
+        beside: Callable[[], Sequence[str]],
     ) -> None:
         deadline = time.monotonic() + DEADLINE_SECONDS
         while sum(self._committed.values()) < self._total:
@@ -92,15 +108,14 @@ class Group:
             self._start_when_all_own()
             if not self._broker_killed and 5 * self._tally.total >= self._total:
                 self._broker_killed = True
-                self._terminal.say(kill_broker())
+                kill_broker()
             if self._killed is None and 2 * self._tally.total >= self._total:
                 self._kill_one()
-            self._show()
-            beside()
+            self._show(beside())
             if time.monotonic() > deadline:
                 words = "\n".join(member.child.last_words() for member in self._members)
                 raise RuntimeError(f"the group did not finish within {DEADLINE_SECONDS:g} s:\n{words}")
-        self._show(now=True)
+        self._show(beside(), now=True)
 
     def _start_when_all_own(self) -> None:
         """Let them read once both have partitions, or a quick one could be done before the other has joined."""
@@ -108,6 +123,7 @@ class Group:
             self._reading = True
             for member in self._members:
                 member.child.send({"read": True})
+                self._chronicle.begin(member.lane, "reads")
 
     def _listen(self, member: Member) -> bool:
         """Take in what a member told; False when it will tell no more."""
@@ -118,31 +134,42 @@ class Group:
             return False
         for event in events:
             if member.alive:
-                member.assigned = event.get("assigned", member.assigned)
+                self._own(member, event.get("assigned", member.assigned))
             for partition, start, end in event.get("consumed", ()):
                 self._tally.add(partition, start, end)
             for partition, offset in event.get("committed", {}).items():
                 self._committed[int(partition)] = offset
         return True
 
+    def _own(self, member: Member, partitions: list[int]) -> None:
+        """A member told what it has now, which may be what the killed one had."""
+        self._chronicle.owns(member.name, partitions)
+        member.assigned = partitions
+        if self._orphans and not self._adopted and set(self._orphans) <= set(partitions):
+            self._adopted = True
+            orphans = ", ".join(map(str, self._orphans))
+            self._chronicle.event(MOVED, f"member {member.name} has partitions {orphans} now")
+
     def _kill_one(self) -> None:
         """SIGKILL to the member that has more left to read."""
         victim = max(self._members, key=lambda member: sum(map(self._lag, member.assigned)))
-        self._orphans = list(victim.assigned)
+        orphans = list(victim.assigned)
         victim.alive = False
         victim.child.process.kill()
-        victim.assigned = []
-        self._killed = victim
-        left = sum(map(self._lag, self._orphans))
-        self._terminal.say(
+        self._chronicle.finish(victim.lane, killed=True)
+        self._own(victim, [])
+        self._killed, self._orphans = victim, orphans
+        left = sum(map(self._lag, orphans))
+        self._chronicle.event(
+            KILLED,
             f"member {victim.name} (pid {victim.child.pid}) killed with {left:,} records of partitions "
-            f"{', '.join(map(str, self._orphans))} unread"
+            f"{', '.join(map(str, orphans))} unread",
         )
 
     def _lag(self, partition: int) -> int:
         return self._published[partition] - self._tally.distinct(partition)
 
-    def _show(self, now: bool = False) -> None:
+    def _show(self, below: Sequence[str], now: bool = False) -> None:
         done, lag = self._tally.total, self._total - sum(self._committed.values())
         lines = [f"          consumed    {bar(done, self._total)} {done:>8,}  lag {lag:>8,}"]
         for partition, end in enumerate(self._published):
@@ -153,4 +180,4 @@ class Group:
                 f"          flights-{partition} {owner} {bar(consumed, end)} {consumed:>8,}  lag {behind:>8,}"
             )
         plain = f"consumed {done:,} of {self._total:,}, committed lag {lag:,}"
-        self._terminal.draw(lines, plain, now=now)
+        self._chronicle.terminal.draw([*lines, *below], plain, now=now)

@@ -53,9 +53,15 @@ class Member:
         self._stopping = True
 
     def own(self, partitions: tuple[TopicPartition, ...]) -> None:
-        """Partitions were assigned."""
+        """Partitions were assigned. Tell where they go on: a commit whose answer was lost may have been stored."""
         if not self._started:
             self._consumer.pause(partitions)
+        stored = self._consumer.committed(partitions)
+        tell(
+            committed={
+                tp.partition: position.offset for tp, position in stored.items() if position is not None
+            }
+        )
         tell(assigned=sorted(tp.partition for tp in self._consumer.assignment()))
 
     def _start_when_told(self) -> None:

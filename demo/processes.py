@@ -20,17 +20,20 @@ END_SECONDS: Final = 10.0
 
 
 class Child:
-    """`python -m MODULE ARGUMENTS` with pipes to its input and output; what it logs goes to a file."""
+    """`python -m MODULE ARGUMENTS` with pipes to its input and output; what it logs goes to a file.
 
-    def __init__(self, module: str, arguments: Sequence[str], log: Path) -> None:
+    One that does not talk has no pipes: all that it says goes to the file.
+    """
+
+    def __init__(self, module: str, arguments: Sequence[str], log: Path, *, talks: bool = True) -> None:
         self.module = module
         self.log = log
         self._unread = b""
         with log.open("wb") as errors:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", module, *arguments],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
+                stdin=subprocess.PIPE if talks else subprocess.DEVNULL,
+                stdout=subprocess.PIPE if talks else errors,
                 stderr=errors,
                 cwd=ROOT,
                 env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"},
@@ -74,10 +77,10 @@ class Child:
         *lines, self._unread = (self._unread + data).split(b"\n")
         return [json.loads(line) for line in lines]
 
-    def end(self) -> int:
+    def end(self, seconds: float = END_SECONDS) -> int:
         """SIGTERM, and its exit code. Raises subprocess.TimeoutExpired."""
         self.process.terminate()
-        return self.process.wait(END_SECONDS)
+        return self.process.wait(seconds)
 
     def kill(self) -> None:
         """SIGKILL to it and to whatever it started, and wait until they are gone.
@@ -95,6 +98,25 @@ class Child:
     def last_words(self, characters: int = 3000) -> str:
         """The end of its log."""
         return self.log.read_text(encoding="utf-8", errors="replace")[-characters:]
+
+
+class Tail:
+    """A file of JSON lines that a child writes: `read` gives what came since the last time."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+
+    def read(self) -> list[dict[str, Any]]:
+        """The whole lines that are new; none while there is no such file."""
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._offset)
+                whole, newline, _ = file.read().rpartition(b"\n")
+        except FileNotFoundError:
+            return []
+        self._offset += len(whole) + len(newline)
+        return [json.loads(line) for line in whole.splitlines()]
 
 
 def end_session(leader: int) -> None:

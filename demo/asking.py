@@ -1,0 +1,64 @@
+"""The question as the demo sees it: a child that starts its session early, waits, and answers."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+import attrs
+
+from demo.chronicle import Chronicle
+from demo.job import SPARK
+from demo.processes import Child
+from demo.recording import Carrier
+
+SECONDS: Final = 120.0
+LANES: Final = {SPARK: "SQL", "direct": "Arrow"}
+
+
+@attrs.frozen
+class Answer:
+    """Rows that were found in the files of the manifest, and the worst carriers."""
+
+    rows: int
+    carriers: list[Carrier]
+
+
+class Question:
+    """Begins to start its session with its `with`, so that it is there when the files are."""
+
+    def __init__(self, sink: Path, out: Path, chronicle: Chronicle, engine: str = SPARK) -> None:
+        self._chronicle = chronicle
+        self._child = Child("demo.answer", [str(sink), "--wait", "--engine", engine], out / "answer.log")
+        self._lane = LANES[engine]
+
+    def __enter__(self) -> Self:
+        self._chronicle.begin(self._lane, "starts")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        self._child.kill()
+
+    def ask(self) -> Answer:
+        """Look at the files now. Raises RuntimeError."""
+        self._child.send({"ask": True})
+        asked = self._chronicle.terminal.elapsed()
+        deadline = time.monotonic() + SECONDS
+        while time.monotonic() < deadline:
+            events = self._child.receive(timeout=1.0)
+            if events is None:
+                raise RuntimeError(f"the question ended by itself:\n{self._child.last_words()}")
+            for event in events:
+                if "ready" in event:
+                    ready = self._chronicle.since(event["ready"])
+                    if ready < asked:
+                        self._chronicle.begin(self._lane, "waits", ready)
+                    self._chronicle.begin(self._lane, "asks", max(ready, asked))
+                if "rows" in event:
+                    self._chronicle.finish(self._lane)
+                    return Answer(event["rows"], [Carrier(*one) for one in event["carriers"]])
+        raise RuntimeError(f"the question took longer than {SECONDS:g} s:\n{self._child.last_words()}")

@@ -1,0 +1,184 @@
+"""The whole job, from the first broker to the last number."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import shutil
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from demo import report
+from demo.asking import Answer, Question
+from demo.brokers import BROKERS, Brokers, brokers
+from demo.chronicle import Chronicle
+from demo.flights import flights
+from demo.group import Group, Outcome
+from demo.job import SCHEMA_FILE, SPARK, Job
+from demo.pipeline import Pipeline
+from demo.publish import publish
+from demo.recording import DONE, KILLED, Command, Numbers, Place, Recording
+from demo.sampling import LagSampler
+from demo.terminal import Terminal, bar, carriers_table, numbers_table
+from kclient.spark import manifest
+
+TOPIC: Final = "flights"
+GROUP: Final = "delays"
+PIPELINE: Final = "flights-parquet"
+PARTITIONS: Final = 6
+
+
+def run(count: int, out: Path, kafka: str | None, terminal: Terminal, engine: str = SPARK) -> int:
+    """0 when the five numbers agree, else 1; the report says either. What this starts ends with it.
+
+    Raises RuntimeError, FileExistsError where `out` holds what the demo did not write, LocalKafkaError, KclientError.
+    """
+    _clear(out)
+    terminal.say(f"starting {f'Apache Kafka {kafka}' if kafka else 'brokers'}")
+    with brokers(kafka) as cluster:
+        chronicle = Chronicle(_recording(cluster, engine), terminal)
+        numbers = _work(cluster, count, out, chronicle)
+    recording = chronicle.recording
+    recording.numbers, recording.seconds = numbers, terminal.elapsed()
+    recording.save(out / "run.json")
+    report.write(recording, out / "report.html")
+    terminal.table(carriers_table(recording.carriers))
+    terminal.table(numbers_table(numbers, terminal.paint))
+    told = f"{numbers}; what happened, in pictures: {out / 'report.html'}"
+    terminal.say(told, DONE if numbers.agree else KILLED)
+    return 0 if numbers.agree else 1
+
+
+def _work(cluster: Brokers, count: int, out: Path, chronicle: Chronicle) -> Numbers:
+    """Publish, consume, land, ask; Spark starts beside the publisher, and the SQL session beside the ingest."""
+    terminal, servers = chronicle.terminal, cluster.servers
+    cluster.create(TOPIC, PARTITIONS)
+    for node in range(1, BROKERS + 1):
+        chronicle.begin(f"broker {node}", "serves")
+    job = Job(servers, TOPIC, PIPELINE, out, count, chronicle.recording.engine)
+    with ExitStack() as stack:
+        sampler = LagSampler(servers, TOPIC, PARTITIONS, (GROUP, PIPELINE), terminal.elapsed)
+        chronicle.recording.lags = stack.enter_context(sampler).samples
+        starts = "starts Spark" if job.engine == SPARK else "starts, without Spark"
+        terminal.say(f"{cluster.name} serve at {servers}; the ingest job {starts}")
+        pipeline = stack.enter_context(Pipeline(job, chronicle))
+        published = _publish(servers, count, chronicle, pipeline.tick)
+        outcome = _consume(cluster, published, chronicle, out, pipeline.tick)
+        question = stack.enter_context(Question(job.sink, out, chronicle, job.engine))
+        pipeline.finish(lambda: sampler.total(PIPELINE))
+        answer = question.ask()
+        chronicle.recording.carriers = answer.carriers
+        chronicle.recording.places, chronicle.recording.further = _places(job), _further(job)
+        return Numbers(
+            expected=count,
+            published=sum(published),
+            consumed=outcome.distinct,
+            committed=cluster.committed(GROUP),
+            parquet=_landed(pipeline, answer),
+            lag=cluster.lag(PIPELINE, TOPIC),
+        )
+
+
+def _clear(out: Path) -> None:
+    """A new run begins with a new checkpoint and an empty sink, and no page that tells of another one.
+
+    Raises FileExistsError rather than remove what no run of the demo has written.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    old = [out / name for name in ("flights", "checkpoint") if (out / name).exists()]
+    if old and not (out / SCHEMA_FILE).exists():
+        raise FileExistsError(f"{old[0]} is not the demo's, which would replace it. Give another --out.")
+    for folder in old:
+        shutil.rmtree(folder)
+    for page in ("report.html", "run.json"):
+        (out / page).unlink(missing_ok=True)
+
+
+def _recording(cluster: Brokers, engine: str) -> Recording:
+    began = datetime.now(UTC).isoformat(timespec="seconds")
+    return Recording(began, cluster.name, cluster.servers, TOPIC, PARTITIONS, GROUP, PIPELINE, engine)
+
+
+def _publish(
+    servers: str, count: int, chronicle: Chronicle, beside: Callable[[], Sequence[str]]
+) -> list[int]:
+    def show(done: int) -> None:
+        line = f"          published   {bar(done, count)} {done:>8,}"
+        chronicle.terminal.draw([line, *beside()], f"published {done:,} of {count:,}")
+
+    chronicle.begin("publisher", "publishes")
+    published = asyncio.run(publish(servers, TOPIC, PARTITIONS, flights(count), show))
+    chronicle.finish("publisher")
+    chronicle.terminal.say(f"published {sum(published):,} records to {TOPIC} in {PARTITIONS} partitions, lz4")
+    return published
+
+
+def _consume(
+    cluster: Brokers,
+    published: list[int],
+    chronicle: Chronicle,
+    logs: Path,
+    beside: Callable[[], Sequence[str]],
+) -> Outcome:
+    def kill_broker() -> None:
+        at = chronicle.terminal.elapsed()
+        killed = cluster.kill_coordinator(GROUP, TOPIC, PARTITIONS)
+        chronicle.finish(f"broker {killed.node}", killed=True, at=at)
+        chronicle.event(KILLED, killed.told, at)
+
+    outcome = Group(cluster.servers, TOPIC, GROUP, published, chronicle, logs).run(kill_broker, beside)
+    told = f"{outcome.repeated:,} of them twice" if outcome.repeated else "none of them twice"
+    chronicle.event(
+        DONE, f"the group has consumed {outcome.distinct:,} different records, {told}, and committed them"
+    )
+    return outcome
+
+
+def _landed(pipeline: Pipeline, answer: Answer) -> int:
+    """Rows in Parquet. Raises RuntimeError where the files do not hold what the manifest says of them."""
+    if pipeline.rows != answer.rows:
+        raise RuntimeError(f"the manifest says {pipeline.rows:,} rows, but its files hold {answer.rows:,}")
+    return pipeline.rows
+
+
+def _places(job: Job) -> list[Place]:
+    files = [file for found in manifest.read_all(job.sink) for file in found.files]
+    size = sum(file.bytes for file in files) / 1e6
+    return [
+        Place(str(job.sink), f"the flights: {len(files)} files of Parquet, {size:.1f} MB"),
+        Place(
+            str(job.sink / manifest.DIRECTORY), "the manifest: a file that none of these names does not count"
+        ),
+        Place(str(job.checkpoint), "how far the job has come; the same command would go on from here"),
+        Place(str(job.out / "run.json"), "this run as figures"),
+        Place(str(job.out / "*.log"), "what the members, the job and the question said"),
+    ]
+
+
+def _further(job: Job) -> list[Command]:
+    arrow = (
+        "import pyarrow.dataset as ds\nfrom kclient.spark import manifest\n\n"
+        f"flights = ds.dataset(manifest.files({str(job.sink)!r}))\n"
+        'print(flights.to_table(columns=["carrier", "dep_delay", "_partition", "_offset"]).slice(0, 5))'
+    )
+    ingest = job.arguments(job.out / "ingest-2.jsonl")
+    arrow_too = () if job.engine == SPARK else ("--engine", job.engine)
+    return [
+        Command("The ten worst carriers again:", _python("demo.answer", job.sink, *arrow_too)),
+        Command(
+            "How far the job is, without Spark:",
+            _python("kclient", "ingest", "status", "--checkpoint", job.checkpoint),
+        ),
+        Command("The rows in Arrow:", arrow),
+        Command("This page again, from the figures:", _python("demo.report", job.out / "run.json")),
+        Command(
+            "What was killed and started again:", " \\\n    --".join(_python("kclient", *ingest).split(" --"))
+        ),
+    ]
+
+
+def _python(module: str, *arguments: object) -> str:
+    return shlex.join(["python", "-m", module, *map(str, arguments)])
