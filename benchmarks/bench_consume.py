@@ -1,11 +1,13 @@
 """Reading a topic of a real Kafka 4.3.1 from end to end, against other clients in the same run. Prints ratios.
 
-    python -m benchmarks.bench_consume [--records N] [--rounds N] [--only NAME …]
+    python -m benchmarks.bench_consume [--quick] [--records N] [--rounds N] [--only NAME …] [--topics NAME …]
 
-One topic per codec with 6 partitions, records of 100 bytes with a key of 8, in large batches. Everybody reads all
-partitions from the beginning, without a group, and touches every value; the time includes finding the cluster. The
-rounds alternate, so that a busy machine slows everybody, and end when SECONDS_A_CODEC have passed; medians count. The
-two slowest peers read a part of the topic. CPU is that of all threads of the process.
+One topic for each codec and size of batches, with 6 partitions and records of 100 bytes with a key of 8. Everybody
+reads all partitions from the beginning, without a group, and touches every value; the time includes finding the
+cluster. The rounds alternate, so that a busy machine slows everybody; each begins with another reader, so that nobody
+is always the first behind a pause; a ratio is the median over the rounds of the two in the same round. They end when
+SECONDS_A_TOPIC have passed. The two slowest peers read a part of the topic. CPU is that of all threads of the process;
+a goal is judged by CPU, because others take turns with our time.
 """
 
 from __future__ import annotations
@@ -13,24 +15,34 @@ from __future__ import annotations
 import argparse
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from statistics import median
 from typing import Any
 
 import aiokafka
+import attrs
 import confluent_kafka
 import kafka
 
+from benchmarks.report import Figure, Goal, progress, show
 from kclient import AsyncConsumer, Consumer, TopicPartition
 from localkafka import KafkaCluster
 
 PARTITIONS = 6
 VALUE = b"v" * 100
-CODECS = ("none", "lz4")
-SLOW_SHARE = 4  # the slowest peers read one record of so many
-BASE = "kafka-python"
-GOAL = f"goal: kclient Consumer >= 3 x {BASE} (which uses crc32c here)"
-SECONDS_A_CODEC = 90.0
+TOPICS = {  # codec and bytes of a batch
+    "none, 1 MB": ("none", 1_000_000),
+    "lz4, 1 MB": ("lz4", 1_000_000),
+    "none, 16 kB": ("none", 16_384),
+    "lz4, 16 kB": ("lz4", 16_384),
+}
+QUICK_TOPICS = ("none, 1 MB", "lz4, 16 kB")
+SLOW_SHARE = 2  # the slowest peers read one record of so many
+BASE = "kafka-python + crc32c"
+GOALS = {"kclient poll": Goal(least=3.0)}
+RECORDS, ROUNDS = 200_000, 5
+QUICK_RECORDS, QUICK_ROUNDS = 100_000, 1
+SECONDS_A_TOPIC = 45.0
 
 Read = Callable[[str, str, int], int]
 
@@ -165,16 +177,25 @@ SLOW = (BASE, "confluent defaults")
 # --- the run
 
 
-def fill(kafka_cluster: KafkaCluster, codec: str, records: int) -> str:
-    """A topic with so many records in batches of up to 1 MB."""
-    topic = f"bench-{codec}"
+@attrs.frozen
+class Run:
+    """Seconds of time and of CPU for a record."""
+
+    seconds: float
+    cpu: float
+
+
+def fill(kafka_cluster: KafkaCluster, name: str, records: int) -> str:
+    """A topic with so many records; its name."""
+    codec, batch_bytes = TOPICS[name]
+    topic = f"bench-{codec}-{batch_bytes}"
     kafka_cluster.create_topic(topic, partitions=PARTITIONS)
     producer = confluent_kafka.Producer(
         {
             "bootstrap.servers": kafka_cluster.bootstrap_servers,
             "compression.codec": codec,
             "linger.ms": 200,
-            "batch.size": 1_000_000,
+            "batch.size": batch_bytes,
             "batch.num.messages": 100_000,
             "queue.buffering.max.messages": records + 1,
             "queue.buffering.max.kbytes": 2_000_000,
@@ -189,49 +210,74 @@ def fill(kafka_cluster: KafkaCluster, codec: str, records: int) -> str:
     return topic
 
 
-def one_run(read: Read, servers: str, topic: str, wanted: int) -> tuple[float, float]:
-    """Seconds of time and of CPU for a record."""
+def one_run(read: Read, servers: str, topic: str, wanted: int) -> Run:
     begun, used = time.perf_counter(), time.process_time()
     count = read(servers, topic, wanted)
-    return (time.perf_counter() - begun) / count, (time.process_time() - used) / count
+    return Run((time.perf_counter() - begun) / count, (time.process_time() - used) / count)
 
 
-def measure(servers: str, topic: str, arguments: argparse.Namespace) -> dict[str, tuple[float, float]]:
-    """The medians of everybody: seconds of time and of CPU for a record."""
-    runs: dict[str, list[tuple[float, float]]] = {}
-    deadline = time.monotonic() + SECONDS_A_CODEC
-    for _ in range(arguments.rounds):
-        for name, read in (OURS | PEERS).items():
-            if not arguments.only or name in arguments.only:
-                wanted = arguments.records // SLOW_SHARE if name in SLOW else arguments.records
-                runs.setdefault(name, []).append(one_run(read, servers, topic, wanted))
-        if time.monotonic() >= deadline:
-            break
-    return {
-        name: (median(run[0] for run in some), median(run[1] for run in some)) for name, some in runs.items()
-    }
+def rounds_of(
+    servers: str, topic: str, records: int, rounds: int, only: list[str]
+) -> Iterator[dict[str, Run]]:
+    """Everybody once, again and again, as long as there is time."""
+    deadline = time.monotonic() + SECONDS_A_TOPIC
+    readers = [(name, read) for name, read in (OURS | PEERS).items() if not only or name in only]
+    for number in range(rounds):
+        if number and time.monotonic() >= deadline:
+            return
+        first = number % len(readers)
+        yield {
+            name: one_run(read, servers, topic, records // SLOW_SHARE if name in SLOW else records)
+            for name, read in readers[first:] + readers[:first]
+        }
 
 
-def show(codec: str, medians: dict[str, tuple[float, float]]) -> None:
-    base = medians.get(BASE, (float("nan"), 0.0))[0]
-    print(f"\n{codec:22} {'1000/s':>8} {'CPU us/record':>15} {'x ' + BASE:>16}")
-    for name, (seconds, cpu) in medians.items():
-        print(f"{name:22} {0.001 / seconds:8.0f} {cpu * 1e6:15.2f} {base / seconds:16.2f}", flush=True)
+def figures(topic: str, runs: list[dict[str, Run]]) -> Iterator[Figure]:
+    """Who reads how many records, with what CPU, and how that stands to BASE in the same rounds."""
+    for name in runs[0]:
+        seconds, cpu = (median(getattr(run[name], what) for run in runs) for what in ("seconds", "cpu"))
+        yield Figure(f"{topic}: {name}", 0.001 / seconds, "1000/s", note=f"{cpu * 1e6:.2f} us CPU/record")
+    for name in runs[0]:
+        if BASE in runs[0] and name in OURS:
+            ratio = median(run[BASE].cpu / run[name].cpu for run in runs)
+            time_ratio = median(run[BASE].seconds / run[name].seconds for run in runs)
+            note = f"{time_ratio:.1f} x by time"
+            yield Figure(f"{topic}: {name} : {BASE}, by CPU", ratio, "x", GOALS.get(name), note)
+
+
+def measure(
+    cluster: KafkaCluster,
+    *,
+    quick: bool = False,
+    records: int = 0,
+    rounds: int = 0,
+    only: list[str] | None = None,
+    topics: list[str] | None = None,
+) -> list[Figure]:
+    """0 and None stand for what `quick` says, or else the usual."""
+    records = records or (QUICK_RECORDS if quick else RECORDS)
+    rounds = rounds or (QUICK_ROUNDS if quick else ROUNDS)
+    found: list[Figure] = []
+    for name in topics or (QUICK_TOPICS if quick else TOPICS):
+        progress(f"reading {name} from end to end")
+        topic = fill(cluster, name, records)
+        runs = list(rounds_of(cluster.bootstrap_servers, topic, records, rounds, only or []))
+        found += figures(name, runs)
+    return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--records", type=int, default=1_000_000)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--quick", action="store_true", help="two topics, fewer records, one round")
+    parser.add_argument("--records", type=int, default=0)
+    parser.add_argument("--rounds", type=int, default=0)
+    parser.add_argument("--only", nargs="*", choices=OURS | PEERS, metavar="NAME")
+    parser.add_argument("--topics", nargs="*", choices=TOPICS, metavar="NAME")
     arguments = parser.parse_args()
-    with KafkaCluster("4.3.1", jvm_options=("-Xmx1g",)) as kafka_cluster:
-        for codec in CODECS:
-            topic = fill(kafka_cluster, codec, arguments.records)
-            show(codec, measure(kafka_cluster.bootstrap_servers, topic, arguments))
-    print(f"\n{GOAL}")
+    with KafkaCluster("4.3.1", jvm_options=("-Xmx1g",)) as cluster:
+        show("end to end", measure(cluster, **vars(arguments)))
 
 
 if __name__ == "__main__":

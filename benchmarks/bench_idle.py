@@ -15,15 +15,15 @@ import time
 
 import confluent_kafka
 
+from benchmarks.report import Figure, Goal, progress, show
 from kclient import Consumer, TopicPartition
 from localkafka import KafkaCluster
 
 IDLE_SECONDS = 10.0
 POLLS = 2_000
 SEEKS = 15
-GOALS = (
-    "goals: idle <= 0.5 % of a core; poll(0) over 2,000 partitions about as over 20; seek and end << 500 ms"
-)
+IDLE = Goal(most=0.5)
+SOON = Goal(most=500)  # a question may wait behind a Fetch, fetch_max_wait_ms at most
 
 
 def write_one(servers: str, topic: str) -> None:
@@ -85,22 +85,32 @@ def end_times(servers: str, topic: str) -> list[float]:
         return times
 
 
-def show(name: str, times: list[float]) -> None:
-    print(f"{name:24} median {statistics.median(times) * 1000:7.1f} ms, most {max(times) * 1000:7.1f} ms")
+def measure(cluster: KafkaCluster, *, quick: bool = False) -> list[Figure]:
+    servers = cluster.bootstrap_servers
+    progress("idle")
+    cluster.create_topic("few", partitions=100)
+    write_one(servers, "few")
+    found = [Figure("idle, 100 partitions", idle_share(servers, "few") * 100, "% of core", IDLE)]
+    if quick:
+        return found
+    cluster.create_topic("many", partitions=2_000)
+    for topic, partitions in (("few", 20), ("many", 2_000)):
+        found.append(
+            Figure(f"poll(0), {partitions:,} partitions", poll_zero(servers, topic, partitions) * 1e6, "us")
+        )
+    found.append(figure("seek to first record", seek_times(servers, "few")))
+    found.append(figure("end_offsets", end_times(servers, "few")))
+    return found
+
+
+def figure(name: str, times: list[float]) -> Figure:
+    most = f"at most {max(times) * 1000:.1f} ms"
+    return Figure(name, statistics.median(times) * 1000, "ms", SOON, most)
 
 
 def main() -> None:
-    with KafkaCluster("4.3.1", jvm_options=("-Xmx1g",)) as kafka_cluster:
-        servers = kafka_cluster.bootstrap_servers
-        kafka_cluster.create_topic("few", partitions=100)
-        kafka_cluster.create_topic("many", partitions=2_000)
-        write_one(servers, "few")
-        print(f"idle, 100 partitions     {idle_share(servers, 'few'):.2%} of a core")
-        for topic, partitions in (("few", 20), ("many", 2_000)):
-            print(f"poll(0), {partitions:5} {poll_zero(servers, topic, partitions) * 1e6:17.0f} us")
-        show("seek to first record", seek_times(servers, "few"))
-        show("end_offsets", end_times(servers, "few"))
-    print(f"\n{GOALS}")
+    with KafkaCluster("4.3.1", jvm_options=("-Xmx1g",)) as cluster:
+        show("at rest, and back at work", measure(cluster))
 
 
 if __name__ == "__main__":
