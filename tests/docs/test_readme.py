@@ -1,21 +1,27 @@
 """README's Python blocks run as they stand: only the broker, the topic and the group get other names.
 
 The block for pytest runs in a project of somebody who has kclient, the command for a cluster in a process of its own;
-the block about security has its test in tests/security.
+so does the cluster for the examples, which then run without any Kafka. The block about security has its test in
+tests/security.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import signal
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kclient.spark import manifest
 from localkafka import KafkaCluster
+from tests.docs.blocks import python_blocks
 from tests.spark.conftest import Message, make_topic, spark, write  # noqa: F401 – a fixture
 
 README = Path(__file__).parents[2] / "README.md"
@@ -36,7 +42,7 @@ def blocks(kafka1: KafkaCluster, fresh_name: str) -> list[str]:
 
 
 def written() -> list[str]:
-    return re.findall(r"^```python\n(.*?)^```$", README.read_text(), re.DOTALL | re.MULTILINE)
+    return python_blocks(README.read_text())
 
 
 def run(block: str, **names: Any) -> dict[str, Any]:
@@ -61,13 +67,60 @@ def test_spark_reads_the_topic_into_the_columns_that_are_named(
     flights = run(blocks[2], spark=request.getfixturevalue("spark"))["flights"]
     assert " ".join(flights.columns) == "key value topic partition offset timestamp timestampType"
     assert flights.count() == RECORDS
-    assert len(blocks) == 5, "a block of README has no test"
+    assert len(blocks) == 6, "a block of README has no test"
 
 
 def test_pytest_runs_its_block_with_no_broker_around(pytester: pytest.Pytester) -> None:
     (block,) = [block for block in written() if block.startswith("def test_")]
     pytester.makepyfile("from kclient import Consumer\n\n\n" + block)
     pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=1)
+
+
+@pytest.fixture
+def served() -> Iterator[str]:
+    """Where README's cluster with something to read serves, on a port that is free."""
+    (block,) = [block for block in written() if "addresses=" in block]
+    with socket.socket() as probe:
+        probe.bind(("localhost", 0))
+        port = str(probe.getsockname()[1])
+    with subprocess.Popen(
+        [sys.executable, "-uc", block.replace("9092", port)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as cluster:
+        assert cluster.stdout is not None
+        told = f"localhost:{port} serves"
+        assert cluster.stdout.read(len(told)) == told
+        yield f"localhost:{port}"
+        cluster.communicate("\n", timeout=20)
+    assert cluster.returncode == 0
+
+
+@pytest.mark.spec("SP-82", "SP-89")
+def test_the_examples_run_on_the_cluster_with_something_to_read(
+    served: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    loop, batch, *_ = [block.replace("localhost:9092", served) for block in written()]
+    run(loop)
+    *_, last = capsys.readouterr().out.splitlines()
+    assert last.split()[1:] == ["100", "None"]
+    run(batch)
+    assert "flights-" in capsys.readouterr().out
+    (commands,) = re.findall(r"^```sh\n(.*?)^```$", README.read_text(), re.DOTALL | re.MULTILINE)
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    done = subprocess.run(
+        ["bash", "-e", "-c", commands.replace("localhost:9092", served)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=tmp_path,
+        env={**os.environ, "PATH": path},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("total lag 0\n")
+    assert manifest.count(tmp_path / "lake" / "flights") == 2_000
 
 
 def test_the_command_serves_and_obeys() -> None:

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from kclient.embedded import EmbeddedCluster
+from tests.docs.blocks import python_blocks
 
 PAGE = (Path(__file__).parents[2] / "docs" / "testing.md").read_text()
-BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+BLOCKS = python_blocks(PAGE)
 
 
 def test_the_block_for_pytest_passes(pytester: pytest.Pytester) -> None:

@@ -1,0 +1,60 @@
+"""docs/configuration.md: its blocks run, and its tables hold every key that is not Kafka's, with its default."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from kclient.config import load
+from kclient.config.model import keys
+from kclient.errors import ConfigError
+from tests.config.test_nothing_ignored import KAFKAS_OWN
+from tests.docs.blocks import python_blocks
+
+PAGE = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text()
+OWN, DIFFERENT = PAGE.split("\n## ")[1:]
+OF_TLS_AND_SASL = re.compile(r"ssl_(?!context)|sasl_(mechanism|jaas_config)$")
+
+
+def rows(section: str) -> dict[str, list[str]]:
+    """Key → the other cells of its row."""
+    found = {}
+    for line in re.findall(r"^\| (`.*) \|$", section, re.MULTILINE):
+        names, *cells = line.split(" | ")
+        found.update(dict.fromkeys(re.findall(r"`(\w+)`", names), cells))
+    return found
+
+
+def test_the_blocks_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "client.properties").write_text("bootstrap.servers=localhost:9092\nclient.id=from-the-file\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOSTNAME", "worker-7")
+    for block in python_blocks(PAGE):
+        exec(compile(block, "configuration.md", "exec"), {"__name__": "configuration"})
+    assert re.search(r"^group_id +'billing' +arguments", capsys.readouterr().out, re.MULTILINE)
+
+
+def test_the_first_table_holds_every_key_of_our_own_with_its_default() -> None:
+    kafkas = {key.replace(".", "_") for key in KAFKAS_OWN}
+    own = {
+        field.name: repr(field.default)
+        for field in keys()
+        if field.name not in kafkas and not OF_TLS_AND_SASL.match(field.name)
+    }
+    assert {key: cells[0].strip("`") for key, cells in rows(OWN).items()} == own
+
+
+def test_keys_that_differ_from_kafkas_are_keys_of_kafka() -> None:
+    assert rows(DIFFERENT).keys() <= {key.replace(".", "_") for key in KAFKAS_OWN}
+
+
+def test_a_file_writes_a_duration_as_the_page_says() -> None:
+    here = {"bootstrap_servers": "localhost:9092"}
+    load({**here, "on_no_offset": "PT1H"})
+    load({**here, "auto_offset_reset": "by_duration:PT1H"})
+    with pytest.raises(ConfigError, match="PT1H"):
+        load({**here, "on_no_offset": "an hour"})

@@ -1,0 +1,49 @@
+"""docs/metrics.md and docs/interceptors.md: their blocks run as they stand, and the table names every metric."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from kclient.embedded import EmbeddedCluster
+from kclient.metrics.own import COUNTERS
+from tests.docs.blocks import python_blocks
+from tests.metrics.java_table import table
+from tests.metrics.test_like_java import NOT_HERE
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = ("metrics", "interceptors")
+
+
+def blocks(page: str) -> list[str]:
+    return python_blocks((DOCS / f"{page}.md").read_text())
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_blocks_run(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with EmbeddedCluster(
+        brokers=1, topics={"orders": 1}, config={"group.initial.rebalance.delay.ms": 0}
+    ) as kafka:
+        kafka.produce("orders", ["a", "b", "c"])
+        for block in blocks(page):
+            names: dict[str, object] = {}
+            exec(compile(block.replace("localhost:9092", kafka.bootstrap_servers), page, "exec"), names)
+            if "metrics" in names:
+                assert names["metrics"].value("records-consumed-total") == 3  # type: ignore[attr-defined]
+    if page == "interceptors":
+        assert capsys.readouterr().out.startswith("orders-0 3\nstored {")
+
+
+def test_the_table_names_every_metric() -> None:
+    named = set()
+    for written in re.findall(r"[a-z]+(?:-[a-z/]+)+", (DOCS / "metrics.md").read_text()):
+        parts = [part.split("/") for part in written.split("-")]
+        alternatives = [""]
+        for part in parts:
+            alternatives = [f"{begun}-{choice}".lstrip("-") for begun in alternatives for choice in part]
+        named.update(alternatives)
+    javas = {name for _, name, _, _ in table() if not any(part in name for part in NOT_HERE)}
+    assert javas - named == set()
+    assert set(COUNTERS) - named == set()
