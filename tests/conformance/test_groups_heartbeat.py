@@ -83,12 +83,12 @@ def test_a_member_id_that_was_only_handed_out_has_no_generation_yet(target: Targ
 def test_heartbeats_keep_a_member_alive_in_stable_and_in_preparing_rebalance(
     target: Target, group: str
 ) -> None:
-    with Member(target, group, session_timeout_ms=1000) as member, Member(target, group) as other:
+    with Member(target, group, session_timeout_ms=4000) as member, Member(target, group) as other:
         member.settle()
-        for _ in range(3):
-            time.sleep(0.45)
+        for _ in range(3):  # longer than the session in all
+            time.sleep(1.4)
             assert member.heartbeat() == errors.NONE
         other.queue(member)
-        for _ in range(3):
-            time.sleep(0.45)
+        for _ in range(3):  # longer than the session in all
+            time.sleep(1.4)
             assert member.heartbeat() == errors.REBALANCE_IN_PROGRESS

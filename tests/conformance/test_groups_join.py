@@ -9,7 +9,7 @@ import pytest
 from kclient.generated.join_group_response import JoinGroupResponse, JoinGroupResponseMember
 from kclient.protocol import errors
 from tests.conformance.classic import OTHER, SUBSCRIPTION, Member, pair, settled_pair, subscription
-from tests.conformance.target import Target
+from tests.conformance.target import Target, eventually
 
 pytestmark = pytest.mark.api("JoinGroup", few=True)
 
@@ -165,13 +165,13 @@ def test_a_second_member_waits_until_the_first_rejoined(target: Target, group: s
 @pytest.mark.spec("S4-36")
 def test_who_does_not_rejoin_in_time_is_removed(target: Target, group: str) -> None:
     with (
-        Member(target, group, rebalance_timeout_ms=300) as first,
-        Member(target, group, rebalance_timeout_ms=300) as second,
+        Member(target, group, rebalance_timeout_ms=2500) as first,
+        Member(target, group, rebalance_timeout_ms=2500) as second,
     ):
         first.settle()
         begun = time.monotonic()
         answer = second.join()
-        assert 0.2 < time.monotonic() - begun < 5
+        assert 2.4 < time.monotonic() - begun < 9
         assert (answer.leader, len(answer.members)) == (second.member_id, 1)
         assert first.heartbeat() == errors.UNKNOWN_MEMBER_ID
 
@@ -260,13 +260,13 @@ def test_when_the_leader_is_gone_the_next_leads(target: Target, group: str) -> N
 
 @pytest.mark.spec("S4-55")
 def test_a_parked_member_does_not_expire(target: Target, group: str) -> None:
-    first = Member(target, group, session_timeout_ms=1500, rebalance_timeout_ms=10_000)
-    second = Member(target, group, session_timeout_ms=1000, rebalance_timeout_ms=10_000)
+    first = Member(target, group, session_timeout_ms=10_000, rebalance_timeout_ms=10_000)
+    second = Member(target, group, session_timeout_ms=2500, rebalance_timeout_ms=10_000)
     with first, second:
         first.settle()
         second.queue(first)
         for _ in range(4):
-            time.sleep(0.4)  # longer than the second member's session in all
+            time.sleep(0.7)  # longer than the second member's session in all
             assert first.heartbeat() == errors.REBALANCE_IN_PROGRESS
         first.send_join()
         assert first.joined().error_code == errors.NONE
@@ -276,7 +276,7 @@ def test_a_parked_member_does_not_expire(target: Target, group: str) -> None:
 
 @pytest.mark.spec("B.21")
 def test_a_silent_member_expires_with_its_session(target: Target, group: str) -> None:
-    leader, follower = Member(target, group), Member(target, group, session_timeout_ms=1000)
+    leader, follower = Member(target, group), Member(target, group, session_timeout_ms=3000)
     with leader, follower:
         leader.settle()
         follower.queue(leader)
@@ -285,6 +285,5 @@ def test_a_silent_member_expires_with_its_session(target: Target, group: str) ->
         follower.joined()
         leader.sync({leader.member_id: b"L", follower.member_id: b"F"})
         follower.sync()
-        time.sleep(1.3)
-        assert leader.heartbeat() == errors.REBALANCE_IN_PROGRESS
+        eventually(leader.heartbeat, lambda code: code == errors.REBALANCE_IN_PROGRESS)
         assert follower.heartbeat() == errors.UNKNOWN_MEMBER_ID

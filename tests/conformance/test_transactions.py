@@ -161,7 +161,7 @@ def test_a_successor_aborts_what_its_predecessor_left_open(target: Target, topic
 
 
 def test_a_transaction_that_lasts_too_long_is_aborted(target: Target, topic: str) -> None:
-    producer = Producer(target, timeout_ms=1_000).begun()
+    producer = Producer(target, timeout_ms=3_000).begun()
     producer.write(topic, b"0")
     row = eventually(lambda: seen(target, topic), lambda row: row.last_stable_offset == 2)
     assert len(row.aborted_transactions) == 1
