@@ -32,7 +32,7 @@ from kclient.config.values import (
 )
 from kclient.security.scram import MAX_ITERATIONS, MIN_ITERATIONS
 from kclient.security.secret import Secret
-from kclient.types import DeadLetter
+from kclient.types import DeadLetter, IsolationLevel
 
 Deserializer = Callable[[str, Any, bytes], Any]
 DeadLetterSink = Callable[[DeadLetter], None]
@@ -142,6 +142,11 @@ class Config:
 
     # Not a key: where each key that was set was written, for `explain`.
     sources: Mapping[str, str] = attrs.field(factory=dict, repr=False, eq=False)
+
+    @property
+    def isolation(self) -> IsolationLevel:
+        """`isolation_level` as ListOffsets and Fetch spell it."""
+        return IsolationLevel[self.isolation_level.upper()]
 
     def explain(self) -> str:
         """A table of every key: its value (secrets as three stars), where it was set, its default. Spec: users 3.2."""

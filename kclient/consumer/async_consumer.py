@@ -183,12 +183,12 @@ class AsyncConsumer(Life):
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """What the group has stored for each partition, None where nothing is. Spec: B.14.6."""
         session = self._open()
-        commits = session.group_part.commits
+        committed = session.group_part.committed
         chosen = checked_partitions(partitions)
         async with session.waits.limit(self._seconds(timeout), "the committed offsets") as wait:
             with session.measures.calls.inside("committed"):
                 await session.start()
-                return await commits.fetch(chosen, wait.because)
+                return await committed.fetch(chosen, wait.because)
 
     # --- positions
 

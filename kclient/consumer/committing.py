@@ -20,7 +20,8 @@ from kclient.consumer.interceptors import Interceptors
 from kclient.consumer.listener import CallUser
 from kclient.consumer.work import UserWork
 from kclient.errors import ArgumentError, BrokerError, CommitFailedError, KclientError
-from kclient.group.commits import Asked, Commits, Hopeless, Tell, Turn, never, unheard
+from kclient.group.commits import Asked, Commits, Hopeless, Turn, never
+from kclient.group.offset_questions import Tell, unheard
 from kclient.metrics.own import OwnMetrics
 from kclient.protocol.errors import FENCED_INSTANCE_ID
 from kclient.runtime import Runtime

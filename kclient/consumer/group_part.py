@@ -20,6 +20,7 @@ from kclient.consumer.subscription import SubscriptionKind
 from kclient.errors import ArgumentError, KclientError, VersionError
 from kclient.group.commit_failure import commit_failed
 from kclient.group.commits import Commits
+from kclient.group.committed import CommittedOffsets
 from kclient.group.consumer_protocol.heartbeat import API as HEARTBEAT
 from kclient.group.consumer_protocol.membership import ConsumerMembership
 from kclient.group.consumer_protocol.standing import new_member_id
@@ -53,9 +54,9 @@ class GroupPart:
             self._commit_refused,
             session.measures.coordinator,
             self._topic_id_of,
-            self._reader,
             session.positions.__contains__,
         )
+        self.committed = CommittedOffsets(self.coordinator, session.config, session.runtime, self._reader)
         self.committing = Committing(
             self.commits,
             session.config,

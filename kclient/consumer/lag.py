@@ -28,7 +28,7 @@ class Lag:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._isolation = IsolationLevel[session.config.isolation_level.upper()]
+        self._isolation = session.config.isolation
         self._unknown: dict[TopicPartition, PartitionState] = {}
         self._asked: dict[TopicPartition, PartitionState] = {}
         self._asking = False

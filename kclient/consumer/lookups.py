@@ -15,7 +15,7 @@ from kclient.network.failures import broker_error
 from kclient.positions.list_offsets import list_offsets
 from kclient.positions.strategy import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from kclient.protocol.errors import INVALID_TOPIC_EXCEPTION, TOPIC_AUTHORIZATION_FAILED
-from kclient.types import IsolationLevel, OffsetAndTimestamp, PartitionInfo, TopicPartition
+from kclient.types import OffsetAndTimestamp, PartitionInfo, TopicPartition
 
 if TYPE_CHECKING:
     from kclient.generated.metadata_response import MetadataResponse, MetadataResponseTopic
@@ -124,7 +124,9 @@ async def _ask(
     left = deadline - session.runtime.now()
     backoff = Backoff.for_retries(session.config, session.runtime)
     async with session.waits.limit(left + TELLING_SECONDS, "the offsets"):
-        return await list_offsets(session.cluster, times, _isolation(session), backoff=backoff, timeout=left)
+        return await list_offsets(
+            session.cluster, times, session.config.isolation, backoff=backoff, timeout=left
+        )
 
 
 async def _ask_unheard(session: Session, times: Mapping[TopicPartition, int]) -> None:
@@ -132,10 +134,6 @@ async def _ask_unheard(session: Session, times: Mapping[TopicPartition, int]) ->
         await _ask(session, times, session.config.request_timeout_ms / 1000)
     except KclientError as error:
         log.debug("a lookup that nobody waited for failed: %s", error)
-
-
-def _isolation(session: Session) -> IsolationLevel:
-    return IsolationLevel[session.config.isolation_level.upper()]
 
 
 def _partitions(answer: MetadataResponse, *, checking: bool) -> dict[str, list[PartitionInfo]]:

@@ -65,7 +65,7 @@ class Session:
         self.delivery = Delivery(self.positions, self.buffer, config, measures.fetch)
         self.fetcher = Fetcher(self.cluster, self.positions, self.buffer, config, runtime, measures.fetch)
         self.group: GroupPart | None = GroupPart(self) if config.group_id is not None else None
-        committed = self.group.commits.fetch if self.group is not None else None
+        committed = self.group.committed.fetch if self.group is not None else None
         jumped = measures.position_jumped
         self.upkeep = PositionUpkeep(self.cluster, self.positions, config, runtime, committed, jumped)
         self.undecoded = UndecodedRecords(

@@ -18,7 +18,7 @@ from kclient.metrics.fetching import AnswerSizes
 from kclient.records.batch import MAGIC_POSITION, SIZE_PREFIX_BYTES, read_batches
 from kclient.records.reader import Chunk, PartitionReader
 from kclient.records.undecodable import undecodable
-from kclient.types import IsolationLevel, TopicPartition
+from kclient.types import TopicPartition
 
 _LENGTH = struct.Struct(">i")
 _LENGTH_POSITION = 8
@@ -77,7 +77,7 @@ class CompletedFetch:
                 *self.tp,
                 self.data,
                 self.fetch_offset,
-                isolation_level=IsolationLevel[config.isolation_level.upper()],
+                isolation_level=config.isolation,
                 aborted_transactions=self.aborted_transactions,
                 check_crcs=config.check_crcs,
                 max_decompressed_batch_bytes=config.max_decompressed_batch_bytes,

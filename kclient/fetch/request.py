@@ -15,7 +15,7 @@ from kclient.config import Config
 from kclient.fetch.session import SessionStep
 from kclient.generated.fetch_request import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 from kclient.protocol.primitives import ZERO_UUID
-from kclient.types import IsolationLevel, TopicPartition
+from kclient.types import TopicPartition
 
 LAST_VERSION_BY_NAME = 12
 
@@ -55,7 +55,7 @@ def build_request(step: SessionStep, max_bytes: int, config: Config) -> FetchReq
         max_wait_ms=config.fetch_max_wait_ms,
         min_bytes=config.fetch_min_bytes,
         max_bytes=max_bytes,
-        isolation_level=int(IsolationLevel[config.isolation_level.upper()]),
+        isolation_level=int(config.isolation),
         session_id=step.session_id,
         session_epoch=step.epoch,
         topics=topics,

@@ -1,30 +1,29 @@
-"""Storing offsets with the group's coordinator, and reading them back.
+"""Storing offsets with the group's coordinator.
 
-Both are one question asked until it is answered for every partition: failures that pass by themselves are followed by
-a pause and another try, built anew from what is known then. The caller bounds it. A commit that must not be tried
-again (`retry=False`) raises CommitFailedError with `retriable` instead.
+One question asked until it is answered for every partition: failures that pass by themselves are followed by a pause
+and another try, built anew from what is known then. The caller bounds it. A commit that must not be tried again
+(`retry=False`) raises CommitFailedError with `retriable` instead.
 
-A member with an epoch (KIP-848) asks each time under its newest one. If the coordinator calls that stale, reading waits
-for the next; a commit fails, but for `commit_newest`, which waits too and is built anew.
+A member with an epoch (KIP-848) asks each time under its newest one. If the coordinator calls that stale, a commit
+fails, but for `commit_newest`, which waits for the next and is built anew.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 
 import attrs
 
 from kclient.config import Config
 from kclient.errors import ArgumentError, CommitFailedError, KclientError
 from kclient.generated.offset_commit_response import OffsetCommitResponse
-from kclient.generated.offset_fetch_response import OffsetFetchResponse
 from kclient.group.commit_failure import commit_failed
 from kclient.group.coordinator import Coordinator
 from kclient.group.generation import Identity
 from kclient.group.offset_commit import CommitAnswer, CommitQuestion
-from kclient.group.offset_fetch import Committed, FetchAnswer, FetchQuestion
+from kclient.group.offset_questions import Tell, TopicIds, follow_up, ids_by_name, unheard
 from kclient.metrics.coordinator import CoordinatorMetrics
 from kclient.metrics.registry import Registry
 from kclient.network.backoff import Backoff
@@ -35,11 +34,9 @@ from kclient.types import OffsetAndMetadata, TopicPartition
 logger = logging.getLogger("kclient.commit")
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
-TopicIds = Mapping[TopicPartition, bytes | None]
 Refused = Callable[[int, Identity], KclientError]
 Turn = Callable[[], Awaitable[None]]
 Hopeless = Callable[[], bool]
-Tell = Callable[[str], None]
 
 
 async def no_turn() -> None:
@@ -51,10 +48,6 @@ def never() -> bool:
     return False
 
 
-def unheard(why: str) -> None:
-    """Whoever waits does not ask why it takes so long."""
-
-
 @attrs.frozen
 class Asked:
     """Under which name a commit was asked for, and which of its partitions were assigned then."""
@@ -64,13 +57,12 @@ class Asked:
 
 
 class Commits:
-    """Commits of one group. Spec: S1-26…S1-32, S0-19…S0-33, B.14, B.15.7, B.15.8.
+    """Commits of one group. Spec: S1-26…S1-32, B.14, B.15.8.
 
     `identity` says under which generation and member id to commit, or raises CommitFailedError; without membership it
-    is `Identity`. `reader` says under which name to read. `refused` is told that the coordinator does not count that
-    identity in any more (22, 25, 27, 82), and returns the error for the user, as `Membership.commit_refused` does.
-    `topic_id_of` says of which topic an offset of a partition speaks, None where nobody knows;
-    `is_assigned`, whether a partition is ours now.
+    is `Identity`. `refused` is told that the coordinator does not count that identity in any more (22, 25, 27, 82),
+    and returns the error for the user, as `Membership.commit_refused` does. `topic_id_of` says of which topic an offset
+    of a partition speaks, None where nobody knows; `is_assigned`, whether a partition is ours now.
     """
 
     def __init__(
@@ -82,10 +74,8 @@ class Commits:
         refused: Refused | None = None,
         metrics: CoordinatorMetrics | None = None,
         topic_id_of: Callable[[TopicPartition, int], bytes | None] = lambda partition, offset: None,
-        reader: Callable[[], Identity] = Identity,
         is_assigned: Callable[[TopicPartition], bool] = lambda partition: False,
     ) -> None:
-        self._reader = reader
         self._is_assigned = is_assigned
         self._topic_id_of = topic_id_of
         self._coordinator = coordinator
@@ -181,35 +171,6 @@ class Commits:
             await asyncio.sleep(backoff.next())
         return offsets
 
-    async def fetch(self, partitions: Sequence[TopicPartition], tell: Tell = unheard) -> Committed:
-        """The committed offset of each partition, None where nothing is committed; asked until every one is answered.
-
-        `tell` hears why it takes longer.
-
-        Raises TopicAuthorizationError, GroupAuthorizationError, UnknownTopicError, BrokerError.
-
-        Spec: S0-19…S0-33, B.14.6, B.14.7, B.15.7.
-        """
-        committed: Committed = {}
-        left = list(dict.fromkeys(partitions))
-        backoff = Backoff.for_retries(self._config, self._runtime)
-        while left:
-            try:
-                answer = await self._fetch_once(left)
-            except KclientError as error:
-                if not error.retriable:
-                    raise
-                why = error.text
-            else:
-                committed |= answer.found
-                if not (left := answer.left):
-                    break
-                why = answer.why_left
-            tell(why)
-            logger.debug("group %s: committed offsets not read yet: %s", self._coordinator.group_id, why)
-            await asyncio.sleep(backoff.next())
-        return {partition: committed[partition] for partition in partitions}
-
     # --- one try
 
     async def _commit_once(
@@ -219,7 +180,7 @@ class Commits:
         coordinator = self._coordinator
         await (coordinator.lookup() if turn is None else self._reach(turn))
         identity = self._identity_since(asked, offsets)
-        question = CommitQuestion(coordinator.group_id, identity, offsets, self._topic_ids(offsets, topics))
+        question = CommitQuestion(coordinator.group_id, identity, offsets, self._ids(topics, offsets))
         sent = self._metrics.now()
         answer = question.read(await coordinator.request(OffsetCommitResponse, question.form()))
         if answer.no_member is not None:
@@ -229,7 +190,7 @@ class Commits:
         if answer.stale_epoch:
             why = f"member epoch {identity.generation_id} is not the newest (STALE_MEMBER_EPOCH)"
             raise commit_failed("stale_epoch", coordinator.group_id, why)
-        self._follow_up(answer)
+        follow_up(coordinator, answer)
         if not answer.left:
             self._metrics.committed(sent)
         return answer
@@ -239,32 +200,6 @@ class Commits:
         await self._coordinator.connect()
         await turn()
         self._coordinator.require_connection()
-
-    async def _fetch_once(self, partitions: Sequence[TopicPartition]) -> FetchAnswer:
-        coordinator = self._coordinator
-        await coordinator.ensure()
-        question = FetchQuestion(
-            coordinator.group_id, partitions, self._topic_ids(partitions), self._reader()
-        )
-        only_stable = self._config.internal_throw_on_fetch_stable_offset_unsupported
-        forms = question.forms(only_stable=only_stable)
-        answer = question.read(await coordinator.request(OffsetFetchResponse, *forms))
-        if answer.stale_epoch and not self._reader().by_epoch:
-            answer.error = question.stale()
-        self._follow_up(answer)
-        return answer
-
-    def _follow_up(self, answer: CommitAnswer | FetchAnswer) -> None:
-        """What an answer asks for beyond trying again. Raises its error."""
-        if answer.coordinator_moved is not None:
-            code = error_code(answer.coordinator_moved)
-            self._coordinator.mark_unknown(f"it answered {code.name} ({code.code})")
-        if answer.stale_topics:
-            self._coordinator.cluster.request_update(
-                "the coordinator does not know a topic", reset_backoff=False
-            )
-        if answer.error is not None:
-            raise answer.error
 
     # --- small parts
 
@@ -306,18 +241,9 @@ class Commits:
             if epoch is not None and cluster.metadata.update_last_seen_epoch(partition, epoch):
                 cluster.request_update("a commit names a newer leader epoch")
 
-    def _topic_ids(
-        self, partitions: Iterable[TopicPartition], topics: TopicIds | None = None
-    ) -> Mapping[str, bytes] | None:
-        """The ids of all topics, None if one is unknown: then only versions without ids can be used."""
-        ids: dict[str, bytes] = {}
-        for partition in partitions:
-            of_position = None if topics is None else topics[partition]
-            topic_id = of_position or self._coordinator.cluster.metadata.topic_id(partition.topic)
-            if topic_id is None:
-                return None
-            ids[partition.topic] = topic_id
-        return ids
+    def _ids(self, topics: TopicIds, offsets: Offsets) -> Mapping[str, bytes] | None:
+        """The id of each topic that positions belong to; where nobody knows that, of the one that exists."""
+        return ids_by_name(self._coordinator.cluster.metadata, {tp: topics[tp] for tp in offsets})
 
     def _not_retried(self, why: str, left: Offsets) -> CommitFailedError:
         return commit_failed("retriable", self._coordinator.group_id, why, left)

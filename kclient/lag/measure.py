@@ -33,7 +33,7 @@ from kclient.positions.list_offsets import list_offsets
 from kclient.positions.strategy import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from kclient.protocol import errors as codes
 from kclient.runtime import Runtime
-from kclient.types import IsolationLevel, OffsetAndMetadata, TopicPartition
+from kclient.types import OffsetAndMetadata, TopicPartition
 
 CLOSE_SECONDS: Final = 2.0
 
@@ -48,7 +48,7 @@ class Meter:
         self._config = attrs.evolve(config, allow_auto_create_topics=False)
         self._runtime = runtime
         self._cluster = Cluster(self._config, runtime)
-        self._isolation = IsolationLevel[config.isolation_level.upper()]
+        self._isolation = config.isolation
         self._started = False
 
     async def __aenter__(self) -> Self:

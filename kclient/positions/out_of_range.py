@@ -55,7 +55,7 @@ class RangeLookup:
         shared = self._shared
         wanted = dict.fromkeys(partitions, timestamp)
         try:
-            listed: ListedOffsets = await ask_leader(shared.cluster, node_id, wanted, shared.isolation_level)
+            listed: ListedOffsets = await ask_leader(shared.cluster, node_id, wanted, shared.config.isolation)
         except KclientError as failure:
             logger.debug("The bounds of a log are not known: %s", failure)
             return {}

@@ -59,7 +59,7 @@ class ResetLookup:
         shared = self._shared
         timeout_ms = shared.config.request_timeout_ms
         try:
-            listed = await ask_leader(shared.cluster, node_id, wanted, shared.isolation_level, timeout_ms)
+            listed = await ask_leader(shared.cluster, node_id, wanted, shared.config.isolation, timeout_ms)
         except KclientError as error:
             logger.debug("ListOffsets to node %d failed: %s", node_id, error)
             shared.failed(KIND, eras, error, self._backoff.next())

@@ -18,7 +18,7 @@ from kclient.positions.strategy import ResetPolicy
 from kclient.positions.table import Positions
 from kclient.runtime import Runtime
 from kclient.seldom import Seldom
-from kclient.types import IsolationLevel, TopicPartition
+from kclient.types import TopicPartition
 
 if TYPE_CHECKING:
     from kclient.network.cluster import Cluster
@@ -41,11 +41,6 @@ class Shared:
     spawn: Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
     jumped: Jumped
     seldom: Seldom = attrs.field(factory=lambda: Seldom(logger))
-
-    @property
-    def isolation_level(self) -> IsolationLevel:
-        """What the user may see, as ListOffsets and Fetch spell it."""
-        return IsolationLevel[self.config.isolation_level.upper()]
 
     @property
     def request_timeout(self) -> float:

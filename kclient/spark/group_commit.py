@@ -16,6 +16,7 @@ from typing import Final
 
 from kclient.errors import ClosedError, CommitFailedError, KclientError
 from kclient.group.commits import Commits
+from kclient.group.committed import CommittedOffsets
 from kclient.group.coordinator import Coordinator
 from kclient.seldom import Seldom
 from kclient.spark.driver import Driver, Link, Question
@@ -44,7 +45,7 @@ class GroupCommitter:
         self._floor: dict[TopicPartition, int] = {}  # what this run has committed
         self._metadata = ""
         self._renewed_at: float | None = None  # when all of it was sent last
-        self._commits: tuple[Link, Commits] | None = None
+        self._found: tuple[Link, Coordinator] | None = None
         self._told_of_members = False
         self._faults = Seldom(log)
 
@@ -103,16 +104,16 @@ class GroupCommitter:
             await self._store_again(link)
 
     async def _store(self, link: Link, offsets: Mapping[TopicPartition, int]) -> None:
-        await self._commits_of(link).commit(self._entries(offsets), retry=True)
+        await self._commits(link).commit(self._entries(offsets), retry=True)
         self._floor |= offsets
 
     async def _store_again(self, link: Link) -> None:
         """What is stored, or what this run has committed where that is further: somebody may have done more since."""
-        stored = await self._commits_of(link).fetch(tuple(self._floor))
+        stored = await self._committed(link).fetch(tuple(self._floor))
         kept = {
             tp: there for tp, there in stored.items() if there is not None and there.offset >= self._floor[tp]
         }
-        await self._commits_of(link).commit(self._entries(self._floor) | kept, retry=True)
+        await self._commits(link).commit(self._entries(self._floor) | kept, retry=True)
 
     def _entries(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAndMetadata]:
         return {tp: OffsetAndMetadata(offset, metadata=self._metadata) for tp, offset in offsets.items()}
@@ -122,14 +123,20 @@ class GroupCommitter:
     ) -> dict[TopicPartition, int]:
         """What the other one has not committed further in this run."""
         both = [tp for tp in ahead if tp in self._floor]
-        stored = await self._commits_of(link).fetch(both)
+        stored = await self._committed(link).fetch(both)
         return {tp: at for tp, at in ahead.items() if (there := stored.get(tp)) is None or there.offset < at}
 
-    def _commits_of(self, link: Link) -> Commits:
-        if self._commits is None or self._commits[0] is not link:
-            coordinator = Coordinator(link.cluster, self._group, link.config, link.runtime)
-            self._commits = link, Commits(coordinator, link.config, link.runtime)
-        return self._commits[1]
+    def _commits(self, link: Link) -> Commits:
+        return Commits(self._coordinator(link), link.config, link.runtime)
+
+    def _committed(self, link: Link) -> CommittedOffsets:
+        return CommittedOffsets(self._coordinator(link), link.config, link.runtime)
+
+    def _coordinator(self, link: Link) -> Coordinator:
+        """The same one as long as the link lives: who it is was asked for once."""
+        if self._found is None or self._found[0] is not link:
+            self._found = link, Coordinator(link.cluster, self._group, link.config, link.runtime)
+        return self._found[1]
 
     def _tell(self, failure: KclientError) -> None:
         """Of a group with members once, of anything else now and then."""

@@ -71,14 +71,16 @@ class Lookup:
         self, group: str, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, int | None]:
         """What a group has committed for each partition, None where nothing. Raises GroupAuthorizationError, …"""
-        from kclient.group.commits import Commits  # workers never ask this, and do without its codecs
+        from kclient.group.committed import (
+            CommittedOffsets,  # workers never ask this, and do without its codecs
+        )
         from kclient.group.coordinator import Coordinator
 
         coordinator = Coordinator(self._cluster, group, self._config, self._runtime)
-        commits = Commits(coordinator, self._config, self._runtime)
+        committed = CommittedOffsets(coordinator, self._config, self._runtime)
         try:
             async with asyncio.timeout(self._timeout):
-                found = await commits.fetch(tuple(partitions))
+                found = await committed.fetch(tuple(partitions))
         except TimeoutError as late:
             if isinstance(late, KclientError):
                 raise

@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
+import attrs
+
 from kclient.generated.offset_commit_response import (
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
@@ -19,6 +21,8 @@ from kclient.generated.offset_fetch_response import (
     OffsetFetchResponseTopics,
 )
 from kclient.group.commits import Commits
+from kclient.group.committed import CommittedOffsets
+from kclient.group.coordinator import Coordinator
 from kclient.group.generation import Identity
 from kclient.types import TopicPartition
 from tests.group.harness import GROUP, coordinating
@@ -61,6 +65,15 @@ def read(offsets: dict[TopicPartition, tuple[int, int]], group_code: int = 0) ->
     return OffsetFetchResponse(groups=[group])
 
 
+@attrs.frozen
+class Asking:
+    """What asks one coordinator: `commits` stores, `committed` reads."""
+
+    coordinator: Coordinator
+    commits: Commits
+    committed: CommittedOffsets
+
+
 @asynccontextmanager
 async def committing(
     peer: ScriptedPeer,
@@ -69,27 +82,27 @@ async def committing(
     reader: Callable[[], Identity] = Identity,
     is_assigned: Callable[[TopicPartition], bool] = lambda partition: False,
     **keys: Any,
-) -> AsyncIterator[Commits]:
+) -> AsyncIterator[Asking]:
     """`ids` are of the topics that positions belong to, where that is known."""
     async with coordinating(peer, **keys) as (cluster, coordinator, settings, runtime):
         cluster.set_topics(sorted(peer.topics))
         await cluster.update_now(2.0)
         known = ids or {}
-        yield Commits(
+        commits = Commits(
             coordinator,
             settings,
             runtime,
             identity,
             topic_id_of=lambda partition, offset: known.get(partition.topic),
-            reader=reader,
             is_assigned=is_assigned,
         )
+        yield Asking(coordinator, commits, CommittedOffsets(coordinator, settings, runtime, reader))
 
 
-def play(peer: ScriptedPeer, scene: Callable[[Commits], Awaitable[None]], **keys: Any) -> ScriptedPeer:
+def play(peer: ScriptedPeer, scene: Callable[[Asking], Awaitable[None]], **keys: Any) -> ScriptedPeer:
     async def run() -> None:
-        async with peer, committing(peer, **keys) as commits, asyncio.timeout(10):
-            await scene(commits)
+        async with peer, committing(peer, **keys) as asking, asyncio.timeout(10):
+            await scene(asking)
 
     asyncio.run(run())
     return peer

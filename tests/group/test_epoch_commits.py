@@ -9,10 +9,9 @@ import attrs
 import pytest
 
 from kclient.errors import BrokerError, CommitFailedError, VersionError
-from kclient.group.commits import Commits
 from kclient.group.generation import Identity
 from kclient.types import OffsetAndMetadata, TopicPartition
-from tests.group.committing import F0, F1, committing, play, read, stored
+from tests.group.committing import F0, F1, Asking, committing, play, read, stored
 from tests.group.harness import scripted
 from tests.peer import On, ScriptedPeer
 from tests.scenarios.support import reached
@@ -54,10 +53,10 @@ def as_member(peer: ScriptedPeer, member: Member, scene: Any, **keys: Any) -> Sc
 
 @pytest.mark.spec("B.14.8", "M-81")
 def test_a_stale_epoch_fails_a_commit_which_is_not_tried_again() -> None:
-    async def scene(commits: Commits) -> None:
+    async def scene(asking: Asking) -> None:
         for retry in (True, False):
             with pytest.raises(CommitFailedError) as failed:
-                await commits.commit({F0: OffsetAndMetadata(5)}, retry=retry)
+                await asking.commits.commit({F0: OffsetAndMetadata(5)}, retry=retry)
             assert (failed.value.reason, failed.value.retriable) == ("stale_epoch", False)
             assert failed.value.uncommitted == {F0: OffsetAndMetadata(5)}
 
@@ -70,8 +69,8 @@ def test_a_stale_epoch_fails_a_commit_which_is_not_tried_again() -> None:
 def test_the_commit_before_a_revocation_is_built_anew_for_the_next_epoch_and_not_before() -> None:
     member, offsets = Member(), {F0: OffsetAndMetadata(5)}
 
-    async def scene(commits: Commits) -> None:
-        committing = asyncio.create_task(commits.commit_newest(lambda: offsets))
+    async def scene(asking: Asking) -> None:
+        committing = asyncio.create_task(asking.commits.commit_newest(lambda: offsets))
         await reached(lambda: peer.of("OffsetCommitRequest"))
         await asyncio.sleep(0.2)  # dozens of back-offs: nothing is sent again under the stale epoch
         assert sent(peer) == [(3, "m-1", 5)]
@@ -89,8 +88,8 @@ def test_the_commit_before_a_revocation_is_built_anew_for_the_next_epoch_and_not
 def test_the_commit_before_a_revocation_ends_with_the_membership() -> None:
     member = Member()
 
-    async def scene(commits: Commits) -> None:
-        committing = asyncio.create_task(commits.commit_newest(lambda: {F0: OffsetAndMetadata(5)}))
+    async def scene(asking: Asking) -> None:
+        committing = asyncio.create_task(asking.commits.commit_newest(lambda: {F0: OffsetAndMetadata(5)}))
         await reached(lambda: peer.of("OffsetCommitRequest"))
         member.epoch = None
         with pytest.raises(CommitFailedError, match="no member"):
@@ -106,8 +105,8 @@ def test_the_commit_before_a_revocation_ends_with_the_membership() -> None:
 def test_another_try_goes_under_the_newest_epoch_if_the_partition_is_still_ours(keeps: bool) -> None:
     member = Member()
 
-    async def scene(commits: Commits) -> None:
-        committing = asyncio.create_task(commits.commit({F0: OffsetAndMetadata(5)}, retry=True))
+    async def scene(asking: Asking) -> None:
+        committing = asyncio.create_task(asking.commits.commit({F0: OffsetAndMetadata(5)}, retry=True))
         await reached(lambda: peer.of("OffsetCommitRequest"))
         member.epoch = 4
         if not keeps:
@@ -127,9 +126,9 @@ def test_another_try_goes_under_the_newest_epoch_if_the_partition_is_still_ours(
 
 @pytest.mark.spec("B.17.6")
 def test_an_epoch_is_never_told_to_a_coordinator_that_would_take_it_for_a_generation() -> None:
-    async def scene(commits: Commits) -> None:
+    async def scene(asking: Asking) -> None:
         with pytest.raises(VersionError):
-            await commits.commit({F0: OffsetAndMetadata(5)}, retry=True)
+            await asking.commits.commit({F0: OffsetAndMetadata(5)}, retry=True)
 
     peer = as_member(scripted(versions={"OffsetCommitRequest": (2, 8)}), Member(), scene)
     assert sent(peer) == []
@@ -139,8 +138,8 @@ def test_an_epoch_is_never_told_to_a_coordinator_that_would_take_it_for_a_genera
 def test_reading_tells_the_epoch_and_asks_again_under_the_newest() -> None:
     member = Member()
 
-    async def scene(commits: Commits) -> None:
-        reading = asyncio.create_task(commits.fetch([F0]))
+    async def scene(asking: Asking) -> None:
+        reading = asyncio.create_task(asking.committed.fetch([F0]))
         await reached(lambda: peer.of("OffsetFetchRequest"))
         member.epoch = 4
         assert await reading == {F0: OffsetAndMetadata(7)}
@@ -157,8 +156,8 @@ def test_reading_tells_the_epoch_and_asks_again_under_the_newest() -> None:
 def test_who_has_no_epoch_any_more_is_told_that_reading_failed() -> None:
     member = Member()
 
-    async def scene(commits: Commits) -> None:
-        reading = asyncio.create_task(commits.fetch([F0]))
+    async def scene(asking: Asking) -> None:
+        reading = asyncio.create_task(asking.committed.fetch([F0]))
         await reached(lambda: peer.of("OffsetFetchRequest"))
         member.epoch = None
         with pytest.raises(BrokerError) as failed:
@@ -173,8 +172,8 @@ def test_who_has_no_epoch_any_more_is_told_that_reading_failed() -> None:
 def test_who_has_no_epoch_reads_as_anybody() -> None:
     async def run() -> None:
         peer = scripted(On("OffsetFetchRequest", read({F0: (7, 0)})))
-        async with peer, committing(peer) as commits:
-            assert await commits.fetch([F0]) == {F0: OffsetAndMetadata(7)}
+        async with peer, committing(peer) as asking:
+            assert await asking.committed.fetch([F0]) == {F0: OffsetAndMetadata(7)}
         (request,) = peer.of("OffsetFetchRequest")
         assert (request.groups[0].member_id, request.groups[0].member_epoch) == (None, -1)
 

@@ -21,9 +21,8 @@ from kclient.errors import (
     TopicAuthorizationError,
     UnknownTopicError,
 )
-from kclient.group.commits import Commits
 from kclient.types import OffsetAndMetadata
-from tests.group.committing import F0, committing, lookups, read, stored
+from tests.group.committing import F0, Asking, committing, lookups, read, stored
 from tests.group.harness import coordinating, found, refused, scripted
 from tests.peer import On, ScriptedPeer
 
@@ -71,27 +70,27 @@ def test_find_coordinator() -> None:
 
 
 def each_code(
-    api: str, answer: Callable[[int], Any], good: Any, call: Callable[[Commits], Awaitable[Any]]
+    api: str, answer: Callable[[int], Any], good: Any, call: Callable[[Asking], Awaitable[Any]]
 ) -> dict[int, tuple[object, int, bool]]:
     """Code → what was raised, how often it was asked, and whether the coordinator was sought again."""
     outcomes: dict[int, tuple[object, int, bool]] = {}
 
-    async def one(peer: ScriptedPeer, commits: Commits, code: int) -> None:
+    async def one(peer: ScriptedPeer, asking: Asking, code: int) -> None:
         asked, sought, raised = len(peer.of(api)), lookups(peer), None
         peer.script[:] = [On(api, answer(code)), On(api, good)]
         try:
-            await call(commits)
+            await call(asking)
         except KclientError as error:
             raised = error
         peer.script.clear()
-        await commits._coordinator.ensure()
+        await asking.coordinator.ensure()
         outcomes[code] = seen_as(raised), len(peer.of(api)) - asked, lookups(peer) > sought
 
     async def run() -> None:
-        async with scripted() as peer, committing(peer, **HASTY) as commits, asyncio.timeout(60):
-            await commits._coordinator.ensure()
+        async with scripted() as peer, committing(peer, **HASTY) as asking, asyncio.timeout(60):
+            await asking.coordinator.ensure()
             for code in EVERY_CODE:
-                await one(peer, commits, code)
+                await one(peer, asking, code)
 
     asyncio.run(run())
     return outcomes
@@ -112,7 +111,7 @@ def test_offset_fetch_for_the_group() -> None:
         "OffsetFetchRequest",
         lambda code: read({}, group_code=code),
         read({F0: (3, 0)}),
-        lambda commits: commits.fetch([F0]),
+        lambda asking: asking.committed.fetch([F0]),
     )
     assert outcomes == {code: expected(code) for code in EVERY_CODE}
 
@@ -128,7 +127,7 @@ def test_offset_fetch_for_a_partition() -> None:
         "OffsetFetchRequest",
         lambda code: read({F0: (-1, code)}),
         read({F0: (3, 0)}),
-        lambda commits: commits.fetch([F0]),
+        lambda asking: asking.committed.fetch([F0]),
     )
     assert outcomes == {code: expected(code) for code in EVERY_CODE}
 
@@ -153,7 +152,7 @@ def test_offset_commit_that_waits() -> None:
         "OffsetCommitRequest",
         lambda code: stored({F0: code}),
         stored({F0: 0}),
-        lambda commits: commits.commit(AT_3, retry=True),
+        lambda asking: asking.commits.commit(AT_3, retry=True),
     )
     assert outcomes == {code: expected(code) for code in EVERY_CODE}
 
@@ -169,6 +168,6 @@ def test_offset_commit_beside() -> None:
         "OffsetCommitRequest",
         lambda code: stored({F0: code}),
         stored({F0: 0}),
-        lambda commits: commits.commit(AT_3, retry=False),
+        lambda asking: asking.commits.commit(AT_3, retry=False),
     )
     assert outcomes == {code: expected(code) for code in EVERY_CODE}

@@ -15,11 +15,10 @@ from kclient.errors import (
     KclientError,
     TopicAuthorizationError,
 )
-from kclient.group.commits import Commits
 from kclient.group.generation import Identity
 from kclient.protocol.errors import error
 from kclient.types import OffsetAndMetadata
-from tests.group.committing import F0, F1, P0, committing, lookups, play, stored
+from tests.group.committing import F0, F1, P0, Asking, committing, lookups, play, stored
 from tests.group.harness import GROUP, refused, scripted
 from tests.peer import On
 from tests.standing import topic_id
@@ -28,8 +27,10 @@ from tests.standing import topic_id
 @pytest.mark.spec("S1-26", "S1-27", "S1-28", "S1-29", "S1-30", "S1-31", "S1-32", "S1-38", "B.14.3", "B.14.4")
 @pytest.mark.parametrize("version", range(11))
 def test_a_commit_in_every_version(version: int) -> None:
-    async def scene(commits: Commits) -> None:
-        await commits.commit({F0: OffsetAndMetadata(5, 3, "a\0b"), P0: OffsetAndMetadata(0)}, retry=True)
+    async def scene(asking: Asking) -> None:
+        await asking.commits.commit(
+            {F0: OffsetAndMetadata(5, 3, "a\0b"), P0: OffsetAndMetadata(0)}, retry=True
+        )
 
     peer = scripted(
         On("OffsetCommitRequest", stored({F0: 0, P0: 0})),
@@ -52,8 +53,8 @@ def test_a_commit_in_every_version(version: int) -> None:
 
 @pytest.mark.spec("B.14.7", "D-47")
 def test_a_topic_without_a_known_id_keeps_the_commit_below_version_10() -> None:
-    async def scene(commits: Commits) -> None:
-        await commits.commit({F0: OffsetAndMetadata(5), P0: OffsetAndMetadata(6)}, retry=True)
+    async def scene(asking: Asking) -> None:
+        await asking.commits.commit({F0: OffsetAndMetadata(5), P0: OffsetAndMetadata(6)}, retry=True)
 
     peer = play(scripted(On("OffsetCommitRequest", stored({F0: 0, P0: 0}))), scene)  # it knows flights alone
     assert [seen.version for seen in peer.requests if seen.name == "OffsetCommitRequest"] == [9]
@@ -61,17 +62,17 @@ def test_a_topic_without_a_known_id_keeps_the_commit_below_version_10() -> None:
 
 @pytest.mark.spec("B.13.10")
 def test_a_static_member_commits_in_version_7_or_newer_with_its_instance_id() -> None:
-    async def scene(commits: Commits) -> None:
-        await commits.commit({F0: OffsetAndMetadata(5)}, retry=True)
+    async def scene(asking: Asking) -> None:
+        await asking.commits.commit({F0: OffsetAndMetadata(5)}, retry=True)
 
     peer = scripted(On("OffsetCommitRequest", stored({F0: 0})))
     play(peer, scene, identity=lambda: Identity(4, "m-1", "east"))
     (sent,) = peer.of("OffsetCommitRequest")
     assert (sent.generation_id_or_member_epoch, sent.member_id, sent.group_instance_id) == (4, "m-1", "east")
 
-    async def too_old(commits: Commits) -> None:
+    async def too_old(asking: Asking) -> None:
         with pytest.raises(KclientError, match="7 to"):
-            await commits.commit({F0: OffsetAndMetadata(5)}, retry=True)
+            await asking.commits.commit({F0: OffsetAndMetadata(5)}, retry=True)
 
     old = scripted(versions={"OffsetCommitRequest": (0, 6)})
     play(old, too_old, identity=lambda: Identity(4, "m-1", "east"))
@@ -82,8 +83,8 @@ def test_a_static_member_commits_in_version_7_or_newer_with_its_instance_id() ->
     ("code", "elsewhere"), [(14, False), (3, False), (100, False), (15, True), (16, True), (7, True)]
 )
 def test_what_passes_by_itself_is_committed_again(code: int, elsewhere: bool) -> None:
-    async def scene(commits: Commits) -> None:
-        await commits.commit({F0: OffsetAndMetadata(5), F1: OffsetAndMetadata(6)}, retry=True)
+    async def scene(asking: Asking) -> None:
+        await asking.commits.commit({F0: OffsetAndMetadata(5), F1: OffsetAndMetadata(6)}, retry=True)
 
     peer = play(
         scripted(
@@ -104,12 +105,12 @@ def test_what_passes_by_itself_is_committed_again(code: int, elsewhere: bool) ->
 def test_without_retry_the_same_codes_are_a_retriable_failure(code: int, elsewhere: bool) -> None:
     caught: list[CommitFailedError] = []
 
-    async def scene(commits: Commits) -> None:
+    async def scene(asking: Asking) -> None:
         with pytest.raises(CommitFailedError) as failed:
-            await commits.commit({F0: OffsetAndMetadata(5), F1: OffsetAndMetadata(6)}, retry=False)
+            await asking.commits.commit({F0: OffsetAndMetadata(5), F1: OffsetAndMetadata(6)}, retry=False)
         caught.append(failed.value)
         if elsewhere:
-            await commits.commit({}, retry=True)
+            await asking.commits.commit({}, retry=True)
 
     play(scripted(On("OffsetCommitRequest", stored({F0: 0, F1: code}))), scene)
     assert (caught[0].reason, caught[0].retriable) == ("retriable", True)
@@ -120,10 +121,10 @@ def test_without_retry_the_same_codes_are_a_retriable_failure(code: int, elsewhe
 
 @pytest.mark.spec("B.15.8", "U-12")
 def test_a_commit_that_was_not_stored_says_what_was_answered_for_which_partition() -> None:
-    async def scene(commits: Commits) -> None:
+    async def scene(asking: Asking) -> None:
         offsets = dict.fromkeys((F0, F1, P0), OffsetAndMetadata(5))
         with pytest.raises(CommitFailedError) as failed:
-            await commits.commit(offsets, retry=False)
+            await asking.commits.commit(offsets, retry=False)
         assert "UNKNOWN_TOPIC_OR_PARTITION (3) for planes-0; nothing for flights-0, flights-1. " in str(
             failed.value
         )
@@ -133,8 +134,8 @@ def test_a_commit_that_was_not_stored_says_what_was_answered_for_which_partition
 
 @pytest.mark.spec("B.15.8", "U-12")
 def test_the_log_says_why_a_commit_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
-    async def scene(commits: Commits) -> None:
-        await commits.commit({F0: OffsetAndMetadata(5)}, retry=True)
+    async def scene(asking: Asking) -> None:
+        await asking.commits.commit({F0: OffsetAndMetadata(5)}, retry=True)
 
     with caplog.at_level(logging.DEBUG, "kclient.commit"):
         play(
@@ -152,8 +153,8 @@ def test_the_log_says_why_a_commit_is_tried_again(caplog: pytest.LogCaptureFixtu
 
 @pytest.mark.spec("B.15.8", "A-05")
 def test_a_lost_connection_is_committed_again_at_the_coordinator_that_is_found_then() -> None:
-    async def scene(commits: Commits) -> None:
-        await commits.commit({F0: OffsetAndMetadata(5)}, retry=True)
+    async def scene(asking: Asking) -> None:
+        await asking.commits.commit({F0: OffsetAndMetadata(5)}, retry=True)
 
     peer = scripted(On("OffsetCommitRequest", close=True), On("OffsetCommitRequest", stored({F0: 0})))
     assert lookups(play(peer, scene)) == 2
@@ -161,9 +162,9 @@ def test_a_lost_connection_is_committed_again_at_the_coordinator_that_is_found_t
 
 @pytest.mark.spec("B.14.2", "S4-46", "A-05")
 def test_without_retry_a_lost_connection_is_a_retriable_failure() -> None:
-    async def scene(commits: Commits) -> None:
+    async def scene(asking: Asking) -> None:
         with pytest.raises(CommitFailedError) as failed:
-            await commits.commit({F0: OffsetAndMetadata(5)}, retry=False)
+            await asking.commits.commit({F0: OffsetAndMetadata(5)}, retry=False)
         assert failed.value.retriable
 
     play(scripted(On("OffsetCommitRequest", close=True)), scene)
@@ -171,8 +172,8 @@ def test_without_retry_a_lost_connection_is_a_retriable_failure() -> None:
 
 @pytest.mark.spec("B.15.8", "D-20", "H-20")
 def test_a_partition_that_the_answer_leaves_out_is_committed_again() -> None:
-    async def scene(commits: Commits) -> None:
-        await commits.commit({F0: OffsetAndMetadata(5), F1: OffsetAndMetadata(6)}, retry=True)
+    async def scene(asking: Asking) -> None:
+        await asking.commits.commit({F0: OffsetAndMetadata(5), F1: OffsetAndMetadata(6)}, retry=True)
 
     peer = scripted(On("OffsetCommitRequest", stored({F0: 0})), On("OffsetCommitRequest", stored({F1: 0})))
     play(peer, scene)
@@ -181,10 +182,10 @@ def test_a_partition_that_the_answer_leaves_out_is_committed_again() -> None:
 @pytest.mark.spec("B.15.8", "A-12")
 @pytest.mark.parametrize("code", [12, 28, 82, 113, 42, 999])
 def test_what_does_not_pass_is_told_with_its_code(code: int) -> None:
-    async def scene(commits: Commits) -> None:
+    async def scene(asking: Asking) -> None:
         expected = CommitFailedError if code == 82 else BrokerError
         with pytest.raises(expected) as caught:
-            await commits.commit({F0: OffsetAndMetadata(5)}, retry=True)
+            await asking.commits.commit({F0: OffsetAndMetadata(5)}, retry=True)
         if isinstance(caught.value, BrokerError):
             assert caught.value.code == code
             assert not caught.value.retriable
@@ -194,9 +195,9 @@ def test_what_does_not_pass_is_told_with_its_code(code: int) -> None:
 
 @pytest.mark.spec("B.15.8")
 def test_a_group_that_we_may_not_read_is_told() -> None:
-    async def scene(commits: Commits) -> None:
+    async def scene(asking: Asking) -> None:
         with pytest.raises(GroupAuthorizationError) as caught:
-            await commits.commit({F0: OffsetAndMetadata(5)}, retry=True)
+            await asking.commits.commit({F0: OffsetAndMetadata(5)}, retry=True)
         assert caught.value.group == GROUP
 
     play(scripted(On("OffsetCommitRequest", stored({F0: 30}))), scene)
@@ -204,9 +205,9 @@ def test_a_group_that_we_may_not_read_is_told() -> None:
 
 @pytest.mark.spec("B.15.8")
 def test_all_topics_without_authorization_are_named_in_one_error() -> None:
-    async def scene(commits: Commits) -> None:
+    async def scene(asking: Asking) -> None:
         with pytest.raises(TopicAuthorizationError) as caught:
-            await commits.commit({F0: OffsetAndMetadata(5), P0: OffsetAndMetadata(6)}, retry=True)
+            await asking.commits.commit({F0: OffsetAndMetadata(5), P0: OffsetAndMetadata(6)}, retry=True)
         assert caught.value.topics == ("flights", "planes")
 
     peer = scripted(On("OffsetCommitRequest", stored({F0: 29, P0: 29})), topics={"flights": 1, "planes": 1})
@@ -215,9 +216,9 @@ def test_all_topics_without_authorization_are_named_in_one_error() -> None:
 
 @pytest.mark.spec("B.15.8")
 def test_the_first_fatal_partition_decides() -> None:
-    async def scene(commits: Commits) -> None:
+    async def scene(asking: Asking) -> None:
         with pytest.raises(BrokerError) as caught:
-            await commits.commit({F0: OffsetAndMetadata(5), F1: OffsetAndMetadata(6)}, retry=True)
+            await asking.commits.commit({F0: OffsetAndMetadata(5), F1: OffsetAndMetadata(6)}, retry=True)
         assert caught.value.code == 12
 
     play(scripted(On("OffsetCommitRequest", stored({F0: 12, F1: 28}))), scene)
@@ -226,9 +227,9 @@ def test_the_first_fatal_partition_decides() -> None:
 @pytest.mark.spec("B.15.8", "B.14.3")
 @pytest.mark.parametrize("code", [22, 25])
 def test_a_commit_from_outside_of_a_group_with_members_fails_with_the_reason(code: int) -> None:
-    async def scene(commits: Commits) -> None:
+    async def scene(asking: Asking) -> None:
         with pytest.raises(CommitFailedError) as caught:
-            await commits.commit({F0: OffsetAndMetadata(5)}, retry=True)
+            await asking.commits.commit({F0: OffsetAndMetadata(5)}, retry=True)
         assert (caught.value.reason, caught.value.uncommitted) == ("occupied", {F0: OffsetAndMetadata(5)})
 
     play(scripted(On("OffsetCommitRequest", stored({F0: code}))), scene)
@@ -236,9 +237,9 @@ def test_a_commit_from_outside_of_a_group_with_members_fails_with_the_reason(cod
 
 @pytest.mark.spec("B.15.8")
 def test_a_group_that_is_gone_is_a_failed_commit() -> None:
-    async def scene(commits: Commits) -> None:
+    async def scene(asking: Asking) -> None:
         with pytest.raises(CommitFailedError) as caught:
-            await commits.commit({F0: OffsetAndMetadata(5)}, retry=True)
+            await asking.commits.commit({F0: OffsetAndMetadata(5)}, retry=True)
         assert caught.value.reason == "group_gone"
 
     play(scripted(On("OffsetCommitRequest", stored({F0: 69}))), scene)
@@ -246,9 +247,9 @@ def test_a_group_that_is_gone_is_a_failed_commit() -> None:
 
 @pytest.mark.spec("I-14", "D-25")
 def test_an_offset_of_a_topic_that_was_created_anew_is_told_and_the_others_are_stored() -> None:
-    async def scene(commits: Commits) -> None:
+    async def scene(asking: Asking) -> None:
         with pytest.raises(CommitFailedError, match="deleted and created again") as caught:
-            await commits.commit({F0: OffsetAndMetadata(5), P0: OffsetAndMetadata(7)}, retry=True)
+            await asking.commits.commit({F0: OffsetAndMetadata(5), P0: OffsetAndMetadata(7)}, retry=True)
         assert (caught.value.reason, caught.value.uncommitted) == (
             "topic_replaced",
             {F0: OffsetAndMetadata(5)},
@@ -267,9 +268,9 @@ def test_an_offset_of_a_topic_that_was_created_anew_is_told_and_the_others_are_s
 def test_a_commit_that_is_tried_once_tells_of_offsets_of_topics_created_anew_too(refusal: On) -> None:
     offsets = {F0: OffsetAndMetadata(5), P0: OffsetAndMetadata(7)}
 
-    async def scene(commits: Commits) -> None:
+    async def scene(asking: Asking) -> None:
         with pytest.raises(CommitFailedError) as caught:
-            await commits.commit(offsets, retry=False)
+            await asking.commits.commit(offsets, retry=False)
         assert (caught.value.reason, caught.value.uncommitted) == ("retriable", offsets)
 
     play(scripted(refusal), scene, ids={"flights": bytes(15) + b"x", "planes": topic_id("planes")})
@@ -277,19 +278,19 @@ def test_a_commit_that_is_tried_once_tells_of_offsets_of_topics_created_anew_too
 
 @pytest.mark.spec("B.14.1", "S4-58", "A-12")
 def test_nothing_to_commit_sends_nothing_and_a_negative_offset_is_refused() -> None:
-    async def scene(commits: Commits) -> None:
-        await commits.commit({}, retry=True)
+    async def scene(asking: Asking) -> None:
+        await asking.commits.commit({}, retry=True)
         with pytest.raises(ArgumentError, match=r"flights-0"):
-            await commits.commit({F0: OffsetAndMetadata(-1)}, retry=True)
+            await asking.commits.commit({F0: OffsetAndMetadata(-1)}, retry=True)
 
     assert lookups(play(scripted(), scene)) == 0
 
 
 @pytest.mark.spec("S4-46", "B.14.2", "A-05")
 def test_without_retry_the_coordinator_is_looked_up_once() -> None:
-    async def scene(commits: Commits) -> None:
+    async def scene(asking: Asking) -> None:
         with pytest.raises(CommitFailedError) as failed:
-            await commits.commit({F0: OffsetAndMetadata(5)}, retry=False)
+            await asking.commits.commit({F0: OffsetAndMetadata(5)}, retry=False)
         assert failed.value.retriable
 
     assert lookups(play(scripted(On("FindCoordinatorRequest", refused(15))), scene)) == 1
@@ -299,9 +300,9 @@ def test_without_retry_the_coordinator_is_looked_up_once() -> None:
 def test_a_commit_whose_generation_ends_while_the_coordinator_is_sought_is_not_sent() -> None:
     async def run() -> None:
         identities = iter([Identity(1, "m-1"), Identity(2, "m-1")])
-        async with scripted() as peer, committing(peer, lambda: next(identities)) as commits:
+        async with scripted() as peer, committing(peer, lambda: next(identities)) as asking:
             with pytest.raises(CommitFailedError) as failed:
-                await commits.commit({F0: OffsetAndMetadata(5)}, retry=True)
+                await asking.commits.commit({F0: OffsetAndMetadata(5)}, retry=True)
             assert failed.value.reason == "rebalancing"
             assert lookups(peer) == 1
             assert not peer.of("OffsetCommitRequest")
@@ -314,7 +315,7 @@ def test_a_commit_in_turn_is_sent_after_its_turn_and_before_anything_else_can_be
     """A commit that went out later than one asked for after it would take the committed offset back."""
     order: list[str] = []
 
-    async def scene(commits: Commits) -> None:
+    async def scene(asking: Asking) -> None:
         first_may_go = asyncio.Event()
 
         async def turn_of_first() -> None:
@@ -328,9 +329,9 @@ def test_a_commit_in_turn_is_sent_after_its_turn_and_before_anything_else_can_be
             order.append("second")
 
         first = asyncio.create_task(
-            commits.commit({F0: OffsetAndMetadata(5)}, retry=False, turn=turn_of_first)
+            asking.commits.commit({F0: OffsetAndMetadata(5)}, retry=False, turn=turn_of_first)
         )
-        await commits.commit({F0: OffsetAndMetadata(6)}, retry=False, turn=turn_of_second)
+        await asking.commits.commit({F0: OffsetAndMetadata(6)}, retry=False, turn=turn_of_second)
         await first
 
     answers = [On("OffsetCommitRequest", stored({F0: 0})) for _ in range(2)]
@@ -344,12 +345,12 @@ def test_a_commit_in_turn_is_sent_after_its_turn_and_before_anything_else_can_be
 def test_a_commit_whose_connection_is_gone_when_its_turn_comes_is_not_sent() -> None:
     """It would have to wait for another one, and others could overtake it."""
 
-    async def scene(commits: Commits) -> None:
+    async def scene(asking: Asking) -> None:
         async def turn() -> None:
-            commits._coordinator.mark_unknown("the test says so")
+            asking.coordinator.mark_unknown("the test says so")
 
         with pytest.raises(CommitFailedError) as failed:
-            await commits.commit({F0: OffsetAndMetadata(5)}, retry=False, turn=turn)
+            await asking.commits.commit({F0: OffsetAndMetadata(5)}, retry=False, turn=turn)
         assert failed.value.retriable
         assert failed.value.uncommitted == {F0: OffsetAndMetadata(5)}
 

@@ -23,10 +23,9 @@ from kclient.generated.offset_fetch_response import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-from kclient.group.commits import Commits
 from kclient.group.generation import Identity
 from kclient.types import OffsetAndMetadata, TopicPartition
-from tests.group.committing import F0, F1, P0, lookups, play, read
+from tests.group.committing import F0, F1, P0, Asking, lookups, play, read
 from tests.group.harness import GROUP, scripted
 from tests.peer import On
 from tests.standing import topic_id
@@ -35,8 +34,8 @@ from tests.standing import topic_id
 @pytest.mark.spec("S0-19", "S0-22", "S0-31", "S0-32", "B.14.7", "D-21", "D-62")
 @pytest.mark.parametrize("version", range(11))
 def test_committed_offsets_in_every_version(version: int) -> None:
-    async def scene(commits: Commits) -> None:
-        assert await commits.fetch([F0, F1, P0]) == {
+    async def scene(asking: Asking) -> None:
+        assert await asking.committed.fetch([F0, F1, P0]) == {
             F0: OffsetAndMetadata(0, 7 if version >= 5 else None, "a\0b"),
             F1: None,
             P0: OffsetAndMetadata(9),
@@ -88,8 +87,8 @@ def test_committed_offsets_in_every_version(version: int) -> None:
 @pytest.mark.spec("B.15.7", "S0-33", "D-20")
 @pytest.mark.parametrize(("code", "elsewhere"), [(14, False), (15, True), (16, True), (7, False)])
 def test_a_group_code_that_passes_is_asked_again(code: int, elsewhere: bool) -> None:
-    async def scene(commits: Commits) -> None:
-        assert await commits.fetch([F0]) == {F0: OffsetAndMetadata(3)}
+    async def scene(asking: Asking) -> None:
+        assert await asking.committed.fetch([F0]) == {F0: OffsetAndMetadata(3)}
 
     peer = scripted(
         On("OffsetFetchRequest", read({}, group_code=code)), On("OffsetFetchRequest", read({F0: (3, 0)}))
@@ -100,9 +99,9 @@ def test_a_group_code_that_passes_is_asked_again(code: int, elsewhere: bool) -> 
 @pytest.mark.spec("B.15.7", "S0-33")
 @pytest.mark.parametrize("code", [24, 25, 69, 113])
 def test_a_group_code_that_does_not_pass_is_told(code: int) -> None:
-    async def scene(commits: Commits) -> None:
+    async def scene(asking: Asking) -> None:
         with pytest.raises(BrokerError) as caught:
-            await commits.fetch([F0])
+            await asking.committed.fetch([F0])
         assert caught.value.code == code
 
     play(scripted(On("OffsetFetchRequest", read({}, group_code=code))), scene)
@@ -111,8 +110,8 @@ def test_a_group_code_that_does_not_pass_is_told(code: int) -> None:
 @pytest.mark.spec("B.15.7", "S0-33", "D-20")
 @pytest.mark.parametrize("rows", [{F0: (-1, 0)}, {F0: (7, 0)}, {F0: (-1, 3)}])
 def test_under_a_group_code_the_partitions_say_nothing(rows: dict[TopicPartition, tuple[int, int]]) -> None:
-    async def scene(commits: Commits) -> None:
-        assert await commits.fetch([F0]) == {F0: OffsetAndMetadata(3)}
+    async def scene(asking: Asking) -> None:
+        assert await asking.committed.fetch([F0]) == {F0: OffsetAndMetadata(3)}
 
     peer = scripted(
         On("OffsetFetchRequest", read(rows, group_code=16)), On("OffsetFetchRequest", read({F0: (3, 0)}))
@@ -122,17 +121,17 @@ def test_under_a_group_code_the_partitions_say_nothing(rows: dict[TopicPartition
 
 @pytest.mark.spec("B.15.7", "S0-33")
 def test_a_group_whose_offsets_we_may_not_read_is_told() -> None:
-    async def scene(commits: Commits) -> None:
+    async def scene(asking: Asking) -> None:
         with pytest.raises(GroupAuthorizationError):
-            await commits.fetch([F0])
+            await asking.committed.fetch([F0])
 
     play(scripted(On("OffsetFetchRequest", read({}, group_code=30))), scene)
 
 
 @pytest.mark.spec("B.15.7", "S0-29", "D-21")
 def test_an_offset_under_an_open_transaction_is_waited_for() -> None:
-    async def scene(commits: Commits) -> None:
-        assert await commits.fetch([F0, F1]) == {F0: OffsetAndMetadata(3), F1: None}
+    async def scene(asking: Asking) -> None:
+        assert await asking.committed.fetch([F0, F1]) == {F0: OffsetAndMetadata(3), F1: None}
 
     peer = scripted(
         On("OffsetFetchRequest", read({F0: (-1, 88), F1: (-1, 0)})),
@@ -154,8 +153,8 @@ def test_an_offset_under_an_open_transaction_is_waited_for() -> None:
 def test_the_log_says_why_offsets_are_asked_for_again(
     answer: OffsetFetchResponse, told: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def scene(commits: Commits) -> None:
-        await commits.fetch([F0, F1])
+    async def scene(asking: Asking) -> None:
+        await asking.committed.fetch([F0, F1])
 
     with caplog.at_level(logging.DEBUG, "kclient.commit"):
         play(
@@ -172,9 +171,9 @@ def test_the_log_says_why_offsets_are_asked_for_again(
 
 @pytest.mark.spec("S0-28", "B.15.7")
 def test_unauthorized_topics_are_all_named_and_come_before_unstable_ones() -> None:
-    async def scene(commits: Commits) -> None:
+    async def scene(asking: Asking) -> None:
         with pytest.raises(TopicAuthorizationError) as caught:
-            await commits.fetch([F0, P0, F1])
+            await asking.committed.fetch([F0, P0, F1])
         assert caught.value.topics == ("flights", "planes")
 
     answer = read({F0: (-1, 29), P0: (-1, 29), F1: (-1, 88)})
@@ -183,9 +182,9 @@ def test_unauthorized_topics_are_all_named_and_come_before_unstable_ones() -> No
 
 @pytest.mark.spec("S0-27", "B.15.7")
 def test_a_topic_that_does_not_exist_is_told() -> None:
-    async def scene(commits: Commits) -> None:
+    async def scene(asking: Asking) -> None:
         with pytest.raises(UnknownTopicError) as caught:
-            await commits.fetch([F0])
+            await asking.committed.fetch([F0])
         assert caught.value.topic == "flights"
 
     play(scripted(On("OffsetFetchRequest", read({F0: (-1, 3)}))), scene)
@@ -195,8 +194,8 @@ def test_a_topic_that_does_not_exist_is_told() -> None:
 def test_a_member_by_epoch_asks_again_for_a_topic_that_its_coordinator_does_not_know() -> None:
     """Its assignment may name a topic before the coordinator's metadata do."""
 
-    async def scene(commits: Commits) -> None:
-        assert await commits.fetch([F0, P0]) == {F0: OffsetAndMetadata(3), P0: OffsetAndMetadata(4)}
+    async def scene(asking: Asking) -> None:
+        assert await asking.committed.fetch([F0, P0]) == {F0: OffsetAndMetadata(3), P0: OffsetAndMetadata(4)}
 
     peer = scripted(
         On("OffsetFetchRequest", read({F0: (3, 0), P0: (-1, 3)})),
@@ -208,8 +207,8 @@ def test_a_member_by_epoch_asks_again_for_a_topic_that_its_coordinator_does_not_
 
 @pytest.mark.spec("B.15.7")
 def test_a_topic_id_that_the_coordinator_does_not_know_is_asked_again_after_new_metadata() -> None:
-    async def scene(commits: Commits) -> None:
-        assert await commits.fetch([F0]) == {F0: OffsetAndMetadata(3)}
+    async def scene(asking: Asking) -> None:
+        assert await asking.committed.fetch([F0]) == {F0: OffsetAndMetadata(3)}
 
     peer = scripted(
         On("OffsetFetchRequest", read({F0: (-1, 100)})), On("OffsetFetchRequest", read({F0: (3, 0)}))
@@ -222,9 +221,9 @@ def test_a_topic_id_that_the_coordinator_does_not_know_is_asked_again_after_new_
 def test_any_other_partition_code_is_told(code: int) -> None:
     """Also one that passes by itself where it is said of the group."""
 
-    async def scene(commits: Commits) -> None:
+    async def scene(asking: Asking) -> None:
         with pytest.raises(BrokerError) as caught:
-            await commits.fetch([F0])
+            await asking.committed.fetch([F0])
         assert (caught.value.code, caught.value.retriable) == (code, False)
 
     play(scripted(On("OffsetFetchRequest", read({F0: (-1, code)}))), scene)
@@ -237,9 +236,9 @@ def test_a_partition_code_that_ends_the_request_goes_before_what_others_say(
 ) -> None:
     """It ends it at once: what stands behind it is not looked at, and what was collected before is not told."""
 
-    async def scene(commits: Commits) -> None:
+    async def scene(asking: Asking) -> None:
         with pytest.raises(told, match="flights-1"):
-            await commits.fetch([F0, F1, P0])
+            await asking.committed.fetch([F0, F1, P0])
 
     rows = {F0: (-1, 29), F1: (-1, code), P0: (-1, 12)}
     peer = scripted(On("OffsetFetchRequest", read(rows)), topics={"flights": 2, "planes": 1})
@@ -251,26 +250,26 @@ def test_a_partition_code_that_ends_the_request_goes_before_what_others_say(
 def test_what_the_answer_leaves_out_is_asked_again_and_never_taken_as_no_commit(
     gap: OffsetFetchResponse,
 ) -> None:
-    async def scene(commits: Commits) -> None:
-        assert await commits.fetch([F0]) == {F0: OffsetAndMetadata(3)}
+    async def scene(asking: Asking) -> None:
+        assert await asking.committed.fetch([F0]) == {F0: OffsetAndMetadata(3)}
 
     play(scripted(On("OffsetFetchRequest", gap), On("OffsetFetchRequest", read({F0: (3, 0)}))), scene)
 
 
 @pytest.mark.spec("D-20", "S0-26")
 def test_a_coordinator_that_does_not_answer_is_never_taken_as_no_commit() -> None:
-    async def scene(commits: Commits) -> None:
+    async def scene(asking: Asking) -> None:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.2):
-                await commits.fetch([F0])
+                await asking.committed.fetch([F0])
 
     play(scripted(On("OffsetFetchRequest")), scene)
 
 
 @pytest.mark.spec("A-05", "B.15.7")
 def test_a_lost_connection_is_asked_again() -> None:
-    async def scene(commits: Commits) -> None:
-        assert await commits.fetch([F0]) == {F0: OffsetAndMetadata(3)}
+    async def scene(asking: Asking) -> None:
+        assert await asking.committed.fetch([F0]) == {F0: OffsetAndMetadata(3)}
 
     peer = scripted(On("OffsetFetchRequest", close=True), On("OffsetFetchRequest", read({F0: (3, 0)})))
     assert lookups(play(peer, scene)) == 2

@@ -13,6 +13,7 @@ from kclient.consumer.session import Session
 from kclient.errors import CommitFailedError, KclientError
 from kclient.group import offset_fetch
 from kclient.group.commits import Commits
+from kclient.group.committed import CommittedOffsets
 from kclient.group.offset_fetch import FetchAnswer, FetchQuestion
 from kclient.types import OffsetAndMetadata, TopicPartition
 from tests.simulation.mutants import plans
@@ -127,13 +128,13 @@ def nothing_is_zero(patch: Patch) -> None:
 def no_answer_is_nothing(patch: Patch) -> None:
     """Take an OffsetFetch without an answer for "nothing is committed"."""
 
-    async def fetch_once(self: Commits, partitions: Sequence[TopicPartition]) -> FetchAnswer:
+    async def fetch_once(self: CommittedOffsets, partitions: Sequence[TopicPartition]) -> FetchAnswer:
         try:
             return await before(self, partitions)  # type: ignore[no-any-return]
         except KclientError:
             return FetchAnswer(dict.fromkeys(partitions), [])
 
-    before = patch.put(Commits, "_fetch_once", fetch_once)
+    before = patch.put(CommittedOffsets, "_fetch_once", fetch_once)
 
 
 @mutant("M-10", "I-15", seed=119)

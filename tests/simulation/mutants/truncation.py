@@ -6,7 +6,7 @@ from typing import Any
 
 from kclient.fetch.answers import Answers
 from kclient.fetch.completed import CompletedFetch
-from kclient.group.commits import Commits
+from kclient.group import commits, committed
 from kclient.positions.state import AWAIT_VALIDATION, FETCHING, FetchPosition, PartitionState
 from kclient.positions.strategy import EARLIEST
 from kclient.positions.table import Positions
@@ -48,13 +48,14 @@ def unknown_epoch_is_loss(patch: Patch) -> None:
 def commit_for_any_topic(patch: Patch) -> None:
     """Commit under the name of a topic, whichever it is, and go on committing a place in the one that is gone."""
 
-    def topic_ids(self: Commits, partitions: Any) -> None:
+    def ids_by_name(metadata: Any, partitions: Any) -> None:
         return None
 
     def follow_topic(self: Positions, tp: TopicPartition, topic_id: bytes) -> None:
         self.state(tp).topic_id = topic_id
 
-    patch.put(Commits, "_topic_ids", topic_ids)
+    patch.put(commits, "ids_by_name", ids_by_name)
+    patch.put(committed, "ids_by_name", ids_by_name)
     patch.put(Positions, "follow_topic", follow_topic)
 
 
