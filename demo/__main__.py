@@ -26,9 +26,9 @@ from demo.terminal import Terminal
 from kclient.cli.spark_checks import findings
 from kclient.errors import KclientError
 from localkafka import LocalKafkaError
+from localkafka.held import SIGNALS
 from localkafka.releases import RELEASES
 
-SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 NEEDED: Final = ("pyspark", "pyarrow", "java")
 KAFKAS: Final = [version for version, release in RELEASES.items() if release.kraft]
 

@@ -20,6 +20,7 @@ from demo.processes import Child
 from demo.recording import KILLED, MOVED
 from demo.tally import Tally
 from demo.terminal import bar
+from localkafka.held import signals_held
 
 DEADLINE_SECONDS: Final = 240.0
 
@@ -76,9 +77,9 @@ class Group:
         """
         with ExitStack() as stack, selectors.DefaultSelector() as selector:
             for name in ("A", "B"):
-                child = stack.enter_context(
-                    Child("demo.member", self._arguments, self._logs / f"member-{name}.log")
-                )
+                log = self._logs / f"member-{name}.log"
+                with signals_held():
+                    child = stack.enter_context(Child("demo.member", self._arguments, log))
                 member = Member(name, child)
                 self._members.append(member)
                 self._chronicle.begin(member.lane, "joins")

@@ -18,6 +18,7 @@ from demo.processes import Child, Tail, members
 from demo.recording import DONE, KILLED, STARTED, Batch
 from demo.terminal import bar
 from kclient.spark import manifest
+from localkafka.held import signals_held
 
 DEADLINE_SECONDS: Final = 400.0
 LAG_SECONDS: Final = 15.0
@@ -92,7 +93,8 @@ class Pipeline:
         metrics.unlink(missing_ok=True)
         self._lines = Tail(metrics)
         arguments = self._job.arguments(metrics)
-        self._child = Child("kclient", arguments, self._job.out / f"ingest-{self._run}.log", talks=False)
+        with signals_held():
+            self._child = Child("kclient", arguments, self._job.out / f"ingest-{self._run}.log", talks=False)
         self._chronicle.begin(LANE, "starts")
         if self._run > 1:
             self._chronicle.event(STARTED, "the same ingest command started again, with the same checkpoint")

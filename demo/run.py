@@ -24,6 +24,7 @@ from demo.recording import DONE, KILLED, Command, Numbers, Place, Recording
 from demo.sampling import LagSampler
 from demo.terminal import Terminal, bar, carriers_table, numbers_table
 from kclient.spark import manifest
+from localkafka.held import signals_held
 
 TOPIC: Final = "flights"
 GROUP: Final = "delays"
@@ -64,10 +65,12 @@ def _work(cluster: Brokers, count: int, out: Path, chronicle: Chronicle) -> Numb
         chronicle.recording.lags = stack.enter_context(sampler).samples
         starts = "starts Spark" if job.engine == SPARK else "starts, without Spark"
         terminal.say(f"{cluster.name} serve at {servers}; the ingest job {starts}")
-        pipeline = stack.enter_context(Pipeline(job, chronicle))
+        with signals_held():
+            pipeline = stack.enter_context(Pipeline(job, chronicle))
         published = _publish(servers, count, chronicle, pipeline.tick)
         outcome = _consume(cluster, published, chronicle, out, pipeline.tick)
-        question = stack.enter_context(Question(job.sink, out, chronicle, job.engine))
+        with signals_held():
+            question = stack.enter_context(Question(job.sink, out, chronicle, job.engine))
         pipeline.finish(lambda: sampler.total(PIPELINE))
         answer = question.ask()
         chronicle.recording.carriers = answer.carriers

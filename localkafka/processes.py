@@ -13,6 +13,7 @@ from typing import Self
 import attrs
 
 from localkafka.errors import LocalKafkaError
+from localkafka.held import signals_held
 
 WARDEN = Path(__file__).with_name("warden.py")
 STOP_SECONDS = 10
@@ -75,7 +76,7 @@ class Processes:
     ) -> Child:
         """Start a program, in `cwd` or here, with `env` or our environment; NAME.log gets its output."""
         log = self._folder / f"{name}.log"
-        with log.open("ab") as output:
+        with log.open("ab") as output, signals_held():
             process = subprocess.Popen(
                 command,
                 cwd=cwd,
@@ -85,9 +86,9 @@ class Processes:
                 stderr=output,
                 start_new_session=True,
             )
-        self._tell(f"+{process.pid}")
-        child = Child(name, log, process)
-        self._children.append(child)
+            self._tell(f"+{process.pid}")
+            child = Child(name, log, process)
+            self._children.append(child)
         return child
 
     def kill(self, child: Child) -> None:

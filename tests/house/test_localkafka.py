@@ -9,11 +9,13 @@ import sys
 import textwrap
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from localkafka import CommittedOffset, LocalKafkaError, groups, jars
 from localkafka.fetch import chosen
+from localkafka.held import signals_held
 from localkafka.processes import Processes
 
 MVN = """#!/bin/sh
@@ -115,6 +117,41 @@ def test_leaving_the_context_ends_the_children_and_nothing_else(tmp_path: Path) 
     assert bystander.poll() is None
     bystander.kill()
     bystander.wait()
+
+
+def test_a_signal_while_a_child_starts_leaves_no_child_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Interrupted(subprocess.Popen[bytes]):
+        """Started, and its starter does not know it yet."""
+
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            started.append(self.pid)
+            signal.raise_signal(signal.SIGINT)
+
+    started: list[int] = []
+    with Processes(tmp_path) as processes:
+        monkeypatch.setattr(subprocess, "Popen", Interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            processes.start("sleeper", ["sleep", "60"])
+    assert len(started) == 1
+    assert gone(started[0])
+
+
+def test_signals_that_are_held_take_effect_behind_the_outermost_block() -> None:
+    came: list[str] = []
+    before = signal.signal(signal.SIGHUP, lambda signum, frame: came.append("told"))
+    try:
+        with signals_held():
+            with signals_held():
+                signal.raise_signal(signal.SIGHUP)
+            came.append("over")
+        assert came == ["over", "told"]
+        signal.raise_signal(signal.SIGHUP)
+        assert came == ["over", "told", "told"]
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 STARTER = """

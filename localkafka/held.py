@@ -1,0 +1,35 @@
+"""Signals wait while a child process is started: one that is not in anybody's books yet would outlive us."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Final
+
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@contextmanager
+def signals_held() -> Iterator[None]:
+    """What comes inside takes effect at the end of the block; of nested ones, of the outermost."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals interrupt the main thread alone
+        return
+    came: list[int] = []
+
+    def note(signum: int, frame: FrameType | None) -> None:
+        came.append(signum)
+
+    before = {signum: handler for signum in SIGNALS if (handler := signal.getsignal(signum)) is not None}
+    try:
+        for signum in before:
+            signal.signal(signum, note)
+        yield
+    finally:
+        for signum, handler in before.items():
+            signal.signal(signum, handler)
+        for taken in came:
+            signal.raise_signal(taken)
