@@ -335,7 +335,7 @@ def test_a_fork_may_not_use_its_parents_consumer_nor_harm_it(broker: MiniBroker)
         child.join(10)
         name, created_pid, pid, seconds = results.get()
         assert (name, created_pid, pid) == ("UsedAfterForkError", os.getpid(), child.pid)
-        assert seconds < 0.05
+        assert seconds < 5  # it waits for nothing that only the parent's thread could do
         assert child.exitcode == 0
         broker.fill("a", 0, b"5")
         assert [record.offset for record in [*c.poll(5), *c.poll(1)]] == [2, 3, 4, 5]

@@ -30,6 +30,7 @@ from kclient.protocol.registry import write_message
 from kclient.runtime import Runtime
 from kclient.types import LeaderAndEpoch, TopicPartition
 from tests.network.helpers import until
+from tests.pace import within
 from tests.peer import On, ScriptedPeer
 from tests.standing import api_versions
 
@@ -176,9 +177,8 @@ def test_the_reconnect_delay_starts_again_when_a_connection_is_ready() -> None:
             for _ in range(7):  # without the reset the last delay would be 1.3 s
                 with pytest.raises(PortClosedError):
                     await beat(cluster)
-                began = asyncio.get_running_loop().time()
-                await beat(cluster)
-                assert asyncio.get_running_loop().time() - began < 0.9
+                with within(0.9):
+                    await beat(cluster)
 
     asyncio.run(main())
 
@@ -328,9 +328,8 @@ def test_close_ends_what_waits_and_everything_after_it_is_refused() -> None:
             await cluster.start()
             waiting = asyncio.ensure_future(beat(cluster))
             await until(lambda: peer.of("HeartbeatRequest"))
-            began = asyncio.get_running_loop().time()
-            await cluster.close(5)
-            assert asyncio.get_running_loop().time() - began < 0.5
+            with within(2):
+                await cluster.close(5)
             with pytest.raises(PortClosedError, match="closed by kclient"):
                 await waiting
             with pytest.raises(ClosedError):

@@ -27,6 +27,7 @@ from kclient.generated.offset_for_leader_epoch_response import OffsetForLeaderEp
 from kclient.network.connection import Connection
 from kclient.network.inflight import FIRST_CORRELATION_ID
 from tests.network.helpers import connect
+from tests.pace import within
 from tests.peer import On, ScriptedPeer
 
 Body = Callable[[ScriptedPeer, Connection], Awaitable[None]]
@@ -130,15 +131,14 @@ def test_an_answer_that_nobody_asked_for_closes_the_connection() -> None:
 @pytest.mark.spec("B.4.9", "D-10")
 def test_an_answer_that_never_comes_closes_the_connection_and_fails_everything_on_it() -> None:
     async def body(peer: ScriptedPeer, connection: Connection) -> None:
-        loop = asyncio.get_running_loop()
-        began = loop.time()
         late = asyncio.ensure_future(beat(connection, "1", seconds=0.2))
         behind = asyncio.ensure_future(beat(connection, "2", seconds=60))
-        for request in (late, behind):
-            with pytest.raises(PortClosedError, match="no answer to Heartbeat in time") as caught:
-                await request
-            assert caught.value.retriable
-        assert 0.15 < loop.time() - began < 2
+        with within(2) as pace:
+            for request in (late, behind):
+                with pytest.raises(PortClosedError, match="no answer to Heartbeat in time") as caught:
+                    await request
+                assert caught.value.retriable
+        assert pace.seconds > 0.15
         assert connection.closed
 
     run(On("HeartbeatRequest"), body=body)
@@ -164,10 +164,8 @@ def test_a_connection_that_the_peer_closes_fails_what_is_in_flight_and_all_that_
         for request in (first, second):
             with pytest.raises(PortClosedError, match="closed by the peer"):
                 await request
-        began = asyncio.get_running_loop().time()
-        with pytest.raises(PortClosedError, match="Heartbeat was to be sent"):
+        with within(2), pytest.raises(PortClosedError, match="Heartbeat was to be sent"):
             await beat(connection, seconds=60)
-        assert asyncio.get_running_loop().time() - began < 0.05
 
     run(On("HeartbeatRequest", close=True), body=body)
 
@@ -248,9 +246,8 @@ def test_an_api_that_never_mutes_the_client_does_not_throttle() -> None:
 def test_an_absurd_throttle_time_is_clamped(throttle_time_ms: int) -> None:
     async def body(peer: ScriptedPeer, connection: Connection) -> None:
         await beat(connection)
-        began = asyncio.get_running_loop().time()
-        await beat(connection, seconds=5)
-        assert asyncio.get_running_loop().time() - began < 0.5
+        with within(2):
+            await beat(connection, seconds=5)
 
     throttled = HeartbeatResponse(throttle_time_ms=throttle_time_ms)
     run(

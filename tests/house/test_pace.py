@@ -1,0 +1,39 @@
+"""Bounds of time in tests do not count what the machine took for itself, and nothing else."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.pace import within
+
+STOPPED = """
+import os, time
+from tests.pace import within
+with within(0.8) as pace:
+    print("begun", flush=True)
+    time.sleep(0.4)
+print(pace.seconds)
+"""
+
+
+def test_who_is_too_slow_is_told() -> None:
+    with pytest.raises(AssertionError, match=r"^0\.[3-9]\d+ s"), within(0.3):
+        time.sleep(0.35)
+
+
+def test_time_in_which_the_process_was_stopped_does_not_count() -> None:
+    command = [sys.executable, "-c", STOPPED]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begun\n"
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(1.2)
+        process.send_signal(signal.SIGCONT)
+        took = float(process.stdout.readline())
+    assert process.returncode == 0
+    assert took > 0.8
