@@ -40,7 +40,8 @@ def load(
     """
     problems: list[str] = []
     settings: dict[str, Setting] = {}
-    for source in (_from_file(properties, problems), _from_mapping(config), _from_arguments(arguments)):
+    files, mapped = _from_file(properties, problems), _from_mapping(config, problems)
+    for source in (files, mapped, _from_arguments(arguments)):
         settings.update(_unique(source, problems))
     given = _check(settings, problems)
     values = _defaults() | given
@@ -59,8 +60,15 @@ def _from_arguments(arguments: Mapping[str, Any]) -> Iterable[Setting]:
     return [Setting(name, value, "arguments") for name, value in arguments.items()]
 
 
-def _from_mapping(config: Mapping[str, Any] | None) -> Iterable[Setting]:
-    return [Setting(str(name), value, "config") for name, value in (config or {}).items()]
+def _from_mapping(config: Any, problems: list[str]) -> Iterable[Setting]:
+    if config is None:
+        return []
+    if not isinstance(config, Mapping):
+        problems.append(
+            f"config is a mapping of keys to values, not {config!r}; a file is given as properties="
+        )
+        return []
+    return [Setting(str(name), value, "config") for name, value in config.items()]
 
 
 def _from_file(path: str | PathLike[str] | None, problems: list[str]) -> Iterable[Setting]:
@@ -97,13 +105,18 @@ def _check(settings: Mapping[str, Setting], problems: list[str]) -> dict[str, An
             try:
                 given[name] = rule(_provided(value, rule))
             except ValueError as error:
-                problems.append(f"{written}{shown} ({place}) {error}")
+                problems.append(f"{written}{shown} ({place}) {error}{_unit(name)}")
         elif refused := refusal(name):
             if not refused.allows(value):
                 problems.append(f"{written} ({place}) is refused: {refused.reason}")
         else:
             problems.append(spellings.answer(name, f"{written} ({place})", [*by_key, *REFUSED]))
     return given
+
+
+def _unit(name: str) -> str:
+    """What the number counts, for who gave seconds or "45s"."""
+    return "; it counts milliseconds" if name.endswith("_ms") else ""
 
 
 def _provided(value: Any, rule: Rule) -> Any:

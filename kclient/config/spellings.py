@@ -67,6 +67,30 @@ NOT_NEEDED: dict[str, str] = {
 }
 """A key of another client → what does its work here."""
 
+PRODUCERS: frozenset[str] = frozenset(
+    {
+        *(
+            "acks",
+            "batch_num_messages",
+            "batch_size",
+            "buffer_memory",
+            "compression_type",
+            "delivery_timeout_ms",
+        ),
+        *(
+            "enable_idempotence",
+            "key_serializer",
+            "linger_ms",
+            "max_block_ms",
+            "max_request_size",
+            "partitioner",
+        ),
+        *("partitioner_class", "queue_buffering_max_messages", "retries", "transactional_id"),
+        *("transaction_timeout_ms", "value_serializer"),
+    }
+)
+"""Keys of producers, which turn up where one file of settings serves both."""
+
 
 def answer(name: str, written: str, known: Iterable[str]) -> str:
     """One sentence about a key that nobody here knows: our spelling, what to do instead, or the nearest name."""
@@ -74,5 +98,7 @@ def answer(name: str, written: str, known: Iterable[str]) -> str:
         return f"{written} is another client's spelling; Kafka's own is {OTHER_SPELLINGS[name]}"
     if name in NOT_NEEDED:
         return f"{written} does not exist here: {NOT_NEEDED[name]}"
+    if name in PRODUCERS:
+        return f"{written} is a producer's key, and kclient only consumes; leave it out"
     near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.5)
     return f"{written} is unknown; did you mean {near[0]}?" if near else f"{written} is unknown"

@@ -13,7 +13,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from ssl import PROTOCOL_TLS_SERVER, SSLContext
-from typing import Any, Final
+from typing import Final
 
 from kclient.embedded.cluster import EmbeddedCluster
 from kclient.embedded.console import COMMANDS, Console, Teller
@@ -21,7 +21,6 @@ from kclient.embedded.control.brokers import HIGHEST_PORT
 from kclient.embedded.controls import PLAINTEXT
 from kclient.embedded.listener import MECHANISMS, Listener
 from kclient.embedded.releases import KNOWN
-from kclient.embedded.settings import KEYS
 from kclient.errors import ArgumentError, InternalError, KclientError
 
 BUG_EXIT: Final = 1
@@ -123,20 +122,11 @@ def _user(text: str) -> tuple[str, str]:
     return name, password
 
 
-def _setting(text: str) -> tuple[str, Any]:
-    """A value of the type that the key has; keys that are not known are told later, with all others."""
+def _setting(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals:
         raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
-    kind: Any = type(KEYS[key].default) if key in KEYS else str
-    if kind is bool:
-        if value not in ("true", "false"):
-            raise argparse.ArgumentTypeError(f"{key} must be true or false")
-        return key, value == "true"
-    try:
-        return key, kind(value)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{key} must be {kind.__name__}, not {value!r}") from None
+    return key, value
 
 
 def _listeners(given: argparse.Namespace) -> list[Listener]:

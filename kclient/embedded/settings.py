@@ -83,7 +83,8 @@ def settings(given: Mapping[str, Any], brokers: int) -> Settings:
 
     Raises ConfigError for a key that is not honoured, and for a value of another type or too small.
     """
-    problems = [problem for name, value in given.items() if (problem := _problem(name, value))]
+    read = {name: _read(name, value) for name, value in given.items()}
+    problems = [problem for name, value in read.items() if (problem := _problem(name, value))]
     if problems:
         raise ConfigError("The embedded cluster cannot be set up: " + " ".join(problems))
     few = {
@@ -91,7 +92,20 @@ def settings(given: Mapping[str, Any], brokers: int) -> Settings:
         "transaction.state.log.replication.factor": min(3, brokers),
         "transaction.state.log.min.isr": min(2, brokers),
     }
-    return Settings(**{KEYS[name].name: value for name, value in {**few, **given}.items()})
+    return Settings(**{KEYS[name].name: value for name, value in {**few, **read}.items()})
+
+
+def _read(name: str, value: Any) -> Any:
+    """What a text stands for, as the brokers' own files have it: `true`, `300000`. Anything else as it is."""
+    wanted = type(KEYS[name].default) if name in KEYS else str
+    if not isinstance(value, str) or wanted is str:
+        return value
+    if wanted is bool:
+        return {"true": True, "false": False}.get(value.strip().lower(), value)
+    try:
+        return int(value)  # there are no settings of other types
+    except ValueError:
+        return value  # told as a value of another type
 
 
 def _problem(name: str, value: Any) -> str | None:
@@ -100,7 +114,7 @@ def _problem(name: str, value: Any) -> str | None:
         return f"no setting {name!r} is honoured" + (f", did you mean {near[0]!r}?" if near else ".")
     wanted, least = type(KEYS[name].default), KEYS[name].metadata["least"]
     if type(value) is not wanted:
-        return f"{name} must be {wanted.__name__}, not {value!r}."
+        return f"{name} must be {'true or false' if wanted is bool else wanted.__name__}, not {value!r}."
     if wanted is int and value < least:
         return f"{name} must be {least} or more, not {value}."
     return None

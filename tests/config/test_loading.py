@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import pickle
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -276,6 +277,25 @@ def test_an_error_about_the_configuration_pickles() -> None:
         load({"bootstrap_servers": "x"})
     again = pickle.loads(pickle.dumps(caught.value))
     assert again.problems == caught.value.problems
+
+
+def test_a_path_given_as_the_mapping_is_told_where_it_belongs() -> None:
+    [problem] = problems_of(HERE, config="client.properties")
+    assert problem == (
+        "config is a mapping of keys to values, not 'client.properties'; a file is given as properties="
+    )
+
+
+@pytest.mark.parametrize("given", ["45s", 0.5, timedelta(seconds=45)])
+def test_a_time_that_is_no_number_is_told_its_unit(given: object) -> None:
+    [problem] = problems_of({**HERE, "session_timeout_ms": given})
+    assert problem.endswith("(arguments) must be a whole number; it counts milliseconds")
+
+
+@pytest.mark.parametrize("key", ["acks", "linger.ms", "value_serializer"])
+def test_a_producers_key_is_called_one(key: str) -> None:
+    [problem] = problems_of(HERE, config={key: 1})
+    assert problem == f"{key} (config) is a producer's key, and kclient only consumes; leave it out"
 
 
 def test_a_file_that_cannot_be_read_is_a_problem(tmp_path: Path) -> None:

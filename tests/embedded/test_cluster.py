@@ -48,11 +48,23 @@ def test_it_lives_on_a_thread_of_its_own() -> None:
         cluster.kill(1)
 
 
+def test_settings_may_be_text_as_in_a_brokers_file() -> None:
+    given = {"auto.create.topics.enable": "false", "log.retention.ms": "-1", "group.max.size": " 3 "}
+    settings = EmbeddedCluster(config=given).state.settings
+    assert (settings.auto_create_topics_enable, settings.log_retention_ms, settings.group_max_size) == (
+        False,
+        -1,
+        3,
+    )
+
+
 def test_a_setting_that_nothing_reads_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"did you mean 'group\.max\.size'"):
         EmbeddedCluster(config={"group.max.sise": 3})
     with pytest.raises(ConfigError, match=r"group\.max\.size must be int"):
-        EmbeddedCluster(config={"group.max.size": "3"})
+        EmbeddedCluster(config={"group.max.size": "many"})
+    with pytest.raises(ConfigError, match=r"auto\.create\.topics\.enable must be true or false, not 'no'"):
+        EmbeddedCluster(config={"auto.create.topics.enable": "no"})
     with pytest.raises(ConfigError, match=r"offsets\.topic\.num\.partitions must be 1 or more, not 0"):
         EmbeddedCluster(config={"offsets.topic.num.partitions": 0})
     with pytest.raises(ArgumentError, match="Topics come with their partitions"):
