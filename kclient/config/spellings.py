@@ -69,24 +69,24 @@ NOT_NEEDED: dict[str, str] = {
 
 PRODUCERS: frozenset[str] = frozenset(
     {
-        *(
-            "acks",
-            "batch_num_messages",
-            "batch_size",
-            "buffer_memory",
-            "compression_type",
-            "delivery_timeout_ms",
-        ),
-        *(
-            "enable_idempotence",
-            "key_serializer",
-            "linger_ms",
-            "max_block_ms",
-            "max_request_size",
-            "partitioner",
-        ),
-        *("partitioner_class", "queue_buffering_max_messages", "retries", "transactional_id"),
-        *("transaction_timeout_ms", "value_serializer"),
+        "acks",
+        "batch_num_messages",
+        "batch_size",
+        "buffer_memory",
+        "compression_type",
+        "delivery_timeout_ms",
+        "enable_idempotence",
+        "key_serializer",
+        "linger_ms",
+        "max_block_ms",
+        "max_request_size",
+        "partitioner",
+        "partitioner_class",
+        "queue_buffering_max_messages",
+        "retries",
+        "transaction_timeout_ms",
+        "transactional_id",
+        "value_serializer",
     }
 )
 """Keys of producers, which turn up where one file of settings serves both."""
