@@ -143,7 +143,7 @@ def lost_as_revoked(patch: Patch) -> None:
     patch.put(Telling, "lose", lose)
 
 
-@mutant("M-59", "I-12", seed=46)
+@mutant("M-59", "I-12", seed=1)
 def assigned_first(patch: Patch) -> None:
     """Tell what is revoked only after what is assigned."""
 
@@ -171,7 +171,7 @@ def callbacks_beside_polls(patch: Patch) -> None:
     patch.put(UserWork, "post", post)
 
 
-@mutant("M-61", "I-25", "I-22", seed=95)
+@mutant("M-61", "I-25", "I-22", "I-27", "I-28", seed=95)
 def callback_wedges(patch: Patch) -> None:
     """Go on with a rebalance only if the listener did not raise."""
 

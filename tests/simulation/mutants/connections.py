@@ -32,7 +32,7 @@ from tests.simulation.mutants.table import Patch, mutant
 FOR_EVER = 1e6
 
 
-@mutant("M-85", "I-22", "I-02", seed=8)
+@mutant("M-85", "I-22", "I-02", seed=17)
 def never_connected_again(patch: Patch) -> None:
     """Do not connect again where a connection ended in the middle of a frame."""
 
@@ -137,7 +137,7 @@ def start_cut_short(patch: Patch) -> None:
     patch.put(Session, "start", start)
 
 
-@mutant("M-95", "I-30", "I-22", seed=13)
+@mutant("M-95", "I-30", look=scripts.cancelled_polls)
 def cancel_keeps_held(patch: Patch) -> None:
     """Let a poll that is cancelled count as being inside for ever."""
 
@@ -202,7 +202,7 @@ def throttled_as_told(patch: Patch) -> None:
     before = patch.put(Connection, "_note_throttle", note_throttle)
 
 
-@mutant("M-100", "I-26", seed=84)
+@mutant("M-100", "I-26", seed=27)
 def versions_asked_again(patch: Patch) -> None:
     """Ask again with the same version of ApiVersions when it is refused."""
 
@@ -290,7 +290,7 @@ def wakeup_lost(patch: Patch) -> None:
     before = patch.put(Waits, "wakeup", wakeup)
 
 
-@mutant("M-122", "I-31", seed=117)
+@mutant("M-122", "I-31", seed=83)
 def rejoin_by_lost_connection(patch: Patch) -> None:
     """Join again because the connection to the coordinator was lost."""
 
@@ -311,7 +311,7 @@ def rejoin_by_lost_connection(patch: Patch) -> None:
     beaten = patch.put(Heartbeats, "_beat", beat)
 
 
-@mutant("M-123", "I-34", seed=716)
+@mutant("M-123", "I-34", seed=2)
 def old_connection_kept(patch: Patch) -> None:
     """Leave a connection open that did not answer in time, beside the new one."""
 

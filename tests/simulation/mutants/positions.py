@@ -25,7 +25,7 @@ from tests.simulation.mutants.surfacing import surface
 from tests.simulation.mutants.table import Patch, mutant
 
 
-@mutant("M-11", "I-15", seed=72)
+@mutant("M-11", "I-15", seed=2)
 def reset_on_disconnect(patch: Patch) -> None:
     """Reset positions when a Fetch finds no answer."""
 
@@ -144,7 +144,7 @@ def stays_before(patch: Patch, where: Any) -> None:
     before = patch.put(PartitionReader, "_leave", leave)
 
 
-@mutant("M-19", "I-22", "I-02", seed=95)
+@mutant("M-19", "I-22", "I-02", seed=29)
 def control_batch_does_not_advance(patch: Patch) -> None:
     """Stay before a control batch."""
     stays_before(patch, lambda batch: batch.is_control)

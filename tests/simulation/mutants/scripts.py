@@ -13,7 +13,7 @@ from typing import Any
 from kclient import AsyncConsumer, TopicPartition
 from kclient.embedded import EmbeddedCluster
 from kclient.embedded.listener import Factory, Listener
-from kclient.errors import ConnectError, ProtocolDecodeError, WakeupError
+from kclient.errors import ConcurrentUseError, ConnectError, ProtocolDecodeError, WakeupError
 from kclient.group.join import Join
 from kclient.runtime import Runtime
 from tests.simulation.mutants.table import Symptoms
@@ -100,6 +100,11 @@ def leader_of_the_past(seed: int) -> Symptoms:
     return run(seed, lambda world: _with_cluster(world, _hear_old_news, brokers=2), limit=600.0).result
 
 
+def cancelled_polls(seed: int) -> Symptoms:
+    """Whoever was cancelled inside of a poll may poll again. I-30."""
+    return run(seed, lambda world: _with_cluster(world, _cancel_polls), limit=600.0).result
+
+
 async def _with_cluster(world: World, use: Use, brokers: int = 1) -> Symptoms:
     names = ["broker", "other"][:brokers]
     for name in names:
@@ -132,6 +137,19 @@ async def _wake_and_poll(world: World, consumer: AsyncConsumer, cluster: Embedde
     except WakeupError:
         return []
     return [("I-25", f"a wakeup was lost: the next poll waited {world.loop.time() - began:.1f} s")]
+
+
+async def _cancel_polls(world: World, consumer: AsyncConsumer, cluster: EmbeddedCluster) -> Symptoms:
+    for step in range(CYCLES):
+        poll = asyncio.create_task(consumer.poll(PATIENCE, max_records=1))
+        await asyncio.sleep(0.01 * step)
+        poll.cancel()
+        await asyncio.gather(poll, return_exceptions=True)
+        try:
+            await consumer.poll(0)
+        except ConcurrentUseError as error:
+            return [("I-30", f"after a poll that was cancelled: {error}")]
+    return []
 
 
 async def _fall_silent(world: World, consumer: AsyncConsumer, cluster: EmbeddedCluster) -> Symptoms:
