@@ -22,6 +22,7 @@ import os
 import queue
 import threading
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from contextvars import Context, ContextVar, copy_context
 from typing import Any, ClassVar, Final, Self
 
@@ -81,6 +82,7 @@ class LoopThread:
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
         self._users: dict[object, asyncio.Task[None] | None] = {}
+        self._over = asyncio.Event()
         self._thread = threading.Thread(target=self._work, name="kclient", daemon=True)
 
     # --- one per process
@@ -105,7 +107,7 @@ class LoopThread:
         try:
             new._thread.start()
         except BaseException:
-            new.loop.call_soon_threadsafe(new.loop.stop)
+            new.loop.call_soon_threadsafe(new._over.set)
             raise
         return new
 
@@ -116,7 +118,7 @@ class LoopThread:
             if self._users or LoopThread._of_process != (os.getpid(), self):
                 return
             LoopThread._of_process = None
-        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.loop.call_soon_threadsafe(self._over.set)
         if threading.current_thread() is not self._thread:
             self._thread.join(ENDING_SECONDS)
 
@@ -132,11 +134,31 @@ class LoopThread:
 
     def _work(self) -> None:
         asyncio.set_event_loop(self.loop)
+        life = self.loop.create_task(self._live())
         try:
-            self.loop.run_forever()
-            self.loop.run_until_complete(_finish(ENDING_SECONDS / 2))
+            while not life.done():
+                with suppress(
+                    SystemExit, KeyboardInterrupt
+                ):  # the handler of this very log line may be what exits
+                    self._run_until(life)
         finally:
             self.loop.close()
+
+    def _run_until(self, life: asyncio.Task[None]) -> None:
+        """Run the loop. asyncio lets sys.exit() out of it, which is to end the task that calls it and nothing else."""
+        try:
+            self.loop.run_until_complete(life)
+        except (SystemExit, KeyboardInterrupt) as error:
+            log.error(
+                "something that kclient calls on its own thread, such as a log handler, raised %s; the consumers of "
+                "this process go on. Exit from your own thread instead; the traceback says where this comes from",
+                type(error).__name__,
+                exc_info=error,
+            )
+
+    async def _live(self) -> None:
+        await self._over.wait()
+        await _finish(ENDING_SECONDS / 2)
 
     # --- calls
 

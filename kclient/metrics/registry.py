@@ -175,10 +175,10 @@ class Registry:
         for reporter in self._reporters:
             try:
                 getattr(reporter, method)(*arguments)
-            except Exception as error:  # noqa: BLE001 – logged, and of no other consequence
+            except (Exception, asyncio.CancelledError, SystemExit) as error:  # noqa: BLE001 – of no other consequence
                 self._log_once(f"{type(reporter).__name__}.{method}", error)
 
-    def _log_once(self, what: str, error: Exception) -> None:
+    def _log_once(self, what: str, error: BaseException) -> None:
         """There are metrics by the thousand, and one line will do. Spec: U-28."""
         if what not in self._logged:
             self._logged[what] = None

@@ -8,6 +8,7 @@ be told with the local variables of all functions.
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 from collections.abc import Callable
 from typing import NoReturn
@@ -26,7 +27,8 @@ class Secret:
     def reveal(self) -> str:
         """The text. Raises ValueError when a provider has none; the message never holds what it found.
 
-        A provider that fails otherwise, say with the OSError of a vault, must not pass for a failure of the network.
+        A provider that fails otherwise, say with the OSError of a vault, must not pass for a failure of the network;
+        one that calls sys.exit() must not end the loop, nor one that was cancelled the task that asks.
         """
         if isinstance(self._source, str):
             return self._source
@@ -34,7 +36,7 @@ class Secret:
             found = self._source()
         except ValueError:
             raise
-        except Exception as problem:
+        except (Exception, asyncio.CancelledError, SystemExit) as problem:
             raise ValueError(
                 f"is provided by a function, which failed with {type(problem).__name__}; call it by hand to see why"
             ) from problem

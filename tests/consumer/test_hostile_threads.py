@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -18,6 +20,7 @@ from kclient.errors import (
     ClosedError,
     ConcurrentUseError,
     DecodeError,
+    InternalError,
     ListenerError,
     UsageError,
     WakeupError,
@@ -204,6 +207,76 @@ def test_deserializers_are_closed_on_the_users_thread(broker: MiniBroker) -> Non
     with consumer(broker, "a", value_deserializer=Shaped()) as c:
         c.poll(5)
     assert closed_on == [threading.current_thread()]
+
+
+# --- sys.exit() on the thread that all consumers share
+
+
+class ExitsOnLoop(logging.Handler):
+    """A log handler, and a metric reporter, that calls sys.exit() on kclient's own thread, a few times."""
+
+    exits = 0
+
+    def emit(self, record: logging.LogRecord | None = None) -> None:
+        if threading.current_thread().name == "kclient" and self.exits < 3:
+            self.exits += 1
+            sys.exit("no space left")
+
+    metric_added = metric_removed = emit  # type: ignore[assignment]
+
+
+def _poll_all(c: Consumer, seen: list[int]) -> None:
+    """Poll until five records are there; what ends a task of kclient's is raised by a poll, once."""
+    while len(seen) < 5:
+        try:
+            seen += [record.offset for record in c.poll(1)]
+        except (InternalError, SystemExit):
+            continue
+
+
+def _all_polled(*consumers: Consumer) -> list[list[int]]:
+    """What each has read, on threads that a test may leave behind."""
+    seen: list[list[int]] = [[] for _ in consumers]
+    threads = [
+        threading.Thread(target=_poll_all, args=pair, daemon=True)
+        for pair in zip(consumers, seen, strict=True)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    return seen
+
+
+@pytest.mark.spec("I-25")
+def test_a_metric_reporter_that_exits_is_logged_and_has_no_other_consequence(broker: MiniBroker) -> None:
+    reporter = ExitsOnLoop()
+    first, other = consumer(broker, "a", metric_reporters=[reporter]), consumer(broker, group_id=None)
+    other.assign([A0])
+    assert _all_polled(first, other) == [[0, 1, 2, 3, 4]] * 2
+    first.close()
+    other.close()
+    assert reporter.exits == 3
+
+
+@pytest.mark.spec("I-25")
+def test_a_log_handler_that_exits_stops_neither_its_consumer_nor_the_others(
+    broker: MiniBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = consumer(broker, group_id=None)
+    other.assign([A0])
+    exits, logger = ExitsOnLoop(), logging.getLogger("kclient.connection")
+    caplog.set_level(logging.DEBUG, logger.name)
+    logger.addHandler(exits)
+    try:
+        first = consumer(broker, "a")
+        assert _all_polled(first, other) == [[0, 1, 2, 3, 4]] * 2
+    finally:
+        logger.removeHandler(exits)
+    first.close()
+    other.close()
+    assert exits.exits == 3
+    assert "raised SystemExit; the consumers of this process go on" in caplog.text
 
 
 # --- many of everything

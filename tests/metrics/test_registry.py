@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import pickle
+import sys
 
 import pytest
 
@@ -29,15 +31,16 @@ class Recorder:
 
 
 class Broken:
-    """A reporter that cannot do anything."""
+    """A reporter that cannot do anything, and says so in every way."""
 
     def metric_added(self, metric: Metric) -> None:
         raise RuntimeError("full")
 
-    metric_removed = metric_added
+    def metric_removed(self, metric: Metric) -> None:
+        raise asyncio.CancelledError
 
     def close(self) -> None:
-        raise RuntimeError("never")
+        sys.exit("never")
 
 
 def test_reporters_are_told_what_appears_and_goes_and_a_broken_one_disturbs_nobody(

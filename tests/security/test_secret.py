@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import json
 import pickle
@@ -56,6 +57,16 @@ def test_a_provider_is_asked_anew_each_time(monkeypatch: pytest.MonkeyPatch, tmp
     path.write_text("second")
     monkeypatch.setenv("KC_PASSWORD", "two")
     assert (from_file.reveal(), from_env.reveal()) == ("second", "two")
+
+
+@pytest.mark.parametrize("error", [OSError, SystemExit, asyncio.CancelledError])
+def test_a_provider_that_fails_in_any_way_has_no_text(error: type[BaseException]) -> None:
+    def provider() -> str:
+        raise error
+
+    with pytest.raises(ValueError, match=f"failed with {error.__name__}") as caught:
+        Secret(provider).reveal()
+    assert isinstance(caught.value.__cause__, error)
 
 
 def test_a_provider_that_has_nothing_says_which(tmp_path: Path) -> None:
