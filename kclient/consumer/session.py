@@ -109,11 +109,23 @@ class Session:
         return start is not None and start.done() and not start.cancelled() and start.exception() is None
 
     async def start(self) -> None:
-        """Reach the cluster and start the flows, once. Raises what `Cluster.start` raises; another call tries again."""
-        if self._start is None or (self._start.done() and not self.running):
+        """Reach the cluster and start the flows, once. Raises what `Cluster.start` raises; another call tries again.
+
+        A try goes on when its caller waits no longer. What it fails with then is raised by the next call, so that calls
+        with short timeouts are told as well.
+        """
+        if self._start is None or self._start.cancelled():
             self._start = asyncio.create_task(self._begin(), name="kclient start")
             self._start.add_done_callback(_retrieve)
-        await asyncio.shield(self._start)
+        start = self._start
+        try:
+            await asyncio.shield(start)
+        except asyncio.CancelledError:
+            raise
+        except BaseException:
+            if self._start is start:
+                self._start = None  # told
+            raise
 
     async def _begin(self) -> None:
         self.cluster.set_topics(self._wanted_topics())
@@ -211,6 +223,6 @@ class Session:
 
 
 def _retrieve(task: asyncio.Task[Any]) -> None:
-    """An error of a start that nobody waits for any more is raised by the next call's own start."""
+    """asyncio need not log the error of a start that nobody waits for: the next call raises it."""
     if not task.cancelled():
         task.exception()

@@ -306,6 +306,20 @@ def test_nothing_listens_is_told_at_once_and_the_consumer_works_when_somebody_do
     with_broker(scenario)
 
 
+def test_polls_that_do_not_wait_are_told_as_well() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        broker._server.close()
+        async with consumer(broker, "a") as c:
+            with pytest.raises(PortClosedError):
+                await asyncio.wait_for(poll_on(c), 20)
+
+    async def poll_on(c: AsyncConsumer) -> None:
+        while True:
+            assert len(await c.poll(0)) == 0
+
+    with_broker(scenario)
+
+
 def test_a_missing_topic_is_told_with_the_nearest_name() -> None:
     """U-07."""
 

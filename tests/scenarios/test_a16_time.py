@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kclient import AsyncConsumer, OffsetAndMetadata
+from kclient.errors import ConnectError
 from tests.scenarios.simulated import Dial, Place, simulate
 from tests.scenarios.support import T0, T1
 
@@ -247,5 +248,27 @@ def test_a16_a_connection_that_is_never_made_is_tried_longer_and_less_often() ->
             grows(waiting, 0.2, 1.6)  # the loss itself was the first step
             place.cluster.produce("t", ["more"])
             await place.read(consumer, 1)
+
+    simulate(scenario, topics={"t": 1})
+
+
+@pytest.mark.spec("A-16")
+def test_a16_polls_shorter_than_an_attempt_are_told_of_each_one_that_failed() -> None:
+    async def poll_now_and_then(place: Place, consumer: AsyncConsumer) -> None:
+        async with asyncio.timeout(60):
+            while True:
+                assert len(await place.on_member(consumer.poll(0.1))) == 0
+                await asyncio.sleep(1)
+
+    async def scenario(place: Place) -> None:
+        place.cluster.produce("t", ["0"])
+        place.network.swallowing.add("broker-1")
+        consumer = place.consumer(socket_connection_setup_timeout_ms=3_000)
+        await place.on_member(consumer.assign([T0]))
+        for _ in range(2):
+            with pytest.raises(ConnectError):
+                await poll_now_and_then(place, consumer)
+        place.network.swallowing.clear()
+        await place.read(consumer, 1)
 
     simulate(scenario, topics={"t": 1})
