@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -9,9 +10,30 @@ from kclient.bridge import call_user
 from kclient.consumer import AsyncConsumer, closing
 from kclient.consumer.hand import Hand
 from kclient.consumer.life import CLOSE_SECONDS
+from kclient.consumer.listener import RebalanceListener
 from kclient.consumer.session import Session
 from kclient.fetch.lease import Lease
 from kclient.records.records import Records
+
+Listeners = weakref.WeakKeyDictionary["LentListener", RebalanceListener]
+
+
+class LentListener:
+    """The user's listener as the session knows it, with the methods that it has.
+
+    A listener often refers to its Consumer, and the loop thread to the session. So the Consumer keeps the listener, as
+    long as the session keeps this: else its own listener would hold on to a Consumer that everybody has forgotten.
+    """
+
+    def __init__(self, listeners: Listeners, listener: RebalanceListener) -> None:
+        listeners[self] = listener
+        self._listeners = weakref.ref(listeners)
+
+    def __getattr__(self, name: str) -> Any:
+        listeners = self._listeners()
+        if listeners is None:
+            raise AttributeError(name)  # the Consumer is gone, and with it whom to tell
+        return getattr(listeners[self], name)
 
 
 class OnLoop(AsyncConsumer):

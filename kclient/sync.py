@@ -15,18 +15,18 @@ import warnings
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 from kclient.bridge import LoopThread
 from kclient.consumer import interceptors
 from kclient.consumer.async_consumer import AsyncConsumer
 from kclient.consumer.committing import CommitCallback
 from kclient.consumer.explanation import Explanation
-from kclient.consumer.listener import RebalanceListener, coroutine_methods
+from kclient.consumer.listener import RebalanceListener, checked_listener, coroutine_methods
 from kclient.consumer.waiting import closed_error
 from kclient.errors import ConcurrentUseError, ConfigError
 from kclient.metrics import MetricValues
-from kclient.on_loop import OnLoop
+from kclient.on_loop import LentListener, Listeners, OnLoop
 from kclient.records.records import Record, Records
 from kclient.runtime import Runtime
 from kclient.types import (
@@ -77,11 +77,12 @@ class Consumer:
         self._thread: LoopThread | None = None
         self._inside: dict[str, threading.Thread] = {}  # "thread": the one that is inside
         self._depth = 0  # its calls, one within the other
+        self._listeners: Listeners = Listeners()
         self._inner = OnLoop(
             *topics,
             config=config,
             properties=properties,
-            listener=_plain(listener),
+            listener=self._lent(listener),
             runtime=runtime,
             **settings,
         )
@@ -96,8 +97,8 @@ class Consumer:
         pattern: re.Pattern[str] | SubscriptionPattern | str | None = None,
         listener: RebalanceListener | None = None,
     ) -> None:
-        plain = _plain(listener)
-        self._await(lambda: self._inner.subscribe(topics, pattern=pattern, listener=plain))
+        lent = self._lent(listener)
+        self._await(lambda: self._inner.subscribe(topics, pattern=pattern, listener=lent))
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         self._await(lambda: self._inner.assign(partitions))
@@ -241,6 +242,13 @@ class Consumer:
             thread.abandon(self._inner, self._inner.abandon)
             warnings.warn(f"{type(self).__name__} was not closed", ResourceWarning, source=self, stacklevel=1)
 
+    def _lent(self, listener: RebalanceListener | None) -> RebalanceListener | None:
+        """A listener for the session. Raises ArgumentError for what is none, ConfigError for coroutine methods."""
+        if listener is None:
+            return None
+        _refuse_coroutines("The listener's", coroutine_methods(checked_listener(listener)))
+        return cast(RebalanceListener, LentListener(self._listeners, listener))
+
     # --- to the loop and back
 
     def _await(self, function: Callable[[], Awaitable[T]]) -> T:
@@ -279,12 +287,6 @@ class Consumer:
         if self._inner.closed and self._thread is not None:
             self._thread.leave(self._inner)
             self._thread = None
-
-
-def _plain(listener: RebalanceListener | None) -> RebalanceListener | None:
-    """A listener whose methods can be called. Raises ConfigError for coroutine methods, which nobody would await."""
-    _refuse_coroutines("The listener's", coroutine_methods(listener))
-    return listener
 
 
 def _refuse_coroutines(whose: str, names: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import multiprocessing
 import os
@@ -17,6 +18,7 @@ import pytest
 
 from kclient import AsyncConsumer, Consumer, RebalanceListener, TopicPartition
 from kclient.errors import (
+    ArgumentError,
     ClosedError,
     ConcurrentUseError,
     ConfigError,
@@ -369,3 +371,36 @@ def test_a_consumer_that_is_forgotten_says_so(broker: MiniBroker) -> None:
         consumers.clear()
     thread.join(5)  # nothing goes on behind it: no heartbeats, no fetches
     assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("given", ["with its topics", "with subscribe"])
+def test_a_consumer_whose_listener_refers_to_it_can_be_forgotten_too(broker: MiniBroker, given: str) -> None:
+    class Committing:
+        """Without a slot for weak references, and without all three methods."""
+
+        __slots__ = ("consumer", "told")
+
+        def on_partitions_assigned(self, partitions: tuple[TopicPartition, ...]) -> None:
+            self.told = self.consumer.assignment()
+
+    def use() -> None:
+        listener: Any = Committing()
+        if given == "with subscribe":
+            listener.consumer = consumer(broker)
+            listener.consumer.subscribe(["a"], listener=listener)
+        else:
+            listener.consumer = consumer(broker, "a", listener=listener)
+        assert len(listener.consumer.poll(5)) == 5
+        assert listener.told == (A0,)
+
+    use()
+    (thread,) = [thread for thread in threading.enumerate() if thread.name == "kclient"]
+    with pytest.warns(ResourceWarning, match="not closed"):
+        gc.collect()
+    thread.join(5)
+    assert not thread.is_alive()
+
+
+def test_an_object_without_any_of_the_methods_is_no_listener(broker: MiniBroker) -> None:
+    with pytest.raises(ArgumentError, match=r"1 is no listener.*RebalanceListener"):
+        consumer(broker, "a", listener=1)
