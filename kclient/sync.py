@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from types import TracebackType
-from typing import Any, Self, TypeVar, cast
+from typing import Any, NoReturn, Self, TypeVar, cast
 
 from kclient.bridge import LoopThread
 from kclient.consumer import interceptors
@@ -241,6 +241,9 @@ class Consumer:
         if thread is not None and self._inner.in_its_process:
             thread.abandon(self._inner, self._inner.abandon)
             warnings.warn(f"{type(self).__name__} was not closed", ResourceWarning, source=self, stacklevel=1)
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        self._inner.__reduce_ex__(protocol)
 
     def _lent(self, listener: RebalanceListener | None) -> RebalanceListener | None:
         """A listener for the session. Raises ArgumentError for what is none, ConfigError for coroutine methods."""

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Mapping
 from os import PathLike
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, NoReturn, Self
 
 from kclient.config import load
 from kclient.consumer import closing
@@ -68,6 +68,12 @@ class Life:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._close(CLOSE_SECONDS, clean=error is None)
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise UsageError(
+            "A consumer is neither pickled nor copied: connections and a place in a group do not leave their process. "
+            "Make it inside of the function that Spark or multiprocessing runs elsewhere, and send it the settings."
+        )
 
     # --- what the sync facade does in another way
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import inspect
 import multiprocessing
 import os
+import pickle
 import random
 import signal
 import threading
@@ -22,6 +24,7 @@ from kclient.errors import (
     ClosedError,
     ConcurrentUseError,
     ConfigError,
+    UsageError,
     UsedAfterForkError,
     WakeupError,
 )
@@ -361,6 +364,13 @@ def test_a_fork_of_a_process_that_consumes_may_have_a_consumer_of_its_own(broker
         child.start()
         child.join(10)
         assert results.get() == 5
+
+
+@pytest.mark.parametrize("cls", [Consumer, AsyncConsumer])
+@pytest.mark.parametrize("send", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_a_consumer_is_not_sent_elsewhere_and_says_what_to_do_instead(cls: Any, send: Any) -> None:
+    with pytest.raises(UsageError, match=r"neither pickled nor copied.*inside of the function that Spark"):
+        send(cls(bootstrap_servers="nowhere:1"))
 
 
 def test_a_consumer_that_is_forgotten_says_so(broker: MiniBroker) -> None:
