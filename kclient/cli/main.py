@@ -13,7 +13,7 @@ from kclient.cli.exits import INTERRUPTED, OUTPUT, USAGE, exit_code
 from kclient.cli.program import program
 from kclient.errors import InternalError, KclientError
 
-EXTRAS: Final = {"cyclopts": "cli", "rich": "cli", "pyarrow": "spark", "pyspark": "spark", "fastavro": "avro"}
+EXTRAS: Final = {"cyclopts": "cli", "rich": "cli", "pyarrow": "arrow", "pyspark": "spark", "fastavro": "avro"}
 """Package → the extra that brings it."""
 
 

@@ -19,7 +19,6 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 import attrs
-import pyarrow.parquet as pq
 
 from kclient.errors import SinkError
 
@@ -73,6 +72,8 @@ def count(sink: str | Path) -> int:
 
 def rows_of(path: str) -> int:
     """The rows of one file. Raises SinkError for one that is missing or damaged."""
+    import pyarrow.parquet as pq
+
     try:
         return int(pq.read_metadata(path).num_rows)
     except (OSError, ValueError) as error:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kclient.cli.program import MODULE, SCRIPT, program
-from tests.cli.support import call, run
+from tests.cli.support import call, job, run
 
 COMMANDS = [
     ["lag"],
@@ -130,12 +130,49 @@ def test_all_problems_of_a_job_are_told_at_once(capsys: pytest.CaptureFixture[st
         assert any(name in problem for problem in problems), name
 
 
+def _without(package: str, folder: Path) -> str:
+    """A PYTHONPATH on which the package is missing."""
+    (folder / f"{package}.py").write_text(f"raise ModuleNotFoundError('gone', name={package!r})")
+    return os.pathsep.join([str(folder), *sys.path])
+
+
 @pytest.mark.parametrize("package", ["cyclopts", "rich"])
 def test_without_the_extra_one_line_says_what_to_install(package: str, tmp_path: Path) -> None:
-    (tmp_path / f"{package}.py").write_text(f"raise ModuleNotFoundError('gone', name={package!r})")
-    done = run("lag", "g", PYTHONPATH=os.pathsep.join([str(tmp_path), *sys.path]))
+    done = run("lag", "g", PYTHONPATH=_without(package, tmp_path))
     assert (done.code, done.out) == (2, "")
     assert done.err == f"{MODULE}: {package} is not installed. Type: pip install 'kclient-kafka[cli]'\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["--help"], 0),
+        (["version"], 0),
+        (["completion", "bash"], 0),
+        (["lag", "g", "-b", "127.0.0.1:1"], 3),
+        (["ingest", "status", "--checkpoint", "nowhere"], 2),
+        (["ingest", "gc", "--sink", "parquet:nowhere"], 2),
+    ],
+)
+def test_commands_that_make_no_columns_need_no_pyarrow(
+    arguments: list[str], code: int, tmp_path: Path
+) -> None:
+    done = run(*arguments, PYTHONPATH=_without("pyarrow", tmp_path))
+    assert done.code == code, done.err
+    assert "not installed" not in done.err
+
+
+@pytest.mark.parametrize("command", ["ingest", "offsets-history"])
+def test_those_that_do_name_the_extra_that_brings_it(command: str, tmp_path: Path) -> None:
+    arguments = {
+        "ingest": job("127.0.0.1:1", tmp_path),
+        "offsets-history": ["offsets-history", "-b", "127.0.0.1:1", "--out", str(tmp_path)],
+    }
+    done = run(*arguments[command], PYTHONPATH=_without("pyarrow", tmp_path))
+    assert (done.code, done.out) == (2, "")
+    assert done.err == (
+        f"{MODULE} {command}: pyarrow is not installed. Type: pip install 'kclient-kafka[arrow]'\n"
+    )
 
 
 def test_the_installed_script_is_the_same_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
