@@ -13,6 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,12 @@ def written() -> list[str]:
 def run(block: str, **names: Any) -> dict[str, Any]:
     exec(compile(block, "README.md", "exec"), names)
     return names
+
+
+def test_the_first_command_installs_what_the_commands_of_the_page_need() -> None:
+    (extras,) = re.findall(r"^    pip install '\.\[(.+?)\]'", README.read_text(), re.MULTILINE)
+    project = tomllib.loads((README.parent / "pyproject.toml").read_text())["project"]
+    assert {"cli", "arrow"} <= set(extras.split(",")) <= project["optional-dependencies"].keys()
 
 
 def test_the_loop_commits_what_it_was_given_and_the_batch_goes_on_behind_it(

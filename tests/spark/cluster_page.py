@@ -64,11 +64,11 @@ def package(folder: Path) -> Path:
             shutil.copy(ROOT / name, tree / name)
     offline = {"PIP_NO_BUILD_ISOLATION": "0", "PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     subprocess.run(
-        ["bash", "-ec", command("pip wheel").replace("kclient-kafka\n", "./kclient-kafka\n")],
-        cwd=folder,
+        ["bash", "-ec", command("pip wheel")],
+        cwd=tree,
         env={**os.environ, **offline, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
         capture_output=True,
         timeout=120,
         check=True,
     )
-    return folder / "kclient.zip"
+    return tree / "kclient.zip"
