@@ -18,9 +18,12 @@ def problem_of(problem: OSError | ValueError) -> str:
     return (problem.strerror if isinstance(problem, OSError) else None) or str(problem)
 
 
-@attrs.frozen
+@attrs.frozen(repr=False)
 class _Env:
     name: str
+
+    def __repr__(self) -> str:
+        return f"env({self.name!r})"
 
     def __call__(self) -> str:
         value = os.environ.get(self.name)
@@ -29,9 +32,12 @@ class _Env:
         return value
 
 
-@attrs.frozen
+@attrs.frozen(repr=False)
 class _File:
     path: str
+
+    def __repr__(self) -> str:
+        return f"file({self.path!r})"
 
     def __call__(self) -> str:
         try:
