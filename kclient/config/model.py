@@ -149,12 +149,16 @@ class Config:
         return IsolationLevel[self.isolation_level.upper()]
 
     def explain(self) -> str:
-        """A table of every key: its value (secrets as three stars), where it was set, its default. Spec: users 3.2."""
+        """A table of every key: its value (secrets as three stars), where it was set, its default.
+
+        A value that was set nowhere and is not the default follows from other keys: it is `derived`. Spec: users 3.2.
+        """
         rows = [("key", "value", "set in", "default")]
         for field in keys():
             value = repr(getattr(self, field.name))
             default = "" if field.default is attrs.NOTHING else repr(field.default)
-            rows.append((field.name, value, self.sources.get(field.name, "default"), default))
+            origin = self.sources.get(field.name, "default" if value == default else "derived")
+            rows.append((field.name, value, origin, default))
         widths = [max(len(row[column]) for row in rows) for column in range(3)]
         lines = ["  ".join((*map(str.ljust, row, widths), row[3])).rstrip() for row in rows]
         return "\n".join(lines)
