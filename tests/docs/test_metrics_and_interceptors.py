@@ -32,6 +32,7 @@ def test_the_blocks_run(page: str, capsys: pytest.CaptureFixture[str]) -> None:
             exec(compile(block.replace("localhost:9092", kafka.bootstrap_servers), page, "exec"), names)
             if "metrics" in names:
                 assert names["metrics"].value("records-consumed-total") == 3  # type: ignore[attr-defined]
+                assert 'records_lag{client_id="' in str(names["text"])
     if page == "interceptors":
         assert capsys.readouterr().out.startswith("orders-0 3\nstored {")
 
