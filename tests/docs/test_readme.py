@@ -69,9 +69,11 @@ def test_the_loop_commits_what_it_was_given_and_the_batch_goes_on_behind_it(
 
 
 def test_spark_reads_the_topic_into_the_columns_that_are_named(
-    request: pytest.FixtureRequest, blocks: list[str]
+    request: pytest.FixtureRequest, blocks: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    flights = run(blocks[2], spark=request.getfixturevalue("spark"))["flights"]
+    request.getfixturevalue("spark")  # the block gets this session, which ends with the test run
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    flights = run(blocks[2])["flights"]
     assert " ".join(flights.columns) == "key value topic partition offset timestamp timestampType"
     assert flights.count() == RECORDS
     assert len(blocks) == 6, "a block of README has no test"
