@@ -204,9 +204,9 @@ def test_a_schema_of_the_users_own_names_decoded_columns() -> None:
     [
         ("a INT NOT NULL", "NOT NULL"),
         ("a INT, a STRING", "every name once"),
-        ("a INTT", "expected a type"),
+        ("a INTT", "at character 3 there is 'INTT', expected a type"),
         ("a INT,", "expected the name of a field"),
-        ("struct<a:int", "the end, expected '>'"),
+        ("struct<a:int", "at character 13 there is the end, expected '>'"),
         ("decimal(39,0)", "at most 38 digits"),
         ("a INT b STRING", "a comma or the end"),
         ("array<" * 60 + "int", "50 types"),

@@ -47,7 +47,9 @@ class _Parser:
         self._option = option
         self._simple = {**SIMPLE, **more}
         self._text = text
-        self._tokens = [(match.group().strip(), match.start()) for match in _TOKEN.finditer(text)]
+        self._tokens = [
+            (match[0].strip(), match.start(match.lastindex or 0)) for match in _TOKEN.finditer(text)
+        ]
         self._next = 0
         self._depth = 0
 
@@ -150,6 +152,6 @@ class _Parser:
         at = self._tokens[self._next][1] if self._next < len(self._tokens) else len(self._text)
         found = repr(self._peek()[:40]) if self._peek() else "the end"
         raise ConfigError(
-            f"{self._option} is no schema that can be read: at character {at} there is {found}, expected {wanted}. "
+            f"{self._option} is no schema that can be read: at character {at + 1} there is {found}, expected {wanted}. "
             "Write it as Spark does, such as `id BIGINT, name STRING, tags ARRAY<STRING>`."
         )

@@ -22,6 +22,8 @@ TriggerKind: TypeAlias = Literal["availableNow", "once", "interval"]
 _PLAIN_TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}", re.ASCII)
 _UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
 _TABLE: Final = re.compile(r"\w+(\.\w+){2,}", re.ASCII)
+_FILE: Final = re.compile(r"[^\s<>(){}:#,\"']*[./][^\s<>(){}:#,\"']+")
+"""What can only be meant as a file: no schema is one word with a point or a slash in it."""
 _REMOTE: Final = re.compile(r"([a-z][a-z0-9+.-]+)://", re.IGNORECASE)
 PARTITION_KEYS: Final = ("topic", "date(timestamp)")
 
@@ -135,7 +137,8 @@ def schema(raw: Any) -> str:
     if not word:
         raise ValueError("must be a schema, a file that holds one, registry:URL, or infer")
     path = Path(word)
-    if path.suffix in (".ddl", ".sql", ".txt") or (len(word) < 256 and "\n" not in word and path.is_file()):
+    named = path.suffix in (".ddl", ".sql", ".txt") or _FILE.fullmatch(word)
+    if named or (len(word) < 256 and "\n" not in word and path.is_file()):
         return _content(path)
     return word
 

@@ -47,6 +47,17 @@ def test_a_table_is_written_by_spark() -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["nofile.json", "schemas/order.ddl", "schemas/order", "/lake/my order.sql"])
+def test_a_file_that_is_not_there_is_told_as_one(name: str) -> None:
+    problem, *_ = problems(format="json", schema=name)
+    assert problem == f"--schema names the file {name}, which cannot be read: No such file or directory"
+
+
+@pytest.mark.parametrize("schema", ["string", "id bigint, `a.b` int", "decimal(3,1)", '{"type": "int"}'])
+def test_a_schema_is_no_file(schema: str) -> None:
+    assert parse(format="json", schema=schema).schema == schema
+
+
 @pytest.mark.spec("SP-81", "SP-87")
 @pytest.mark.parametrize(
     ("given", "sentence"),
