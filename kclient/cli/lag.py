@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json as json_form
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Final, Literal
@@ -28,6 +29,7 @@ from kclient.runtime import Runtime
 
 CLEAR: Final = "\x1b[H\x1b[J"
 WATCH_SECONDS: Final = 5.0
+_TIME: Final = re.compile(r"-?[\d.]+(ms|s|m|h)?", re.ASCII)  # what is meant as one, whether or not it can be
 PATIENCE_SECONDS: Final = 1.0  # then a terminal is told what is waited for
 
 Isolation = Literal["read_uncommitted", "read_committed"]
@@ -67,12 +69,12 @@ def lag(
         float | None,
         option(
             f"again and again, every {WATCH_SECONDS:g} seconds or as said, until interrupted",
-            "[SECONDS]",
+            "[5s]",
             converter=seconds,
         ),
     ] = None,
     timeout: Annotated[
-        float | None, option("how long to wait for answers (default 60)", "SECONDS", converter=seconds)
+        float | None, option("how long to wait for answers (default 60)", "60s", converter=seconds)
     ] = None,
     connection: Annotated[Connection, Parameter(name="*")] = Connection(),  # noqa: B008 – frozen
     group: Annotated[str | None, Parameter(show=False)] = None,
@@ -111,17 +113,9 @@ def with_interval(tokens: Sequence[str]) -> list[str]:
         return found
     for place, word in enumerate(tokens):
         following = tokens[place + 1] if place + 1 < len(tokens) else ""
-        if word == "--watch" and not _looks_like_a_number(following):
+        if word == "--watch" and not _TIME.fullmatch(following):
             found[place] = f"--watch={WATCH_SECONDS:g}"
     return found
-
-
-def _looks_like_a_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 async def _run(asked: _Asked, config: Config) -> int:

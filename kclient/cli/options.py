@@ -12,6 +12,7 @@ from kclient.config import Config, load
 from kclient.config.properties import read_properties
 from kclient.errors import ConfigError
 from kclient.security.providers import env, file, problem_of
+from kclient.spark.jobs.values import interval_ms
 
 CONNECTION = Group("Connection", sort_key=10)
 REFERENCES = {".env": env, ".file": file}
@@ -34,15 +35,8 @@ def choice(text: str, alias: Any, **more: Any) -> Parameter:
 
 
 def seconds(_type: Any, tokens: Sequence[Token]) -> float:
-    """A converter: a number of seconds greater than 0."""
-    text = tokens[0].value
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < float("inf"):
-        raise ValueError(f"{text!r} is no number of seconds greater than 0")
-    return number
+    """A converter: a time greater than 0, `5` and `5s` alike, in seconds."""
+    return interval_ms(tokens[0].value) / 1000
 
 
 @attrs.frozen(kw_only=True)

@@ -109,7 +109,19 @@ def test_a_watch_without_seconds_leaves_the_next_word_alone(capsys: pytest.Captu
     done = call(capsys, "lag", "--watch", "billing")
     assert "billing" not in done.err  # all that is missing is the cluster
     assert "bootstrap_servers is missing" in done.err
-    assert "is no number of seconds" in call(capsys, "lag", "g", "-b", "x:1", "--watch", "-1").err
+    for time in ("-1", "0", "0s"):
+        told = call(capsys, "lag", "g", "-b", "x:1", "--watch", time).err
+        assert f"must be a time such as 10s, 500ms or 5m, not '{time}'" in told
+
+
+@pytest.mark.parametrize("time", ["5", "5s", "5000ms", "0.5m"])
+def test_a_watch_takes_a_time_with_and_without_its_unit(
+    time: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`--watch 5s` once watched a group named 5s, and complained for ever that there is none."""
+    done = call(capsys, "lag", "--watch", time)
+    assert (done.code, done.out) == (2, "")
+    assert "name at least one GROUP" in done.err
 
 
 @pytest.mark.spec("SP-42")

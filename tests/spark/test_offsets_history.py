@@ -431,3 +431,18 @@ def test_all_that_is_wrong_with_the_settings_is_told_at_once() -> None:
     told = " ".join(caught.value.problems)
     for word in ("--bootstrap", "--out is missing", "--every", "subscribe", "speed is no setting"):
         assert word in told
+
+
+@pytest.mark.parametrize(
+    ("every", "milliseconds"), [("5", 5_000), ("5s", 5_000), ("500ms", 500), ("2m", 120_000)]
+)
+def test_the_time_between_two_runs(every: str, milliseconds: int) -> None:
+    settings = OffsetsHistorySettings.parse({"bootstrap": "localhost:1", "out": "/lake", "every": every})
+    assert settings.every_ms == milliseconds
+
+
+@pytest.mark.parametrize("every", ["once", "availableNow", "0", "soon"])
+def test_what_is_no_time_between_two_runs(every: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        OffsetsHistorySettings.parse({"bootstrap": "localhost:1", "out": "/lake", "every": every})
+    assert caught.value.problems == (f"--every must be a time such as 10s, 500ms or 5m, not {every!r}",)

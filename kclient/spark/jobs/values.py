@@ -20,6 +20,7 @@ SinkKind: TypeAlias = Literal["parquet", "table"]
 TriggerKind: TypeAlias = Literal["availableNow", "once", "interval"]
 
 _PLAIN_TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}", re.ASCII)
+_INTERVAL: Final = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h)?", re.ASCII)
 _UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
 _TABLE: Final = re.compile(r"\w+(\.\w+){2,}", re.ASCII)
 _FILE: Final = re.compile(r"[^\s<>(){}:#,\"']*[./][^\s<>(){}:#,\"']+")
@@ -108,14 +109,24 @@ def directory(raw: Any) -> str:
 
 
 def trigger(raw: Any) -> Trigger:
-    """`availableNow`, `once`, or a time such as `10s`."""
+    """`availableNow`, `once`, or a time as `interval_ms` has them."""
     word = text(raw)
     for kind in ("availableNow", "once"):
         if word.lower() == kind.lower():
             return Trigger(kind)
-    if (match := re.fullmatch(r"(\d{1,9})(ms|s|m|h)", word)) and int(match[1]):
-        return Trigger("interval", int(match[1]) * _UNITS[match[2]])
-    raise ValueError("must be availableNow, once, or a time such as 10s")
+    try:
+        return Trigger("interval", interval_ms(word))
+    except ValueError:
+        raise ValueError(f"must be availableNow, once, or a time such as 10s, not {word!r}") from None
+
+
+def interval_ms(raw: Any) -> int:
+    """A time such as `10s`, `500ms` or `5m`, in milliseconds; a number without a unit is seconds."""
+    match = _INTERVAL.fullmatch(text(raw))
+    milliseconds = round(float(match[1]) * _UNITS[match[2] or "s"]) if match else 0
+    if milliseconds < 1:
+        raise ValueError(f"must be a time such as 10s, 500ms or 5m, not {raw!r}")
+    return milliseconds
 
 
 def count(raw: Any) -> int:

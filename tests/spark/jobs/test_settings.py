@@ -47,6 +47,17 @@ def test_a_table_is_written_by_spark() -> None:
     )
 
 
+@pytest.mark.parametrize("time", ["5", "5s", "5000ms", " 5s "])
+def test_a_trigger_is_a_time_with_and_without_its_unit(time: str) -> None:
+    assert str(parse(trigger=time).trigger) == "5s"
+
+
+def test_a_trigger_that_is_none_is_shown() -> None:
+    assert problems(trigger="0s") == (
+        "--trigger must be availableNow, once, or a time such as 10s, not '0s'",
+    )
+
+
 @pytest.mark.parametrize("name", ["nofile.json", "schemas/order.ddl", "schemas/order", "/lake/my order.sql"])
 def test_a_file_that_is_not_there_is_told_as_one(name: str) -> None:
     problem, *_ = problems(format="json", schema=name)

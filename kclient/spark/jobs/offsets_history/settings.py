@@ -22,20 +22,10 @@ RECORDS_PER_FILE: Final = 100_000
 OURS: Final = ("kafka.bootstrap.servers", "kafka.isolation.level")
 
 
-def _interval(raw: Any) -> int:
-    """A time such as `5m`."""
-    if isinstance(raw, int) and not isinstance(raw, bool) and raw > 0:
-        return raw
-    milliseconds = values.trigger(raw).interval_ms
-    if milliseconds <= 0:
-        raise ValueError("must be a time such as 5m")
-    return milliseconds
-
-
 RULES: Final = {
     "bootstrap": lambda raw: ",".join(servers(raw)),
     "out": values.directory,
-    "every": _interval,
+    "every": values.interval_ms,
     "records_per_file": values.count,
     "options": values.pairs,
 }
