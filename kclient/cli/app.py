@@ -6,11 +6,13 @@ imports when it is called.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Final
 
-from cyclopts import App, CycloptsError, Group, Parameter, UnusedCliTokensError
+from cyclopts import App, CycloptsError, Group, Parameter, UnknownOptionError, UnusedCliTokensError
 from rich.console import Console
 
 from kclient.cli.completion import add_completion
@@ -28,6 +30,7 @@ EPILOGUE: Final = (
     "3 cannot connect, 4 not allowed, 5 not found, 6 data lost or bad, 7 the brokers' configuration, "
     "8 output not written, 130 interrupted."
 )
+_BROKERS: Final = re.compile("--(bootstrap|brokers?|servers?)")  # the names that other tools have for -b
 PLAIN: Final = Parameter(negative=())  # no --no-json, no --empty-topic
 CLUSTER: Final = Group("Look", sort_key=1)
 SPARK: Final = Group("Move", sort_key=2)
@@ -87,6 +90,28 @@ def _version() -> str:
 
 def _sentence(error: CycloptsError) -> str:
     if isinstance(error, UnusedCliTokensError):
-        return f"It does not know what to do with {' '.join(error.unused_tokens or ())}."
+        return _unused(error.unused_tokens or [], error.command_chain or ())
+    if isinstance(error, UnknownOptionError) and _means_brokers(error):
+        return f"Unknown option: {_typed(error)}. Say where the cluster is with -b HOST:PORT."
     text = " ".join(str(error).split())
     return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
+def _means_brokers(error: UnknownOptionError) -> bool:
+    """Whether it is another tool's name for -b, of a command that has -b."""
+    known = any("-b" in argument.names for argument in error.argument_collection)
+    return known and _BROKERS.match(_typed(error)) is not None
+
+
+def _typed(error: UnknownOptionError) -> str:
+    return error.token.keyword or error.token.value
+
+
+def _unused(words: Sequence[str], chain: Sequence[str]) -> str:
+    """What is no option and no command of its own: perhaps a slip in the name of one."""
+    app = build()
+    for name in chain:
+        app = app[name]
+    near = get_close_matches(words[0], [name for name in app if not name.startswith("-")], n=1)
+    text = f"It does not know what to do with {' '.join(words)}."
+    return f"{text} Did you mean {near[0]}?" if near else text

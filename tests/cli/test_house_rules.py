@@ -92,6 +92,14 @@ def test_the_page_of_ingest_groups_its_options_and_tells_defaults(capsys: pytest
         (["ingest", "status"], f"Type: {MODULE} ingest status --checkpoint DIR"),
         (["ingest", "--topics"], "requires an argument"),
         (["completion", "tcsh"], "Choose from"),
+        (
+            ["lag", "g", "--brokers", "x:1"],
+            "Unknown option: --brokers. Say where the cluster is with -b HOST:PORT.",
+        ),
+        (["ingest", "--broker-list", "x:1"], "Say where the cluster is with -b HOST:PORT."),
+        (["spark", "doctor", "--brokers", "x:1"], "Unknown option: --brokers. Type: "),
+        (["ingest", "staus", "--checkpoint", "c"], "Did you mean status?"),
+        (["ingest", "orders"], f"what to do with orders. Type: {MODULE} ingest --help"),
     ],
 )
 def test_wrong_arguments_are_told_in_a_sentence_and_end_with_2(
