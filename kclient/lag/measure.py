@@ -100,13 +100,11 @@ class Meter:
 
     async def _not_found(self, group_id: str) -> KclientError:
         near = get_close_matches(group_id, await self._names(), n=1)
-        hint = (
-            f"Did you mean {near[0]}?"
-            if near
-            else "List the groups with: python -m kclient lag --all-groups."
-        )
+        servers = ",".join(self._config.bootstrap_servers)
+        listing = f"List the groups with: python -m kclient lag --all-groups -b {servers}"
+        hint = f"Did you mean {near[0]}?" if near else listing
         return BrokerError(
-            f"There is no group of consumers named {group_id!r} (GROUP_ID_NOT_FOUND (69)). "
+            f"There is no group of consumers named {group_id!r}. "
             f"It has no members, and nothing is committed in its name, or no longer. {hint}",
             code=codes.GROUP_ID_NOT_FOUND,
             name="GROUP_ID_NOT_FOUND",

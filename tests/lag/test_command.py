@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -105,6 +106,19 @@ def test_a_group_that_is_not_there_stops_nobody_else(
     assert told.out.startswith("group reports ")
     assert main(["lag", "biling", "-b", cluster.bootstrap_servers]) == 5
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.spec("A-17")
+def test_what_is_told_of_a_group_that_is_not_there_can_be_typed(
+    cluster: EmbeddedCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["lag", "nothing like it", "-b", cluster.bootstrap_servers]) == 5
+    told = capsys.readouterr().err
+    assert "GROUP_ID_NOT_FOUND" not in told
+    typed = re.search(r"python -m kclient (lag --all-groups -b \S+)", told)
+    assert typed
+    assert main(typed[1].split()) == 0
+    assert "group billing " in capsys.readouterr().out
 
 
 @pytest.mark.spec("A-17")
