@@ -87,10 +87,11 @@ def lag(
     """
     if group is not None:
         raise ArgumentError(f"the group's name stands without --group. Type: {program()} lag {group}")
-    if bool(groups) == all_groups:
+    if groups and all_groups:
+        raise ArgumentError(f"--all-groups is not allowed with {groups[0]}. Type: {program()} lag --help")
+    if not groups and not all_groups:
         raise ArgumentError(
-            "name at least one GROUP, or give --all-groups, not both. "
-            f"Type: {program()} lag --all-groups -b HOST:PORT to see which there are."
+            f"name at least one GROUP. Type: {program()} lag --all-groups -b HOST:PORT to see which there are."
         )
     if topic and all_topics:
         raise ArgumentError(f"--all-topics is not allowed with --topic. Type: {program()} lag --help")

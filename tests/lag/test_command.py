@@ -148,8 +148,8 @@ def test_a_cluster_without_groups_is_told_beside_the_data(capsys: pytest.Capture
     ("arguments", "code", "says"),
     [
         ([], 2, "Usage: python -m kclient"),
-        (["lag"], 2, "name at least one GROUP, or give --all-groups"),
-        (["lag", "g", "--all-groups"], 2, "name at least one GROUP, or give --all-groups, not both"),
+        (["lag"], 2, "lag: name at least one GROUP. Type: python -m kclient lag --all-groups"),
+        (["lag", "g", "--all-groups"], 2, "--all-groups is not allowed with g"),
         (["lag", "g"], 2, "bootstrap_servers is missing"),
         (["lag", "g", "-b", "x", "--set", "nonsense"], 2, "'nonsense' is not KEY=VALUE"),
         (["lag", "g", "-b", "127.0.0.1:1", "--set", "isolation.levl=1"], 2, "isolation"),
