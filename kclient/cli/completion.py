@@ -15,7 +15,8 @@ def add_completion(app: App) -> None:
     """Give the app the command; the script knows every command that the app has when it is asked for."""
 
     def completion(
-        shell: Annotated[Literal["bash", "zsh", "fish"], Parameter(name="SHELL", help="which")],
+        shell: Annotated[Literal["bash", "zsh", "fish"], Parameter(help="which")],
+        /,
     ) -> int:
         """Print what completes commands and options: eval "$(kclient completion bash)"."""
         sys.stdout.write(app.generate_completion(prog_name=SCRIPT, shell=shell))

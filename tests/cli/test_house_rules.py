@@ -92,6 +92,7 @@ def test_the_page_of_ingest_groups_its_options_and_tells_defaults(capsys: pytest
         (["ingest", "status"], f"Type: {MODULE} ingest status --checkpoint DIR"),
         (["ingest", "--topics"], "requires an argument"),
         (["completion", "tcsh"], "Choose from"),
+        (["completion"], "parameter SHELL requires an argument"),
         (
             ["lag", "g", "--brokers", "x:1"],
             "Unknown option: --brokers. Say where the cluster is with -b HOST:PORT.",
