@@ -38,7 +38,9 @@ def _age(_type: Any, tokens: tuple[Token, ...]) -> int:
 
 def gc(
     *,
-    sink: Annotated[str | None, option("the sink, or a directory of dead letters", "parquet:DIR")] = None,
+    sink: Annotated[
+        str | None, option("the sink, or a directory of dead letters (required)", "parquet:DIR")
+    ] = None,
     older_than: Annotated[
         int,
         option(

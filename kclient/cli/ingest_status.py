@@ -16,7 +16,7 @@ import attrs
 from cyclopts import Parameter
 
 from kclient.cli.exits import OK
-from kclient.cli.options import Connection, flag, option
+from kclient.cli.options import Connection, WhereAsked, flag, option
 from kclient.cli.program import program
 from kclient.cli.table import printable, table
 from kclient.errors import ArgumentError, ConfigError
@@ -55,9 +55,9 @@ class Status:
 
 def status(
     *,
-    checkpoint: Annotated[str | None, option("the job's checkpoint", "DIR")] = None,
+    checkpoint: Annotated[str | None, option("the job's checkpoint (required)", "DIR")] = None,
     json: Annotated[bool, flag("one JSON object")] = False,
-    connection: Annotated[Connection, Parameter(name="*")] = Connection(),  # noqa: B008 – frozen
+    connection: Annotated[WhereAsked, Parameter(name="*")] = WhereAsked(),  # noqa: B008 – frozen
 ) -> int:
     """Tell how far a job's checkpoint is, and with -b how far behind; without Spark, and beside a running job."""
     if checkpoint is None:

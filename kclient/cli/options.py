@@ -15,6 +15,7 @@ from kclient.security.providers import env, file, problem_of
 from kclient.spark.jobs.values import interval_ms
 
 CONNECTION = Group("Connection", sort_key=10)
+BOOTSTRAP = ("-b", "--bootstrap")
 REFERENCES = {".env": env, ".file": file}
 MISSING = "bootstrap_servers is missing"
 
@@ -45,7 +46,12 @@ class Connection:
 
     bootstrap_servers: Annotated[
         str | None,
-        option("where to find the cluster", "HOST:PORT,…", group=CONNECTION, alias=("-b", "--bootstrap")),
+        option(
+            "where to find the cluster (required, here or in --properties)",
+            "HOST:PORT,…",
+            group=CONNECTION,
+            alias=BOOTSTRAP,
+        ),
     ] = None
     properties: Annotated[
         str | None,
@@ -122,6 +128,16 @@ class Connection:
                 raise
             hint = "Say where the cluster is with -b HOST:PORT, or with --properties FILE."
             raise ConfigError(f"{error.text} {hint}", problems=error.problems) from error
+
+
+@attrs.frozen(kw_only=True)
+class WhereAsked(Connection):
+    """The same for a command that can do without the cluster."""
+
+    bootstrap_servers: Annotated[
+        str | None,
+        option("ask this cluster for the ends of the logs", "HOST:PORT,…", group=CONNECTION, alias=BOOTSTRAP),
+    ] = None
 
 
 def _resolved(key: str, value: Any) -> tuple[str, Any]:

@@ -58,6 +58,31 @@ def test_every_command_has_a_form_for_machines(
     assert "--json " in call(capsys, *command, "--help").out
 
 
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        ("lag", "-b"),
+        ("ingest", "-b"),
+        ("ingest status", "--checkpoint"),
+        ("ingest gc", "--sink"),
+        ("offsets-history", "-b"),
+        ("offsets-history", "--out"),
+    ],
+)
+def test_what_must_be_given_is_marked(
+    command: str, option: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    page = call(capsys, *command.split(), "--help").out
+    assert [row for row in page.splitlines() if option in row.split() and "(required" in row]
+
+
+def test_what_need_not_be_given_is_not(capsys: pytest.CaptureFixture[str]) -> None:
+    page = " ".join(call(capsys, "ingest", "status", "--help").out.replace("│", " ").split())
+    assert "ask this cluster for the ends of the logs" in page
+    assert "(required, here" not in page
+
+
 @pytest.mark.spec("SP-82")
 def test_the_page_of_ingest_groups_its_options_and_tells_defaults(capsys: pytest.CaptureFixture[str]) -> None:
     page = call(capsys, "ingest", "--help").out
