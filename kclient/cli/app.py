@@ -27,7 +27,8 @@ from kclient.cli.version import installed, version
 DESCRIPTION: Final = "Look into a Kafka cluster, and move its topics to where they are analysed."
 EPILOGUE: Final = (
     "Data go to standard output and talk goes to standard error. Exit codes: 0 ok, 1 a bug, 2 usage or configuration, "
-    "3 cannot connect, 4 not allowed, 5 not found, 6 data lost or bad, 7 the brokers' configuration, "
+    "3 no broker can be reached, 4 authentication failed or a permission is missing, 5 not found, "
+    "6 records are lost or cannot be decoded, 7 the brokers advertise addresses that cannot be reached, "
     "8 output not written, 130 interrupted."
 )
 _BROKERS: Final = re.compile("--(bootstrap|brokers?|servers?)")  # the names that other tools have for -b

@@ -35,6 +35,18 @@ def test_every_command_has_a_help_page(command: list[str], capsys: pytest.Captur
     assert "\x1b" not in done.out
 
 
+def test_the_exit_codes_are_told_in_the_words_of_the_page(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "ingest.md").read_text(encoding="utf-8")
+    footer = " ".join(call(capsys, "--help").out.split())
+    for code, words in (
+        (3, "no broker can be reached"),
+        (4, "authentication failed, or a permission is missing"),
+        (7, "the brokers advertise addresses that cannot be reached"),
+    ):
+        assert f"| {code} | {words} |" in page
+        assert f"{code} {words.replace(',', '')}" in footer
+
+
 def test_the_first_page_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     page = call(capsys, "--help").out
     assert [name for [name, *_] in COMMANDS if f"│ {name} " not in page] == []
