@@ -12,6 +12,7 @@ import json as json_form
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from typing import Annotated, Final, Literal
 
 import attrs
@@ -120,16 +121,22 @@ def with_interval(tokens: Sequence[str]) -> list[str]:
 
 
 async def _run(asked: _Asked, config: Config) -> int:
-    async with Meter(config, Runtime()) as meter:
+    runtime = Runtime()
+    async with Meter(config, runtime) as meter:
         while True:
             code, text = await _round(meter, asked)
             if asked.watch is not None and asked.separator:
-                text = CLEAR + text if sys.stdout.isatty() else text + "\n"
+                text = CLEAR + text if sys.stdout.isatty() else f"{_now(runtime)}\n{text}\n"
             sys.stdout.write(text)
             sys.stdout.flush()
             if asked.watch is None:
                 return code
             await asyncio.sleep(asked.watch)
+
+
+def _now(runtime: Runtime) -> str:
+    """When a log's reader may know that the block below was true."""
+    return datetime.fromtimestamp(runtime.wall_ms() / 1000, UTC).isoformat(timespec="seconds")
 
 
 async def _round(meter: Meter, asked: _Asked) -> tuple[int, str]:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -212,6 +213,21 @@ def test_watching_goes_on_until_it_is_interrupted(cluster: EmbeddedCluster) -> N
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=PATIENCE)
         assert (process.returncode, err) == (130, "")
+
+
+def test_each_block_of_a_watch_in_a_log_begins_with_its_time(cluster: EmbeddedCluster) -> None:
+    command = [sys.executable, "-m", "kclient", "lag", "reports", "--watch", "50ms"]
+    began = datetime.now(UTC).replace(microsecond=0)
+    with subprocess.Popen(
+        [*command, "-b", cluster.bootstrap_servers], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        blocks = [list(iter(process.stdout.readline, "\n")) for _ in range(2)]
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=PATIENCE)
+    times = [datetime.fromisoformat(time.strip()) for time, *_ in blocks]
+    assert began <= times[0] <= times[1] <= datetime.now(UTC)
+    assert all(headline.startswith("group reports ") for _, headline, *_ in blocks)
 
 
 @pytest.mark.spec("A-17")
