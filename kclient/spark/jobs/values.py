@@ -81,7 +81,10 @@ def is_pattern(name: str) -> bool:
 def location(raw: Any) -> Location:
     """`parquet:DIRECTORY` or `table:CATALOG.DATABASE.NAME`."""
     kind, colon, where = text(raw).partition(":")
-    if not colon or not where:
+    if kind and not colon:
+        meant = "table" if _TABLE.fullmatch(kind) else "parquet"
+        raise ValueError(f"must say what it is: write {meant}:{kind}")
+    if not where:
         raise ValueError("must be parquet:DIRECTORY, or table:CATALOG.DATABASE.NAME")
     if kind == "table":
         return Location("table", _table(where))
@@ -134,11 +137,11 @@ def count(raw: Any) -> int:
     try:
         number = float(raw) if isinstance(raw, str) else raw
     except ValueError:
-        number = 0
+        number = None
     if isinstance(number, bool) or not isinstance(number, int | float) or number != number // 1:
-        raise ValueError("must be a whole number")
+        raise ValueError(f"must be a whole number, not {raw!r}")
     if not 1 <= number <= INT64_MAX:
-        raise ValueError("must be a number of at least 1, such as 500000 or 5e6")
+        raise ValueError(f"must be at least 1 and fit in 64 bits, not {raw!r}")
     return int(number)
 
 

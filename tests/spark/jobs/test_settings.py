@@ -58,6 +58,21 @@ def test_a_trigger_that_is_none_is_shown() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"sink": "/lake/x"}, "--sink must say what it is: write parquet:/lake/x"),
+        ({"sink": "ice.db.orders"}, "--sink must say what it is: write table:ice.db.orders"),
+        ({"sink": "parquet:"}, "--sink must be parquet:DIRECTORY, or table:CATALOG.DATABASE.NAME"),
+        ({"parallelism": "0"}, "--parallelism must be at least 1 and fit in 64 bits, not '0'"),
+        ({"max_per_trigger": "many"}, "--max-per-trigger must be a whole number, not 'many'"),
+        ({"max_per_trigger": "1.5"}, "--max-per-trigger must be a whole number, not '1.5'"),
+    ],
+)
+def test_a_value_that_cannot_be_is_shown(given: dict[str, str], problem: str) -> None:
+    assert problem in problems(**given)
+
+
 @pytest.mark.parametrize("name", ["nofile.json", "schemas/order.ddl", "schemas/order", "/lake/my order.sql"])
 def test_a_file_that_is_not_there_is_told_as_one(name: str) -> None:
     problem, *_ = problems(format="json", schema=name)
