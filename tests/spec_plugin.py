@@ -1,4 +1,4 @@
-"""Which rows of the behaviour pages have a passing test.
+"""Which rows of the behaviour specification have a passing test.
 
 A test names its rows with `@pytest.mark.spec("S0-09", "D-20")`. An id that cannot exist is refused at collection, so a
 slip of the pen never counts as proof. With `--spec-results FILE` the run writes, for every row that a test named,
@@ -22,7 +22,7 @@ RESULTS = pytest.StashKey[dict[str, dict[str, str]]]()
 
 
 def known_rows() -> dict[str, str]:
-    """Every row id of the behaviour pages, with the name of its group, in order."""
+    """Every row id of the behaviour specification, with the name of its group, in order."""
     rows: dict[str, str] = {}
     for line in ROWS.read_text(encoding="utf-8").splitlines():
         if match := re.match(r"(S\d)-(\d\d)…\1-(\d\d) +(.+)", line):

@@ -1,4 +1,4 @@
-"""Print which rows of the behaviour pages have a passing test, from the results of one test run.
+"""Print which rows of the behaviour specification have a passing test, from the results of one test run.
 
 `make spec` calls it. A row counts as proved when a test that names it passed and none that names it failed.
 """
