@@ -74,7 +74,7 @@ def finished_line(result: IngestResult) -> str:
 
 def rates(progress: BatchProgress) -> str:
     """Rows and bytes a second."""
-    return f"{progress.rows_per_second:,.0f} rows/s  {progress.bytes_per_second / 1e6:.1f} MB/s"
+    return f"{progress.rows_per_second:,.0f} rows/s  {size_text(progress.bytes_per_second)}/s"
 
 
 def lag(progress: BatchProgress) -> str:

@@ -94,6 +94,10 @@ def test_a_batch_is_one_line() -> None:
     )
 
 
+def test_a_small_batch_has_a_rate_too() -> None:
+    assert "  15.1 kB/s  " in batch_line(attrs.evolve(BATCH, bytes=7_550))
+
+
 @pytest.mark.parametrize(
     ("committed", "says"), [(True, "group committed"), (False, "NOT committed"), (None, "lag 0")]
 )
