@@ -88,14 +88,17 @@ class Screen:
         self._show(Text("waiting for the first batch …", style="dim"))
 
     def batch(self, progress: BatchProgress) -> None:
+        """What matters most comes first: a narrow terminal cuts the end."""
         self._rows += progress.rows
         line = Text.assemble(
             (f"{_bar(self._rows, self._wanted)} ", "cyan"),
             (f"{self._rows:,} rows", "bold"),
-            f"  batch {progress.batch}  {rates(progress)}  ",
-            (lag(progress), "green" if not progress.lag_records else "yellow"),
-            f"  {progress.duration_ms:,} ms  {counted(progress.files, 'file')}  ",
+            "  ",
             (f"{progress.bad_records:,} bad", "red" if progress.bad_records else "dim"),
+            "  ",
+            (lag(progress), "green" if not progress.lag_records else "yellow"),
+            f"  {rates(progress)}  batch {progress.batch}  {progress.duration_ms:,} ms  "
+            f"{counted(progress.files, 'file')}",
             no_wrap=True,
             overflow="ellipsis",
         )

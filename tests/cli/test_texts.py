@@ -8,9 +8,11 @@ from typing import Any
 
 import attrs
 import pytest
+from rich.console import Console
 
 from kclient.cli.ingest_events import JsonLines
 from kclient.cli.ingest_metrics import Prometheus
+from kclient.cli.ingest_tellers import Screen
 from kclient.cli.ingest_text import batch_line, finished_line, plan_line, size_text
 from kclient.errors import DataLossError, InternalError
 from kclient.runtime import Runtime
@@ -92,6 +94,15 @@ def test_a_batch_is_one_line() -> None:
         "batch 12  1,500 rows  3,000 rows/s  6.0 MB/s  lag 535 (3.2 s)  "
         "500 ms (fetch 100, write 200, commit 7)  3 files  2 bad"
     )
+
+
+def test_a_terminal_of_80_columns_shows_bad_records_and_lag() -> None:
+    shown = io.StringIO()
+    screen = Screen(Console(file=shown, force_terminal=True, color_system=None, width=80))
+    screen.planned(PLAN)
+    screen.batch(attrs.evolve(BATCH, rows=1_234_567_890, bad_records=12_345))
+    screen.close()
+    assert "1,234,567,890 rows  12,345 bad  lag 535 (3.2 s)" in shown.getvalue()
 
 
 def test_a_small_batch_has_a_rate_too() -> None:
