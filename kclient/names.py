@@ -1,4 +1,4 @@
-"""Partitions in a text: the first few by name, the rest as a number."""
+"""Many things in a text: the first few by name, the rest as a number, and numbers with their noun."""
 
 from __future__ import annotations
 
@@ -15,3 +15,8 @@ def names_of(partitions: Iterable[TopicPartition], limit: int = 5) -> str:
 def some_of(names: Sequence[str], limit: int = 5) -> str:
     """The first few, and how many more there are."""
     return ", ".join(names[:limit]) + (f" and {len(names) - limit} more" if len(names) > limit else "")
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """1 file, 2 files."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"

@@ -17,11 +17,12 @@ import attrs
 from cyclopts import Token
 
 from kclient.cli.exits import OK
-from kclient.cli.ingest_text import counted, size_text
+from kclient.cli.ingest_text import size_text
 from kclient.cli.options import flag, option
 from kclient.cli.program import program
 from kclient.cli.table import printable
 from kclient.errors import ArgumentError, ConfigError
+from kclient.names import counted
 from kclient.spark import manifest
 from kclient.spark.choices import duration_ms
 from kclient.spark.direct_gc import MIN_AGE_MS, Garbage

@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from kclient.cli.ingest_text import batch_line, counted, finished_line, lag, plan_line, rates
+from kclient.cli.ingest_text import batch_line, finished_line, lag, plan_line, rates
+from kclient.names import counted
 from kclient.spark.jobs.progress import BatchProgress, IngestListener, IngestPlan, IngestResult
 
 

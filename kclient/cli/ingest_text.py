@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from kclient.cli.table import printable
+from kclient.names import counted
 from kclient.spark.jobs.progress import BatchProgress, IngestPlan, IngestResult, PartitionPlan
 
 SHOWN: Final = 8
@@ -100,11 +101,6 @@ def starts(partitions: Iterable[PartitionPlan]) -> str:
     text = " ".join(f"{printable(topic)} {' '.join(places)}" for topic, places in shown.items())
     more = len(ordered) - SHOWN
     return f"{text} … and {more} more" if more > 0 else text
-
-
-def counted(number: int, one: str, many: str = "") -> str:
-    """1 file, 2 files."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def size_text(size: float) -> str:

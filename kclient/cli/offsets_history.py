@@ -12,8 +12,8 @@ import attrs
 from cyclopts import Group, Parameter
 
 from kclient.cli.exits import INTERRUPTED, OK
-from kclient.cli.ingest_text import counted
 from kclient.cli.options import Connection, flag, option
+from kclient.names import counted
 from kclient.spark.jobs.stopping import stop_on_signals
 
 if TYPE_CHECKING:

@@ -22,6 +22,7 @@ from kclient.embedded.controls import PLAINTEXT
 from kclient.embedded.listener import MECHANISMS, Listener
 from kclient.embedded.releases import KNOWN
 from kclient.errors import ArgumentError, InternalError, KclientError
+from kclient.names import counted
 
 BUG_EXIT: Final = 1
 USAGE_EXIT: Final = 2
@@ -169,7 +170,9 @@ async def _serve(given: argparse.Namespace) -> None:
         sys.stdout.write(cluster.bootstrap_servers + "\n")
         sys.stdout.writelines(f"{one.name} {cluster.servers(one.name)}\n" for one in listeners)
         sys.stdout.flush()
-        teller.tell(f"{given.brokers} brokers of release {given.release} serve; interrupt to end them")
+        serve = "serves" if given.brokers == 1 else "serve"
+        brokers = counted(given.brokers, "broker")
+        teller.tell(f"{brokers} of release {given.release} {serve}; interrupt to end")
         console.open()
         await over.wait()
         console.close()

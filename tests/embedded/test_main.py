@@ -69,7 +69,7 @@ def test_it_serves_until_it_is_interrupted(number: signal.Signals) -> None:
 def test_it_obeys_and_tells_what_happens() -> None:
     with running("--brokers", "2", "--topic", "flights") as process:
         line(process, "stdout")
-        assert "2 brokers of release 4.3 serve" in line(process, "stderr")
+        assert "2 brokers of release 4.3 serve;" in line(process, "stderr")
         assert process.stdin is not None
         process.stdin.write("kill 1\nleaders flights\ntopic more 3\nrestart 1\nkill 9\nsit\nkill\n")
         process.stdin.flush()
@@ -80,6 +80,16 @@ def test_it_obeys_and_tells_what_happens() -> None:
     assert "There is no broker 9" in told[3]
     assert ["is no command" in text for text in told[4:6]] == [True, True]
     assert "broker 1 is started" in told[6]  # which takes time, so it is told when all else is
+
+
+def test_one_is_told_as_one() -> None:
+    with running("--topic", "flights") as process:
+        line(process, "stdout")
+        assert "1 broker of release 4.3 serves;" in line(process, "stderr")
+        assert process.stdin is not None
+        process.stdin.write("topic more\n")
+        process.stdin.flush()
+        assert line(process, "stderr").endswith("topic more is made, 1 partition\n")
 
 
 def test_it_listens_where_it_is_told() -> None:
