@@ -1,7 +1,9 @@
 """The first position of a new partition: its committed offset, else what the reset policy says.
 
 One OffsetFetch at a time, for exactly the partitions that are INITIALIZING; when that set or the generation changes,
-the pending one is forgotten and another is sent. A failed or slow OffsetFetch never counts as "nothing committed".
+the pending one is forgotten and another is sent. A set that changes again and again, while a listener seeks one
+partition after the other say, is asked for once in retry_backoff_ms. A failed or slow OffsetFetch never counts as
+"nothing committed".
 
 Spec: S0-06, S0-07, S0-19…S0-26, S0-57, S0-58, B.7, D-20.
 """
@@ -10,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeAlias
 
@@ -35,6 +38,7 @@ class CommittedLookup:
         self._backoff = shared.backoff()
         self._asked: dict[TopicPartition, int] = {}
         self._task: asyncio.Task[None] | None = None
+        self._changed_at = -math.inf
         self.retry_at = 0.0
 
     @property
@@ -45,10 +49,14 @@ class CommittedLookup:
     def start_due(self, now: float) -> None:
         """Ask for the partitions that wait, unless they are being asked for. Spec: S0-19, S0-20, S0-57, S0-58."""
         positions = self._shared.positions
+        if self._task is None and (KIND in self._shared.errors or now < self.retry_at):
+            return
         wanted = {tp: positions.state(tp).era for tp in positions.needing_committed()}
         if self._task is not None and wanted != self._asked:
             self.forget()
-        if not wanted or self._task is not None or KIND in self._shared.errors or now < self.retry_at:
+            self.retry_at = self._changed_at + self._shared.config.retry_backoff_ms / 1000
+            self._changed_at = now
+        if not wanted or self._task is not None or now < self.retry_at:
             return
         if self._fetch_committed is None:
             self._apply(wanted, dict.fromkeys(wanted))

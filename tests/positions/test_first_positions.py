@@ -222,6 +222,36 @@ def test_a_seek_during_offset_fetch_wins_and_the_rest_is_asked_anew() -> None:
     run(scenario())
 
 
+@pytest.mark.spec("S0-58", "S0-24")
+def test_seeks_one_after_the_other_do_not_each_ask_for_all_that_are_left() -> None:
+    """As a listener does that seeks every partition, from a thread: the coordinator is asked twice at once, and after
+    retry_backoff_ms for those that are left."""
+    partitions = [TopicPartition("orders", n) for n in range(100)]
+
+    async def scenario() -> None:
+        asked: list[Sequence[TopicPartition]] = []
+
+        async def committed(partitions: Sequence[TopicPartition]) -> Committed:
+            asked.append(partitions)
+            await asyncio.sleep(0.01 if len(asked) > 2 else 1000)
+            return {tp: OffsetAndMetadata(5) for tp in partitions}
+
+        async with upkeep(led_by_1(100), *partitions, committed=committed, retry_backoff_ms=100) as (
+            positions,
+            _,
+        ):
+            for tp in partitions[:50]:
+                positions.seek(tp, OffsetAndMetadata(99), ON_1)
+                await settle(10)
+            assert asked == [partitions, partitions[1:]]
+            await asyncio.sleep(0.12)
+            assert asked[2:] == [partitions[50:]]
+            assert {at.offset for at in positions.all_consumed().values()} == {99, 5}
+            assert all_found(positions)
+
+    run(scenario())
+
+
 @pytest.mark.parametrize(
     ("meanwhile", "left"),
     [
