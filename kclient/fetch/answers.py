@@ -14,8 +14,8 @@ Spec: B.10.5, B.10.6, B.10.8, B.10.15, B.10.16, B.15.12, S2-17, S2-25, S2-29…S
 
 from __future__ import annotations
 
+import itertools
 import logging
-from collections import OrderedDict
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -55,7 +55,7 @@ SESSION_LOST = (FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH)
 
 
 class Answers:
-    """Takes answers apart. `order` is the order of service: who got something goes to its end (KIP-74).
+    """Takes answers apart. `turns` is the order of service, in order: who got something goes to its end (KIP-74).
 
     `delays` says which partitions got an error a moment ago.
     """
@@ -69,7 +69,7 @@ class Answers:
         runtime: Runtime,
         metrics: FetchMetrics | None = None,
     ) -> None:
-        self.order: OrderedDict[TopicPartition, None] = OrderedDict()
+        self.turns: dict[TopicPartition, int] = {}
         self.delays = Delays(config, runtime)
         self._cluster = cluster
         self._positions = positions
@@ -78,26 +78,37 @@ class Answers:
         self._runtime = runtime
         self._seldom = Seldom(logger)
         self._metrics = metrics or FetchMetrics(Registry())
+        self._next_turn = itertools.count(1)
         self._assignment_id = -1
-        self._positions_seen = -1
 
     # --- between answers -------------------------------------------------------------------------
 
-    def follow_assignment(self) -> None:
-        """Forget partitions that went, and data of partitions that are not what they were. Spec: S2-24, S2-25, D-28."""
+    def follow_positions(self) -> None:
+        """Forget partitions that went, and data of partitions that are not what they were; have the plan look at all
+        that changed. Spec: S2-24, S2-25, D-28.
+        """
         positions, buffer = self._positions, self._buffer
-        if self._positions_seen == positions.changed.count:
-            return
-        self._positions_seen = positions.changed.count
         if self._assignment_id != positions.assignment_id:
             self._assignment_id = positions.assignment_id
-            kept = [tp for tp in self.order if tp in positions]
-            self.order = OrderedDict.fromkeys([*kept, *positions.assigned()])
-            self.delays.retain(positions)
-        stale = [tp for tp in buffer.partitions() if positions.find(tp, buffer.queue(tp)[-1].era) is None]
+            self._follow_assignment()
+        touched = positions.take_touched()
+        stale = [
+            tp for tp in touched if (queue := buffer.queue(tp)) and positions.find(tp, queue[-1].era) is None
+        ]
         if stale:
             logger.debug("Dropping what was fetched of %d partitions that were moved or revoked", len(stale))
             buffer.drop(stale)
+        for tp in touched:
+            buffer.touch(tp)
+
+    def _follow_assignment(self) -> None:
+        """Who stays keeps its turn."""
+        for tp in [tp for tp in self.turns if tp not in self._positions]:
+            del self.turns[tp]
+        for tp in self._positions.assigned():
+            if tp not in self.turns:
+                self.turns[tp] = next(self._next_turn)
+        self.delays.retain(self._positions)
 
     def clear_preferred(self, wanted: Iterable[TopicPartition]) -> None:
         """Ask the leaders again. Spec: S2-18, B.10.15."""
@@ -160,7 +171,8 @@ class Answers:
             logger.debug("Dropping a fetch of %s at %d: moved or revoked meanwhile", asked.tp, asked.offset)
             return None
         if partition.error_code or partition.records:
-            self.order.move_to_end(asked.tp)
+            del self.turns[asked.tp]
+            self.turns[asked.tp] = next(self._next_turn)
             self._buffer.touch(asked.tp)
         expected = next_offset(self._buffer, asked.tp, state.position.offset)
         if expected != asked.offset:

@@ -46,11 +46,6 @@ class Delays:
         if (delay := self._delays.get(tp)) is not None and delay.node_id == node_id:
             del self._delays[tp]
 
-    def holds(self, tp: TopicPartition, node_id: int, now: float) -> bool:
-        """Whether the partition's last error at this node was too short a time ago."""
-        delay = self._delays.get(tp)
-        return delay is not None and delay.node_id == node_id and delay.until > now
-
     def last(self, tp: TopicPartition, node_id: int) -> tuple[float, int]:
         """Until when the partition is left alone at this node, and the error's code; zeros if there was none."""
         delay = self._delays.get(tp)

@@ -62,9 +62,11 @@ class Fetcher:
         self._metrics = metrics or FetchMetrics(Registry())
         self._answers = Answers(cluster, positions, buffer, config, runtime, self._metrics)
         self._nodes: dict[int, NodeFetches] = {}
-        self._sources = Sources(positions, buffer, cluster.metadata, self._answers.delays.holds)
+        turns, delays = self._answers.turns, self._answers.delays
+        self._sources = Sources(positions, buffer, cluster.metadata, turns, delays)
         self._plan = Plan()
-        self._planned_at: tuple[int, int] | None = None
+        self._seen: tuple[int, int] | None = None
+        self._metadata_planned = -1
         self._no_room = False
         self._ending = False
         self._error: KclientError | None = None
@@ -76,7 +78,7 @@ class Fetcher:
             while True:
                 notices = (positions.changed, metadata.changed, buffer.room)
                 seen = tuple((notice, notice.count) for notice in notices)
-                self._answers.follow_assignment()
+                self._answers.follow_positions()
                 delay = self._send()
                 await wait_any(*seen, timeout=delay)
         finally:
@@ -142,21 +144,22 @@ class Fetcher:
 
     def _look_again(self, now: float) -> bool:
         """Bring the plan up to date. False where nothing can be sent anyway, whatever it says."""
-        counts = (self._positions.changed.count, self._cluster.metadata.changed.count)
-        before, self._planned_at = self._planned_at, counts
-        if before == counts and all(
+        metadata = self._cluster.metadata.changed.count
+        seen = (self._positions.changed.count, metadata)
+        before, self._seen = self._seen, seen
+        if before == seen and all(
             self._is_busy(node_id) or self._is_waiting(node_id) for node_id in self._plan.nodes
         ):
             return False
         touched = self._buffer.take_touched()
-        if before == counts and now < self._plan.stands_until:
+        if self._metadata_planned == metadata and now < self._plan.stands_until:
             self._keep_what_is_asked()
             update_plan(self._plan, touched, self._sources, now)
             for node_id, news in self._plan.news.items():
                 if (node := self._nodes.get(node_id)) is not None and node.news is not None:
                     node.news |= news
         else:
-            self._plan = make_plan(self._answers.order, self._sources, now)
+            self._plan, self._metadata_planned = make_plan(self._sources, now), metadata
             for node in self._nodes.values():
                 node.news = None
         self._plan.news.clear()

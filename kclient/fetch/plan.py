@@ -5,9 +5,9 @@ node is left alone while one of its partitions is full and being drained, or whi
 request without that partition could be held back by the broker for the whole of fetch.max.wait while data for it are
 there.
 
-A plan stands until something changes. What the buffer calls touched is looked at again, and nothing else, so that a
-Fetch over thousands of idle partitions costs what the busy ones cost. All is planned anew where positions, metadata or
-time may have changed any of them.
+A plan stands until something changes. What the buffer or the positions call touched is looked at again, and nothing
+else, so that a Fetch, a seek or a pause over thousands of idle partitions costs what the busy ones cost. All is planned
+anew where metadata or time may have changed any of them.
 
 Spec: S2-08…S2-15, B.10.1…B.10.3, B.10.5 (with design decision 5).
 """
@@ -15,12 +15,13 @@ Spec: S2-08…S2-15, B.10.1…B.10.3, B.10.5 (with design decision 5).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import attrs
 
 from kclient.fetch.buffer import FetchBuffer
+from kclient.fetch.delays import Delays
 from kclient.fetch.request import PartitionFetch
 from kclient.types import TopicPartition
 
@@ -31,23 +32,21 @@ if TYPE_CHECKING:
 
 MAX_BUFFERED_PER_PARTITION = 2
 
-IsDelayed = Callable[[TopicPartition, int, float], bool]
-
 
 @attrs.define
 class Plan:
-    """`nodes`: who has partitions. `wanted`: what to ask whom, in the order of service. `full`: what has to be drained
-    first. `asked`: nodes that have to say where a partition begins first. `is_outdated`: metadata lacks somebody.
+    """`nodes`: who has which partitions. `wanted`: what to ask whom. `full`: what has to be drained first. `asked`: who
+    has to say first where which partitions begin. `is_outdated`: metadata lacks somebody.
 
     `news`: what came to `wanted`, went or changed since it was looked at. `stands_until` (seconds of the loop): before
     that, only what is touched can change the plan.
     """
 
-    nodes: dict[int, None] = attrs.field(factory=dict)
+    nodes: dict[int, dict[TopicPartition, None]] = attrs.field(factory=dict)
     wanted: dict[int, dict[TopicPartition, PartitionFetch]] = attrs.field(factory=dict)
     news: dict[int, dict[TopicPartition, None]] = attrs.field(factory=dict)
     full: dict[int, dict[TopicPartition, None]] = attrs.field(factory=dict)
-    asked: dict[int | None, None] = attrs.field(factory=dict)
+    asked: dict[int, dict[TopicPartition, None]] = attrs.field(factory=dict)
     is_outdated: bool = False
     stands_until: float = math.inf
     _node_of: dict[TopicPartition, int] = attrs.field(factory=dict)
@@ -57,7 +56,7 @@ class Plan:
         return [
             node
             for node, wanted in self.wanted.items()
-            if wanted and not self.full.get(node) and node not in self.asked
+            if wanted and node not in self.full and node not in self.asked
         ]
 
     def drains_first(self, node: int) -> TopicPartition | None:
@@ -65,42 +64,48 @@ class Plan:
         return next(iter(self.full.get(node, ())), None)
 
     def want(self, node: int, one: PartitionFetch) -> None:
-        self._node_of[one.tp] = node
         self.wanted.setdefault(node, {})[one.tp] = one
         self.news.setdefault(node, {})[one.tp] = None
 
-    def set_full(self, node: int, tp: TopicPartition) -> None:
+    def put(self, tp: TopicPartition, node: int, group: dict[int, dict[TopicPartition, None]]) -> None:
+        """Into one of `nodes`, `full`, `asked`."""
         self._node_of[tp] = node
-        self.full.setdefault(node, {})[tp] = None
+        group.setdefault(node, {})[tp] = None
 
     def forget(self, tp: TopicPartition) -> None:
         """It will be looked at again."""
-        if (node := self._node_of.pop(tp, None)) is not None:
-            if self.wanted.get(node, {}).pop(tp, None) is not None:
-                self.news.setdefault(node, {})[tp] = None
-            self.full.get(node, {}).pop(tp, None)
+        if (node := self._node_of.pop(tp, None)) is None:
+            return
+        if self.wanted.get(node, {}).pop(tp, None) is not None:
+            self.news.setdefault(node, {})[tp] = None
+        for group in (self.nodes, self.full, self.asked):
+            if (members := group.get(node)) is not None:
+                members.pop(tp, None)
+                if not members:
+                    del group[node]
 
 
 @attrs.frozen
 class Sources:
-    """What plans are made from. `is_delayed`: the node is not asked for the partition yet."""
+    """What plans are made from. `turns`: the order of service of the assigned partitions."""
 
     positions: Positions
     buffer: FetchBuffer
     metadata: MetadataCache
-    is_delayed: IsDelayed
+    turns: Mapping[TopicPartition, int]
+    delays: Delays
 
 
-def make_plan(order: Iterable[TopicPartition], sources: Sources, now: float) -> Plan:
+def make_plan(sources: Sources, now: float) -> Plan:
     """Go through all partitions in the order of service."""
     plan = Plan()
-    for tp in order:
+    for tp in sources.turns:
         _place(plan, tp, sources, now)
     return plan
 
 
 def update_plan(plan: Plan, touched: Iterable[TopicPartition], sources: Sources, now: float) -> None:
-    """Look again at the touched partitions; they are served after all others."""
+    """Look again at the touched partitions. Then the plan says what a new one would say, for as long as it stands."""
     for tp in touched:
         plan.forget(tp)
         _place(plan, tp, sources, now)
@@ -112,10 +117,8 @@ def _place(plan: Plan, tp: TopicPartition, sources: Sources, now: float) -> None
     if state is None:
         return
     if not state.is_fetchable or state.position is None:
-        if state.asked:
-            plan.asked[metadata.leader(tp).node_id] = None
-        if state.asked or not (state.paused or state.is_going):
-            plan.stands_until = -math.inf
+        if state.asked and (leader := metadata.leader(tp).node_id) is not None:
+            plan.put(tp, leader, plan.asked)
         return
     if _loses_replica(tp, state, metadata, now):
         plan.is_outdated, plan.stands_until = True, -math.inf
@@ -125,19 +128,20 @@ def _place(plan: Plan, tp: TopicPartition, sources: Sources, now: float) -> None
     if node is None:
         plan.is_outdated, plan.stands_until = True, -math.inf
         return
-    plan.nodes[node] = None
+    plan.put(tp, node, plan.nodes)
     topic_id = metadata.topic_id(tp.topic) or state.topic_id  # by name, what replaces a topic would be read
     if state.topic_id not in (None, topic_id):
         return  # of a topic that is gone: the upkeep of positions judges that
     if (offset := next_offset(buffer, tp, state.position.offset)) is None:
         if will_drain(buffer, tp):
-            plan.set_full(node, tp)
-    elif sources.is_delayed(tp, node, now):
-        plan.stands_until = -math.inf
+            plan.put(tp, node, plan.full)
+    elif (until := sources.delays.last(tp, node)[0]) > now:
+        plan.stands_until = min(plan.stands_until, until)
     else:
         leader_epoch = state.position.leader.epoch
         offset_epoch = _offset_epoch(buffer, tp, state.position, node)
-        plan.want(node, PartitionFetch(tp, offset, leader_epoch, topic_id, state.era, offset_epoch))
+        turn = sources.turns[tp]
+        plan.want(node, PartitionFetch(tp, offset, leader_epoch, topic_id, state.era, offset_epoch, turn))
 
 
 def next_offset(buffer: FetchBuffer, tp: TopicPartition, position: int) -> int | None:

@@ -24,7 +24,8 @@ LAST_VERSION_BY_NAME = 12
 class PartitionFetch:
     """What is asked of one partition. `era` says what the partition was then; None of an epoch or id: unknown.
 
-    `offset_epoch` is that of the data before the offset: a leader whose log differs there says where they part.
+    `offset_epoch` is that of the data before the offset: a leader whose log differs there says where they part. `turn`
+    is its place in the order of service.
     """
 
     tp: TopicPartition
@@ -33,6 +34,7 @@ class PartitionFetch:
     topic_id: bytes | None
     era: int
     offset_epoch: int | None = None
+    turn: int = 0
 
     def asks_the_same(self, other: PartitionFetch) -> bool:
         """Whether both are the same on the wire, so that a session need not be told."""

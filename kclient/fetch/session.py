@@ -76,7 +76,7 @@ class FetchSession:
     def next_step(
         self, wanted: Wanted, news: Collection[TopicPartition] | None = None, *, by_id: bool = False
     ) -> SessionStep:
-        """What to send so that the broker fetches exactly `wanted`. `by_id`: the node takes topic ids.
+        """What to send so that the broker fetches exactly `wanted`, each in its turn. `by_id`: it takes topic ids.
 
         Costs little where little changed: only `news` can differ from the last step (None: anything can), and an entry
         that is the same object as before is not looked into.
@@ -96,9 +96,10 @@ class FetchSession:
 
     def _begin(self, wanted: Wanted, by_id: bool) -> SessionStep:
         self.by_id = by_id
-        self._partitions = dict(wanted)
-        self._names = _names(wanted.values())
-        return SessionStep(self.session_id, FULL, tuple(wanted.values()), by_id=by_id)
+        ones = _in_order(wanted.values())
+        self._partitions = {one.tp: one for one in ones}
+        self._names = _names(ones)
+        return SessionStep(self.session_id, FULL, ones, by_id=by_id)
 
     def _go_on(
         self, wanted: Wanted, news: Collection[TopicPartition] | None, by_id: bool
@@ -112,11 +113,11 @@ class FetchSession:
         others = [(old, wanted.get(tp)) for tp, old in before.items() if wanted.get(tp) is not old]
         forgotten = [old for old, one in others if one is None]
         kept = [(old, one) for old, one in others if one is not None]
-        added: list[PartitionFetch] = []
+        added: Sequence[PartitionFetch] = ()
         if len(wanted) > len(known) - len(forgotten):
-            added = [
+            added = _in_order(
                 wanted[tp] for tp in (wanted if news is None else news) if tp in wanted and tp not in known
-            ]
+            )
         differing = [*added, *(one for _, one in kept)]
         if self.by_id != (by_id and _have_ids(differing if self.by_id else wanted.values())):
             return None
@@ -165,6 +166,10 @@ class FetchSession:
         if fits and self.session_id != NO_SESSION:
             self.epoch = 1 if self._sent == LAST_EPOCH else self._sent + 1
         return fits
+
+
+def _in_order(ones: Iterable[PartitionFetch]) -> list[PartitionFetch]:
+    return sorted(ones, key=lambda one: one.turn)
 
 
 def _have_ids(ones: Iterable[PartitionFetch]) -> bool:

@@ -15,6 +15,7 @@ class AssignedPartitions:
     """Partition → state, for what is assigned now, with one index per state.
 
     `changed` counts changes of state, pauses and assignments, not deliveries. `assignment_id` counts assignments.
+    Of whose state or position anything changed is touched, so that the fetcher need not look at all of them.
 
     Spec: S0-10…S0-14.
     """
@@ -27,6 +28,7 @@ class AssignedPartitions:
             state: {} for state in FetchState
         }
         self._out_of_range: dict[TopicPartition, int] = {}
+        self._touched: dict[TopicPartition, None] = {}
         self._eras = itertools.count(1)
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
@@ -35,11 +37,11 @@ class AssignedPartitions:
         Spec: S0-11, S0-13, S0-14, D-27, D-28.
         """
         wanted = dict.fromkeys(partitions)
-        for state in self._states.values():
-            state.pending_revocation = False
+        self._revoke_later([tp for tp, state in self._states.items() if state.pending_revocation], False)
         if wanted.keys() != self._states.keys():
             for tp in [tp for tp in self._states if tp not in wanted]:
                 del self._index[self._states.pop(tp).fetch_state][tp]
+                self._touch(tp)
             kept, self._states = self._states, {}
             for tp in wanted:
                 self._states[tp] = kept.get(tp) or self._begin(tp)
@@ -88,11 +90,13 @@ class AssignedPartitions:
     def pause(self, tp: TopicPartition) -> None:
         """Deliver nothing of the partition until `resume`; what is buffered is kept. Raises NotAssignedError."""
         self.state(tp).paused = True
+        self._touch(tp)
         self.changed.notify()
 
     def resume(self, tp: TopicPartition) -> None:
         """Undo `pause`. Raises NotAssignedError."""
         self.state(tp).paused = False
+        self._touch(tp)
         self.changed.notify()
 
     def paused(self) -> tuple[TopicPartition, ...]:
@@ -101,23 +105,26 @@ class AssignedPartitions:
 
     def mark_pending_revocation(self, partitions: Iterable[TopicPartition]) -> None:
         """These will be revoked: nothing more of them is fetched, delivered or looked up."""
-        for tp in partitions:
-            if (state := self._states.get(tp)) is not None:
-                state.pending_revocation = True
+        self._revoke_later(partitions, True)
         self.changed.notify()
 
     def keep_after_all(self, partitions: Iterable[TopicPartition]) -> None:
         """These will not be revoked now: they are fetched and delivered again."""
+        self._revoke_later(partitions, False)
+        self.changed.notify()
+
+    def _revoke_later(self, partitions: Iterable[TopicPartition], pending: bool) -> None:
         for tp in partitions:
             if (state := self._states.get(tp)) is not None:
-                state.pending_revocation = False
-        self.changed.notify()
+                state.pending_revocation = pending
+                self._touch(tp)
 
     def follow_subscription(self, covers: Callable[[str], bool]) -> None:
         """Partitions of topics that it does not cover stay assigned until the rebalance, unread. Spec: B.6.3."""
         covered = {topic: covers(topic) for topic in dict.fromkeys(tp.topic for tp in self._states)}
         for tp, state in self._states.items():
             state.unwanted = not covered[tp.topic]
+            self._touch(tp)
         self.changed.notify()
 
     def await_callback(self, partitions: Iterable[TopicPartition]) -> None:
@@ -125,28 +132,32 @@ class AssignedPartitions:
 
         Spec: S0-10, B.6.3.
         """
-        for tp in partitions:
-            if (state := self._states.get(tp)) is not None:
-                state.pending_callback = True
+        self._set_pending_callback(partitions, True)
 
     def callback_over(self, partitions: Iterable[TopicPartition]) -> None:
         """The user was told of these."""
+        self._set_pending_callback(partitions, False)
+        self.changed.notify()
+
+    def _set_pending_callback(self, partitions: Iterable[TopicPartition], pending: bool) -> None:
         for tp in partitions:
             if (state := self._states.get(tp)) is not None:
-                state.pending_callback = False
-        self.changed.notify()
+                state.pending_callback = pending
+                self._touch(tp)
 
     def mark_out_of_range(self, tp: TopicPartition) -> None:
         """The leader does not have the position: not fetched until it is reset or moved, or the user was told."""
         state = self.state(tp)
         state.out_of_range = True
         self._out_of_range[tp] = state.era
+        self._touch(tp)
         self.changed.notify()
 
     def look_again(self, tp: TopicPartition) -> None:
         """The user was told: the next fetch shows whether it is still so. A topic that is gone stays so. Spec: I-14."""
         state = self.state(tp)
         state.out_of_range = False
+        self._touch(tp)
         if state.topic_replaced:
             self.mark_out_of_range(tp)
 
@@ -154,3 +165,13 @@ class AssignedPartitions:
         """The partitions (with their era) marked since the last call, as far as they are what they were."""
         marked, self._out_of_range = self._out_of_range, {}
         return {tp: era for tp, era in marked.items() if self.find(tp, era) is not None}
+
+    # --- what the fetcher has to look at again -----------------------------------------------------
+
+    def _touch(self, tp: TopicPartition) -> None:
+        self._touched[tp] = None
+
+    def take_touched(self) -> Iterable[TopicPartition]:
+        """Partitions of which something changed since the last call, or that came or went, each once."""
+        touched, self._touched = self._touched, {}
+        return touched

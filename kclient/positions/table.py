@@ -76,6 +76,7 @@ class Positions(AssignedPartitions):
             raise InternalError(f"Records of {tp} were delivered in state {state.fetch_state.value}.")
         state.position = FetchPosition(offset, offset_epoch, state.position.leader)
         state.handed_topic_id = state.topic_id
+        self._touch(tp)
 
     def follow_leader(self, tp: TopicPartition, leader: LeaderAndEpoch, *, can_validate: bool) -> None:
         """Metadata names this leader now: the position takes it over, and is checked if both epochs are known.
@@ -95,6 +96,7 @@ class Positions(AssignedPartitions):
         ):
             return
         state.preferred_read_replica = None
+        self._touch(tp)
         position = FetchPosition(old.offset, old.offset_epoch, leader)
         if can_validate and not state.topic_replaced and _can_be_checked(position):
             self._move(tp, state, AWAIT_VALIDATION, position)
@@ -111,6 +113,7 @@ class Positions(AssignedPartitions):
         """
         state = self.state(tp)
         before, state.topic_id = state.topic_id, topic_id
+        self._touch(tp)
         if before in (None, topic_id):
             return
         if state.fetch_state is AWAIT_RESET:
@@ -169,13 +172,15 @@ class Positions(AssignedPartitions):
     def set_asked(self, eras: Mapping[TopicPartition, int], deadline: float) -> None:
         """A question about these is in flight: no other is sent before its end, nor before its deadline unless it
         failed. Spec: S0-46, B.8."""
-        for state in self._unchanged(eras):
+        for tp, state in self._unchanged(eras):
             state.asked, state.retry_at = True, deadline
+            self._touch(tp)
 
     def set_answered(self, eras: Mapping[TopicPartition, int]) -> None:
         """The question is not in flight any more, whatever became of it."""
-        for state in self._unchanged(eras):
+        for tp, state in self._unchanged(eras):
             state.asked = False
+            self._touch(tp)
         self.changed.notify()
 
     def ask_again_at(self, eras: Mapping[TopicPartition, int], when: float) -> None:
@@ -183,11 +188,13 @@ class Positions(AssignedPartitions):
 
         Spec: S0-46, S0-47.
         """
-        for state in self._unchanged(eras):
+        for _, state in self._unchanged(eras):
             state.retry_at = when
 
-    def _unchanged(self, eras: Mapping[TopicPartition, int]) -> Iterator[PartitionState]:
-        return (state for tp, era in eras.items() if (state := self.find(tp, era)) is not None)
+    def _unchanged(
+        self, eras: Mapping[TopicPartition, int]
+    ) -> Iterator[tuple[TopicPartition, PartitionState]]:
+        return ((tp, state) for tp, era in eras.items() if (state := self.find(tp, era)) is not None)
 
     def _move(
         self, tp: TopicPartition, state: PartitionState, target: FetchState, position: FetchPosition | None
@@ -203,6 +210,7 @@ class Positions(AssignedPartitions):
         state.reset_strategy = state.lost_offset = state.retry_at = state.divergence = None
         state.out_of_range = state.topic_replaced = state.asked = False
         state.era = next(self._eras)
+        self._touch(tp)
         self.changed.notify()
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from kclient import AsyncConsumer
 from kclient.embedded import EmbeddedCluster
-from kclient.types import TopicPartition
+from kclient.types import OffsetAndMetadata, TopicPartition
 from tests.fetch.fetch_support import P0, P1, P2, batch
 from tests.fetch.fetcher_support import Logs, fetching, offsets_asked
 from tests.positions.fake_cluster import FakeCluster, run
@@ -55,10 +55,30 @@ def test_the_order_of_service_outlives_a_new_plan() -> None:
         async with fetching(cluster, P0, P1, P2) as (shop, _):
             while shop.offset(P0) != 3:
                 shop.poll()
-                shop.positions.changed.notify()  # so that all is planned anew
+                cluster.metadata.changed.notify()  # so that all is planned anew
                 await asyncio.sleep(0.01)
             orders = [[partition for partition, _ in asked] for asked in offsets_asked(cluster)]
             assert orders[0] == [0, 1, 2]
             assert orders[1:] == [[1, 2, 0]] * len(orders[1:])
+
+    run(scenario())
+
+
+@pytest.mark.spec("B.10.5", "D-59")
+def test_who_is_paused_or_moved_keeps_its_turn() -> None:
+    """Only who got something has its next turn last."""
+
+    async def scenario() -> None:
+        cluster = FakeCluster({("orders", n): (1, 5) for n in range(3)})
+        logs = Logs(cluster)
+        logs.append(P1, 0, 1, batch(0))
+        async with fetching(cluster, P0, P1, P2) as (shop, _):
+            shop.positions.pause(P0)
+            await asyncio.sleep(0.1)
+            shop.poll()
+            shop.positions.resume(P0)
+            shop.positions.seek(P2, OffsetAndMetadata(5), shop.positions.state(P2).position.leader)
+            await asyncio.sleep(1)
+            assert offsets_asked(cluster)[-1] == [(0, 0), (2, 5), (1, 1)]
 
     run(scenario())

@@ -21,11 +21,11 @@ def test_records_of_a_revoked_partition_are_dropped_and_the_others_kept() -> Non
     cluster = FakeCluster({("orders", 0): (1, 5), ("orders", 1): (1, 5)})
     runtime = Runtime(rng=random.Random(1))
     answers = Answers(cluster, shop.positions, shop.buffer, shop.config, runtime)
-    answers.follow_assignment()
+    answers.follow_positions()
     wanted = {tp: PartitionFetch(tp, 0, 5, None, shop.positions.state(tp).era) for tp in (P0, P1)}
     session = FetchSession()
     session.next_step(wanted)
     shop.positions.assign([P1])
-    answers.follow_assignment()
+    answers.follow_positions()
     assert answers.take(1, session, answer(data(P0, batch(0, 1)), data(P1, batch(0, 1))))
     assert shop.offsets() == [(1, 0), (1, 1)]

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import statistics
 import time
+from collections.abc import Callable
 
 import pytest
 
 from kclient.errors import ConnectError
 from kclient.fetch import plan
 from kclient.fetch.session import FetchSession
-from kclient.types import TopicPartition
+from kclient.positions.strategy import EARLIEST
+from kclient.positions.table import Positions
+from kclient.types import LeaderAndEpoch, OffsetAndMetadata, TopicPartition
 from tests.fetch.fetch_support import P0, P1, Shop, batch
 from tests.fetch.fetcher_support import Logs, fetching, offsets_asked
 from tests.positions.fake_cluster import FakeCluster, run, settle
@@ -79,6 +82,63 @@ def test_one_busy_partition_of_many_is_the_only_one_that_a_fetch_looks_at(
     run(scenario())
 
 
+MOVES: dict[str, Callable[[Positions, TopicPartition], object]] = {
+    "seek": lambda positions, tp: positions.seek(tp, OffsetAndMetadata(7), LeaderAndEpoch(1, 5)),
+    "pause": lambda positions, tp: positions.pause(tp),
+    "resume": lambda positions, tp: positions.resume(tp),
+    "reset": lambda positions, tp: positions.request_reset(tp, EARLIEST),
+}
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["told", "while the listener is told"])
+@pytest.mark.parametrize("move", MOVES)
+def test_who_moves_partitions_one_by_one_has_each_looked_at_once(
+    move: str, told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From a thread each of them is a call of its own, and the fetcher runs between any two."""
+    partitions = [TopicPartition("orders", n) for n in range(100)]
+
+    async def scenario() -> None:
+        cluster = FakeCluster({tuple(tp): (1, 5) for tp in partitions})
+        Logs(cluster)
+        async with fetching(cluster, *partitions) as (shop, _):
+            if not told:
+                shop.positions.await_callback(partitions)
+                shop.positions.changed.notify()
+                await settle()
+            looked_at.clear()
+            for tp in partitions:
+                MOVES[move](shop.positions, tp)
+                await settle()
+            assert looked_at == partitions
+
+    looked_at: list[TopicPartition] = []
+    place = plan._place
+    monkeypatch.setattr(plan, "_place", lambda *args: looked_at.append(args[1]) or place(*args))
+    run(scenario())
+
+
+def test_one_partition_that_errs_does_not_have_all_others_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    partitions = [TopicPartition("orders", n) for n in range(100)]
+
+    async def scenario() -> None:
+        cluster = FakeCluster({tuple(tp): (1, 5) for tp in partitions})
+        logs = Logs(cluster)
+        logs.fields[partitions[0]] = {"error_code": 29}
+        async with fetching(cluster, *partitions) as (shop, _):
+            await asyncio.sleep(0.05)
+            looked_at.clear()
+            for tp in partitions[1:]:
+                shop.positions.pause(tp)
+                await settle()
+            assert looked_at == partitions[1:]
+
+    looked_at: list[TopicPartition] = []
+    place = plan._place
+    monkeypatch.setattr(plan, "_place", lambda *args: looked_at.append(args[1]) or place(*args))
+    run(scenario())
+
+
 def test_news_that_went_down_with_a_connection_are_told_to_the_session_by_the_next_request() -> None:
     async def scenario() -> None:
         cluster = FakeCluster({("orders", 0): (1, 5), ("orders", 1): (1, 5)})
@@ -113,7 +173,7 @@ def test_while_every_node_is_busy_nothing_is_planned(monkeypatch: pytest.MonkeyP
                 shop.buffer.room.notify()
                 await settle()
             assert len(planned) == plans
-            shop.positions.changed.notify()
+            cluster.metadata.changed.notify()
             await settle()
             assert len(planned) == plans + 1
             assert len(offsets_asked(cluster)) == 1
@@ -121,6 +181,7 @@ def test_while_every_node_is_busy_nothing_is_planned(monkeypatch: pytest.MonkeyP
     import kclient.fetch.fetcher as module
 
     planned: list[int] = []
-    real = module.make_plan
-    monkeypatch.setattr(module, "make_plan", lambda *args: planned.append(1) or real(*args))
+    for name in ("make_plan", "update_plan"):
+        real = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *args, real=real: planned.append(1) or real(*args))
     run(scenario())

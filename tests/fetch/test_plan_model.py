@@ -1,0 +1,224 @@
+"""After any sequence of events, what was brought up to date says what a plan made anew would say.
+
+A fetcher without its loop: the machine seeks, pauses, rebalances, moves leaders and answers Fetches, and compares.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import attrs
+import hypothesis.strategies as st
+import pytest
+from hypothesis import settings
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from kclient.errors import KclientError
+from kclient.fetch.fetcher import Fetcher
+from kclient.fetch.node import NodeFetches
+from kclient.fetch.plan import Plan, make_plan
+from kclient.generated.fetch_response import EpochEndOffset
+from kclient.network.backoff import Backoff
+from kclient.positions.strategy import EARLIEST
+from kclient.runtime import Runtime
+from kclient.types import LeaderAndEpoch, OffsetAndMetadata, TopicPartition
+from tests.fetch.fetch_support import Shop, answer, batch, data
+from tests.positions.fake_cluster import FakeCluster
+
+PARTITIONS = [TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0), TopicPartition("b", 1)]
+LEADERS = {tuple(tp): (1 + n % 2, 5) for n, tp in enumerate(PARTITIONS)}
+some = st.sampled_from(PARTITIONS)
+subsets = st.lists(some, unique=True)
+epochs = st.none() | st.integers(3, 5)
+
+
+@attrs.define
+class Clock(Runtime):
+    """Time stands until a rule moves it on."""
+
+    seconds: float = 1000.0
+
+    def now(self) -> float:
+        return self.seconds
+
+
+def said(plan: Plan) -> Any:
+    """All that anybody asks of a plan."""
+    wanted = {node: partitions for node, partitions in plan.wanted.items() if partitions}
+    members = [{node: set(group[node]) for node in group} for group in (plan.nodes, plan.full, plan.asked)]
+    return wanted, *members, plan.is_outdated, sorted(plan.ready())
+
+
+class PlanMachine(RuleBasedStateMachine):
+    """The fetcher's plan beside a new one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cluster = FakeCluster(LEADERS)
+        self.shop = Shop(*PARTITIONS, retry_backoff_ms=100, metadata_max_age_ms=5000)
+        self.positions = self.shop.positions
+        self.clock = Clock.seeded(1)
+        parts: Any = (self.cluster, self.positions, self.shop.buffer, self.shop.config, self.clock)
+        self.fetcher = Fetcher(*parts)
+        self.nodes = self.fetcher._nodes
+
+    def leader(self, tp: TopicPartition) -> LeaderAndEpoch:
+        return self.cluster.metadata.leader(tp)
+
+    def eras(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+        return {tp: state.era for tp in partitions if (state := self.positions.find(tp)) is not None}
+
+    # --- users and rebalances
+
+    @rule(partitions=subsets)
+    def assign(self, partitions: list[TopicPartition]) -> None:
+        self.positions.assign(partitions)
+
+    @rule(tp=some, offset=st.integers(0, 9), epoch=epochs)
+    def seek(self, tp: TopicPartition, offset: int, epoch: int | None) -> None:
+        if tp in self.positions:
+            self.positions.seek(tp, OffsetAndMetadata(offset, epoch), self.leader(tp))
+            self.shop.buffer.drop([tp])
+
+    @rule(tp=some, lost=st.booleans())
+    def reset(self, tp: TopicPartition, lost: bool) -> None:
+        if tp in self.positions:
+            self.positions.request_reset(tp, EARLIEST, lost=lost)
+
+    @rule(tp=some, pause=st.booleans())
+    def pause_or_resume(self, tp: TopicPartition, pause: bool) -> None:
+        if tp in self.positions:
+            (self.positions.pause if pause else self.positions.resume)(tp)
+
+    @rule(partitions=subsets, going=st.booleans())
+    def revoke(self, partitions: list[TopicPartition], going: bool) -> None:
+        (self.positions.mark_pending_revocation if going else self.positions.keep_after_all)(partitions)
+
+    @rule(partitions=subsets, over=st.booleans())
+    def tell(self, partitions: list[TopicPartition], over: bool) -> None:
+        (self.positions.callback_over if over else self.positions.await_callback)(partitions)
+
+    @rule(covered=st.sets(st.sampled_from("ab")))
+    def subscribe(self, covered: set[str]) -> None:
+        self.positions.follow_subscription(covered.__contains__)
+
+    # --- the upkeep of positions
+
+    @rule(partitions=subsets)
+    def ask(self, partitions: list[TopicPartition]) -> None:
+        waiting = self.positions.needing_reset(self.clock.now()) | self.positions.needing_validation(
+            self.clock.now()
+        )
+        self.positions.set_asked(self.eras([tp for tp in partitions if tp in waiting]), self.clock.now() + 30)
+
+    @rule(partitions=subsets, found=st.booleans())
+    def is_answered(self, partitions: list[TopicPartition], found: bool) -> None:
+        self.positions.set_answered(self.eras(partitions))
+        for tp in self.eras(partitions):
+            if found:
+                self.positions.complete_validation(tp)
+            if found and tp in self.positions.needing_reset(self.clock.now()):
+                self.positions.seek(tp, OffsetAndMetadata(0), self.leader(tp))
+
+    @rule(tp=some, told=st.booleans())
+    def is_out_of_range(self, tp: TopicPartition, told: bool) -> None:
+        if tp in self.positions and self.positions.position(tp) is not None:
+            (self.positions.look_again if told else self.positions.mark_out_of_range)(tp)
+
+    @rule(tp=some, leader=st.integers(1, 4), epoch=st.integers(5, 7))
+    def lead(self, tp: TopicPartition, leader: int, epoch: int) -> None:
+        """Metadata brings another leader, perhaps one that no broker is."""
+        self.cluster.set_leaders({**LEADERS, tuple(tp): (leader, epoch)})
+
+    @rule(tp=some, can_validate=st.booleans())
+    def follow_leader(self, tp: TopicPartition, can_validate: bool) -> None:
+        if tp in self.positions:
+            self.positions.follow_leader(tp, self.leader(tp), can_validate=can_validate)
+
+    @rule(tp=some, topic_id=st.sampled_from([b"1" * 16, b"2" * 16]))
+    def replace(self, tp: TopicPartition, topic_id: bytes) -> None:
+        if tp in self.positions:
+            self.positions.follow_topic(tp, topic_id)
+
+    # --- fetching
+
+    @precondition(lambda self: self.fetcher._plan.ready())
+    @rule(
+        draw=st.data(),
+        busy=subsets,
+        code=st.sampled_from([0, 0, 0, 1, 6, 29, 75]),
+        preferred=st.sampled_from([-1, -1, 1, 3]),
+        diverges=st.booleans(),
+    )
+    def fetch(
+        self, draw: st.DataObject, busy: list[TopicPartition], code: int, preferred: int, diverges: bool
+    ) -> None:
+        """One question to a node: the session says what the plan wants, and some of it is answered."""
+        node_id = draw.draw(st.sampled_from(self.fetcher._plan.ready()))
+        backoff = Backoff.for_retries(self.shop.config, self.clock)
+        node = self.nodes.setdefault(node_id, NodeFetches(node_id, backoff))
+        wanted = self.fetcher._plan.wanted[node_id]
+        is_full = node.session.next_step(wanted, node.news).epoch == 0
+        node.news = {}
+        assert dict(node.session.partitions) == wanted
+        rows = []
+        for tp, one in node.session.partitions.items():
+            if tp not in busy:
+                rows += [data(tp, b"")] if is_full else []
+            elif code:
+                rows.append(data(tp, None, error_code=code))
+            else:
+                end = EpochEndOffset(epoch=4, end_offset=0) if diverges else EpochEndOffset()
+                records = batch(one.offset, one.offset + 1) if preferred < 0 else b""
+                fields = {"preferred_read_replica": preferred, "diverging_epoch": end}
+                rows.append(data(tp, records, **fields))
+        session_id = node.session.session_id or 7
+        self.fetcher._answers.take(node_id, node.session, answer(*rows, session_id=session_id))
+
+    @rule(node_id=st.integers(1, 3))
+    def lose_connection(self, node_id: int) -> None:
+        if node_id in self.nodes:
+            self.nodes[node_id].news = None
+        self.fetcher._answers.clear_preferred(PARTITIONS)
+
+    @rule(max_records=st.integers(1, 3), drops=st.booleans())
+    def poll(self, max_records: int, drops: bool) -> None:
+        """While it decodes, room may be made for others."""
+        with suppress(KclientError):
+            if (lease := self.shop.delivery.begin(max_records)) is not None:
+                while not lease.decode():
+                    pass
+                self.shop.buffer.drop(PARTITIONS if drops else [])
+                self.says_what_a_new_plan_says()
+                self.shop.delivery.finish(lease)
+
+    @rule(seconds=st.sampled_from([0.01, 0.1, 1, 6]))
+    def time_passes(self, seconds: float) -> None:
+        self.clock.seconds += seconds
+
+    # --- what must hold
+
+    @invariant()
+    def says_what_a_new_plan_says(self) -> None:
+        now = self.clock.now()
+        self.fetcher._answers.follow_positions()
+        if self.fetcher._look_again(now):
+            plan = self.fetcher._plan
+            new = make_plan(self.fetcher._sources, now)
+            assert said(plan) == said(new)
+            assert plan.stands_until <= new.stands_until
+
+
+TestPlan = pytest.mark.spec("S2-08", "S2-12", "S2-24", "B.10.1", "B.10.2")(PlanMachine.TestCase)
+TestPlan.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+
+
+@pytest.mark.spec("S2-08", "S2-39")
+def test_what_is_handed_out_after_room_was_made_moves_the_plan_on() -> None:
+    machine = PlanMachine()
+    machine.shop.arrive(PARTITIONS[0], batch(0, 1))
+    machine.says_what_a_new_plan_says()
+    machine.poll(1, drops=True)
+    assert machine.shop.offset(PARTITIONS[0]) == 1
+    machine.says_what_a_new_plan_says()
