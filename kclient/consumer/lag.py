@@ -15,7 +15,7 @@ from kclient.network.backoff import Backoff
 from kclient.positions.list_offsets import ask_leaders
 from kclient.positions.state import PartitionState
 from kclient.positions.strategy import LATEST_TIMESTAMP
-from kclient.types import IsolationLevel, TopicPartition
+from kclient.types import IsolationLevel, OffsetAndMetadata, TopicPartition
 
 if TYPE_CHECKING:
     from kclient.consumer.session import Session
@@ -43,8 +43,9 @@ class Lag:
         position = session.positions.position(partition)
         if end is None or position is None:
             return None
-        consumed = session.consumed().get(partition)
-        return max(0, end - (consumed.offset if consumed is not None else position.offset))
+        here = OffsetAndMetadata(position.offset, position.offset_epoch)
+        consumed = here if state.topic_replaced else session.hand.consumed({partition: here})[partition]
+        return max(0, end - consumed.offset)
 
     def _end(self, state: PartitionState) -> int | None:
         if self._isolation is IsolationLevel.READ_COMMITTED:

@@ -20,6 +20,7 @@ from kclient.errors import (
 )
 from tests.consumer.broker import FAST
 from tests.consumer.support import reached
+from tests.counting import Calls
 from tests.embedded.asker import Asker
 from tests.embedded.raw_producer import RawProducer
 
@@ -119,6 +120,27 @@ def test_the_ends_of_many_partitions_are_asked_for_together() -> None:
             kafka.lift()
 
     asyncio.run(main())
+
+
+def test_the_lag_of_one_partition_costs_the_same_with_four_partitions_and_with_hundreds() -> None:
+    async def calls(count: int) -> int:
+        partitions = [TopicPartition("wide", number) for number in range(count)]
+        async with (
+            EmbeddedCluster(topics={"wide": count}) as kafka,
+            AsyncConsumer(
+                bootstrap_servers=kafka.bootstrap_servers, auto_offset_reset="earliest"
+            ) as consumer,
+        ):
+            await consumer.assign(partitions)
+            await consumer.poll(0)
+            for tp in partitions:
+                await consumer.position(tp)
+            await reached(lambda: consumer.current_lag(partitions[0]) == 0)
+            with Calls() as made:
+                consumer.current_lag(partitions[0])
+            return made.count
+
+    assert asyncio.run(calls(300)) == asyncio.run(calls(4))
 
 
 @levels

@@ -1,32 +1,16 @@
-"""What thousands of assigned partitions cost, counted in function calls, which no slow machine falsifies."""
+"""What thousands of assigned partitions cost, counted in function calls."""
 
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import pytest
 
 from kclient.types import OffsetAndMetadata, TopicPartition
+from tests.counting import Calls
 from tests.positions.fake_cluster import FakeCluster, run, settle
 from tests.positions.upkeep_support import EPOCH, LIST, Committed, all_found, epoch_ends, lists, upkeep
-
-
-class Calls:
-    """How many functions were called inside of the block, those of C included."""
-
-    def __enter__(self) -> Calls:
-        self.count = 0
-        sys.setprofile(self._called)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        sys.setprofile(None)
-
-    def _called(self, frame: Any, event: str, arg: Any) -> None:
-        self.count += event in ("call", "c_call")
 
 
 def led_by_3(count: int, epoch: int = 5, shift: int = 0) -> dict[tuple[str, int], tuple[int, int]]:
