@@ -9,7 +9,7 @@ from kclient.types import TopicPartition
 
 def names_of(partitions: Iterable[TopicPartition], limit: int = 5) -> str:
     """The first few partitions, and how many more there are."""
-    return some_of([str(tp) for tp in partitions], limit)
+    return some_of([str(tp) for tp in partitions], limit) or "no partitions"
 
 
 def some_of(names: Sequence[str], limit: int = 5) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from kclient.errors import ArgumentError, KclientError, ListenerError, WakeupError
+from kclient.names import names_of
 from kclient.types import TopicPartition
 
 log = logging.getLogger("kclient.group")
@@ -81,17 +82,12 @@ async def tell(
     except WakeupError:
         raise
     except Exception as error:
-        log.error("the listener's %s raised %s for %s", name, type(error).__name__, names(partitions))
+        log.error("the listener's %s raised %s for %s", name, type(error).__name__, names_of(partitions))
         if isinstance(error, KclientError) and name == ASSIGNED:
             raise
         raise ListenerError(
-            f"The rebalance listener's {name} raised {type(error).__name__} for {names(partitions)}. "
+            f"The rebalance listener's {name} raised {type(error).__name__} for {names_of(partitions)}. "
             "The rebalance itself goes on. See the cause, mend the listener, and poll again.",
             callback=name,
             partitions=partitions,
         ) from error
-
-
-def names(partitions: tuple[TopicPartition, ...]) -> str:
-    """Partitions for a text or a log line."""
-    return ", ".join(map(str, partitions)) or "no partitions"

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from kclient.consumer.listener import names
 from kclient.consumer.telling import Partitions, Telling
 from kclient.group.generation import Generation
+from kclient.names import names_of, some_of
 from kclient.types import OffsetAndMetadata, TopicPartition
 
 if TYPE_CHECKING:
@@ -158,9 +158,9 @@ class Rebalance:
         change.installed = change.over = True
         session.measures.own.count("assignments-total")
         session.measures.own.count("partitions-assigned-total", len(added))
-        told = f"partitions assigned by {change.assigned_by}: {names(change.target)}"
+        told = f"partitions assigned by {change.assigned_by}: {names_of(change.target)}"
         if owned := (*kept, *change.revoked):
-            told += f"; owned {names(owned)}, added {names(added)}, revoked {names(change.revoked)}"
+            told += f"; owned {names_of(owned)}, added {names_of(added)}, revoked {names_of(change.revoked)}"
         log.info(told, extra={"partitions": change.target})
         error = await _heard(self.telling.assigned(added))
         change.error = change.error or error
@@ -183,8 +183,8 @@ class Rebalance:
             return True
         log.warning(
             "the assignment %s does not match the subscription %s: joining again",
-            names(assignment),
-            ", ".join(session.subscription.topics),
+            names_of(assignment),
+            some_of(session.subscription.topics),
         )
         session.group_part.request_rejoin("the assignment does not match the subscription")
         return False

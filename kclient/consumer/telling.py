@@ -11,8 +11,9 @@ import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from kclient.consumer.listener import ASSIGNED, LOST, REVOKED, names, tell
+from kclient.consumer.listener import ASSIGNED, LOST, REVOKED, tell
 from kclient.consumer.nesting import inside, is_inside
+from kclient.names import names_of
 from kclient.notice import Notice
 from kclient.types import TopicPartition
 
@@ -47,7 +48,7 @@ class Telling:
 
     async def revoke(self, revoked: Partitions) -> None:
         """Give these up. Raises ListenerError when that is done. Spec: S3-32, S3-34."""
-        log.info("partitions revoked: %s", names(revoked), extra={"partitions": revoked})
+        log.info("partitions revoked: %s", names_of(revoked), extra={"partitions": revoked})
         self._session.measures.own.count("partitions-revoked-total", len(revoked))
         await self._give_up(REVOKED, revoked)
 
@@ -58,7 +59,7 @@ class Telling:
         log.info(
             "partitions lost, for this consumer is no member any more%s: %s",
             f" ({why})" if (why := self._session.group_part.ended) else "",
-            names(lost),
+            names_of(lost),
             extra={"partitions": lost},
         )
         self._session.take_back()

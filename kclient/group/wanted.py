@@ -12,6 +12,7 @@ import attrs
 from kclient.group.assignors import Assignment
 from kclient.group.assignors.base import utf16_key
 from kclient.group.leader import Watched
+from kclient.names import some_of
 from kclient.network.cluster import Cluster
 from kclient.network.metadata import MetadataCache
 
@@ -43,7 +44,8 @@ class Wanted:
     def why_rejoin(self, metadata: MetadataCache) -> str | None:
         """What has changed since the last join, None if nothing has."""
         if self.topics is not None and self.topics != self.joined_with:
-            return f"subscription has changed from {list(self.joined_with)} to {list(self.topics)} since the last join"
+            came, went = _not_in(self.joined_with, self.topics), _not_in(self.topics, self.joined_with)
+            return f"subscription has changed since the last join: {came} came, {went} went"
         return self.watched.change(metadata) if self.watched is not None else None
 
     def accept(self, assignment: Assignment) -> bool:
@@ -58,3 +60,10 @@ class Wanted:
             self.subscribe((*known, *new), self.matches)
             self.joined_with = self.topics or ()
         return True
+
+
+def _not_in(others: Iterable[str], topics: Iterable[str]) -> str:
+    """How many of the topics the others lack, and the first few of them."""
+    known = dict.fromkeys(others)
+    new = [topic for topic in topics if topic not in known]
+    return f"{len(new)} ({some_of(new)})" if new else "none"

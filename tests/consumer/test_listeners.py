@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import re
 from typing import Any
 
 import pytest
 
-from kclient import RebalanceListener, TopicPartition
+from kclient import AsyncConsumer, RebalanceListener, TopicPartition
+from kclient.embedded import EmbeddedCluster
 from kclient.errors import ArgumentError, CommitFailedError, ListenerError
-from tests.consumer.broker import MiniBroker
+from tests.consumer.broker import FAST, MiniBroker
 from tests.consumer.support import A0, consumer, with_broker
 
 REBALANCE_IN_PROGRESS, UNKNOWN_MEMBER_ID = 27, 25
@@ -221,3 +224,36 @@ def test_an_object_without_any_of_the_methods_is_no_listener() -> None:
                 await c.subscribe(["a"], listener=object())  # type: ignore[arg-type]
 
     with_broker(scenario)
+
+
+@pytest.mark.spec("S3-54", "U-28")
+def test_with_hundreds_of_partitions_a_rebalance_is_told_in_short_lines(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The first few by name; the rest is a number, also in what a listener's error says."""
+
+    class Failing(RebalanceListener):
+        def on_partitions_assigned(self, partitions: tuple[TopicPartition, ...]) -> None:
+            raise LookupError
+
+    async def main() -> None:
+        topics = {f"orders-{number:03}": 1 for number in range(300)}
+        async with EmbeddedCluster(topics=topics, config={"group.initial.rebalance.delay.ms": 0}) as kafka:
+            keys = {"bootstrap_servers": kafka.bootstrap_servers, "group_id": "g", "metadata_max_age_ms": 500}
+            async with AsyncConsumer(**{**FAST, **keys}) as c:
+                await c.subscribe(pattern=re.compile("orders.*"), listener=Failing())
+                with pytest.raises(ListenerError) as told:
+                    await polled_until(c, lambda: False)
+                assert (len(told.value.partitions), len(c.assignment())) == (300, 300)
+                assert "orders-000-0, orders-001-0, " in str(told.value)
+                assert len(str(told.value)) < 1000
+                kafka.create_topic("orders-new")
+                with pytest.raises(ListenerError):
+                    await polled_until(c, lambda: False)
+                assert len(c.assignment()) == 301
+
+    with caplog.at_level(logging.INFO, "kclient"):
+        asyncio.run(asyncio.wait_for(main(), 30))
+    lines = [record.getMessage() for record in caplog.records]
+    assert any("since the last join: 1 (orders-new) came, none went" in line for line in lines)
+    assert [line for line in lines if len(line) > 1000] == []
