@@ -164,7 +164,7 @@ class Session:
 
     def learn_topics(self, topics: Iterable[str]) -> None:
         """The group's leader saw topics of our pattern before us. Spec: S3-45."""
-        new = [topic for topic in dict.fromkeys(topics) if topic not in self.subscription.topics]
+        new = [topic for topic in dict.fromkeys(topics) if not self.subscription.has(topic)]
         if new:
             self.subscription.add(new)
             self.group_part.join(self.subscription.topics)

@@ -41,6 +41,7 @@ class Subscription:
         self.pattern: re.Pattern[str] | None = None
         self.broker_pattern: SubscriptionPattern | None = None
         self.topics: tuple[str, ...] = ()
+        self._names: frozenset[str] = frozenset()
         self.listener: RebalanceListener | None = None
 
     @property
@@ -52,7 +53,8 @@ class Subscription:
         """Follow these topics. Raises ArgumentError for a blank name, UsageError beside another kind."""
         names = checked_topics(topics)
         self._become(SubscriptionKind.TOPICS)
-        self.topics, self.listener = names, listener
+        self._set_topics(names)
+        self.listener = listener
 
     def subscribe_pattern(self, pattern: re.Pattern[str], listener: RebalanceListener | None) -> None:
         """Follow every topic whose whole name matches."""
@@ -64,7 +66,7 @@ class Subscription:
             )
         self._become(SubscriptionKind.PATTERN)
         if self.pattern != pattern:
-            self.topics = ()
+            self._set_topics(())
         self.pattern, self.listener = pattern, listener
 
     def subscribe_broker_pattern(
@@ -79,12 +81,13 @@ class Subscription:
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read these partitions, without a group."""
         self._become(SubscriptionKind.MANUAL)
-        self.topics = tuple(sorted(dict.fromkeys(tp.topic for tp in partitions)))
+        self._set_topics(tuple(sorted(dict.fromkeys(tp.topic for tp in partitions))))
 
     def clear(self) -> None:
         """Ask for nothing."""
-        self.kind, self.pattern, self.topics, self.listener = SubscriptionKind.NONE, None, (), None
+        self.kind, self.pattern, self.listener = SubscriptionKind.NONE, None, None
         self.broker_pattern = None
+        self._set_topics(())
 
     def match(self, topics: Mapping[str, TopicMetadata], *, exclude_internal: bool) -> bool:
         """Find the topics of the pattern anew; True if they changed. Spec: S1-16, S1-20, U-15."""
@@ -95,7 +98,8 @@ class Subscription:
             for name, topic in sorted(topics.items())
             if self.pattern.fullmatch(name) and not (exclude_internal and topic.internal)
         )
-        changed, self.topics = found != self.topics, found
+        changed = found != self.topics
+        self._set_topics(found)
         return changed
 
     def covers(self, topic: str) -> bool:
@@ -104,11 +108,18 @@ class Subscription:
             return self.pattern.fullmatch(topic) is not None
         if self.kind is SubscriptionKind.BROKERS:
             return True
-        return topic in self.topics
+        return self.has(topic)
+
+    def has(self, topic: str) -> bool:
+        """Whether it is one of `topics`, of which there may be thousands."""
+        return topic in self._names
 
     def add(self, topics: Iterable[str]) -> None:
         """The group's leader saw these topics of our pattern first. Spec: S3-45."""
-        self.topics = tuple(sorted(dict.fromkeys((*self.topics, *topics))))
+        self._set_topics(tuple(sorted(dict.fromkeys((*self.topics, *topics)))))
+
+    def _set_topics(self, topics: tuple[str, ...]) -> None:
+        self.topics, self._names = topics, frozenset(topics)
 
     def _become(self, kind: SubscriptionKind) -> None:
         if self.kind not in (SubscriptionKind.NONE, kind):

@@ -94,12 +94,12 @@ class TopicWatch:
     async def _report_topic(self, topic: str) -> None:
         try:
             known = await self._known_topics()
+            near = await self._session.runtime.offload(_nearest, topic, known)
         finally:
             self._asking = False
             self._session.news.notify()
-        if topic in known:
+        if topic in known or topic not in self._missing_since:
             return
-        near = difflib.get_close_matches(topic, known, n=1)
         hint = f"Did you mean {near[0]!r}?" if near else "Create the topic, or correct the name."
         self._error = UnknownTopicError(
             f"Topic {topic!r} does not exist (looked for {self._patience:g} s). "
@@ -116,3 +116,8 @@ class TopicWatch:
         except KclientError:
             return sorted(session.cluster.metadata.topics)  # the names at hand must do for the hint
         return sorted(topic.name for topic in answer.topics if topic.name and not topic.error_code)
+
+
+def _nearest(topic: str, known: list[str]) -> list[str]:
+    """The known name that is most like it, if any is. Takes a second where there are ten thousands."""
+    return difflib.get_close_matches(topic, known, n=1)

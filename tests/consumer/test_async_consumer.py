@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import difflib
 import re
+from threading import get_ident
 from typing import Any
 
 import pytest
@@ -330,6 +332,48 @@ def test_a_missing_topic_is_told_with_the_nearest_name() -> None:
             assert (caught.value.topic, caught.value.nearest) == ("order", "orders")
 
     with_broker(scenario, {"orders": 1})
+
+
+def test_the_nearest_of_thousands_of_names_is_not_searched_for_on_the_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It takes a second where there are ten thousands, and heartbeats would have to wait."""
+    searched: list[int] = []
+    search = difflib.get_close_matches
+    monkeypatch.setattr(
+        difflib,
+        "get_close_matches",
+        lambda *args, **keys: searched.append(get_ident()) or search(*args, **keys),
+    )
+
+    async def scenario(broker: MiniBroker) -> None:
+        async with consumer(broker, "order", topic_wait_ms=100) as c:
+            with pytest.raises(UnknownTopicError, match="Did you mean 'orders'"):
+                await c.poll(10)
+
+    with_broker(scenario, {"orders": 1})
+    assert searched
+    assert get_ident() not in searched
+
+
+def test_a_topic_that_is_not_wanted_any_more_is_not_told_to_be_missing() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        async with consumer(broker, "order", topic_wait_ms=100) as c:
+            session = c._session
+            described, release = session.cluster.describe_topics, asyncio.Event()
+
+            async def describe_topics(*args: Any, **keys: Any) -> Any:
+                await release.wait()
+                return await described(*args, **keys)
+
+            session.cluster.describe_topics = describe_topics  # type: ignore[method-assign]
+            while not session.topic_watch._asking:
+                await c.poll(0.05)
+            await c.subscribe(["a"])
+            release.set()
+            assert len(await c.poll(10)) == 5
+
+    with_broker(scenario, {"orders": 1, "a": 1})
 
 
 @pytest.mark.spec("U-07")

@@ -234,6 +234,41 @@ def test_one_kind_of_subscription_at_a_time() -> None:
     assert not subscription.automatic
 
 
+class Name(str):
+    """A topic's name that counts how often it is compared."""
+
+    compared = 0
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        Name.compared += 1
+        return str.__eq__(self, other)
+
+
+def test_to_find_a_topic_among_a_thousand_is_no_search() -> None:
+    """Every partition of an assignment is looked up on the loop."""
+    subscription = Subscription()
+    subscription.subscribe([Name(f"t{number}") for number in range(1_000)], None)
+    Name.compared = 0
+    assert all(
+        subscription.covers(f"t{number}") and subscription.has(f"t{number}") for number in range(1_000)
+    )
+    assert not subscription.covers("t1000")
+    assert Name.compared < 10_000
+
+
+def test_the_topics_of_a_pattern_that_the_leader_saw_first_are_known_until_the_pattern_goes() -> None:
+    subscription = Subscription()
+    subscription.subscribe_pattern(re.compile("t.*"), None)
+    subscription.add(["t1"])
+    assert subscription.has("t1")
+    subscription.subscribe_pattern(re.compile("u.*"), None)
+    assert not subscription.has("t1")
+    subscription.add(["u1"])
+    subscription.clear()
+    assert not subscription.has("u1")
+
+
 @pytest.mark.parametrize("wrong", ["a", b"a", [""], [" "], [None], [3]])
 def test_what_are_no_topics(wrong: list[str]) -> None:
     with pytest.raises(ArgumentError):
