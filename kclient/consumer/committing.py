@@ -20,7 +20,7 @@ from kclient.consumer.interceptors import Interceptors
 from kclient.consumer.listener import CallUser
 from kclient.consumer.work import UserWork
 from kclient.errors import ArgumentError, BrokerError, CommitFailedError, KclientError
-from kclient.group.commits import Asked, Commits, Hopeless, Turn, never
+from kclient.group.commits import Commits, Hopeless, never
 from kclient.group.offset_questions import Tell, unheard
 from kclient.metrics.own import OwnMetrics
 from kclient.protocol.errors import FENCED_INSTANCE_ID
@@ -85,7 +85,7 @@ class Committing:
         place = self._line.join()
         try:
             await place.alone()
-            await self._store(offsets, asked=asked, tell=tell)
+            await self._store(self._commits.commit(offsets, retry=True, asked=asked, tell=tell))
         finally:
             place.over()
 
@@ -113,7 +113,7 @@ class Committing:
         error: KclientError | None = None
         try:
             await ready()
-            await self._store(offsets, turn=place.turn)
+            await self._store(self._commits.commit(offsets, retry=False, turn=place.turn))
         except KclientError as failure:
             error = failure
             self._warn("an asynchronous commit", failure)
@@ -124,32 +124,16 @@ class Committing:
         if callback is not None:
             self._callbacks.leave(lambda: self._call_user(callback, offsets, error))
 
-    async def _store(
-        self,
-        offsets: Offsets,
-        *,
-        turn: Turn | None = None,
-        asked: Asked | None = None,
-        newest: Callable[[], Offsets] | None = None,
-        hopeless: Hopeless = never,
-        tell: Tell = unheard,
-    ) -> None:
-        """With `turn` it is tried once, after that; else until it is done."""
-        if not offsets:
-            return
+    async def _store(self, commit: Awaitable[Offsets]) -> None:
+        """What every commit has in common: failures are counted, a fencing lasts, interceptors hear what was stored."""
         try:
-            if newest is not None:
-                offsets = await self._commits.commit_newest(newest, tell)
-            elif turn is None:
-                await self._commits.commit(offsets, retry=True, asked=asked, hopeless=hopeless, tell=tell)
-            else:
-                await self._commits.commit(offsets, retry=False, turn=turn)
+            offsets = await commit
         except KclientError as error:
             self._counters.count("commit-failed-total")
             if isinstance(error, BrokerError) and error.code == FENCED_INSTANCE_ID:
                 self._fenced = error
             raise
-        if self._interceptors:
+        if offsets and self._interceptors:
             self._callbacks.leave(lambda: self._interceptors.on_commit(offsets))
 
     # --- by itself
@@ -186,7 +170,7 @@ class Committing:
 
     async def _auto_commit(self, offsets: Offsets, place: Place) -> None:
         try:
-            await self._store(offsets, turn=place.turn)
+            await self._store(self._commits.commit(offsets, retry=False, turn=place.turn))
         except KclientError as error:
             self._warn("an automatic commit", error)
             if error.retriable and self._next_auto_commit is not None:
@@ -207,28 +191,23 @@ class Committing:
         self._seldom.warn(fault, now, f"{what} failed: %s", error, extra=extra)
 
     async def commit_for_good(
-        self,
-        offsets: Offsets,
-        why: str,
-        timeout: float,
-        newest: Callable[[], Offsets] | None = None,
-        hopeless: Hopeless = never,
+        self, newest: Callable[[], Offsets], why: str, timeout: float, hopeless: Hopeless = never
     ) -> None:
         """The last automatic commit before partitions go: with retries, bounded; a failure is only logged.
 
-        With `newest` it is begun again when the member epoch was stale, with what that gives then. Retries end early
-        when they are `hopeless`.
+        `newest` gives what to store, and gives it again where the member epoch was stale. Retries end early when they
+        are `hopeless`.
 
         Spec: S3-30, B.13.6, B.14.8, B.18.
         """
-        if not self._config.enable_auto_commit or not offsets:
+        if not self._config.enable_auto_commit or not newest():
             return
         place = self._line.join()
         refusals = ["no answer in time"]
         try:
             async with asyncio.timeout(timeout):
                 await place.alone()
-                await self._store(offsets, newest=newest, hopeless=hopeless, tell=refusals.append)
+                await self._store(self._commits.commit_newest(newest, hopeless, refusals.append))
         except (KclientError, TimeoutError) as error:
             log.warning("the automatic commit %s failed: %s", why, str(error) or refusals[-1])
         else:

@@ -173,7 +173,7 @@ class GroupPart:
         """The automatic commit of close(), given up where no broker can be reached any more. Spec: U-10."""
         if self.stable or not self._session.subscription.automatic:
             hopeless = OutOfReach(self._session.cluster, self._session.runtime).for_good
-            await self.committing.commit_for_good(offsets, "on close", timeout, hopeless=hopeless)
+            await self.committing.commit_for_good(lambda: offsets, "on close", timeout, hopeless)
 
     def poll_started(self) -> None:
         """Restart the poll timer. Spec: S1-18."""

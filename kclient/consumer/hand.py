@@ -79,10 +79,10 @@ class Hand:
         return _overlaid(positions, held)
 
     def released(self, positions: Mapping[TopicPartition, OffsetAndMetadata]) -> Offsets:
-        """Positions, less all that is in hand."""
+        """Positions, less all that is in hand. An application that iterates meanwhile may be a record further on."""
         held = self._waiting() if self._one_by_one else _first_offsets(self._chunks)
-        if self._current is not None:
-            held[_partition(self._current)] = _at(self._current)
+        if (current := self._current) is not None:
+            held[_partition(current)] = _at(current)
         for tp, confirmed in self._confirmed.items():
             if tp in held and held[tp].offset < confirmed.offset:
                 held[tp] = confirmed
@@ -107,8 +107,8 @@ class Hand:
 
     def _waiting(self) -> Offsets:
         """The first record of each partition that iteration has not begun with."""
-        waiting = self._chunks[self._at :]
-        if self._current is not None and waiting and waiting[0].partition == _partition(self._current):
+        waiting, current = self._chunks[self._at :], self._current
+        if current is not None and waiting and waiting[0].partition == _partition(current):
             waiting = waiting[1:]
         firsts = _first_offsets(waiting)
         return {tp: offset for tp, offset in firsts.items() if tp not in self._taken_back}

@@ -21,7 +21,6 @@ import attrs
 from kclient.consumer.telling import Partitions, Telling
 from kclient.group.generation import Generation
 from kclient.names import names_of, some_of
-from kclient.types import OffsetAndMetadata, TopicPartition
 
 if TYPE_CHECKING:
     from kclient.consumer.session import Session
@@ -110,19 +109,18 @@ class Rebalance:
 
     async def _stop_and_commit(self, going: Callable[[], Partitions], why: str) -> None:
         session = self._session
-        released = await session.rebalances.post(lambda: self._stop_delivery(going()))
+        await session.rebalances.post(lambda: self._stop_delivery(going()))
         # The group waits for us no longer than max_poll_interval_ms: half of it is left for the join itself.
         timeout = session.config.max_poll_interval_ms / 2000
-        await session.group_part.committing.commit_for_good(released or {}, why, timeout)
+        await session.group_part.committing.commit_for_good(session.released, why, timeout)
 
     # --- steps in the user's polls
 
-    async def _stop_delivery(self, going: Partitions) -> dict[TopicPartition, OffsetAndMetadata]:
+    async def _stop_delivery(self, going: Partitions) -> None:
         """From here on delivered and committed agree: nothing more of these is fetched or handed out."""
         session = self._session
         session.take_back(going)
         session.positions.mark_pending_revocation(going)
-        return session.released()
 
     async def _give_back(self, going: Partitions, *, always: bool) -> None:
         """Before a join: a heartbeat's answer since the last poll may have ended the membership. Spec: S3-53."""

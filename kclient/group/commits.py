@@ -5,7 +5,7 @@ and another try, built anew from what is known then. The caller bounds it. A com
 (`retry=False`) raises CommitFailedError with `retriable` instead.
 
 A member with an epoch (KIP-848) asks each time under its newest one. If the coordinator calls that stale, a commit
-fails, but for `commit_newest`, which waits for the next and is built anew.
+fails, but for `commit_newest`, which waits until a heartbeat brings the newest and is built anew.
 """
 
 from __future__ import annotations
@@ -105,8 +105,8 @@ class Commits:
         asked: Asked | None = None,
         hopeless: Hopeless = never,
         tell: Tell = unheard,
-    ) -> None:
-        """Store offsets, each the next one to consume. Nothing is sent for an empty mapping.
+    ) -> Offsets:
+        """Store offsets, each the next one to consume, and return them. Nothing is sent for an empty mapping.
 
         `asked` says who asked for it, if that was not now. With `retry` what passes by itself is tried again until the
         caller's timeout, or until it is `hopeless`; `tell` hears why each try failed. Without it `turn`
@@ -148,28 +148,35 @@ class Commits:
         if replaced:
             why = f"{', '.join(map(str, replaced))} belonged to a topic that was deleted and created again"
             raise commit_failed("topic_replaced", self._coordinator.group_id, why, replaced)
+        return offsets
 
-    async def commit_newest(self, newest: Callable[[], Offsets], tell: Tell = unheard) -> Offsets:
-        """Store what `newest` gives now, and again what it gives then under each newer epoch, until one is current.
+    async def commit_newest(
+        self, newest: Callable[[], Offsets], hopeless: Hopeless = never, tell: Tell = unheard
+    ) -> Offsets:
+        """Store what `newest` gives; where the epoch was stale, what it gives once a heartbeat has brought the newest.
 
         Returns what was stored. The caller bounds it. Raises what `commit` raises, and so when there is no epoch more.
 
         Spec: B.14.8, M-81.
         """
-        backoff = Backoff.for_retries(self._config, self._runtime)
-        stale: Identity | None = None
         while offsets := newest():
             identity = self._identity()
             try:
-                if identity != stale:
-                    await self.commit(offsets, retry=True, tell=tell)
-                    break
+                return await self.commit(offsets, retry=True, hopeless=hopeless, tell=tell)
             except CommitFailedError as error:
-                if error.reason != "stale_epoch":
+                if error.reason != "stale_epoch" or hopeless():
                     raise
-                stale = identity
-            await asyncio.sleep(backoff.next())
+                tell(error.text)
+            await self._newer_than(identity)
         return offsets
+
+    async def _newer_than(self, stale: Identity) -> None:
+        """Whoever calls an epoch stale has given a newer one, in an answer that is under way or was lost."""
+        backoff = Backoff.for_retries(self._config, self._runtime)
+        while True:
+            await asyncio.sleep(backoff.next())
+            if self._identity().newer_than(stale):
+                return
 
     # --- one try
 

@@ -92,7 +92,8 @@ class Identity:
     """Under which name offsets are committed and read. The default is that of a consumer without membership.
 
     With `by_epoch` the generation id is a member epoch: it moves on while the member keeps partitions. `joined` counts
-    the memberships under this member id: what was asked for in one before is not done in the next.
+    the memberships under this member id: what was asked for in one before is not done in the next. `heard` counts the
+    answers to heartbeats, each of which says the newest epoch; it makes nobody somebody else.
 
     Spec: B.14.3, B.14.7, S1-27, S1-28.
     """
@@ -102,6 +103,11 @@ class Identity:
     group_instance_id: str | None = None
     by_epoch: bool = False
     joined: int = 0
+    heard: int = attrs.field(default=0, eq=False)
+
+    def newer_than(self, stale: Identity) -> bool:
+        """Whether the coordinator has said since then what the newest epoch is; it may be the same."""
+        return self != stale or self.heard > stale.heard
 
     def continues(self, before: Identity) -> bool:
         """Whether what was asked for under the name `before` may be done under this one."""

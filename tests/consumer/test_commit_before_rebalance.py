@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kclient.embedded.requests import LoggedRequest
 from tests.scenarios.members import ALL, publishing, team, until
 from tests.scenarios.simulated import Place, simulate
 
@@ -38,3 +39,38 @@ def test_a_commit_that_never_succeeds_costs_nobody_the_membership(assignor: str)
             place.cluster.lift()
 
     simulate(scenario, topics={"t": 4})
+
+
+@pytest.mark.spec("B.14.8", "M-81", "I-12")
+def test_a_stale_epoch_costs_a_heartbeat_and_then_the_newest_positions_are_stored() -> None:
+    """What another member takes over begins behind what was delivered; what stays has moved on meanwhile."""
+
+    async def scenario(place: Place) -> None:
+        settings = {
+            "group_protocol": "consumer",
+            "enable_auto_commit": True,
+            "auto_commit_interval_ms": 3_600_000,
+        }
+        async with team(place, **settings) as join, publishing(place):
+            first = await join("first")
+            await until(lambda: first.partitions == ALL and len(first.seen) > 40)
+            place.cluster.fail("OffsetCommit", "STALE_MEMBER_EPOCH", times=1)
+            second = await join("second")
+            await until(lambda: len(first.partitions) == len(second.partitions) == 2)
+            await until(lambda: second.seen)
+            refused, stored = first.asked("OffsetCommit")
+            beats = [one for one in first.asked("ConsumerGroupHeartbeat") if refused.at < one.at < stored.at]
+            assert len(beats) == 1
+            offsets, newest = stored_offsets(refused), stored_offsets(stored)
+            assert all(newest[number] > offsets[number] for number in first.partitions)
+            assert all(newest[number] == offsets[number] for number in second.partitions)
+            delivered = {one.number for one in first.seen}
+            assert not [one for one in second.seen if one.number in delivered]
+
+    simulate(scenario, topics={"t": 4}, config={"group.consumer.heartbeat.interval.ms": 2_000})
+
+
+def stored_offsets(commit: LoggedRequest) -> dict[int, int]:
+    """Partition → offset of one OffsetCommit."""
+    (topic,) = commit.request.topics
+    return {part.partition_index: part.committed_offset for part in topic.partitions}

@@ -191,6 +191,7 @@ class Heartbeats:
         self._interval = told if told > 0 else self._shortest_interval
         self._due = sent + self._interval
         standing.epoch = response.member_epoch
+        standing.heard += 1
         if standing.in_group:
             changed = self._assignments.take(response.assignment)
             if not self._assignments.settled and (changed or standing.state is MemberState.JOINING):

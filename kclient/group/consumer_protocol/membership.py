@@ -202,7 +202,12 @@ class ConsumerMembership:
             return Identity()
         instance_id = self._config.group_instance_id
         return Identity(
-            standing.epoch, standing.member_id, instance_id, by_epoch=True, joined=standing.joined
+            standing.epoch,
+            standing.member_id,
+            instance_id,
+            by_epoch=True,
+            joined=standing.joined,
+            heard=standing.heard,
         )
 
     def commit_refused(self, code: int, sent: Identity) -> KclientError:

@@ -49,6 +49,7 @@ class Standing:
     epoch: int = JOIN_EPOCH
     since: float = 0.0  # when the state was entered
     joined: int = 0  # how many memberships there were
+    heard: int = 0  # how many answers have brought an epoch
     ended: str = ""  # why the last membership ended, "" if none has
     fatal: KclientError | None = None  # why there is no way back
     wanted: Subscribed | None = None  # None: nothing is subscribed to

@@ -36,7 +36,7 @@ def errors_swallowed(patch: Patch) -> None:
 
     async def auto_commit(self: Committing, offsets: Any, place: Any) -> None:
         try:
-            await self._store(offsets, turn=place.turn)
+            await self._store(self._commits.commit(offsets, retry=False, turn=place.turn))
         finally:
             self._auto_in_flight = False
             place.over()
