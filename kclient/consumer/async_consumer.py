@@ -12,10 +12,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, Self
 
 from kclient.consumer import choosing, closing, explaining, lookups, moving
-from kclient.consumer.committing import CommitCallback, checked_offsets
+from kclient.consumer.committing import CommitCallback
 from kclient.consumer.explanation import Explanation
 from kclient.consumer.life import Life, running_loop
 from kclient.consumer.listener import RebalanceListener, checked_listener
+from kclient.consumer.offsets import checked_offsets
 from kclient.consumer.session import Session
 from kclient.consumer.subscription import checked_partitions
 from kclient.errors import ArgumentError

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from kclient.config import Config
 from kclient.consumer.commit_line import CommitLine, Place
@@ -19,7 +19,7 @@ from kclient.consumer.flows import Flows
 from kclient.consumer.interceptors import Interceptors
 from kclient.consumer.listener import CallUser
 from kclient.consumer.work import UserWork
-from kclient.errors import ArgumentError, BrokerError, CommitFailedError, KclientError
+from kclient.errors import BrokerError, CommitFailedError, InternalError, KclientError
 from kclient.group.commits import Commits, Hopeless, never
 from kclient.group.offset_questions import Tell, unheard
 from kclient.metrics.own import OwnMetrics
@@ -116,10 +116,13 @@ class Committing:
             await self._store(self._commits.commit(offsets, retry=False, turn=place.turn))
         except KclientError as failure:
             error = failure
-            self._warn("an asynchronous commit", failure)
+        except Exception as bug:  # noqa: BLE001 – the callback must hear of it
+            error = InternalError.of("An asynchronous commit", bug)
         finally:
             self._pending -= 1
             place.over()
+        if error is not None:
+            self._warn("an asynchronous commit", error)
         await place.all_over()
         if callback is not None:
             self._callbacks.leave(lambda: self._call_user(callback, offsets, error))
@@ -214,23 +217,3 @@ class Committing:
             self._counters.count("auto-commit-total")
         finally:
             place.over()
-
-
-def checked_offsets(offsets: Any) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Offsets to commit as given. Raises ArgumentError for what is none."""
-    checked: dict[TopicPartition, OffsetAndMetadata] = {}
-    if not isinstance(offsets, Mapping):
-        raise ArgumentError(f"Offsets are a mapping of TopicPartition to OffsetAndMetadata, not {offsets!r}.")
-    for partition, offset in offsets.items():
-        if not isinstance(offset, OffsetAndMetadata):
-            raise ArgumentError(
-                f"The offset to commit for {partition} is {offset!r}. Give OffsetAndMetadata(offset), where offset is "
-                "that of the next record to consume."
-            )
-        if offset.offset < 0:
-            raise ArgumentError(
-                f"The offset to commit for {partition} is {offset.offset}. Offsets count from 0. "
-                "Give that of the next record to consume."
-            )
-        checked[TopicPartition(*partition)] = offset
-    return checked

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
+from kclient.consumer.offsets import checked_offset
 from kclient.consumer.session import Session
 from kclient.consumer.subscription import checked_partitions
-from kclient.errors import ArgumentError
 from kclient.positions.strategy import EARLIEST, LATEST, ResetStrategy
 from kclient.types import OffsetAndMetadata, TopicPartition
-
-OFFSET_BITS: Final = 63  # of a signed 64-bit number, as it goes on the wire
 
 
 async def position(session: Session, partition: TopicPartition, timeout: float) -> int:
@@ -32,13 +29,8 @@ async def position(session: Session, partition: TopicPartition, timeout: float) 
 def seek(session: Session, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
     """Go to an offset; the next poll begins there. Spec: B.2, S0-09, M-13."""
     (tp,) = checked_partitions([partition])
-    target = offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(offset)
-    if isinstance(target.offset, bool) or not isinstance(target.offset, int) or target.offset < 0:
-        raise ArgumentError(f"{tp} cannot be read from offset {target.offset!r}. Offsets count from 0.")
-    if target.offset.bit_length() > OFFSET_BITS:
-        raise ArgumentError(
-            f"{tp} cannot be read from offset {target.offset}. Offsets end below 2**{OFFSET_BITS}."
-        )
+    given = offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(offset)
+    target = checked_offset(tp, given)
     session.positions.state(tp)
     session.take_back([tp])
     session.positions.seek(tp, target, session.cluster.metadata.leader(tp))

@@ -13,7 +13,7 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kclient.consumer.listener import RebalanceListener
 from kclient.errors import ArgumentError, UsageError
@@ -152,7 +152,14 @@ def checked_partitions(partitions: Iterable[TopicPartition]) -> tuple[TopicParti
     for item in [partitions] if isinstance(partitions, TopicPartition) else partitions:
         if not isinstance(item, tuple) or len(item) != 2 or not isinstance(item[0], str):
             raise ArgumentError(f"{item!r} is no partition. Give a list of TopicPartition(topic, partition).")
-        if not item[0].strip() or not isinstance(item[1], int) or item[1] < 0:
-            raise ArgumentError(f"{item!r} is no partition: the topic is blank or the number is negative.")
+        if not item[0].strip() or not is_number(item[1], bits=31):
+            raise ArgumentError(
+                f"{item!r} is no partition: the topic is blank, or the number is no int from 0 on and below 2**31."
+            )
         found[TopicPartition(*item)] = None
     return tuple(found)
+
+
+def is_number(given: Any, bits: int) -> bool:
+    """Whether this is an int from 0 on that so many bits can hold."""
+    return isinstance(given, int) and not isinstance(given, bool) and 0 <= given < 2**bits

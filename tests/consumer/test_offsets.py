@@ -1,0 +1,109 @@
+"""What no request can carry is refused by the call: a later refusal would stop every partition of that node."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from kclient import AsyncConsumer, KclientError, OffsetAndMetadata
+from kclient.embedded import EmbeddedCluster
+from kclient.errors import ArgumentError, InternalError
+from kclient.group.commits import Commits
+from tests.scenarios.support import T0, asked, consumer_of, play, read
+
+WRONG: list[tuple[Any, str]] = [
+    (OffsetAndMetadata(-1), "The offset for t-0 is -1"),
+    (OffsetAndMetadata(2**63), "The offset for t-0 is 9223372036854775808"),
+    (OffsetAndMetadata(True), "The offset for t-0 is True"),
+    (OffsetAndMetadata("5"), "The offset for t-0 is '5'"),  # type: ignore[arg-type]
+    (OffsetAndMetadata(None), "The offset for t-0 is None"),  # type: ignore[arg-type]
+    (OffsetAndMetadata(5.0), "The offset for t-0 is 5.0"),  # type: ignore[arg-type]
+    (OffsetAndMetadata(5, -1), "leader epoch of the offset for t-0 is -1"),
+    (OffsetAndMetadata(5, 2**31), "leader epoch of the offset for t-0 is 2147483648"),
+    (OffsetAndMetadata(5, "x"), "leader epoch of the offset for t-0 is 'x'"),  # type: ignore[arg-type]
+    (OffsetAndMetadata(5, None, None), "metadata of the offset for t-0 is None"),  # type: ignore[arg-type]
+]
+
+
+async def seek(consumer: AsyncConsumer, offset: Any) -> None:
+    consumer.seek(T0, offset)
+
+
+async def commit(consumer: AsyncConsumer, offset: Any) -> None:
+    await consumer.commit({T0: offset}, timeout=5)
+
+
+async def commit_async(consumer: AsyncConsumer, offset: Any) -> None:
+    consumer.commit_async({T0: offset})
+
+
+def with_one_record(scenario: Callable[[EmbeddedCluster, AsyncConsumer], Awaitable[None]]) -> None:
+    """Play with a consumer that reads a partition by hand."""
+
+    async def run() -> None:
+        async with EmbeddedCluster(topics={"t": 1}) as cluster:
+            cluster.produce("t", ["0"], partition=0)
+            async with consumer_of(cluster, group_id="g") as consumer:
+                await consumer.assign([T0])
+                await scenario(cluster, consumer)
+
+    play(run)
+
+
+@pytest.mark.parametrize("call", [seek, commit, commit_async])
+def test_an_offset_that_cannot_be_is_refused_by_the_call_and_costs_nothing(
+    call: Callable[[AsyncConsumer, Any], Awaitable[None]],
+) -> None:
+    async def scenario(cluster: EmbeddedCluster, consumer: AsyncConsumer) -> None:
+        for wrong, why in WRONG:
+            with pytest.raises(ArgumentError, match=why):
+                await call(consumer, wrong)
+        assert [record.offset for record in await read(consumer, 1)] == [0]
+        assert asked(cluster, "OffsetCommit") == []
+
+    with_one_record(scenario)
+
+
+def test_a_bare_offset_can_be_sought_to_and_not_committed() -> None:
+    async def scenario(cluster: EmbeddedCluster, consumer: AsyncConsumer) -> None:
+        with pytest.raises(ArgumentError, match="The offset for t-0 is '5'"):
+            consumer.seek(T0, "5")  # type: ignore[arg-type]
+        with pytest.raises(ArgumentError, match=r"Give OffsetAndMetadata\(offset\)"):
+            await consumer.commit({T0: 0})  # type: ignore[dict-item]
+        consumer.seek(T0, 0)
+        assert [record.offset for record in await read(consumer, 1)] == [0]
+
+    with_one_record(scenario)
+
+
+@pytest.mark.parametrize("wrong", ["ab", "abc", ("t", "0"), ("t", -1), ("t", 2**31), ("t", True), None])
+def test_what_is_no_partition_is_not_committed(wrong: Any) -> None:
+    async def scenario(cluster: EmbeddedCluster, consumer: AsyncConsumer) -> None:
+        for call in (consumer.commit, consumer.commit_async):
+            with pytest.raises(ArgumentError, match="is no partition"):
+                await call({wrong: OffsetAndMetadata(0)})  # type: ignore[misc]
+        assert asked(cluster, "OffsetCommit") == []
+
+    with_one_record(scenario)
+
+
+@pytest.mark.spec("B.14.2", "I-38")
+def test_a_callback_hears_of_a_commit_that_ended_in_a_bug(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(self: Commits, offsets: Any, **options: Any) -> Any:
+        raise ZeroDivisionError("planned")
+
+    async def scenario(cluster: EmbeddedCluster, consumer: AsyncConsumer) -> None:
+        told: list[KclientError | None] = []
+        monkeypatch.setattr(Commits, "commit", broken)
+        consumer.commit_async({T0: OffsetAndMetadata(0)}, lambda offsets, error: told.append(error))
+        async with asyncio.timeout(10):
+            while not told:
+                await consumer.poll(0.1)
+        (error,) = told
+        assert isinstance(error, InternalError)
+        assert isinstance(error.__cause__, ZeroDivisionError)
+
+    with_one_record(scenario)
