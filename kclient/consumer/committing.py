@@ -142,8 +142,9 @@ class Committing:
     # --- by itself
 
     def restart_timer(self) -> None:
-        """The next automatic commit is a whole interval away. Spec: S3-47."""
-        self._next_auto_commit = self._runtime.now() + self._config.auto_commit_interval_ms / 1000
+        """The next automatic commit is a whole interval away, and never follows at once. Spec: S3-47, S4-43."""
+        pause_ms = max(self._config.auto_commit_interval_ms, self._config.retry_backoff_ms)
+        self._next_auto_commit = self._runtime.now() + pause_ms / 1000
 
     def auto_commit_due(self) -> bool:
         """Whether the interval has passed and no automatic commit is under way."""
@@ -159,17 +160,10 @@ class Committing:
 
     def auto_commit(self, offsets: Offsets) -> None:
         """Store released offsets beside the poll; failures are logged and tried again later."""
-        if not offsets:
-            self.put_off()
-            return
         self.restart_timer()
-        self._auto_in_flight = True
-        self._flows.errand("automatic commit", self._auto_commit(offsets, self._line.join()))
-
-    def put_off(self) -> None:
-        """Nothing can be committed at this moment: look again soon, but not at once. Spec: S4-43."""
-        pause_ms = max(self._config.auto_commit_interval_ms, self._config.retry_backoff_ms)
-        self._next_auto_commit = self._runtime.now() + pause_ms / 1000
+        if offsets:
+            self._auto_in_flight = True
+            self._flows.errand("automatic commit", self._auto_commit(offsets, self._line.join()))
 
     async def _auto_commit(self, offsets: Offsets, place: Place) -> None:
         try:

@@ -167,7 +167,7 @@ class GroupPart:
         if self.stable or not self._session.subscription.automatic:
             self.committing.auto_commit(self._session.released())
         else:
-            self.committing.put_off()
+            self.committing.restart_timer()
 
     async def last_commit(self, offsets: dict[TopicPartition, OffsetAndMetadata], timeout: float) -> None:
         """The automatic commit of close(), given up where no broker can be reached any more. Spec: U-10."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from typing import Any
 
@@ -62,6 +63,23 @@ def test_a12_the_first_poll_after_the_interval_commits_what_earlier_polls_return
         assert second.at - first.at == pytest.approx(INTERVAL, abs=0.3)
 
     simulate(scenario, topics={"t": 2})
+
+
+@pytest.mark.spec("I-26")
+def test_a12_an_interval_of_nothing_commits_no_faster_than_what_failed_is_tried_again() -> None:
+    async def scenario(place: Place) -> None:
+        place.cluster.produce("t", ["0"], partition=0)
+        consumer = place.consumer("t", **{**AUTOMATIC, "auto_commit_interval_ms": 0})
+        await place.read(consumer, 1)
+        await place.on_member(consumer.poll(0.5))
+        assert place.cluster.committed(GROUP)[T0] == 1
+        began = place.now
+        await place.on_member(consumer.poll(10.0))
+        commits = [one.at for one in place.asked("OffsetCommit", began)]
+        assert commits
+        assert min(later - one for one, later in itertools.pairwise(commits)) >= 0.2
+
+    simulate(scenario, topics={"t": 1})
 
 
 @pytest.mark.spec("A-12", "S4-43", "S0-21")

@@ -65,7 +65,7 @@ def commit_unreleased(patch: Patch) -> None:
 
     def auto_commit(self: GroupPart) -> None:
         vars(self)["is_due"] = True
-        self.committing.put_off()
+        self.committing.restart_timer()
 
     async def deliver(self: Poll, max_records: int) -> Any:
         records = await before_deliver(self, max_records)
