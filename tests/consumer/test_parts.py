@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 from collections.abc import Awaitable, Callable
 
@@ -158,6 +159,11 @@ def test_a_deadline_of_something_inside_passes_unchanged() -> None:
 def test_what_is_no_timeout(wrong: float) -> None:
     with pytest.raises(ArgumentError, match="seconds"):
         checked_timeout(wrong)
+
+
+@pytest.mark.parametrize("endless", [10**400, math.inf], ids=["10**400", "inf"])
+def test_a_timeout_beyond_all_numbers_is_for_ever(endless: float) -> None:
+    assert checked_timeout(endless) == math.inf
 
 
 # --- flows
