@@ -134,6 +134,8 @@ def checked_topics(topics: Iterable[str]) -> tuple[str, ...]:
     """Topic names, sorted, each once. Raises ArgumentError for what is no name."""
     if isinstance(topics, str | bytes):
         raise ArgumentError(f"Topics must be a list of names, not the single {topics!r}. Write [{topics!r}].")
+    if not isinstance(topics, Iterable):
+        raise ArgumentError(f"Topics must be a list of names, not {topics!r}. Without one, leave them out.")
     names = tuple(topics)
     for name in names:
         if not isinstance(name, str) or not name.strip():
@@ -148,6 +150,10 @@ def checked_topics(topics: Iterable[str]) -> tuple[str, ...]:
 
 def checked_partitions(partitions: Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
     """Partitions in the given order, each once. Raises ArgumentError for what is no partition."""
+    if not isinstance(partitions, Iterable):
+        raise ArgumentError(
+            f"Partitions must be a list of TopicPartition(topic, number), not {partitions!r}."
+        )
     found: dict[TopicPartition, None] = {}
     for item in [partitions] if isinstance(partitions, TopicPartition) else partitions:
         if not isinstance(item, tuple) or len(item) != 2 or not isinstance(item[0], str):

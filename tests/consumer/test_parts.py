@@ -275,13 +275,15 @@ def test_the_topics_of_a_pattern_that_the_leader_saw_first_are_known_until_the_p
     assert not subscription.has("u1")
 
 
-@pytest.mark.parametrize("wrong", ["a", b"a", [""], [" "], [None], [3]])
+@pytest.mark.parametrize("wrong", ["a", b"a", [""], [" "], [None], [3], None, 5])
 def test_what_are_no_topics(wrong: list[str]) -> None:
     with pytest.raises(ArgumentError):
         checked_topics(wrong)
 
 
-@pytest.mark.parametrize("wrong", ["a", [3], [("a",)], [("a", -1)], [("", 0)], [("a", "0")], [(0, 0)]])
+@pytest.mark.parametrize(
+    "wrong", ["a", [3], [("a",)], [("a", -1)], [("", 0)], [("a", "0")], [(0, 0)], [("a", True)], None, 5]
+)
 def test_what_are_no_partitions(wrong: list[TopicPartition]) -> None:
     with pytest.raises(ArgumentError):
         checked_partitions(wrong)
@@ -291,6 +293,16 @@ def test_partitions_may_be_plain_pairs_or_a_single_one() -> None:
     single = TopicPartition("a", 0)
     assert checked_partitions([("a", 1), ("a", 0), ("a", 1)]) == (("a", 1), ("a", 0))  # type: ignore[list-item]
     assert checked_partitions(single) == (single,)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("call", ["subscribe", "assign", "committed", "end_offsets", "pause"])
+def test_what_is_no_list_is_told_what_to_write(call: str) -> None:
+    async def scenario() -> None:
+        async with AsyncConsumer(bootstrap_servers="localhost:1", group_id="g") as consumer:
+            with pytest.raises(ArgumentError, match="must be a list of"):
+                await getattr(consumer, call)(None)
+
+    on_a_loop(scenario)
 
 
 def test_settings_given_as_a_topic_are_told_their_place_and_not_shown() -> None:
