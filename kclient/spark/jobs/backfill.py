@@ -24,6 +24,7 @@ from kclient.spark.direct import DirectTarget, RangeWritten
 from kclient.spark.driver import Driver
 from kclient.spark.jobs.checkpoint import Checkpoint, Offsets
 from kclient.spark.jobs.file_size import measured
+from kclient.spark.jobs.job import check_kept
 from kclient.spark.jobs.ledger import Landed, Ledger, Times
 from kclient.spark.jobs.pool import Pool
 from kclient.spark.jobs.prepared import cut, target_of
@@ -34,6 +35,7 @@ from kclient.spark.jobs.progress import (
     IngestResult,
     PartitionPlan,
 )
+from kclient.spark.jobs.schemas import check_extends
 from kclient.spark.jobs.settings import IngestSettings
 from kclient.spark.jobs.sinks import check_not_landed
 from kclient.spark.jobs.starts import LATEST
@@ -75,7 +77,12 @@ class Backfill:
 
 
 def prepare(settings: IngestSettings) -> Backfill:
-    """Ask what there is. Raises SinkError where records would count twice, and what planning a batch raises."""
+    """Ask what there is.
+
+    Raises ConfigError for another layout than the job's, SinkError where records would count twice, and what planning a
+    batch raises.
+    """
+    _check_layout(settings)
     rows = _rows_per_file(settings)
     options = cut(settings, SourceOptions.parse(settings.batch_options(rows)))
     whole = attrs.evolve(options, min_partitions=None, max_records_per_partition=None)
@@ -109,6 +116,16 @@ def run(settings: IngestSettings, listener: IngestListener, locks: Sequence[int]
     result = ledger.result("drained", wanted.end, wanted.end)
     listener.finished(result)
     return result
+
+
+def _check_layout(settings: IngestSettings) -> None:
+    """Refuse what would not fit together with the files of the checkpoint's job. Raises ConfigError."""
+    checkpoint = Checkpoint(settings.checkpoint)
+    job, frozen = checkpoint.job(), checkpoint.schema()
+    if job is not None:
+        check_kept(checkpoint.path, job, {"format": settings.format})
+    if settings.format == "json" and frozen is not None:
+        check_extends(frozen, str(settings.schema), evolves=settings.evolve != "none")
 
 
 def _rows_per_file(settings: IngestSettings) -> int | None:

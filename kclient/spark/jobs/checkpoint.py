@@ -1,6 +1,6 @@
 """What a job keeps between runs: whose checkpoint this is, where it starts, and how far its batches are.
 
-    kclient/job.json      the job: cluster, topics, sink, engine; refused for any other
+    kclient/job.json      the job: cluster, topics, sink, engine, format; refused for any other
     kclient/start.json    where batch 0 starts, kept because `latest` moves
     kclient/schema.json   the schemas of decoded values, each with the batch that it began at
     kclient/files.json    how many records make a file of the size that was asked for
@@ -54,6 +54,11 @@ class Position:
         return self.batch > 0 or self.end is not None
 
     @property
+    def landed(self) -> bool:
+        """Whether any batch counts."""
+        return self.batch > 0
+
+    @property
     def state(self) -> CheckpointState:
         """The same for people."""
         return CheckpointState("resume", self.batch, self.end is not None)
@@ -78,7 +83,8 @@ class Checkpoint:
         if content is None:
             return None
         try:
-            return Job(**{**content, "topics": tuple(content["topics"])})
+            form = None if self.schema() is None else "json"  # where a release before did not keep it
+            return Job(**{"format": form, **content, "topics": tuple(content["topics"])})
         except (KeyError, TypeError) as error:
             raise self._damaged(self.own / "job.json", error) from error
 

@@ -17,7 +17,10 @@ from kclient.spark.jobs.values import is_pattern
 
 @attrs.frozen(kw_only=True)
 class Job:
-    """What must stay the same for a checkpoint to go on. `job` is drawn once and names the job in its manifests."""
+    """What must stay the same for a checkpoint to go on. `job` is drawn once and names the job in its manifests.
+
+    `format` is None in a checkpoint of a release that did not keep it.
+    """
 
     job: str
     cluster_id: str | None
@@ -25,6 +28,7 @@ class Job:
     sink: str
     engine: str
     writer: str
+    format: str | None = None
     topic_ids: Mapping[str, str] = attrs.field(factory=dict)
 
     def reads(self, topic: str) -> bool:
@@ -32,19 +36,14 @@ class Job:
         patterns = filter(is_pattern, self.topics)
         return topic in self.topics or any(re.fullmatch(pattern, topic) for pattern in patterns)
 
-    def differences(self, other: Job, *, begun: bool = True) -> list[str]:
-        """What is not the same, one sentence each. Topics that are new or have an id now do not count.
-
-        Before the first batch has begun, another engine or writer may do it: the one that was chosen may not run here.
-        """
+    def differences(self, other: Job) -> list[str]:
+        """What makes it another job, one sentence each. Topics that are new or have an id now do not count."""
         found = [
             f"its {what} {was!r}, not {now!r}"
             for what, was, now in (
                 ("cluster id is", self.cluster_id, other.cluster_id),
                 ("topics are", ",".join(sorted(self.topics)), ",".join(sorted(other.topics))),
                 ("sink is", self.sink, other.sink),
-                ("engine is", self.engine, other.engine if begun else self.engine),
-                ("writer is", self.writer, other.writer if begun else self.writer),
             )
             if was != now
         ]
@@ -52,11 +51,24 @@ class Job:
         return found + [f"topic {topic} was deleted and made anew since" for topic in anew]
 
 
-def check_same(path: Path, kept: Job, wanted: Job, *, begun: bool = True) -> None:
+def check_same(path: Path, kept: Job, wanted: Job) -> None:
     """Refuse a checkpoint that belongs to something else. Raises ConfigError. Spec: SP-58, SP-83."""
-    if different := kept.differences(wanted, begun=begun):
+    if different := kept.differences(wanted):
         raise ConfigError(
             f"The checkpoint {path} belongs to another job: {'; '.join(different)}. Going on would skip or repeat "
             "records. Give this job a checkpoint and a sink of its own.",
+            problems=tuple(different),
+        )
+
+
+def check_kept(path: Path, kept: Job, given: Mapping[str, str]) -> None:
+    """Refuse the same job done in another way than it began with: engine, writer, format. Raises ConfigError."""
+    changed = {name: was for name, now in given.items() if (was := getattr(kept, name)) not in (None, now)}
+    if changed:
+        options = " ".join(f"--{name} {was}" for name, was in changed.items())
+        different = [f"its {name} is {was!r}, not {given[name]!r}" for name, was in changed.items()]
+        raise ConfigError(
+            f"The job of the checkpoint {path} keeps to what it began with: {'; '.join(different)}. All that it lands "
+            f"must fit together. Add {options}, or give another job a checkpoint and a sink of its own.",
             problems=tuple(different),
         )

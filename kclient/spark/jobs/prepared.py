@@ -20,7 +20,7 @@ from kclient.spark.driver import Driver
 from kclient.spark.jobs import schemas, sinks
 from kclient.spark.jobs.checkpoint import Checkpoint, Position
 from kclient.spark.jobs.file_size import rows_per_file
-from kclient.spark.jobs.job import Job, check_same
+from kclient.spark.jobs.job import Job, check_kept, check_same
 from kclient.spark.jobs.progress import CheckpointState, IngestPlan, PartitionPlan
 from kclient.spark.jobs.settings import INFER, IngestSettings
 from kclient.spark.jobs.survey import Survey, survey
@@ -76,7 +76,8 @@ def prepare(settings: IngestSettings, driver: Driver, runtime: Runtime | None = 
     found = survey(driver, options, None if position is None else position.start)
     job = _job(settings, found, (runtime or Runtime()).random_bytes(8).hex() if kept is None else kept.job)
     if kept is not None:
-        check_same(checkpoint.path, kept, job, begun=position is not None and position.begun)
+        check_same(checkpoint.path, kept, job)
+        check_kept(checkpoint.path, kept, _settled(settings, position))
         job = attrs.evolve(job, topic_ids={**kept.topic_ids, **job.topic_ids})
     sinks.check_sink(settings.sink, settings.writer, job)
     if settings.dlq is not None:
@@ -136,8 +137,23 @@ def _job(settings: IngestSettings, found: Survey, job: str) -> Job:
         sink=str(settings.sink),
         engine=settings.engine,
         writer=settings.writer,
+        format=settings.format,
         topic_ids=found.topic_ids,
     )
+
+
+def _settled(settings: IngestSettings, position: Position | None) -> dict[str, str]:
+    """What may not change any more.
+
+    Before the first batch has begun, another engine or writer may do it: the one that was chosen may not run here.
+    Before one has landed, the format may be corrected.
+    """
+    begun = position is not None and position.begun
+    landed = position is not None and position.landed
+    return {
+        **({"engine": settings.engine, "writer": settings.writer} if begun else {}),
+        **({"format": settings.format} if landed else {}),
+    }
 
 
 def _plan(

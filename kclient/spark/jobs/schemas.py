@@ -36,11 +36,10 @@ def settled(settings: IngestSettings, checkpoint: Checkpoint) -> IngestSettings:
     frozen, position = checkpoint.schema(), checkpoint.position()
     if settings.format != "json" or frozen is None:
         return settings
-    evolves = settings.evolve != "none"
     if settings.schema == INFER:
-        return settings if evolves else attrs.evolve(settings, schema=frozen)
-    if position is not None and position.batch:  # rows of the frozen one have landed
-        check_extends(frozen, str(settings.schema), evolves=evolves)
+        return settings if settings.evolve != "none" else attrs.evolve(settings, schema=frozen)
+    if position is not None and position.landed:  # rows of the frozen one
+        check_extends(frozen, str(settings.schema), evolves=settings.evolve != "none")
     return settings
 
 

@@ -255,7 +255,7 @@ def test_a_checkpoint_of_something_else_is_refused(cluster: EmbeddedCluster, tmp
     for changed, told in (
         ({"topics": "orders,clicks"}, "topics are 'orders'"),
         ({"sink": f"parquet:{tmp_path / 'other'}"}, "its sink is"),
-        ({"engine": "spark"}, "its engine is 'direct'"),
+        ({"engine": "spark"}, "its engine is 'direct', not 'spark'.* Add --engine direct, or"),
     ):
         with pytest.raises(ConfigError, match=told):
             ingest.plan(IngestSettings.parse(given(cluster.bootstrap_servers, tmp_path, **changed)))

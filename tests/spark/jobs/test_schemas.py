@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kclient.embedded import EmbeddedCluster
-from kclient.errors import ConfigError
+from kclient.errors import ConfigError, DecodeError
 from kclient.spark import manifest
 from kclient.spark.jobs import ingest, schemas
 from kclient.spark.jobs.checkpoint import Checkpoint
@@ -121,6 +121,65 @@ def test_a_schema_by_which_nothing_has_landed_may_be_corrected(
         run(cluster, tmp_path, format="json", schema="a BIGINT")
     run(cluster, tmp_path, format="json", schema="a STRING")
     assert Checkpoint(tmp_path / "checkpoint").schema() == "a STRING"
+
+
+@pytest.mark.spec("SP-83", "SP-87")
+@pytest.mark.parametrize("old", [False, True], ids=["kept", "by the frozen schema"])
+@pytest.mark.parametrize("changed", [{}, {"format": "string"}, {"format": "string", "backfill": True}])
+def test_a_job_that_has_landed_keeps_its_format(
+    cluster: EmbeddedCluster, tmp_path: Path, changed: dict[str, Any], old: bool
+) -> None:
+    cluster.produce("orders", [b'{"a": 1}'])
+    run(cluster, tmp_path, format="json", schema="a BIGINT")
+    if old:
+        without_format(tmp_path)
+    cluster.produce("orders", [b'{"a": 2}'])
+    with pytest.raises(ConfigError, match=r"its format is 'json', not .* Add --format json, or"):
+        run(cluster, tmp_path, **changed)
+    run(cluster, tmp_path, format="json", schema="a BIGINT")
+    assert [a for a, *_ in landed(tmp_path)] == [1, 2]
+
+
+def without_format(root: Path) -> None:
+    """As a release left the checkpoint that did not keep the format."""
+    path = root / "checkpoint/kclient/job.json"
+    kept = json.loads(path.read_text())
+    del kept["format"]
+    path.write_text(json.dumps(kept))
+
+
+def test_a_checkpoint_that_does_not_say_its_format_is_taken_up(
+    cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    cluster.produce("orders", [b"one"])
+    run(cluster, tmp_path, format="string")
+    without_format(tmp_path)
+    cluster.produce("orders", [b"two"])
+    run(cluster, tmp_path, format="string")
+    with pytest.raises(ConfigError, match="its format is 'string', not 'raw'"):
+        run(cluster, tmp_path)
+    assert manifest.count(tmp_path / "sink") == 2
+
+
+@pytest.mark.spec("SP-87")
+def test_a_format_by_which_nothing_has_landed_may_be_corrected(
+    cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    cluster.produce("orders", [b"no json"])
+    with pytest.raises(DecodeError):
+        run(cluster, tmp_path, format="json", schema="a BIGINT")
+    run(cluster, tmp_path, format="string")
+    assert manifest.count(tmp_path / "sink") == 1
+
+
+@pytest.mark.spec("SP-87")
+def test_a_backfill_lands_by_the_schema_of_the_job(cluster: EmbeddedCluster, tmp_path: Path) -> None:
+    cluster.produce("orders", [b'{"a": 1}'])
+    run(cluster, tmp_path, format="json", schema="a BIGINT", start="latest")
+    with pytest.raises(ConfigError, match="a would change or go away"):
+        run(cluster, tmp_path, format="json", schema="a STRING", backfill=True)
+    run(cluster, tmp_path, format="json", schema="a BIGINT", backfill=True)
+    assert [a for a, *_ in landed(tmp_path)] == [1]
 
 
 @pytest.mark.spec("SP-87")
