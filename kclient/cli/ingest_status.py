@@ -1,12 +1,14 @@
 """`kclient ingest status`: how far a checkpoint is, read from its plain JSON, without Spark.
 
-With `-b` the ends of the logs are asked for, and the distance to them is the lag. Looking changes nothing.
+With `-b` the ends of the logs are asked for: the distance to them is the lag, unknown where an end is missing.
+Looking changes nothing.
 
 Spec: SP-89.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json as json_form
 import sys
 from collections.abc import Mapping
@@ -19,16 +21,24 @@ from kclient.cli.exits import OK
 from kclient.cli.options import Connection, WhereAsked, flag, option
 from kclient.cli.program import program
 from kclient.cli.table import printable, table
+from kclient.config import Config
 from kclient.errors import ArgumentError, ConfigError
+from kclient.names import names_of
+from kclient.network.cluster import Cluster
+from kclient.runtime import Runtime
+from kclient.spark.choices import Topics
 from kclient.spark.jobs import sinks
 from kclient.spark.jobs.checkpoint import Checkpoint, Position
 from kclient.spark.jobs.job import Job
+from kclient.spark.lookup import Lookup
+from kclient.spark.plan import LogBounds
 from kclient.types import TopicPartition
 
 Offsets = Mapping[TopicPartition, int]
 
 TITLES: Final = ("TOPIC", "PARTITION", "NEXT", "END", "LAG")
 NOTHING: Final = "-"
+CLOSE_SECONDS: Final = 2.0
 
 
 @attrs.frozen
@@ -47,10 +57,14 @@ class Status:
 
     @property
     def lag(self) -> int | None:
-        """Offsets to read; None where the ends are not known."""
-        if self.ends is None:
-            return None
-        return sum(max(0, end - self.next[tp]) for tp, end in self.ends.items())
+        """Offsets to read; None where they are not known of every partition."""
+        known = [lag for tp in self.next if (lag := self.lag_of(tp)) is not None]
+        return sum(known) if len(known) == len(self.next) and self.ends is not None else None
+
+    def lag_of(self, tp: TopicPartition) -> int | None:
+        """The same of one partition: a log that is gone, or ends before where the job is, is at no distance."""
+        end = None if self.ends is None else self.ends.get(tp)
+        return None if end is None or end < self.next[tp] else end - self.next[tp]
 
 
 def status(
@@ -77,27 +91,41 @@ def _status(checkpoint: str, connection: Connection) -> Status:
         )
     begin, ends = position.start, None
     if connection.bootstrap_servers or connection.properties:
-        begin, ends = _logs(connection, begin)
+        config = connection.config(allow_auto_create_topics=False)
+        cluster_id, bounds = asyncio.run(_logs(config, tuple({tp.topic: None for tp in begin})))
+        _check_same(checkpoint, job, cluster_id, bounds)
+        begin = {**{tp: log.start for tp, log in bounds.items()}, **begin}
+        ends = {tp: log.end for tp, log in bounds.items()}
     return Status(str(checkpoint), job, position, sinks.rows(job), begin, ends)
 
 
-def _logs(connection: Connection, begin: Offsets) -> tuple[Offsets, Offsets]:
-    """Where each partition of these topics goes on, and where its log ends now."""
-    from kclient.sync import Consumer
+async def _logs(
+    config: Config, topics: tuple[str, ...]
+) -> tuple[str | None, Mapping[TopicPartition, LogBounds]]:
+    """Which cluster it is, and where the logs of these topics begin and end now; of those that it has."""
+    runtime = Runtime()
+    cluster = Cluster(config, runtime)
+    cluster.set_topics(topics)
+    try:
+        await cluster.start()
+        lookup = Lookup(cluster, config, runtime)
+        partitions = await lookup.existing(Topics(topics), internal=True)
+        return cluster.metadata.cluster_id, await lookup.log_bounds(partitions)
+    finally:
+        await cluster.close(CLOSE_SECONDS)
 
-    connection.config()  # which tells what is wrong by the names of our options
-    config, properties = connection.for_client()
-    with Consumer(
-        config=config, properties=properties, enable_auto_commit=False, **connection.servers()
-    ) as consumer:
-        topics = dict.fromkeys(tp.topic for tp in begin)
-        there = [
-            TopicPartition(topic, info.partition)
-            for topic in topics
-            for info in consumer.partitions_for(topic)
-        ]
-        new = consumer.beginning_offsets([tp for tp in there if tp not in begin])
-        return {**begin, **new}, consumer.end_offsets(there)
+
+def _check_same(
+    checkpoint: str, job: Job, cluster_id: str | None, bounds: Mapping[TopicPartition, LogBounds]
+) -> None:
+    """Refuse the logs of another cluster, and of topics that only have the same names. Raises ConfigError."""
+    ids = {tp.topic: log.topic_id.hex() for tp, log in bounds.items() if log.topic_id}
+    if different := job.differences(attrs.evolve(job, cluster_id=cluster_id, topic_ids=ids)):
+        raise ConfigError(
+            f"The checkpoint {checkpoint} belongs to other logs than these: {'; '.join(different)}. A lag would say "
+            "nothing. Give the job's own cluster with -b, or leave it out.",
+            problems=tuple(different),
+        )
 
 
 def _text(found: Status) -> str:
@@ -109,16 +137,22 @@ def _text(found: Status) -> str:
         f"{' (begun before, runs again)' if next_batch.end is not None else ''}  "
         f"sink {printable(found.job.sink)}  rows {counted}  engine {found.job.engine}"
     )
-    rows = [_row(tp, offset, found.ends) for tp, offset in sorted(found.next.items())]
+    rows = [_row(found, tp) for tp in sorted(found.next)]
     lines = [head, *table(TITLES, rows, right=TITLES[1:])] if rows else [head]
-    lag = "not asked for: give -b HOST:PORT" if found.lag is None else f"{found.lag:,}"
-    return "\n".join([*lines, f"total lag {lag}"]) + "\n"
+    return "\n".join([*lines, f"total lag {_total(found)}"]) + "\n"
 
 
-def _row(tp: TopicPartition, offset: int, ends: Offsets | None) -> tuple[str, ...]:
-    end = None if ends is None else ends.get(tp)
-    shown = (NOTHING, NOTHING) if end is None else (f"{end:,}", f"{max(0, end - offset):,}")
-    return (tp.topic, str(tp.partition), f"{offset:,}", *shown)
+def _total(found: Status) -> str:
+    if found.ends is None:
+        return "not asked for: give -b HOST:PORT"
+    unknown = [tp for tp in found.next if found.lag_of(tp) is None]
+    return f"{found.lag:,}" if not unknown else f"unknown: no end at or behind NEXT of {names_of(unknown)}"
+
+
+def _row(found: Status, tp: TopicPartition) -> tuple[str, ...]:
+    end = None if found.ends is None else found.ends.get(tp)
+    known = (NOTHING if number is None else f"{number:,}" for number in (end, found.lag_of(tp)))
+    return (tp.topic, str(tp.partition), f"{found.next[tp]:,}", *known)
 
 
 def _fields(found: Status) -> dict[str, Any]:

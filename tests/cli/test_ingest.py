@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
+from kclient import Consumer
 from kclient.cli.exits import exit_code
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import DataLossError, DecodeError, NoOffsetError, SinkError
@@ -186,6 +187,38 @@ def test_status_counts_a_partition_that_the_job_has_not_seen_yet(
         [found] = call(capsys, "ingest", "status", *where, "--json").events
     assert found["lag_records"] == 5
     assert found["partitions"][1] == {"topic": "orders", "partition": 1, "next": 0, "end": 5}
+
+
+@pytest.mark.spec("SP-89")
+def test_status_of_another_cluster_is_refused_and_makes_no_topic_there(
+    landed: Landed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with EmbeddedCluster(config={"auto.create.topics.enable": True}) as other:
+        where = ("--checkpoint", str(landed.folder / "checkpoint"), "-b", other.bootstrap_servers)
+        done = call(capsys, "ingest", "status", *where)
+        with Consumer(bootstrap_servers=other.bootstrap_servers) as consumer:
+            assert consumer.list_topics() == {}
+    assert (done.code, done.out) == (2, "")
+    assert f"its cluster id is '{landed.events[0]['cluster_id']}', not 'embedded-" in done.err
+
+
+@pytest.mark.spec("SP-89")
+def test_status_of_a_topic_that_is_gone_knows_no_lag_and_makes_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with EmbeddedCluster(topics={"orders": 1}, config={"auto.create.topics.enable": True}) as cluster:
+        cluster.produce("orders", ["x"] * 4)
+        assert call(capsys, *job(cluster.bootstrap_servers, tmp_path)).code == 0
+        cluster.delete_topic("orders")
+        where = ("--checkpoint", str(tmp_path / "checkpoint"), "-b", cluster.bootstrap_servers)
+        [found] = call(capsys, "ingest", "status", *where, "--json").events
+        told = call(capsys, "ingest", "status", *where).out
+        cluster.create_topic("orders", 1)
+        anew = call(capsys, "ingest", "status", *where)
+    assert found["lag_records"] is None
+    assert found["partitions"] == [{"topic": "orders", "partition": 0, "next": 4, "end": None}]
+    assert told.endswith("total lag unknown: no end at or behind NEXT of orders-0\n")
+    assert (anew.code, "topic orders was deleted and made anew since" in anew.err) == (2, True)
 
 
 @pytest.mark.spec("SP-89")
