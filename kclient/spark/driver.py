@@ -1,7 +1,8 @@
 """The client of a query's driver: made when it is first needed, in the process that needs it, and kept for the query.
 
-An error of the driver ends a query at once, so whatever passes by itself is tried again here, until a deadline. The
-client lives on kclient's loop thread, which looks after connections while nobody asks. Knows nothing of pyspark.
+An error of the driver ends a query at once, so whatever passes by itself is tried again here, until a deadline. Only
+who begins a job is told at once that there is no cluster where it was said to be. The client lives on kclient's loop
+thread, which looks after connections while nobody asks. Knows nothing of pyspark.
 
 Spec: SP-14, SP-24, SP-96.
 """
@@ -59,19 +60,20 @@ class Driver:
         self._turn = asyncio.Lock()
         self._closed = False
 
+    def connect(self) -> None:
+        """Find the cluster, tried once: somebody has just begun this, and is told at once of a wrong address.
+
+        Raises ConnectError, AuthenticationError, ClosedError.
+        """
+        self._run(self._connect_once)
+
     def ask(self, question: Question[T], timeout: float | None = None) -> T:
         """The answer to a question; what is retriable is tried again for `timeout` seconds.
 
         Without a timeout it is `kafka.default.api.timeout.ms`, and each part of the question may take as long. Raises
         ConnectError, AuthorizationError, DeadlineError, BrokerError, ClosedError, and what the question raises.
         """
-        if self._closed:
-            raise ClosedError(
-                "The query's client is closed. It was asked after its end. Start the query again."
-            )
-        if self._thread is None:
-            self._thread = LoopThread.join(self)
-        answer: T = self._thread.run(lambda: self._ask(question, timeout))
+        answer: T = self._run(lambda: self._ask(question, timeout))
         return answer
 
     def now(self) -> float:
@@ -87,6 +89,21 @@ class Driver:
             finally:
                 self._thread.leave(self)
                 self._thread = None
+
+    def _run(self, function: Callable[[], Awaitable[T]]) -> T:
+        if self._closed:
+            raise ClosedError(
+                "The query's client is closed. It was asked after its end. Start the query again."
+            )
+        if self._thread is None:
+            self._thread = LoopThread.join(self)
+        result: T = self._thread.run(function)
+        return result
+
+    async def _connect_once(self) -> None:
+        async with self._turn:
+            if self._link is None:
+                await self._connect(self._options.config("driver"))
 
     async def _ask(self, question: Question[T], timeout: float | None) -> T:
         async with self._turn:

@@ -277,7 +277,7 @@ def test_2_for_metrics_that_are_none(
 
 @pytest.mark.spec("SP-85")
 def test_3_where_nothing_listens(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    done, event = failed(capsys, job("127.0.0.1:1", tmp_path, "--set", "default.api.timeout.ms=2000"))
+    done, event = failed(capsys, job("127.0.0.1:1", tmp_path))
     assert (done.code, event["exit_code"]) == (3, 3)
     assert "127.0.0.1:1" in done.err
 

@@ -133,6 +133,7 @@ def _rows_per_file(settings: IngestSettings) -> int | None:
         return None
     options = SourceOptions.parse(settings.stream_options(), "stream")
     with closing(Driver(options)) as driver:
+        driver.connect()
         return measured(settings, settings.target_file_mb, survey(driver, options, None))
 
 

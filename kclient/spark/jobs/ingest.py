@@ -74,6 +74,7 @@ def run(settings: IngestSettings, listener: IngestListener, stop: Stop | None = 
 def _prepared(settings: IngestSettings) -> Iterator[Prepared]:
     driver = Driver(SourceOptions.parse(settings.stream_options(), "stream"))
     try:
+        driver.connect()
         yield prepare(settings, driver)
     finally:
         driver.close()

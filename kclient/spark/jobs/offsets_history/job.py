@@ -63,6 +63,7 @@ def run(settings: OffsetsHistorySettings, runtime: Runtime | None = None) -> His
     options = settings.source()
     driver = Driver(options)
     try:
+        driver.connect()
         with locked(Store(settings.out).path, "offsets-history"):
             return _Run(settings, options, driver, runtime or Runtime()).run()
     finally:
