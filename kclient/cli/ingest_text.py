@@ -17,7 +17,7 @@ UNITS: Final = ("B", "kB", "MB", "GB", "TB")
 def plan_line(plan: IngestPlan) -> str:
     """Topics, partitions, backlog, start, tasks, sink and checkpoint. Spec: SP-83."""
     words = [
-        f"plan  {printable(','.join(plan.topics))}",
+        f"plan  {printable(','.join(plan.topics)) or 'nothing to read'}",
         *_backlog(plan),
         counted(plan.tasks, "task"),
         f"engine {plan.engine}",

@@ -23,7 +23,7 @@ from kclient.spark.jobs.file_size import rows_per_file
 from kclient.spark.jobs.job import Job, check_kept, check_same
 from kclient.spark.jobs.progress import CheckpointState, IngestPlan, PartitionPlan
 from kclient.spark.jobs.settings import INFER, IngestSettings
-from kclient.spark.jobs.survey import Survey, survey
+from kclient.spark.jobs.survey import Survey, check_topics, survey
 from kclient.spark.landing import Layout
 from kclient.spark.limits import prorate
 from kclient.spark.offsets import MAX_OFFSET
@@ -67,13 +67,15 @@ class Prepared:
 def prepare(settings: IngestSettings, driver: Driver, runtime: Runtime | None = None) -> Prepared:
     """Ask the cluster and look at checkpoint and sink. `driver` is for `stream_options()` of the settings.
 
-    Raises ConfigError, SinkError, and what `survey` raises.
+    Raises ConfigError, SinkError, UnknownTopicError, and what `survey` raises.
     """
     checkpoint = Checkpoint(settings.checkpoint)
     settings = schemas.settled(settings, checkpoint)
     kept, position = checkpoint.job(), checkpoint.position()
     options = SourceOptions.parse(settings.stream_options(), "stream")
     found = survey(driver, options, None if position is None else position.start)
+    if position is None:
+        check_topics(settings.topics, found)
     job = _job(settings, found, (runtime or Runtime()).random_bytes(8).hex() if kept is None else kept.job)
     if kept is not None:
         check_same(checkpoint.path, kept, job)

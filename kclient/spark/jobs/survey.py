@@ -5,14 +5,16 @@ Spec: SP-83.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import attrs
 
-from kclient.errors import KclientError
+from kclient.errors import KclientError, UnknownTopicError
 from kclient.spark.driver import Driver, Link
 from kclient.spark.fetching import RangeFetcher
+from kclient.spark.jobs.values import is_pattern
 from kclient.spark.options import SourceOptions
 from kclient.spark.plan import LogBounds, OffsetRange
 from kclient.spark.resolving import resolve_start
@@ -46,6 +48,22 @@ def survey(driver: Driver, options: SourceOptions, start: Mapping[TopicPartition
     as of any loss. Raises ConnectError, AuthorizationError, UnknownTopicError, ConfigError, DeadlineError.
     """
     return driver.ask(lambda link: _survey(link, options, start))
+
+
+def check_topics(names: Iterable[str], found: Survey) -> None:
+    """Refuse to begin without a topic for each name: a checkpoint that is bound to a misspelt one is of no use.
+
+    Raises UnknownTopicError.
+    """
+    topics = {tp.topic for tp in found.bounds}
+    for name in names:
+        expression = re.compile(name if is_pattern(name) else re.escape(name))
+        if not any(map(expression.fullmatch, topics)):
+            raise UnknownTopicError(
+                f"No topic matches {name} in this cluster. It is misspelt, or has no topic yet. "
+                "Correct --topics, or create one first.",
+                topic=name,
+            )
 
 
 async def _survey(link: Link, options: SourceOptions, start: Mapping[TopicPartition, int] | None) -> Survey:
