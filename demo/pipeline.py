@@ -113,7 +113,7 @@ class Pipeline:
 
     def _take_in(self) -> None:
         """Rows by the manifest; what the job told of its batches."""
-        self.rows = manifest.count(self._job.sink)
+        self.rows = sum(found.rows for found in manifest.read_all(self._job.sink))
         for line in self._lines.read():
             if line["event"] == "batch" and line["rows"]:
                 self._add(line)

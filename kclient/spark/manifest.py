@@ -136,13 +136,16 @@ def read_all(sink: str | Path) -> Iterator[Manifest]:
 
 
 def files(sink: str | Path) -> list[str]:
-    """The absolute paths of all files that count: what to give to a Parquet reader."""
-    return [str(Path(sink).absolute() / file.path) for manifest in read_all(sink) for file in manifest.files]
+    """The absolute paths of all files that count: what to give to a Parquet reader.
+
+    Raises SinkError, also where no manifests are: a wrong path is no empty sink.
+    """
+    return [str(Path(sink).absolute() / file.path) for manifest in _landed(sink) for file in manifest.files]
 
 
 def count(sink: str | Path) -> int:
-    """The rows of a sink, by its manifests."""
-    return sum(manifest.rows for manifest in read_all(sink))
+    """The rows of a sink, by its manifests. Raises SinkError as `files` does."""
+    return sum(manifest.rows for manifest in _landed(sink))
 
 
 def overlap(manifests: Iterable[Manifest], wanted: Manifest) -> str | None:
@@ -154,6 +157,16 @@ def overlap(manifests: Iterable[Manifest], wanted: Manifest) -> str | None:
             if manifest.name != wanted.name and max(start, theirs[0]) < min(end, theirs[1]):
                 return manifest.name
     return None
+
+
+def _landed(sink: str | Path) -> Iterator[Manifest]:
+    if not (Path(sink) / DIRECTORY).is_dir():
+        raise SinkError(
+            f"{Path(sink).absolute()} has no {DIRECTORY}: no job has landed there by manifests, or it is another path. "
+            "Give the directory of --sink parquet:DIRECTORY; of Spark's own sink, spark_metadata says what counts.",
+            path=str(sink),
+        )
+    return read_all(sink)
 
 
 def _path(sink: str | Path, name: str) -> Path:

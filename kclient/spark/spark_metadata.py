@@ -61,12 +61,21 @@ def added(sink: str | Path, batch: int) -> list[Logged]:
 
 
 def files(sink: str | Path) -> list[str]:
-    """The absolute paths of all files that count: what to give to a Parquet reader. Raises SinkError."""
+    """The absolute paths of all files that count: what to give to a Parquet reader.
+
+    Raises SinkError, also where there is no log: a wrong path is no empty sink.
+    """
+    if not (Path(sink) / DIRECTORY).is_dir():
+        raise SinkError(
+            f"{Path(sink).absolute()} has no {DIRECTORY}: Spark's own sink has landed nothing there, or it is another "
+            "path. Give the directory of --sink parquet:DIRECTORY; without --writer spark, manifest says what counts.",
+            path=str(sink),
+        )
     return [file.path for file in logged(sink)]
 
 
 def count(sink: str | Path) -> int:
-    """The rows of a sink, by the footers of the files that count. Raises SinkError."""
+    """The rows of a sink, by the footers of the files that count. Raises SinkError as `files` does."""
     return sum(rows_of(path) for path in files(sink))
 
 

@@ -244,6 +244,15 @@ def test_status_needs_neither_spark_nor_a_cluster(landed: Landed, tmp_path: Path
     assert (done.code, done.err) == (0, "")
 
 
+def test_status_where_the_sink_is_not_mounted_knows_no_rows(
+    cluster: EmbeddedCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(capsys, *job(cluster.bootstrap_servers, tmp_path)).code == 0
+    (tmp_path / "raw").rename(tmp_path / "elsewhere")
+    [found] = call(capsys, "ingest", "status", "--checkpoint", str(tmp_path / "checkpoint"), "--json").events
+    assert (found["next_batch"], found["rows"]) == (1, None)
+
+
 def test_status_of_what_is_no_checkpoint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     done = call(capsys, "ingest", "status", "--checkpoint", str(tmp_path))
     assert (done.code, done.out) == (2, "")

@@ -284,7 +284,6 @@ def _manifest(name: str, start: int, end: int, *files: Written) -> Manifest:
 @pytest.mark.spec("SP-78", "SP-82")
 def test_a_file_counts_when_a_manifest_names_it(tmp_path: Path) -> None:
     written = write(tmp_path, records(100, 150))
-    assert (manifest.files(tmp_path), manifest.count(tmp_path)) == ([], 0)
     whole = _manifest(manifest.batch_name(7), 100, 250, *written.files)
     for _ in range(2):
         manifest.write(tmp_path, whole)
@@ -292,6 +291,14 @@ def test_a_file_counts_when_a_manifest_names_it(tmp_path: Path) -> None:
         assert manifest.read(tmp_path, "000000000007") == whole
         assert manifest.files(tmp_path) == [str(tmp_path / NAME)]
         assert manifest.count(tmp_path) == 150 == pq.read_table(manifest.files(tmp_path)).num_rows
+
+
+def test_a_path_without_manifests_is_no_empty_sink(tmp_path: Path) -> None:
+    for ask in (manifest.files, manifest.count):
+        with pytest.raises(SinkError, match=r"has no _manifest.*or it is another path"):
+            ask(tmp_path)
+    (tmp_path / manifest.DIRECTORY).mkdir()
+    assert (manifest.files(tmp_path), manifest.count(tmp_path)) == ([], 0)
 
 
 def test_manifests_come_in_the_order_of_batches(tmp_path: Path) -> None:

@@ -72,11 +72,16 @@ def check_not_landed(sink: str, start: Offsets, end: Offsets, name: str = "") ->
 
 
 def rows(job: Job) -> int | None:
-    """The rows that count in a job's sink, None for a table, which only its own tools can read. Raises SinkError."""
+    """The rows that count in a job's sink. Raises SinkError.
+
+    None where nobody knows here: of a table, which only its own tools can read, and of a directory that nothing has
+    landed in or that is not mounted.
+    """
     kind, _, where = job.sink.partition(":")
-    if kind == "table":
-        return None
-    return manifest.count(where) if job.writer == "direct" else spark_metadata.count(where)
+    log, count = (manifest.DIRECTORY, manifest.count)
+    if job.writer == "spark":
+        log, count = (spark_metadata.DIRECTORY, spark_metadata.count)
+    return count(where) if kind != "table" and (Path(where) / log).is_dir() else None
 
 
 def last_written(sink: Location, writer: Writer) -> tuple[int, int] | None:
