@@ -27,7 +27,7 @@ from kclient.cli.metrics_options import tellers
 from kclient.cli.options import Connection, flag, option
 from kclient.cli.program import program
 from kclient.cli.quiet import talk_into
-from kclient.errors import InternalError, KclientError
+from kclient.errors import ConfigError, InternalError, KclientError
 from kclient.runtime import Runtime
 from kclient.spark.jobs.progress import IngestResult
 from kclient.spark.jobs.settings import IngestSettings
@@ -83,6 +83,8 @@ def ingest(
 ) -> int:
     """Run the job. Spec: SP-83…SP-85."""
     settings = job.settings(connection)
+    if settings.engine == "direct" and spark_log is not None:
+        raise ConfigError("--spark-log is for --engine spark: the direct engine has no Spark. Leave it out.")
     if dry_run:
         return _plan(settings, json=json)
     log = spark_log or os.path.join(settings.checkpoint, "kclient", "spark.log")

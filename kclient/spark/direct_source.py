@@ -19,7 +19,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 
 from kclient.errors import InternalError
 from kclient.spark.admission import check_version
-from kclient.spark.decoding import Decoder, decoder_of
+from kclient.spark.decoding import BY_INGEST, Decoder, decoder_of
 from kclient.spark.direct import DirectTarget, RangeWritten, write_range
 from kclient.spark.landing import Layout
 from kclient.spark.manifest import Written
@@ -115,7 +115,8 @@ def parsed(options: Mapping[str, str], mode: Any) -> tuple[SourceOptions, Direct
     source = SourceOptions.parse(given, mode)
     if mode == "stream":
         check_version(source)
-    layout = Layout(headers=told.pop("headers"), decoder=decoder_of(source), rescue=told.pop("rescue"))
+    decoder = decoder_of(source, BY_INGEST)
+    layout = Layout(headers=told.pop("headers"), decoder=decoder, rescue=told.pop("rescue"))
     return source, DirectTarget(**told, layout=layout)
 
 

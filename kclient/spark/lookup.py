@@ -150,7 +150,7 @@ class Lookup:
     async def _unknown(self, name: str) -> UnknownTopicError:
         existing = [topic.name or "" for topic in await self._describe(None) if topic.error_code == NONE]
         near = difflib.get_close_matches(name, existing, n=1)
-        hint = f"Did you mean {near[0]}?" if near else "Create it, or correct the option subscribe or assign."
+        hint = f"Did you mean {near[0]}?" if near else "Create it, or correct the name."
         return UnknownTopicError(
             f"Topic {name} does not exist in this cluster. It is misspelt, or was deleted. {hint}",
             topic=name,

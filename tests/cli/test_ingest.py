@@ -275,6 +275,32 @@ def test_2_for_a_checkpoint_of_another_job(landed: Landed, capsys: pytest.Captur
     assert "belongs to another job: its topics are" in done.err
 
 
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (("--format", "json", "--schema", "a map<string, int>"), "--schema: field a is a map"),
+        (("--format", "avro", "--schema", "{}"), "--schema is no Avro schema"),
+        (
+            ("--format", "json", "--schema", "registry:https://h:1"),
+            "--format=json needs --schema, the schema",
+        ),
+        (("--spark-log", "x.log"), "--spark-log is for --engine spark"),
+        (("--set", "group.id=10"), "group.id is what --group says"),
+    ],
+)
+def test_2_and_the_name_of_the_option_that_was_typed(
+    more: tuple[str, ...],
+    told: str,
+    cluster: EmbeddedCluster,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    done = call(capsys, *job(cluster.bootstrap_servers, tmp_path, *more, "--dry-run"))
+    assert (done.code, done.out) == (2, "")
+    assert told in done.err
+    assert "value" not in done.err
+
+
 @pytest.mark.parametrize("metrics", ["jsonl", "jsonl:", "csv:x", "prometheus:x", "prometheus:99999"])
 def test_2_for_metrics_that_are_none(
     metrics: str, cluster: EmbeddedCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -307,6 +333,7 @@ def test_5_for_a_topic_that_does_not_exist(
 ) -> None:
     done, event = failed(capsys, job(cluster.bootstrap_servers, tmp_path, topic="ordres"))
     assert (done.code, event["error"]) == (5, "UnknownTopicError")
+    assert "subscribe" not in done.err
 
 
 @pytest.mark.spec("SP-83", "SP-85")
@@ -327,7 +354,8 @@ def test_6_for_a_value_that_cannot_be_decoded(
     arguments = job(cluster.bootstrap_servers, tmp_path, "--format", "json", "--schema", "a int", topic="bad")
     done, event = failed(capsys, arguments)
     assert (done.code, event["exit_code"], event["error"]) == (6, 6, "DecodeError")
-    assert "bad" in done.err
+    assert "give --on-bad-record null, or dlq with --dlq" in done.err
+    assert "badRecords" not in done.err
     assert "no json" not in done.err + done.out  # a value is never told
 
 

@@ -28,6 +28,20 @@ def arguments(cluster: EmbeddedCluster, folder: Path, *more: str) -> list[str]:
     return ["offsets-history", "-b", cluster.bootstrap_servers, "--out", str(folder / "history"), *more]
 
 
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("group.id=x", "group.id is not for offsets-history"),
+        ("fetch.max.wait=1", "fetch.max.wait is unknown"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_named_as_it_was_typed(
+    setting: str, told: str, cluster: EmbeddedCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = call(capsys, *arguments(cluster, tmp_path, "--set", setting))
+    assert (done.code, f"--set or --properties: {told}" in done.err) == (2, True)
+
+
 @pytest.mark.spec("SP-91", "SP-95")
 def test_each_run_tells_what_it_added(
     cluster: EmbeddedCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]

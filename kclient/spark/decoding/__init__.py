@@ -3,7 +3,7 @@
 Spec: spark section 8.
 """
 
-from kclient.spark.decoding.choosing import decoder_of
+from kclient.spark.decoding.choosing import BY_INGEST, decoder_of
 from kclient.spark.decoding.decoder import Decoder
 
-__all__ = ["Decoder", "decoder_of"]
+__all__ = ["BY_INGEST", "Decoder", "decoder_of"]

@@ -24,15 +24,20 @@ from kclient.spark.decoding.values import Bad, Decoded, Format
 ERROR: Final = "_error"
 RAW: Final = "_raw"
 COORDINATES: Final = ("topic", "partition", "offset")
+INSTEAD: Final = "set badRecords to null or column"
 BAD_COLUMNS: Final = {ERROR: pa.string(), RAW: pa.binary()}
 
 
 @attrs.frozen
 class Decoder:
-    """What `keyFormat`, `valueFormat` and `badRecords` say, ready to be sent to workers."""
+    """What `keyFormat`, `valueFormat` and `badRecords` say, ready to be sent to workers.
+
+    `instead` is how whoever asked goes on without bad records.
+    """
 
     formats: Mapping[str, Format]
     bad_records: str = "fail"
+    instead: str = INSTEAD
 
     @property
     def types(self) -> dict[str, str]:
@@ -110,7 +115,7 @@ class Decoder:
         raise DecodeError(
             f"{topic}-{partition} at offset {offset}: the {part} cannot be read as "
             f"{_why(self.formats[part], results[part].bad[row])}. Its producer may write another format or schema. "
-            "Give the right one, or set badRecords to null or column to go on without it.",
+            f"Give the right one, or {self.instead} to go on without it.",
             topic=topic,
             partition=partition,
             offset=offset,

@@ -85,7 +85,7 @@ class Registry:
         return ConnectError(
             f"The schema registry {self.url} takes too long to say that schema ids of one batch are unknown, "
             f"{schema_id} the first of them. The values may have another frame, or another registry. Look at "
-            "keyFormat, valueFormat and schema.registry.url, and try again.",
+            "the formats and at the address of the registry, and try again.",
             stage="tcp",
         )
 
@@ -99,7 +99,7 @@ class Registry:
         except (OSError, HTTPException) as problem:
             raise ConnectError(
                 f"The schema registry {self.url} does not answer: {problem}. It may be down, or need another "
-                "certificate authority (SSL_CERT_FILE). Look at schema.registry.url.",
+                "certificate authority (SSL_CERT_FILE). Look at its address.",
                 stage="tcp",
             ) from problem
         return self._schema_in(data, what)
@@ -121,7 +121,7 @@ class Registry:
         if code < 400:
             return ConfigError(
                 f"The schema registry {self.url} sends elsewhere for {what} (HTTP {code}). That is not followed, as it "
-                "would take credentials along. Give the address at the end of it as schema.registry.url."
+                "would take credentials along. Give the address at the end of it instead."
             )
         return ConnectError(
             f"The schema registry {self.url} fails for {what} (HTTP {code}). Look at its log, and try again.",

@@ -7,7 +7,8 @@ Spec: spark 10.1, SP-42.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 OWN_OPTIONS: Final[Mapping[str, str]] = {
@@ -28,10 +29,20 @@ OWN_OPTIONS: Final[Mapping[str, str]] = {
     "valueschema": "schema",
     "badrecords": "on_bad_record",
     "commit.group.id": "group",
+    "commitoffsets": "group",
+    "kafka.group.id": "group",
     "includeheaders": "headers",
     "failondataloss": "fail_on_data_loss",
 }
 """Options of the source that a setting of the job gives."""
+
+KAFKA: Final = "kafka."
+HINTS: Final[Mapping[str, str]] = {
+    "set schema.registry.allowHttp": "give --options schema.registry.allowHttp",
+    "use startingOffsets": "use --start",
+    "give commit.group.id": "give --group",
+}
+"""What the source advises to whoever gives it options, and what that is here."""
 
 Found = Mapping[str, Any]
 
@@ -42,15 +53,35 @@ def chosen_writer(found: Found) -> dict[str, Any]:
     return {**({"writer": "spark"} if table else {}), **found}
 
 
+def given_as(name: str) -> str:
+    """How an option of the source was typed."""
+    if name.lower().startswith(KAFKA):
+        return f"--set or --properties: {name[len(KAFKA) :].replace('_', '.')}"
+    return f"--options {name}"
+
+
+def as_typed(problem: str, options: Collection[str]) -> str:
+    """What the source says of one of its options, said of what was typed; `options` are those that were so named."""
+    for advice, here in HINTS.items():
+        problem = problem.replace(advice, here)
+    name = re.split(r"[^\w.]", problem, maxsplit=1)[0]
+    rest = problem[len(name) :].replace(" (config)", "", 1)
+    if name.lower().startswith(KAFKA) or name in options:
+        return given_as(name) + rest
+    setting = "schema registry:URL" if name == "schema.registry.url" else OWN_OPTIONS.get(name.lower())
+    return f"--{setting.replace('_', '-')}{rest}" if setting else problem
+
+
 def disagreements(found: Found) -> list[str]:
     """All that cannot be together, in one list."""
-    return [problem for check in (_reading, _decoding, _writing, _places) for problem in check(found)]
+    checks = (_reading, _decoding, _writing, _running, _places)
+    return [problem for check in checks for problem in check(found)]
 
 
 def _reading(found: Found) -> Iterator[str]:
     for name in found.get("options", {}):
         if setting := OWN_OPTIONS.get(name.lower()):
-            yield f"--options {name} is what --{setting.replace('_', '-')} says; give that instead"
+            yield f"{given_as(name)} is what --{setting.replace('_', '-')} says; give that instead"
     options = {name.lower() for name in found.get("options", {})}
     if "target_file_mb" in found and "maxrecordsperpartition" in options:
         yield "--target-file-mb says what --options maxRecordsPerPartition would; give one of them"
@@ -100,6 +131,12 @@ def _writing(found: Found) -> Iterator[str]:
     for name in ("backfill", "from_dlq"):
         if found.get(name):
             yield f"--{name.replace('_', '-')} lands through a manifest: it needs --writer direct"
+
+
+def _running(found: Found) -> Iterator[str]:
+    for name in ("master", "conf"):
+        if found.get("engine") == "direct" and found.get(name):
+            yield f"--{name} is for --engine spark: the direct engine has no Spark"
 
 
 def _places(found: Found) -> Iterator[str]:

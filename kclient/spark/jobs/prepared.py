@@ -14,7 +14,7 @@ import os
 import attrs
 
 from kclient.runtime import Runtime
-from kclient.spark.decoding import decoder_of
+from kclient.spark.decoding import BY_INGEST, decoder_of
 from kclient.spark.direct import DirectTarget
 from kclient.spark.driver import Driver
 from kclient.spark.jobs import schemas, sinks
@@ -115,7 +115,9 @@ def target_of(settings: IngestSettings, options: SourceOptions, rows: int | None
     """Where and how ranges land. Raises ConfigError for a schema that cannot be, ConnectError for its registry."""
     target = DirectTarget(
         root=settings.sink.where,
-        layout=Layout(headers=settings.headers, decoder=decoder_of(options), rescue=settings.rescue),
+        layout=Layout(
+            headers=settings.headers, decoder=decoder_of(options, BY_INGEST), rescue=settings.rescue
+        ),
         codec=settings.codec,
         by_date=len(settings.partition_by) > 1,
         dead=None if settings.dlq is None else settings.dlq.where,

@@ -17,8 +17,9 @@ import attrs
 
 from kclient.config.problems import config_error
 from kclient.config.values import boolean, filled_text, one_of, servers
+from kclient.errors import ConfigError
 from kclient.spark.jobs import starts, values
-from kclient.spark.jobs.agreement import chosen_writer, disagreements
+from kclient.spark.jobs.agreement import as_typed, chosen_writer, disagreements
 from kclient.spark.jobs.starts import EARLIEST, LATEST, Start
 from kclient.spark.jobs.values import DRAIN, Location, Trigger
 from kclient.spark.options import SourceOptions
@@ -130,12 +131,15 @@ class IngestSettings:
         problems += [f"--{name} is missing" for name in missing]
         problems += disagreements(found)
         if problems:
-            raise config_error("The settings of this ingest job have", problems, "start it again")
+            raise _error(problems)
         rescue = found.get("schema") == INFER or found.get("evolve", "none") != "none"
         settings = cls(**chosen_writer(found), rescue=rescue)
-        if settings.backfill:
-            SourceOptions.parse(settings.batch_options())
-        SourceOptions.parse(settings.stream_options(), "stream")  # what only the source can refuse
+        try:
+            if settings.backfill:
+                SourceOptions.parse(settings.batch_options())
+            SourceOptions.parse(settings.stream_options(), "stream")
+        except ConfigError as error:  # what only the source can refuse
+            raise _error([as_typed(problem, settings.options) for problem in error.problems]) from error
         return settings
 
     def stream_options(
@@ -188,6 +192,10 @@ class IngestSettings:
         if self.schema.startswith(REGISTRY):
             return chosen | {"schema.registry.url": self.schema.removeprefix(REGISTRY)}
         return chosen | {"valueSchema": self.schema}
+
+
+def _error(problems: list[str]) -> ConfigError:
+    return config_error("The settings of this ingest job have", problems, "start it again")
 
 
 def _unknown(name: str) -> str:

@@ -134,6 +134,48 @@ def test_what_cannot_be_together_is_told(given: dict[str, Any], sentence: str) -
 
 
 @pytest.mark.spec("SP-42")
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        (
+            {"options": ["kafka.fetch.max.wait=10"]},
+            "--set or --properties: fetch.max.wait is unknown; did you mean fetch_max_wait_ms?",
+        ),
+        (
+            {"options": ["kafka.enable.auto.commit=true"]},
+            "--set or --properties: enable.auto.commit cannot be set: "
+            "to commit progress to a group give --group",
+        ),
+        (
+            {"options": ["kafka.group.id=a"]},
+            "--set or --properties: group.id is what --group says; give that instead",
+        ),
+        (
+            {"options": ["commitOffsets=true"]},
+            "--options commitOffsets is what --group says; give that instead",
+        ),
+        ({"options": ["fetch.readAhead=9"]}, "--options fetch.readAhead='9' must be at most 4"),
+        ({"options": ["colour=red"]}, "--options colour is unknown; keys of Kafka itself begin with kafka."),
+        (
+            {"format": "avro", "schema": "registry:http://h:1"},
+            "--schema registry:URL must be https; over a network that you trust "
+            "give --options schema.registry.allowHttp=true",
+        ),
+        (
+            {"engine": "direct", "master": "yarn"},
+            "--master is for --engine spark: the direct engine has no Spark",
+        ),
+        (
+            {"engine": "direct", "conf": ["a=b"]},
+            "--conf is for --engine spark: the direct engine has no Spark",
+        ),
+    ],
+)
+def test_a_problem_names_what_was_typed(given: dict[str, Any], problem: str) -> None:
+    assert problems(**given) == (problem,)
+
+
+@pytest.mark.spec("SP-42")
 def test_options_that_no_setting_says_reach_the_source() -> None:
     registry = {"schema.registry.url": "https://b:1", "keyFormat": "avro"}
     settings = parse(options=[f"{name}={text}" for name, text in registry.items()], **JSON)

@@ -10,16 +10,19 @@ from typing import Any, Final
 
 import attrs
 
+from kclient.config.problems import config_error
 from kclient.config.values import servers
 from kclient.errors import ConfigError
 from kclient.spark.jobs import values
+from kclient.spark.jobs.agreement import as_typed, given_as
 from kclient.spark.options import SourceOptions
 
 TOPIC: Final = "__consumer_offsets"
 EVERY_MS: Final = 300_000
 RECORDS_PER_FILE: Final = 100_000
 
-OURS: Final = ("kafka.bootstrap.servers", "kafka.isolation.level")
+OURS: Final = ("kafka.bootstrap.servers", "kafka.isolation.level", "kafka.group.id")
+"""What it decides itself, or has no use for: it commits nothing."""
 
 
 RULES: Final = {
@@ -58,20 +61,19 @@ class OffsetsHistorySettings:
                 problems.append(f"--{name.replace('_', '-')} {error}")
         problems += [f"--{name} is missing" for name in ("bootstrap", "out") if given.get(name) is None]
         problems += [
-            f"--options {name} is none of kafka.*, or said elsewhere"
+            f"{given_as(name)} is not for offsets-history: leave it out"
             for name in found.get("options", {})
             if not name.lower().startswith("kafka.") or name.lower() in OURS
         ]
         if problems:
-            listed = "".join(f"\n  - {problem}" for problem in problems)
-            raise ConfigError(
-                f"The settings of offsets-history cannot be used:{listed}\nCorrect what is listed and start again.",
-                problems=tuple(problems),
-            )
+            raise _error(problems)
         if "every" in found:
             found["every_ms"] = found.pop("every")
         settings = cls(**found)
-        settings.source()
+        try:
+            settings.source()
+        except ConfigError as error:
+            raise _error([as_typed(problem, settings.options) for problem in error.problems]) from error
         return settings
 
     def source(self) -> SourceOptions:
@@ -80,3 +82,7 @@ class OffsetsHistorySettings:
         return SourceOptions.parse(
             {**self.options, **ours, "subscribe": TOPIC, "groupIdPrefix": "offsets-history"}
         )
+
+
+def _error(problems: list[str]) -> ConfigError:
+    return config_error("The settings of offsets-history have", problems, "start again")
