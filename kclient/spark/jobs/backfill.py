@@ -29,7 +29,6 @@ from kclient.spark.jobs.ledger import Landed, Ledger, Times
 from kclient.spark.jobs.pool import Pool
 from kclient.spark.jobs.prepared import cut, target_of
 from kclient.spark.jobs.progress import (
-    CheckpointState,
     IngestListener,
     IngestPlan,
     IngestResult,
@@ -72,7 +71,7 @@ class Backfill:
             sink=str(settings.sink),
             engine=settings.engine,
             trigger="backfill",
-            checkpoint=CheckpointState("new"),
+            checkpoint=Checkpoint(settings.checkpoint).beside(),
         )
 
 

@@ -153,6 +153,11 @@ class Checkpoint:
             raise self._damaged(self.own / "start.json", ValueError("it is missing"))
         return start
 
+    def beside(self) -> CheckpointState:
+        """Where it stands, for people, while something lands beside its job."""
+        position = self.position()
+        return CheckpointState("new") if position is None else CheckpointState("beside", position.batch)
+
     # --- what happens to it
 
     def starts_at(self, offsets: Offsets) -> None:

@@ -35,15 +35,20 @@ class PartitionPlan:
 
 @attrs.frozen
 class CheckpointState:
-    """What the checkpoint says. `next_batch` is the number of the next batch; `again` if it was begun before."""
+    """What the checkpoint says. `next_batch` is the number of the next batch; `again` if it was begun before.
 
-    state: Literal["new", "resume"]
+    `beside` is said to what lands beside the checkpoint's job, and leaves it where it is: backfills, replays.
+    """
+
+    state: Literal["new", "resume", "beside"]
     next_batch: int = 0
     again: bool = False
 
     def __str__(self) -> str:
         if self.state == "new":
             return "new"
+        if self.state == "beside":
+            return f"stays before batch {self.next_batch}"
         return f"resume at batch {self.next_batch}" + (" (begun before, runs again)" if self.again else "")
 
 

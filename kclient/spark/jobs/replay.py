@@ -30,7 +30,7 @@ from kclient.spark.durable import told
 from kclient.spark.jobs.checkpoint import Checkpoint
 from kclient.spark.jobs.ledger import Landed, Ledger, Times
 from kclient.spark.jobs.prepared import target_of
-from kclient.spark.jobs.progress import CheckpointState, IngestListener, IngestPlan, IngestResult
+from kclient.spark.jobs.progress import IngestListener, IngestPlan, IngestResult
 from kclient.spark.jobs.settings import IngestSettings
 from kclient.spark.landing import NAMES
 from kclient.spark.manifest import Manifest, Written
@@ -159,7 +159,7 @@ def _plan(settings: IngestSettings, letters: Sequence[Manifest]) -> IngestPlan:
         sink=str(settings.sink),
         engine="direct",
         trigger=f"replay of {settings.from_dlq}",
-        checkpoint=CheckpointState("new"),
+        checkpoint=Checkpoint(settings.checkpoint).beside(),
     )
 
 

@@ -304,5 +304,21 @@ def test_the_plan_of_a_backfill(cluster: EmbeddedCluster, tmp_path: Path) -> Non
     settings = IngestSettings.parse(given(cluster.bootstrap_servers, tmp_path, backfill=True))
     plan = ingest.plan(settings)
     assert (plan.backlog_rows, plan.tasks, plan.trigger) == (40, 1, "backfill")
+    assert str(plan.checkpoint) == "new"
     assert list(tmp_path.iterdir()) == []
     assert isinstance(Told().plans, list)
+
+
+@pytest.mark.spec("SP-83")
+def test_the_plan_of_what_lands_beside_a_job_says_where_its_checkpoint_stays(
+    cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    fill(cluster, 40)
+    run(cluster, tmp_path, start="latest")
+    run(cluster, tmp_path, backfill=True)
+    fill(cluster, 40, first=40)
+    run(cluster, tmp_path)
+    again = run(cluster, tmp_path, backfill=True)
+    replay = run(cluster, tmp_path, format="string", from_dlq=f"parquet:{tmp_path / 'dead'}")
+    for told in (again, replay):
+        assert str(told.plans[0].checkpoint) == "stays before batch 1"
