@@ -53,6 +53,9 @@ def run(settings: IngestSettings, listener: IngestListener, stop: Stop | None = 
 
     Spec: SP-82, SP-85.
     """
+    if not _runs_beside(settings):  # what is refused leaves no directory
+        kept = Checkpoint(settings.checkpoint).job()
+        sinks.check_sinks(settings, None if kept is None else kept.job)
     with ExitStack() as held:
         stop = held.enter_context(stop_on_signals()) if stop is None else stop
         locks = [held.enter_context(locked(directory, owner)) for directory, owner in _to_hold(settings)]
@@ -82,8 +85,11 @@ def _prepared(settings: IngestSettings) -> Iterator[Prepared]:
 
 def _beside(settings: IngestSettings) -> IngestSettings:
     """What runs beside a job takes the schema that the job has found."""
-    runs_beside = settings.backfill or settings.from_dlq is not None
-    return schemas.known(settings, Checkpoint(settings.checkpoint)) if runs_beside else settings
+    return schemas.known(settings, Checkpoint(settings.checkpoint)) if _runs_beside(settings) else settings
+
+
+def _runs_beside(settings: IngestSettings) -> bool:
+    return settings.backfill or settings.from_dlq is not None
 
 
 def _to_hold(settings: IngestSettings) -> Iterator[tuple[Path, str]]:

@@ -21,7 +21,7 @@ from kclient.spark import manifest, spark_metadata
 from kclient.spark.durable import told, write_atomically
 from kclient.spark.jobs.checkpoint import Offsets
 from kclient.spark.jobs.job import Job
-from kclient.spark.jobs.settings import Writer
+from kclient.spark.jobs.settings import IngestSettings, Writer
 from kclient.spark.jobs.values import Location
 from kclient.spark.manifest import Manifest
 
@@ -35,8 +35,17 @@ def held(sink: Location, writer: Writer) -> Path | None:
     return Path(sink.where) / (manifest.DIRECTORY if writer == "direct" else OWN)
 
 
-def check_sink(sink: Location, writer: Writer, job: Job) -> None:
-    """Refuse a sink whose batches are another job's: this one's would take their place. Raises SinkError."""
+def check_sinks(settings: IngestSettings, job: str | None) -> None:
+    """Refuse a sink whose batches are another job's: this one's would take their place. Raises SinkError.
+
+    `job` is None where the checkpoint has no job yet.
+    """
+    _check(settings.sink, settings.writer, job)
+    if settings.dlq is not None:
+        _check(settings.dlq, "direct", job)
+
+
+def _check(sink: Location, writer: Writer, job: str | None) -> None:
     if sink.kind == "table":
         return
     manifests = [name for name in manifest.names(sink.where) if name.isdigit()]
@@ -45,12 +54,12 @@ def check_sink(sink: Location, writer: Writer, job: Job) -> None:
         if logged:
             raise _other_writer(sink, spark_metadata.DIRECTORY, "spark")
         last = manifest.read(sink.where, manifests[-1]) if manifests else None
-        if last is not None and last.job != job.job:
+        if last is not None and last.job != job:
             raise _other_job(sink, len(manifests))
         return
     if manifest.names(sink.where):
         raise _other_writer(sink, manifest.DIRECTORY, "direct")
-    if logged and _owner(sink) != job.job:
+    if logged and _owner(sink) != job:
         raise _other_job(sink, len(logged))
 
 
@@ -106,8 +115,9 @@ def _owner(sink: Location) -> str | None:
 
 
 def _other_job(sink: Location, batches: int) -> SinkError:
+    counted = "1 batch" if batches == 1 else f"{batches} batches"
     return SinkError(
-        f"{sink.where} holds {batches} batches of another job. Its checkpoint was another one, or was deleted. "
+        f"{sink.where} holds {counted} of another job. Its checkpoint was another one, or was deleted. "
         "Give this checkpoint a sink of its own, or go on with the checkpoint that belongs to this sink.",
         path=sink.where,
     )

@@ -276,8 +276,9 @@ def test_a_sink_of_another_checkpoint_is_refused(cluster: EmbeddedCluster, tmp_p
     wanted = fill(cluster, 30)
     run(cluster, tmp_path)
     shutil.rmtree(tmp_path / "checkpoint")
-    with pytest.raises(SinkError, match="holds 1 batches of another job"):
+    with pytest.raises(SinkError, match="holds 1 batch of another job"):
         run(cluster, tmp_path)
+    assert not (tmp_path / "checkpoint").exists()
     assert_exactly_once(tmp_path / "sink", wanted)
 
 

@@ -78,7 +78,7 @@ def test_a_sink_has_one_writer_and_one_job(
     fill(cluster, 9)
     land(cluster, tmp_path)
     other = {"checkpoint": str(tmp_path / "other")}
-    with pytest.raises(SinkError, match="holds 1 batches of another job"):
+    with pytest.raises(SinkError, match="holds 1 batch of another job"):
         land(cluster, tmp_path, **other)
     with pytest.raises(SinkError, match="written with --writer spark: its _spark_metadata says"):
         run(cluster, tmp_path, **other)
