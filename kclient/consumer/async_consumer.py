@@ -322,8 +322,9 @@ class AsyncConsumer(Life):
     async def close(self, timeout: float = 30.0, *, leave: bool | None = None) -> None:
         """Commit what was released or is in hand (with automatic commits), leave the group, end everything.
 
-        Takes at most `timeout` seconds; what every broker refuses is not waited for so long. A second close does
-        nothing. Raises ListenerError at the end.
+        Takes at most `timeout` seconds; what every broker refuses is not waited for so long. A member that is joining
+        leaves even without time, which takes a second at most; so does the end of a close that is cancelled. A second
+        close does nothing. Raises ListenerError at the end.
 
         A static member (group_instance_id) keeps its place in the group until its session times out, so that a
         restart costs no rebalance; any other gives it up, so that others have its partitions at once. `leave=True`

@@ -6,7 +6,7 @@
     4  tasks, connections, deserializers
 
 A step that fails does not keep the next from its turn; what a listener or a callback raised is raised at the end.
-Whatever holds up the first two, some time is left for the third, so that the others get the partitions at once.
+Whatever holds up the first two, some time is left for the third (`leaving.py`).
 Spec: B.18, I-24, D-15, U-10.
 """
 
@@ -18,12 +18,14 @@ from collections.abc import Awaitable
 from typing import Final
 
 from kclient.config import deserializers
+from kclient.consumer.leaving import LEAVING_SECONDS, error_of, kept_for_leaving
 from kclient.consumer.polling import Poll
 from kclient.consumer.session import Session
 
 log = logging.getLogger("kclient.consumer")
 
-LEAVING_SECONDS: Final = 1.0
+CLOSING: Final = "the consumer is being closed"
+LAST_SECONDS: Final = 1.0  # for interceptors and deserializers, however late it is
 
 
 async def close(
@@ -33,22 +35,24 @@ async def close(
 
     `leave` says whether the coordinator is told: None for a dynamic member only, True and False for either (KIP-1092).
 
-    A close that is cancelled goes on behind the scenes with its last step.
+    A close that is cancelled makes an end within LEAVING_SECONDS or so: the coordinator is told, the listener is not.
+    Cancelled again it goes on with that behind the scenes.
     """
     deadline = session.runtime.now() + timeout
     first_error: BaseException | None = None
     session.waits.close()
     try:
-        await polls.wait_until_left(timeout - _for_leaving(timeout))
+        await polls.wait_until_left(timeout - kept_for_leaving(timeout))
         if session.running:
             ended = session.flows.errand("ending of fetch sessions", session.fetcher.end_sessions(deadline))
             first_error = await _part_from_group(session, deadline, clean=clean, leave=leave)
             await asyncio.wait({ended})
+    except asyncio.CancelledError:
+        deadline = min(deadline, session.runtime.now() + LEAVING_SECONDS)
+        raise
     finally:
-        session.ending = asyncio.create_task(_end(session, deadline), name="kclient end")
+        session.ending = asyncio.create_task(_make_an_end(session, deadline, leave), name="kclient end")
         await asyncio.shield(session.ending)
-    await _step(session.interceptors.close(), deadline)
-    await _close_deserializers(session)
     if first_error is not None:
         raise first_error
 
@@ -61,11 +65,12 @@ async def abandon(session: Session) -> None:
 
 async def unsubscribe(session: Session) -> None:
     """Give up the assignment and the subscription; nothing is committed by itself. Spec: B.18, M-23."""
-    group, timeout = session.group, session.config.request_timeout_ms / 1000
-    callbacks_error = await _error_of(session.callbacks.run()) if group is not None else None
+    group = session.group
+    callbacks_error = await error_of(session.callbacks.run()) if group is not None else None
     try:
         if group is not None:
-            await group.leave("the consumer unsubscribed from all topics", timeout)
+            deadline = session.runtime.now() + session.config.request_timeout_ms / 1000
+            await group.leave("the consumer unsubscribed from all topics", deadline)
             await session.callbacks.run()
     finally:
         session.subscription.clear()
@@ -82,24 +87,15 @@ async def _part_from_group(
     if group is None:
         return None
     offsets = session.consumed() if clean else session.released()
-    until = deadline - _for_leaving(deadline - session.runtime.now())
+    until = deadline - kept_for_leaving(deadline - session.runtime.now())
     errors = [
-        await _error_of(group.last_commit(offsets, _left(session, until))),
+        await error_of(group.last_commit(offsets, _left(session, until))),
         await _step(group.committing.settle(), until),
         await _step(session.callbacks.run(), until),
-        await _step(group.leave("the consumer is being closed", _left(session, deadline), leave), deadline),
+        await _step(group.leave(CLOSING, session.runtime.now() + _left(session, deadline), leave), deadline),
         await _step(session.callbacks.run(), deadline),
     ]
     return next(filter(None, errors), None)
-
-
-async def _error_of(step: Awaitable[None]) -> Exception | None:
-    """What it raised, for later: the next step comes all the same."""
-    try:
-        await step
-    except Exception as error:  # noqa: BLE001 – raised at the end
-        return error
-    return None
 
 
 async def _step(step: Awaitable[None], deadline: float) -> Exception | None:
@@ -114,6 +110,17 @@ async def _step(step: Awaitable[None], deadline: float) -> Exception | None:
     except Exception as error:  # noqa: BLE001 – raised at the very end
         return error
     return None
+
+
+async def _make_an_end(session: Session, deadline: float, leave: bool | None) -> None:
+    """The end of every close, however far it came: be gone from the group, end what runs, close what is the user's."""
+    await session.stop_starting()  # it would join
+    if session.group is not None:
+        await session.group.be_gone(CLOSING, deadline, leave)
+    await _end(session, deadline)
+    until = max(deadline, session.runtime.now() + LAST_SECONDS)
+    await _step(session.interceptors.close(), until)
+    await _step(_close_deserializers(session), until)
 
 
 async def _end(session: Session, deadline: float) -> None:
@@ -132,11 +139,6 @@ async def _close_deserializers(session: Session) -> None:
             await session.call_user(deserializers.close, function)
         except Exception:
             log.exception("closing a deserializer failed")
-
-
-def _for_leaving(timeout: float) -> float:
-    """How much of the timeout nothing but leaving may take."""
-    return min(LEAVING_SECONDS, max(0.0, timeout) / 4)
 
 
 def _left(session: Session, deadline: float) -> float:

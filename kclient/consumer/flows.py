@@ -57,15 +57,20 @@ class Flows:
 
     async def stop(self, *names: str) -> None:
         """End these flows, or everything, and wait until it has ended."""
-        chosen = [self._tasks.pop(name) for name in names or tuple(self._tasks) if name in self._tasks]
+        if ending := self.end(*names):
+            await asyncio.wait(ending)
+
+    def end(self, *names: str) -> set[asyncio.Task[None]]:
+        """End these flows, or everything: from now on they are no flows any more. The tasks to wait for."""
+        ending = {self._tasks.pop(name) for name in names or tuple(self._tasks) if name in self._tasks}
         for name in names or tuple(self._flows):
             self._flows.pop(name, None)
             self._errors.pop(name, None)
-        ending = chosen if names else [*chosen, *self._errands]
+        if not names:
+            ending |= self._errands.keys()
         for task in ending:
             task.cancel()
-        if ending:
-            await asyncio.wait(ending)
+        return ending
 
     def _flow_ended(self, name: str, task: asyncio.Task[None]) -> None:
         if self._tasks.get(name) is not task:

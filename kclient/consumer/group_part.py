@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING
 
 from kclient.consumer.choosing_protocol import (
     AUTO,
@@ -14,6 +13,7 @@ from kclient.consumer.choosing_protocol import (
     no_broker_patterns,
 )
 from kclient.consumer.committing import Committing
+from kclient.consumer.leaving import LEAVING_SECONDS, MEMBERSHIP, Leaving
 from kclient.consumer.out_of_reach import OutOfReach
 from kclient.consumer.rebalance import Rebalance
 from kclient.consumer.subscription import SubscriptionKind
@@ -33,10 +33,6 @@ from kclient.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
 if TYPE_CHECKING:
     from kclient.consumer.session import Session
-
-log = logging.getLogger("kclient.commit")
-
-MEMBERSHIP: Final = "membership in the group"
 
 
 class GroupPart:
@@ -69,7 +65,7 @@ class GroupPart:
         )
         self.rebalance = Rebalance(session)
         self._membership: Membership | None = None
-        self._leaving = False
+        self._leaving = Leaving(session)
         self._protocol: str | None = None
         self._member_id = ""  # of the consumer protocol: the same for the consumer's life
 
@@ -100,9 +96,13 @@ class GroupPart:
             self._membership = self._new_membership()
             self._tell_topics(self._membership, topics)
             self._membership.changed.relay(session.news)
-            session.flows.start(MEMBERSHIP, self._membership.run)
+            session.flows.start(MEMBERSHIP, partial(self._take_part, self._membership))
         else:
             self._tell_topics(self._membership, topics)
+
+    async def _take_part(self, membership: Membership) -> None:
+        await self._leaving.goodbye_over()  # of the membership before
+        await membership.run()
 
     def _new_membership(self) -> Membership:
         """A membership in the protocol that is configured, or that the cluster allows: chosen once. Spec: B.1.1."""
@@ -117,50 +117,34 @@ class GroupPart:
         self._member_id = self._member_id or new_member_id(session.runtime)
         return ConsumerMembership(*parts, self._member_id, metrics)
 
-    async def leave(self, reason: str, timeout: float, leave: bool | None = None) -> None:
-        """Give up the assignment, telling the listener, and leave; its error is raised last. Spec: B.13.8, B.18."""
-        membership = self._membership
-        if membership is None or self._leaving:
+    async def leave(self, reason: str, deadline: float, leave: bool | None = None) -> None:
+        """Give up the assignment, telling the listener, and leave; its error is raised last. Spec: B.13.8, B.18.
+
+        Cancelled, it does not wait for the coordinator to hear of it.
+        """
+        if self._membership is None or self._leaving.under_way:
             return
-        self._leaving = True
-        now = self._session.runtime.now
-        deadline = now() + timeout
-        lost = membership.lost or membership.rebalancing
+        self._leaving.under_way = True
         try:
-            await self._end_rebalances(membership)
-            # Who commits in it is a member until it returns. A listener that another call runs leaves us some time.
-            await self.rebalance.leave(lost=lost, deadline=deadline - timeout / 4)
-        except asyncio.CancelledError:
-            deadline = now()  # LeaveGroup is sent all the same, and nobody waits for its answer
-            self.rebalance.telling.leave_untold()
-            raise
-        finally:
-            try:
-                await self._settle(deadline)
-            finally:  # whatever cuts that short, we are no member any more
-                self._membership, self._leaving = None, False
-                await self._end(membership, reason, max(0.0, deadline - now()), leave)
+            error = await self._leaving.give_up(self._membership, deadline)
+        finally:  # whatever cut that short, we are no member any more
+            self._say_goodbye(reason, deadline, leave)
+        await self._leaving.goodbye_over()
+        if error is not None:
+            raise error
 
-    async def _end(self, membership: Membership, reason: str, timeout: float, leave: bool | None) -> None:
-        try:
-            await membership.leave(reason, timeout, leave)
-        finally:
-            await self._session.flows.stop(MEMBERSHIP)
+    async def be_gone(self, reason: str, deadline: float, leave: bool | None) -> None:
+        """Leave now, if that has not begun yet: a listener that was not told is not told any more. For close().
 
-    async def _end_rebalances(self, membership: Membership) -> None:
-        """No assignment changes any more. Heartbeats of the consumer protocol go on meanwhile. Spec: B.17.1, B.18."""
-        if isinstance(membership, ConsumerMembership):
-            await membership.prepare_leaving()
-        else:
-            await self._session.flows.stop(MEMBERSHIP)
+        A goodbye that is still being said is waited for, at most LEAVING_SECONDS.
+        """
+        self._say_goodbye(reason, deadline, leave)
+        await self._leaving.goodbye_over(LEAVING_SECONDS)
 
-    async def _settle(self, deadline: float) -> None:
-        """Wait for the answers to commits that the listener has begun."""
-        try:
-            async with asyncio.timeout_at(deadline):
-                await self.committing.settle()
-        except TimeoutError:
-            log.warning("asynchronous commits have no answer yet; leaving the group all the same")
+    def _say_goodbye(self, reason: str, deadline: float, leave: bool | None) -> None:
+        membership, self._membership = self._membership, None
+        if membership is not None:
+            self._leaving.say_goodbye(membership, reason, deadline, leave)
 
     def auto_commit(self) -> None:
         """Store what is released, if this consumer may commit now: a member in a rebalance may not."""
@@ -215,7 +199,7 @@ class GroupPart:
         """Join anew in the classic protocol; whoever left meanwhile, or joined anew, has done that already."""
         if self._membership is refused:
             await self._session.flows.stop(MEMBERSHIP)
-        if self._membership is refused is not None and not self._leaving:
+        if self._membership is refused is not None and not self._leaving.under_way:
             self._membership = None
             self.join(self._session.subscription.topics)
 

@@ -7,6 +7,7 @@ Spec: B.15.6, B.13.10, B.18.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Final
 
@@ -14,13 +15,14 @@ from kclient.errors import KclientError
 from kclient.generated.leave_group_request import LeaveGroupRequest, MemberIdentity
 from kclient.generated.leave_group_response import LeaveGroupResponse
 from kclient.group.coordinator import PURPOSE, Coordinator
-from kclient.group.form import Form
+from kclient.group.form import Answer, Form
 from kclient.protocol.errors import NONE, error
 
 logger = logging.getLogger("kclient.group")
 
 MEMBERS_SINCE: Final = 3
 REASON_CHARACTERS: Final = 255
+CONNECTING_SECONDS: Final = 1.0
 
 
 def gives_up_its_place(leave: bool | None, instance_id: str | None) -> bool:
@@ -34,7 +36,8 @@ async def send_leave(
     """Send one LeaveGroup and wait for its answer, at most `timeout` seconds. Never raises KclientError.
 
     A broker answers the requests of a connection one after the other, and JoinGroup late: a member that leaves while
-    `joining` says so on a connection of its own.
+    `joining` says so on a connection of its own. The whole group waits for that member, so the connection is made
+    even where no time is left: it has CONNECTING_SECONDS at least.
     """
     member = MemberIdentity(member_id=member_id, reason=reason[:REASON_CHARACTERS])
     forms = (
@@ -43,12 +46,14 @@ async def send_leave(
             LeaveGroupRequest(group_id=coordinator.group_id, member_id=member_id), highest=MEMBERS_SINCE - 1
         ),
     )
-    try:
-        response = await coordinator.request(
-            LeaveGroupResponse, *forms, timeout=timeout, purpose="leave" if joining else PURPOSE
-        )
-    except KclientError as problem:
-        logger.info("group %s: leaving was not confirmed: %s", coordinator.group_id, problem.text)
+    response = await last_answer(
+        coordinator,
+        LeaveGroupResponse,
+        *forms,
+        timeout=max(timeout, CONNECTING_SECONDS) if joining else timeout,
+        purpose="leave" if joining else PURPOSE,
+    )
+    if response is None:
         return
     codes = [response.error_code, *(member.error_code for member in response.members)]
     refused = next((code for code in codes if code != NONE), None)
@@ -56,3 +61,24 @@ async def send_leave(
         logger.info(
             "group %s: leaving was answered with %s (%d)", coordinator.group_id, error(refused).name, refused
         )
+
+
+async def last_answer(
+    coordinator: Coordinator,
+    answer: type[Answer],
+    *forms: Form,
+    timeout: float,
+    purpose: str = PURPOSE,
+) -> Answer | None:
+    """Tell the coordinator that a member goes; what it answers within `timeout` seconds, else None.
+
+    Who stops waiting leaves the connection as it is: it has done nothing wrong.
+    """
+    try:
+        async with asyncio.timeout(timeout):
+            return await coordinator.request(answer, *forms, purpose=purpose)
+    except TimeoutError:
+        logger.info("group %s: leaving was not confirmed within %g s", coordinator.group_id, timeout)
+    except KclientError as problem:
+        logger.info("group %s: leaving was not confirmed: %s", coordinator.group_id, problem.text)
+    return None

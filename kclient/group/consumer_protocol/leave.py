@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import logging
 
-from kclient.errors import KclientError
 from kclient.generated.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from kclient.group.consumer_protocol.standing import LEAVE_EPOCH, LEAVE_FOR_A_WHILE_EPOCH
 from kclient.group.coordinator import Coordinator
 from kclient.group.form import Form
+from kclient.group.leave import last_answer
 from kclient.protocol.errors import GROUP_ID_NOT_FOUND, NONE, UNKNOWN_MEMBER_ID, error
 
 logger = logging.getLogger("kclient.group")
@@ -32,13 +32,8 @@ def leave_epoch(leave: bool | None, instance_id: str | None) -> int | None:
 
 async def send_last(coordinator: Coordinator, form: Form, timeout: float) -> None:
     """Send it and wait for its answer, at most `timeout` seconds. Never raises KclientError."""
-    try:
-        response = await coordinator.request(ConsumerGroupHeartbeatResponse, form, timeout=timeout)
-    except KclientError as problem:
-        logger.info("group %s: leaving was not confirmed: %s", coordinator.group_id, problem.text)
-        return
-    code = response.error_code
-    if code not in (NONE, *GONE):
+    response = await last_answer(coordinator, ConsumerGroupHeartbeatResponse, form, timeout=timeout)
+    if response is not None and (code := response.error_code) not in (NONE, *GONE):
         logger.info(
             "group %s: leaving was answered with %s (%d)", coordinator.group_id, error(code).name, code
         )

@@ -148,7 +148,7 @@ def assigned_first(patch: Patch) -> None:
     """Tell what is revoked only after what is assigned."""
 
     async def told(self: Telling, method: str, partitions: Any) -> None:
-        leaving = self._session.group_part._leaving
+        leaving = self._session.group_part._leaving.under_way
         if method == REVOKED and not leaving:
             self.late = partitions  # type: ignore[attr-defined]
             return
