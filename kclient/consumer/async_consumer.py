@@ -90,7 +90,10 @@ class AsyncConsumer(Life):
         await choosing.assign(self._open(), partitions)
 
     async def unsubscribe(self) -> None:
-        """Leave the group and read nothing; the listener is told. Nothing is committed by itself. Spec: B.18."""
+        """Leave the group and read nothing; the listener is told. Nothing is committed by itself. Spec: B.18.
+
+        What the listener or another task subscribes to meanwhile stays.
+        """
         await closing.unsubscribe(self._open())
 
     def assignment(self) -> tuple[TopicPartition, ...]:

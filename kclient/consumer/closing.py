@@ -21,6 +21,7 @@ from kclient.config import deserializers
 from kclient.consumer.leaving import LEAVING_SECONDS, error_of, kept_for_leaving
 from kclient.consumer.polling import Poll
 from kclient.consumer.session import Session
+from kclient.consumer.subscription import SubscriptionKind
 
 log = logging.getLogger("kclient.consumer")
 
@@ -64,20 +65,31 @@ async def abandon(session: Session) -> None:
 
 
 async def unsubscribe(session: Session) -> None:
-    """Give up the assignment and the subscription; nothing is committed by itself. Spec: B.18, M-23."""
-    group = session.group
+    """Give up the assignment and the subscription; nothing is committed by itself. Spec: B.18, M-23.
+
+    What is subscribed to meanwhile, by a listener or another task, stays: this call ends what was there before it.
+    """
+    group, choice = session.group, session.subscription.choice
     callbacks_error = await error_of(session.callbacks.run()) if group is not None else None
     try:
         if group is not None:
             deadline = session.runtime.now() + session.config.request_timeout_ms / 1000
             await group.leave("the consumer unsubscribed from all topics", deadline)
-            await session.callbacks.run()
     finally:
-        session.subscription.clear()
-        session.set_assignment(())
-        session.follow_subscription()
+        _follow_what_is_left(session, choice)
+    if group is not None:
+        await session.callbacks.run()
     if callbacks_error is not None:
         raise callbacks_error
+
+
+def _follow_what_is_left(session: Session, ended: int) -> None:
+    subscription = session.subscription
+    if subscription.choice == ended:
+        subscription.clear()
+    if subscription.kind is not SubscriptionKind.MANUAL:
+        session.set_assignment(())
+    session.follow_subscription()
 
 
 async def _part_from_group(

@@ -38,6 +38,7 @@ class Subscription:
 
     def __init__(self) -> None:
         self.kind = SubscriptionKind.NONE
+        self.choice = 0  # how often the user has chosen
         self.pattern: re.Pattern[str] | None = None
         self.broker_pattern: SubscriptionPattern | None = None
         self.topics: tuple[str, ...] = ()
@@ -128,6 +129,7 @@ class Subscription:
                 "Topics, a pattern and partitions by hand exclude each other. Call unsubscribe() first."
             )
         self.kind = kind
+        self.choice += 1
 
 
 def checked_topics(topics: Iterable[str]) -> tuple[str, ...]:

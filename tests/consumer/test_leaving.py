@@ -159,3 +159,36 @@ def test_a_listener_that_an_unsubscribe_cut_short_did_not_reach_is_told_by_the_n
             assert told == ["assigned", "lost", "assigned"]
 
     with_broker(scenario)
+
+
+@pytest.mark.spec("B.18", "I-12")
+@pytest.mark.parametrize("who", ["the listener", "another task"])
+def test_what_is_subscribed_to_while_an_unsubscribe_waits_stays(who: str) -> None:
+    """The call ends what was there before it."""
+
+    async def scenario(broker: MiniBroker) -> None:
+        entered, subscribed = asyncio.Event(), asyncio.Event()
+
+        class Following(RebalanceListener):
+            async def on_partitions_revoked(self, partitions: tuple[TopicPartition, ...]) -> None:
+                entered.set()
+                if who == "the listener":
+                    await c.subscribe(["b"])
+                else:
+                    await subscribed.wait()
+
+        async with consumer(broker, "a", listener=Following(), enable_auto_commit=False) as c:
+            assert len(await c.poll(5)) == 5
+            leaving = asyncio.create_task(c.unsubscribe())
+            await entered.wait()
+            if who == "another task":
+                await c.subscribe(["b"])
+                subscribed.set()
+            await leaving
+            assert (c.subscription(), c.assignment()) == (("b",), ())
+            assert len(broker.of("LeaveGroupRequest")) == 1
+            async with asyncio.timeout(10):
+                while c.assignment() != (TopicPartition("b", 0),):
+                    await c.poll(0.1)
+
+    with_broker(scenario, {"a": 1, "b": 1})
