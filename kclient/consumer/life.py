@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from os import PathLike
 from types import TracebackType
 from typing import Any, Final, NoReturn, Self
@@ -13,12 +14,14 @@ from typing import Any, Final, NoReturn, Self
 from kclient.config import load
 from kclient.consumer import closing
 from kclient.consumer.listener import RebalanceListener, checked_listener
+from kclient.consumer.nesting import inside, is_inside
 from kclient.consumer.polling import Poll
 from kclient.consumer.session import Session
 from kclient.consumer.subscription import checked_topics
 from kclient.consumer.waiting import closed_error
 from kclient.errors import ConfigError, UsageError, UsedAfterForkError
 from kclient.fetch.lease import Lease
+from kclient.notice import Notice
 from kclient.runtime import Runtime
 from kclient.timeouts import checked_timeout
 
@@ -45,6 +48,7 @@ class Life:
         self._pid = os.getpid()
         self._loop: asyncio.AbstractEventLoop | None = None
         self.closed = False
+        self._over = Notice()
         if listener is not None and not topics:
             raise ConfigError(
                 "The listener is given without topics, so nobody would call it. Name the topics here as well, or give "
@@ -93,12 +97,27 @@ class Life:
 
     async def _close(self, timeout: float, *, clean: bool, leave: bool | None = None) -> None:
         self.check_process()
+        if self.closed:
+            return
         if self._session.waits.closing:
+            await self._see_closed(timeout)
             return
         try:
-            await closing.close(self._session, self._polls, timeout, clean=clean, leave=leave)
+            with inside(self):
+                await closing.close(self._session, self._polls, timeout, clean=clean, leave=leave)
         finally:
             self.closed = True
+            self._over.notify()
+
+    async def _see_closed(self, timeout: float) -> None:
+        """Wait for the end of a close that is under way, at most `timeout` seconds, unless it waits for who calls."""
+        group = self._session.group
+        if any(map(is_inside, (self, self._polls, group and group.rebalance.telling))):
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                while not self.closed:
+                    await self._over.wait(self._over.count)
 
     def _open(self) -> Session:
         """The session, if this consumer may be used here and now."""

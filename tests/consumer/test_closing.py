@@ -345,3 +345,60 @@ def test_close_without_time_makes_one_attempt_of_each_step() -> None:
             assert cluster.committed("g") == {T0: 2}
 
     play(scenario)
+
+
+# --- a second close
+
+
+@pytest.mark.spec("B.18", "I-24")
+def test_a_second_close_sees_the_first_one_through_as_long_as_it_has_time() -> None:
+    """Who closes on a signal may end the loop behind it."""
+
+    async def scenario(place: Place) -> None:
+        held = Held(holds=True)
+        consumer = place.consumer("t", listener=held, group_id="g")
+        await place.poll_until(consumer, consumer.assignment)
+        first = asyncio.ensure_future(place.on_member(consumer.close(30)))
+        await held.entered.wait()
+        began = place.now
+        await place.on_member(consumer.close(1.5))
+        assert (place.now - began, consumer.closed) == (pytest.approx(1.5, abs=0.1), False)
+        second = asyncio.ensure_future(place.on_member(consumer.close(30)))
+        await asyncio.sleep(1)
+        assert not second.done()
+        held.go.set()
+        await second
+        assert consumer.closed
+        assert has_left(place)
+        await first
+
+    simulate(scenario, topics={"t": 1}, config={"group.initial.rebalance.delay.ms": 0})
+
+
+@pytest.mark.spec("B.18", "I-24")
+@pytest.mark.parametrize("call", ["close", "poll"])
+def test_a_listener_that_closes_does_not_wait_for_the_close_that_waits_for_it(call: str) -> None:
+    async def scenario(place: Place) -> None:
+        class Closing(Held):
+            async def on_partitions_revoked(self, partitions: Any) -> None:
+                await super().on_partitions_revoked(partitions)
+                await consumer.close(30)
+
+        closing = Closing(holds=True)
+        consumer = place.consumer("t", listener=closing, group_id="g")
+        await place.poll_until(consumer, consumer.assignment)
+        if call == "poll":
+            consumer.enforce_rebalance()
+            poll = asyncio.ensure_future(place.on_member(consumer.poll(30)))
+            await closing.entered.wait()
+        began = place.now
+        other = asyncio.ensure_future(place.on_member(consumer.close(30)))
+        await closing.entered.wait()
+        await asyncio.sleep(0.1)
+        closing.go.set()
+        await other
+        assert place.now - began < 1
+        if call == "poll":
+            await asyncio.gather(poll, return_exceptions=True)
+
+    simulate(scenario, topics={"t": 1}, config={"group.initial.rebalance.delay.ms": 0})
