@@ -327,7 +327,8 @@ class AsyncConsumer(Life):
 
         Takes at most `timeout` seconds; what every broker refuses is not waited for so long. A member that is joining
         leaves even without time, which takes a second at most; so does the end of a close that is cancelled. A second
-        close waits for the first, as long as its own timeout. Raises ListenerError at the end.
+        close waits for the first, as long as its own timeout. Raises ListenerError at the end, and UsageError on
+        another event loop than that of the first call, or when that loop has ended.
 
         A static member (group_instance_id) keeps its place in the group until its session times out, so that a
         restart costs no rebalance; any other gives it up, so that others have its partitions at once. `leave=True`

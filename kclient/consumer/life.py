@@ -99,6 +99,8 @@ class Life:
         self.check_process()
         if self.closed:
             return
+        self._check_loop_lives()
+        self._check_loop()
         if self._session.waits.closing:
             await self._see_closed(timeout)
             return
@@ -122,6 +124,11 @@ class Life:
     def _open(self) -> Session:
         """The session, if this consumer may be used here and now."""
         self._check_usable()
+        self._check_loop()
+        return self._session
+
+    def _check_loop(self) -> None:
+        """Raise UsageError on another loop than that of the first call."""
         loop = running_loop()
         if self._loop is None:
             self._loop = loop
@@ -130,7 +137,16 @@ class Life:
                 "This consumer belongs to another event loop: its connections live there. "
                 "Make a consumer for each loop, or call it from the loop that called it first."
             )
-        return self._session
+
+    def _check_loop_lives(self) -> None:
+        """Raise UsageError if nothing of this consumer can be ended properly any more; it counts as closed then."""
+        if self._loop is not None and self._loop.is_closed():
+            self.closed = True
+            raise UsageError(
+                "The event loop of this consumer ended before it was closed. Its connections went with the loop: "
+                "nothing was committed, and its group goes on without it only when the session times out. "
+                "Close a consumer on the loop that used it, with `async with` or in a finally."
+            )
 
     def _check_usable(self) -> None:
         self.check_process()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -11,7 +12,7 @@ import pytest
 
 from kclient import AsyncConsumer, RebalanceListener
 from kclient.embedded import EmbeddedCluster
-from kclient.errors import KclientError
+from kclient.errors import KclientError, UsageError
 from tests.scenarios.simulated import Place, simulate
 from tests.scenarios.support import T0, asked, consumer_of, play, reached, read
 
@@ -402,3 +403,33 @@ def test_a_listener_that_closes_does_not_wait_for_the_close_that_waits_for_it(ca
             await asyncio.gather(poll, return_exceptions=True)
 
     simulate(scenario, topics={"t": 1}, config={"group.initial.rebalance.delay.ms": 0})
+
+
+# --- another loop
+
+
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+def test_a_close_behind_the_end_of_its_loop_says_what_became_of_the_consumer() -> None:
+    with EmbeddedCluster(topics={"t": 1}) as cluster:
+        consumer = consumer_of(cluster, "t", group_id="g")
+        asyncio.run(consumer.poll(5))
+        with pytest.raises(UsageError, match="event loop of this consumer ended before it was closed"):
+            asyncio.run(consumer.close(5))
+        assert consumer.closed
+        asyncio.run(consumer.close(5))
+        del consumer
+        gc.collect()
+
+
+def test_a_close_on_another_loop_leaves_the_consumer_to_its_own() -> None:
+    async def use() -> AsyncConsumer:
+        consumer = consumer_of(cluster, "t", group_id="g")
+        await consumer.poll(5)
+        with pytest.raises(UsageError, match="belongs to another event loop"):
+            await asyncio.to_thread(asyncio.run, consumer.close(5))
+        assert not consumer.closed
+        await consumer.close()
+        return consumer
+
+    with EmbeddedCluster(topics={"t": 1}) as cluster:
+        assert asyncio.run(use()).closed
