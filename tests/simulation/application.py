@@ -191,7 +191,7 @@ class Member:
         if not self.stage.scenario.pattern:
             await consumer.subscribe([TOPIC], listener=Ear(self))
             return
-        by_brokers = configured_protocol(self.stage.scenario, self.incarnation) == CONSUMER
+        by_brokers = self.settings().get("group_protocol") == CONSUMER
         pattern = SubscriptionPattern(PATTERN) if by_brokers else re.compile(PATTERN)
         await consumer.subscribe(pattern=pattern, listener=Ear(self))
 
