@@ -96,5 +96,6 @@ def test_ends_under_an_open_transaction_and_topics_that_go(kafka1: KafkaCluster,
 @pytest.mark.spec("A-17")
 @pytest.mark.parametrize("cluster", ["kafka1", "kafka28"])
 def test_an_unknown_group_is_not_found(request: pytest.FixtureRequest, cluster: str, fresh_name: str) -> None:
-    with pytest.raises(BrokerError, match="GROUP_ID_NOT_FOUND"):
+    with pytest.raises(BrokerError, match=f"no group of consumers named '{fresh_name}'") as told:
         measured(request.getfixturevalue(cluster), fresh_name)
+    assert (told.value.code, told.value.name) == (69, "GROUP_ID_NOT_FOUND")
