@@ -49,13 +49,16 @@ def _judge(history: History, member: str, owned: set[int], line: Line) -> Iterat
             yield Finding(ID, f"{member} was assigned {sorted(parts)} before {sorted(owned)} were revoked")
     elif parts - owned:
         yield Finding(ID, f"{member}: {line.event} of {sorted(parts - owned)}, which it does not have")
-    if line.event == "lost" and line["inside"] != "close" and not _excused(history, member, line.at):
+    if line.event == "lost" and not _has_a_reason(history, member, line):
         yield Finding(ID, f"{member} was told at {line.at:.3f} that {sorted(parts)} are lost, for no reason")
 
 
-def _excused(history: History, member: str, at: float) -> bool:
+def _has_a_reason(history: History, member: str, line: Line) -> bool:
+    """Somebody was hurt; or the member forgot to say that it had given up, and was put out for that."""
+    if line["inside"] == "close" or history.careless(member):
+        return True
     pains = [*history.pains_of(member), *history.pains_of_brokers()]
-    return any(pain.begins <= at <= pain.ends + LEARN_SECONDS for pain in pains)
+    return any(pain.begins <= line.at <= pain.ends + LEARN_SECONDS for pain in pains)
 
 
 CHECKS = (callbacks,)

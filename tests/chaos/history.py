@@ -92,10 +92,12 @@ class History:
         return next((one for one in mine if one.begins <= at <= one.ends), None)
 
     def careless(self, member: str) -> bool:
-        """Whether a member may say that it has given up what it still has.
+        """Whether a member may say too early, or too late, that it has given up what it had.
 
-        librdkafka (2.16) does, while its application is busy: the coordinator gives the partition to another member
-        before `on_revoke` is called. So in groups of the consumer protocol its members are not held to that.
+        librdkafka (2.16) does, in groups of the consumer protocol. Too early while its application is busy: the
+        coordinator gives the partition to another member before `on_revoke` is called. Too late when another member
+        comes back meanwhile: it was not heard of for the 30 s after which the coordinator puts it out, so that all
+        it had was lost. Its members are not held to either.
         """
         return self.by_coordinator and member.startswith("theirs")
 

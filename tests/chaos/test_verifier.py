@@ -186,6 +186,12 @@ def held_on(forged: Forged, stopped: float) -> None:
     forged.eager = False
 
 
+def exchange(forged: Forged) -> None:
+    """What one of them did, the other has done."""
+    other = {A: B, B: A}
+    forged.lines = [attrs.evolve(line, who=other.get(line.who, line.who)) for line in forged.lines]
+
+
 @pytest.mark.parametrize(("promise", "check", "change"), BREAKS, ids=[one[2].__name__ for one in BREAKS])
 def test_a_broken_promise_is_found(promise: str, check: Any, change: Change) -> None:
     forged = honest()
@@ -236,9 +242,19 @@ def test_of_librdkafka_no_more_is_asked_than_it_keeps(holder: str, promises: set
     forged.add(5.6, A, "revoked", partitions=[1], inside="poll")
     forged.add(5.7, A, "revoked over", partitions=[1])
     if holder == B:
-        other = {A: B, B: A}
-        forged.lines = [attrs.evolve(line, who=other.get(line.who, line.who)) for line in forged.lines]
+        exchange(forged)
     assert {one.promise for one in owned.exclusive(forged.history())} == promises
+
+
+@pytest.mark.parametrize(("loser", "promises"), [(A, {"I-12"}), (B, set())])
+def test_librdkafka_may_lose_its_partitions_for_no_reason_of_ours(loser: str, promises: set[str]) -> None:
+    """In groups of the consumer protocol it may be put out for an answer that it forgot; nobody else is."""
+    forged = honest()
+    forged.by_coordinator, forged.eager = True, False
+    lost(forged)
+    if loser == B:
+        exchange(forged)
+    assert {finding.promise for finding in forged.findings()} == promises
 
 
 def test_half_a_line_of_a_journal_is_not_read(tmp_path: Path) -> None:
