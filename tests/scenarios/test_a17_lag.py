@@ -183,4 +183,7 @@ def test_a17_an_unknown_group_is_not_found(release: str, capsys: pytest.CaptureF
         assert main(["lag", "nobody", "-b", cluster.bootstrap_servers]) == 5
         told = capsys.readouterr()
         assert told.out == ""
-        assert "There is no group of consumers named 'nobody'. It has no members, and nothing is committed" in told.err
+        assert (
+            "There is no group of consumers named 'nobody'. It has no members, and nothing is committed"
+            in told.err
+        )
