@@ -101,7 +101,7 @@ def keep_preferred_replica(patch: Patch) -> None:
     patch.put(plan, "_loses_replica", lambda *_: False)
 
 
-@mutant("M-34", "I-11", seed=193)
+@mutant("M-34", "I-11", seed=2)
 def deliver_revoked(patch: Patch) -> None:
     """Hand out what a Fetch brings for a partition that was revoked meanwhile."""
 
@@ -124,22 +124,29 @@ def no_budget(patch: Patch) -> None:
     patch.put(Budget, "grant", grant)
 
 
-class Fixed(OrderedDict[Any, Any]):
-    """Keeps its order."""
+class Fixed(dict[TopicPartition, int]):
+    """Who came first stays first."""
 
-    def move_to_end(self, key: Any, last: bool = True) -> None: ...
+    def __delitem__(self, tp: TopicPartition) -> None: ...
+
+    def __setitem__(self, tp: TopicPartition, turn: int) -> None:
+        self.setdefault(tp, turn)
 
 
-@mutant("M-36", "I-29", look=plans.looking_at(plans.ONE_BY_ONE))
+@mutant("M-36", "I-29", seed=3, look=plans.looking_at(plans.ONE_BY_ONE))
 def no_rotation(patch: Patch) -> None:
     """Serve the partitions in the same order always."""
 
     def add(self: FetchBuffer, fetches: Sequence[CompletedFetch]) -> None:
-        before(self, fetches)
+        add_before(self, fetches)
         self._ready = OrderedDict.fromkeys(sorted(self._ready))
 
-    patch.put(answers, "OrderedDict", Fixed)
-    before = patch.put(FetchBuffer, "add", add)
+    def begin(self: Answers, *arguments: Any) -> None:
+        begin_before(self, *arguments)
+        self.turns = Fixed()
+
+    begin_before = patch.put(Answers, "__init__", begin)
+    add_before = patch.put(FetchBuffer, "add", add)
 
 
 @mutant("M-37", "I-22", look=error_beside)
