@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
-import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -25,6 +21,7 @@ from kclient.errors import (
     UsageError,
     WakeupError,
 )
+from tests.consumer.alarm import alarm
 from tests.consumer.broker import FAST, MiniBroker
 from tests.consumer.support import A0
 from tests.pace import within
@@ -42,39 +39,6 @@ def consumer(broker: MiniBroker, *topics: str, **settings: Any) -> Consumer:
 
 class Interrupt(Exception):
     """A signal handler of the application's may raise anything."""
-
-
-class Alarm:
-    """Raises in the main thread at random moments, each time after it was `armed` again."""
-
-    def __init__(self, kind: type[BaseException]) -> None:
-        self.kind, self.armed, self.count = kind, False, 0
-
-    def ring(self, number: int, frame: Any) -> None:
-        if self.armed:
-            self.armed = False
-            self.count += 1
-            raise self.kind
-
-
-@contextmanager
-def alarm(kind: type[BaseException], longest: float) -> Iterator[Alarm]:
-    def disturb() -> None:
-        moments = random.Random(7)
-        while not over.wait(moments.uniform(0.0005, longest)):
-            signal.pthread_kill(victim, signal.SIGUSR1)
-
-    clock, victim, over = Alarm(kind), threading.get_ident(), threading.Event()
-    before = signal.signal(signal.SIGUSR1, clock.ring)
-    thread = threading.Thread(target=disturb, name="disturber")
-    thread.start()
-    try:
-        yield clock
-    finally:
-        clock.armed = False
-        over.set()
-        thread.join(5)
-        signal.signal(signal.SIGUSR1, before)
 
 
 @pytest.mark.spec("D-77", "S3-14", "S3-17")

@@ -8,13 +8,9 @@ import inspect
 import multiprocessing
 import os
 import pickle
-import random
 import signal
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -29,6 +25,7 @@ from kclient.errors import (
     UsedAfterForkError,
     WakeupError,
 )
+from tests.consumer.alarm import alarm
 from tests.consumer.broker import FAST, MiniBroker
 
 A0 = TopicPartition("a", 0)
@@ -261,23 +258,21 @@ def test_interrupts_at_any_moment_of_a_loop_skip_and_repeat_nothing(broker: Mini
     """D-77: a signal every few hundredths of a second while 4,000 records are iterated."""
     broker.fill("a", 0, *(b"%d" % number for number in range(5, 4_000)))
     seen: list[int] = []
-    with consumer(broker, "a") as c:
-        interrupted = 0
-        with _interrupts() as sensitive:
-            while not seen or seen[-1] != 3_999:
-                try:
-                    sensitive.now = True
-                    for record in c:
-                        sensitive.now = True  # again: a destructor may have swallowed the last one
-                        seen.append(record.offset)
-                        if record.offset == 3_999:
-                            break
-                    sensitive.now = False
-                except KeyboardInterrupt:
-                    interrupted += 1
+    with consumer(broker, "a") as c, alarm(KeyboardInterrupt, 0.05) as clock:
+        while not seen or seen[-1] != 3_999:
+            try:
+                clock.armed = True
+                for record in c:
+                    clock.armed = True  # again: a destructor may have swallowed the last one
+                    seen.append(record.offset)
+                    if record.offset == 3_999:
+                        break
+                clock.armed = False
+            except KeyboardInterrupt:
+                continue
     assert sorted(dict.fromkeys(seen)) == list(range(4_000))
-    assert len(seen) - len(dict.fromkeys(seen)) <= interrupted
-    assert interrupted > 0
+    assert len(seen) - len(dict.fromkeys(seen)) <= clock.count
+    assert clock.count > 0
 
 
 def test_an_interrupt_while_the_loop_thread_starts_leaves_none_behind(
@@ -297,36 +292,6 @@ def test_an_interrupt_while_the_loop_thread_starts_leaves_none_behind(
         with pytest.raises(KeyboardInterrupt):
             c.poll(5)
         assert [record.value for record in c.poll(5)] == [b"%d" % number for number in range(5)]
-
-
-@contextmanager
-def _interrupts() -> Iterator[SimpleNamespace]:
-    """Raise KeyboardInterrupt in this thread, now after a short time and now after a longer one, while it is `now`.
-
-    Nothing is raised while one is being handled, so none comes out of the loop that handles them.
-    """
-    sensitive = SimpleNamespace(now=False)
-
-    def interrupt(number: int, frame: Any) -> None:
-        if sensitive.now:
-            sensitive.now = False
-            raise KeyboardInterrupt
-
-    def disturb() -> None:
-        moments = random.Random(1)
-        while not done.wait(moments.uniform(0.001, 0.05)):
-            signal.pthread_kill(victim, signal.SIGUSR1)
-
-    victim, done = threading.get_ident(), threading.Event()
-    before = signal.signal(signal.SIGUSR1, interrupt)
-    thread = threading.Thread(target=disturb, name="disturber")
-    thread.start()
-    try:
-        yield sensitive
-    finally:
-        done.set()
-        thread.join(5)
-        signal.signal(signal.SIGUSR1, before)
 
 
 def _in_child(c: Consumer, results: Any) -> None:
