@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -181,7 +182,7 @@ class Fetcher:
         busy = sum(node.request is not None for node in self._nodes.values())
         self._no_room = False
         free = [node_id for node_id in plan.ready() if self._is_free(node_id, now)]
-        for node_id in free:
+        for node_id in sorted(free, key=self._last_asked):
             wanted = plan.wanted[node_id]
             max_bytes = self._budget.grant(len(wanted), busy + len(free))
             if max_bytes is None:
@@ -189,6 +190,11 @@ class Fetcher:
                 self._budget.make_room(self._positions)
                 return
             self._start(node_id, wanted, max_bytes)
+
+    def _last_asked(self, node_id: int) -> float:
+        """Who was asked longest ago, or never, is first: there may be memory for one request only."""
+        node = self._nodes.get(node_id)
+        return -math.inf if node is None else node.asked_at
 
     def _keep_what_is_asked(self) -> None:
         """A request that was not built yet asks for what the plan said when it was started, without later changes.

@@ -9,6 +9,7 @@ import pytest
 
 from kclient import AsyncConsumer
 from kclient.embedded import EmbeddedCluster
+from kclient.records.writer import NewRecord, build_batch
 from kclient.types import OffsetAndMetadata, TopicPartition
 from tests.fetch.fetch_support import P0, P1, P2, batch
 from tests.fetch.fetcher_support import Logs, fetching, offsets_asked
@@ -80,5 +81,29 @@ def test_who_is_paused_or_moved_keeps_its_turn() -> None:
             shop.positions.seek(P2, OffsetAndMetadata(5), shop.positions.state(P2).position.leader)
             await asyncio.sleep(1)
             assert offsets_asked(cluster)[-1] == [(0, 0), (2, 5), (1, 1)]
+
+    run(scenario())
+
+
+@pytest.mark.spec("B.10.5", "D-59")
+def test_where_memory_holds_one_answer_the_brokers_have_it_by_turns() -> None:
+    """Each partition has its own leader, and a batch takes more than half of the memory."""
+
+    async def scenario() -> None:
+        cluster = FakeCluster({("orders", n): (n + 1, 5) for n in range(3)})
+        logs = Logs(cluster)
+        for tp in (P0, P1, P2):
+            for n in range(30):
+                logs.append(
+                    tp, n, n + 1, build_batch([NewRecord(None, b"x" * 60_000, 0, offset=n)], base_offset=n)
+                )
+        keys = {"buffer_memory_bytes": 100_000, "max_partition_fetch_bytes": 100_000}
+        async with fetching(cluster, P0, P1, P2, **keys) as (shop, _):
+            served: list[int] = []
+            while len(served) < 30:
+                served += [record.partition for record in shop.poll(1) or ()]
+                await asyncio.sleep(0.01)
+        assert sorted(served[:3]) == [0, 1, 2]
+        assert served == served[:3] * 10
 
     run(scenario())
