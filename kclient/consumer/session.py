@@ -147,6 +147,8 @@ class Session:
         self.topic_watch.forget()
         self._metadata_seen = self.cluster.metadata.version
         self.cluster.set_topics(self._wanted_topics())
+        if self.subscription.kind is SubscriptionKind.PATTERN:
+            self.cluster.request_update("a pattern is subscribed to")  # another one may have been before
         if self.running:
             self._join_if_ready()
 
