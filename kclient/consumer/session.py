@@ -104,9 +104,11 @@ class Session:
 
     @property
     def running(self) -> bool:
-        """Whether the cluster was reached once and the flows are at work."""
+        """Whether the cluster was reached once and the flows are at work: nothing may begin behind the end."""
         start = self._start
-        return start is not None and start.done() and not start.cancelled() and start.exception() is None
+        if self.ending is not None or start is None:
+            return False
+        return start.done() and not start.cancelled() and start.exception() is None
 
     async def start(self) -> None:
         """Reach the cluster and start the flows, once. Raises what `Cluster.start` raises; another call tries again.

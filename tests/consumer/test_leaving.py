@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from kclient import RebalanceListener, TopicPartition
+from kclient.errors import ClosedError
 from tests.consumer.broker import MiniBroker
 from tests.consumer.support import A0, consumer, reached, with_broker
 
@@ -190,5 +191,33 @@ def test_what_is_subscribed_to_while_an_unsubscribe_waits_stays(who: str) -> Non
             async with asyncio.timeout(10):
                 while c.assignment() != (TopicPartition("b", 0),):
                     await c.poll(0.1)
+
+    with_broker(scenario, {"a": 1, "b": 1})
+
+
+@pytest.mark.spec("B.18", "I-24")
+def test_who_subscribes_while_the_consumer_is_closed_joins_nothing() -> None:
+    """At every turn of the loop; a membership that began behind the end would never end."""
+
+    async def subscribed_after(turns: int, broker: MiniBroker) -> bool:
+        c = consumer(broker, "a", enable_auto_commit=False)
+        await c.poll(5)
+        closing = asyncio.create_task(c.close(5))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        try:
+            await c.subscribe(["b"])
+        except ClosedError:
+            await closing
+            return False
+        await closing
+        assert [task.get_name() for task in asyncio.all_tasks() if "membership" in task.get_name()] == []
+        return True
+
+    async def scenario(broker: MiniBroker) -> None:
+        turns = 1
+        while await subscribed_after(turns, broker):
+            turns += 1
+        assert turns > 10
 
     with_broker(scenario, {"a": 1, "b": 1})
