@@ -144,7 +144,10 @@ class Fetcher:
         return self._time_to_retry(now)
 
     def _look_again(self, now: float) -> bool:
-        """Bring the plan up to date. False where nothing can be sent anyway, whatever it says."""
+        """Bring the plan up to date. False where nothing can be sent anyway, whatever it says.
+
+        What was touched then waits for the look after that.
+        """
         metadata = self._cluster.metadata.changed.count
         seen = (self._positions.changed.count, metadata)
         before, self._seen = self._seen, seen

@@ -64,6 +64,7 @@ class Plan:
         return next(iter(self.full.get(node, ())), None)
 
     def want(self, node: int, one: PartitionFetch) -> None:
+        """Behind `put` into `nodes`, by which `forget` finds it again."""
         self.wanted.setdefault(node, {})[one.tp] = one
         self.news.setdefault(node, {})[one.tp] = None
 
