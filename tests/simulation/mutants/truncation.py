@@ -18,7 +18,7 @@ from tests.simulation.mutants.surfacing import fetched, surface
 from tests.simulation.mutants.table import Patch, mutant
 
 
-@mutant("M-110", "I-13", "I-14", seed=170)
+@mutant("M-110", "I-13", "I-14", look=cut_and_unchecked)
 def ignore_divergence(patch: Patch) -> None:
     """Stay where one is although the leader's log parts from what was read."""
 
