@@ -54,8 +54,7 @@ def run(settings: IngestSettings, listener: IngestListener, stop: Stop | None = 
     Spec: SP-82, SP-85.
     """
     if not _runs_beside(settings):  # what is refused leaves no directory
-        kept = Checkpoint(settings.checkpoint).job()
-        sinks.check_sinks(settings, None if kept is None else kept.job)
+        sinks.check_sinks(settings, Checkpoint(settings.checkpoint))
     with ExitStack() as held:
         stop = held.enter_context(stop_on_signals()) if stop is None else stop
         locks = [held.enter_context(locked(directory, owner)) for directory, owner in _to_hold(settings)]

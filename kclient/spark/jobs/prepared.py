@@ -81,7 +81,7 @@ def prepare(settings: IngestSettings, driver: Driver, runtime: Runtime | None = 
         check_same(checkpoint.path, kept, job)
         check_kept(checkpoint.path, kept, _settled(settings, position))
         job = attrs.evolve(job, topic_ids={**kept.topic_ids, **job.topic_ids})
-    sinks.check_sinks(settings, job.job)
+    sinks.check_sinks(settings, checkpoint)
     here = position or Position(0, found.start)
     if position is None and settings.writer == "direct":  # until a start is kept, a backfill may land it all
         sinks.check_not_landed(settings.sink.where, here.start, dict.fromkeys(found.bounds, MAX_OFFSET))

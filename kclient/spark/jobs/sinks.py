@@ -19,11 +19,11 @@ from typing import Final
 from kclient.errors import SinkError
 from kclient.spark import manifest, spark_metadata
 from kclient.spark.durable import told, write_atomically
-from kclient.spark.jobs.checkpoint import Offsets
+from kclient.spark.jobs.checkpoint import Checkpoint, Offsets
 from kclient.spark.jobs.job import Job
 from kclient.spark.jobs.settings import IngestSettings, Writer
 from kclient.spark.jobs.values import Location
-from kclient.spark.manifest import Manifest
+from kclient.spark.manifest import Manifest, batch_name
 
 OWN: Final = "_kclient"
 
@@ -35,14 +35,18 @@ def held(sink: Location, writer: Writer) -> Path | None:
     return Path(sink.where) / (manifest.DIRECTORY if writer == "direct" else OWN)
 
 
-def check_sinks(settings: IngestSettings, job: str | None) -> None:
-    """Refuse a sink whose batches are another job's: this one's would take their place. Raises SinkError.
+def check_sinks(settings: IngestSettings, checkpoint: Checkpoint) -> None:
+    """Refuse a sink whose batches are another job's, and one without what this checkpoint's job has landed.
 
-    `job` is None where the checkpoint has no job yet.
+    This job's batches would take the place of another's, or land beside the sink that is to be mounted there. Raises
+    SinkError.
     """
-    _check(settings.sink, settings.writer, job)
+    job = checkpoint.job()
+    _check(settings.sink, settings.writer, None if job is None else job.job)
     if settings.dlq is not None:
-        _check(settings.dlq, "direct", job)
+        _check(settings.dlq, "direct", None if job is None else job.job)
+    if job is not None:
+        _check_there(job, checkpoint)
 
 
 def _check(sink: Location, writer: Writer, job: str | None) -> None:
@@ -61,6 +65,31 @@ def _check(sink: Location, writer: Writer, job: str | None) -> None:
         raise _other_writer(sink, manifest.DIRECTORY, "direct")
     if logged and _owner(sink) != job:
         raise _other_job(sink, len(logged))
+
+
+def _check_there(job: Job, checkpoint: Checkpoint) -> None:
+    """The newest batch that is done must count in the job's sink."""
+    position = checkpoint.position()
+    if position is None or not position.batch or _counts(job, position.batch - 1, position.start):
+        return
+    where = job.sink.partition(":")[2]
+    raise SinkError(
+        f"{where} does not hold batch {position.batch - 1}, which the checkpoint {checkpoint.path} has landed there. "
+        "The sink is not mounted, was emptied, or is an older copy. Mount or restore it; to do without what is gone, "
+        "begin with a new checkpoint and sink.",
+        path=where,
+    )
+
+
+def _counts(job: Job, batch: int, end: Offsets) -> bool:
+    """Whether a batch that is done counts; of a table only its own log knows."""
+    kind, _, where = job.sink.partition(":")
+    if kind == "table":
+        return True
+    if job.writer == "spark":
+        return batch in spark_metadata.batches(where)
+    whole = manifest.read(where, batch_name(batch))
+    return whole is not None and (whole.job, whole.end) == (job.job, end)
 
 
 def claim(sink: Location, writer: Writer, job: Job) -> None:

@@ -283,6 +283,35 @@ def test_a_sink_of_another_checkpoint_is_refused(cluster: EmbeddedCluster, tmp_p
 
 
 @pytest.mark.spec("SP-82")
+@pytest.mark.parametrize("older", [False, True], ids=["away", "an older copy"])
+def test_a_sink_without_what_has_landed_is_refused(
+    cluster: EmbeddedCluster, tmp_path: Path, older: bool
+) -> None:
+    """Not mounted for one run: what landed beside it would be missing when it is mounted again."""
+    lake, mounted = tmp_path / "lake" / "sink", f"parquet:{tmp_path / 'lake' / 'sink'}"
+    wanted = fill(cluster, 30)
+    run(cluster, tmp_path, sink=mounted)
+    if older:
+        shutil.copytree(lake, tmp_path / "copy" / "sink")
+    wanted += fill(cluster, 30, first=30)
+    run(cluster, tmp_path, sink=mounted)
+    (tmp_path / "lake").rename(tmp_path / "unmounted")
+    if older:
+        (tmp_path / "copy").rename(tmp_path / "lake")
+    before = _tree(tmp_path)
+    wanted += fill(cluster, 30, first=60)
+    settings = IngestSettings.parse(given(cluster.bootstrap_servers, tmp_path, sink=mounted))
+    for go in (lambda: ingest.plan(settings), lambda: run(cluster, tmp_path, sink=mounted)):
+        with pytest.raises(SinkError, match=r"does not hold batch 1, .* not mounted"):
+            go()
+    assert _tree(tmp_path) == before
+    shutil.rmtree(tmp_path / "lake", ignore_errors=True)
+    (tmp_path / "unmounted").rename(tmp_path / "lake")
+    run(cluster, tmp_path, sink=mounted)
+    assert_exactly_once(lake, wanted)
+
+
+@pytest.mark.spec("SP-82")
 @pytest.mark.parametrize("held", ["checkpoint/kclient", "sink/_manifest"])
 def test_two_runs_at_once_are_refused(cluster: EmbeddedCluster, tmp_path: Path, held: str) -> None:
     with locked(tmp_path / held, "The test"), pytest.raises(SinkError, match="in use: another process"):

@@ -85,6 +85,22 @@ def test_a_sink_has_one_writer_and_one_job(
     assert spark_metadata.count(tmp_path / "sink") == 9
 
 
+@pytest.mark.spec("SP-81", "SP-82")
+def test_a_sink_that_is_not_mounted_is_refused(
+    spark: SparkSession, cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    wanted = fill(cluster, 9)
+    land(cluster, tmp_path)
+    (tmp_path / "sink").rename(tmp_path / "unmounted")
+    wanted += fill(cluster, 9, first=9)
+    with pytest.raises(SinkError, match="does not hold batch 0"):
+        land(cluster, tmp_path)
+    assert not (tmp_path / "sink").exists()
+    (tmp_path / "unmounted").rename(tmp_path / "sink")
+    land(cluster, tmp_path)
+    assert landed_in(spark_metadata.files(tmp_path / "sink")) == sorted(wanted)
+
+
 @pytest.mark.spec("SP-89")
 def test_small_ranges_share_a_file_and_large_ones_are_cut(
     spark: SparkSession, cluster: EmbeddedCluster, tmp_path: Path
