@@ -127,10 +127,10 @@ def names(sink: str | Path) -> list[str]:
     return sorted(name.removesuffix(".json") for name in found if _NAME.fullmatch(name))
 
 
-def read_all(sink: str | Path) -> Iterator[Manifest]:
-    """Every manifest of a sink."""
+def read_all(sink: str | Path, kind: str = "") -> Iterator[Manifest]:
+    """Every manifest of a sink, or those whose names begin in one way."""
     for name in names(sink):
-        manifest = read(sink, name)
+        manifest = read(sink, name) if name.startswith(kind) else None
         if manifest is not None:
             yield manifest
 

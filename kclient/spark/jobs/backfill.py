@@ -24,7 +24,7 @@ from kclient.spark.direct import DirectTarget, RangeWritten
 from kclient.spark.driver import Driver
 from kclient.spark.jobs.checkpoint import Checkpoint, Offsets
 from kclient.spark.jobs.file_size import measured
-from kclient.spark.jobs.job import check_kept
+from kclient.spark.jobs.job import check_kept, check_same
 from kclient.spark.jobs.ledger import Landed, Ledger, Times
 from kclient.spark.jobs.pool import Pool
 from kclient.spark.jobs.prepared import cut, target_of
@@ -36,9 +36,9 @@ from kclient.spark.jobs.progress import (
 )
 from kclient.spark.jobs.schemas import check_extends
 from kclient.spark.jobs.settings import IngestSettings
-from kclient.spark.jobs.sinks import check_not_landed
+from kclient.spark.jobs.sinks import check_not_landed, check_sinks
 from kclient.spark.jobs.starts import LATEST
-from kclient.spark.jobs.survey import survey
+from kclient.spark.jobs.survey import Survey, survey
 from kclient.spark.offsets import MAX_OFFSET, dump_offsets
 from kclient.spark.options import SourceOptions
 from kclient.spark.plan import OffsetRange
@@ -78,11 +78,14 @@ class Backfill:
 def prepare(settings: IngestSettings) -> Backfill:
     """Ask what there is.
 
-    Raises ConfigError for another layout than the job's, SinkError where records would count twice, and what planning a
-    batch raises.
+    Raises ConfigError for another layout or other logs than the job's, SinkError for another job's sink and where
+    records would count twice, and what planning a batch raises.
     """
+    check_sinks(settings, Checkpoint(settings.checkpoint))
     _check_layout(settings)
-    rows = _rows_per_file(settings)
+    logs = _survey(settings)
+    _check_logs(settings, logs)
+    rows = None if settings.target_file_mb is None else measured(settings, settings.target_file_mb, logs)
     options = cut(settings, SourceOptions.parse(settings.batch_options(rows)))
     whole = attrs.evolve(options, min_partitions=None, max_records_per_partition=None)
     ranges = asyncio.run(plan_batch(whole))
@@ -127,13 +130,19 @@ def _check_layout(settings: IngestSettings) -> None:
         check_extends(frozen, str(settings.schema), evolves=settings.evolve != "none")
 
 
-def _rows_per_file(settings: IngestSettings) -> int | None:
-    if settings.target_file_mb is None:
-        return None
+def _survey(settings: IngestSettings) -> Survey:
     options = SourceOptions.parse(settings.stream_options(), "stream")
     with closing(Driver(options)) as driver:
         driver.connect()
-        return measured(settings, settings.target_file_mb, survey(driver, options, None))
+        return survey(driver, options, None)
+
+
+def _check_logs(settings: IngestSettings, found: Survey) -> None:
+    """Refuse the logs of another cluster, and of topics made anew; other topics may land beside the job's."""
+    checkpoint = Checkpoint(settings.checkpoint)
+    if (job := checkpoint.job()) is not None:
+        now = attrs.evolve(job, cluster_id=found.cluster_id, topic_ids=found.topic_ids)
+        check_same(checkpoint.path, job, now)
 
 
 def _jobs_start(checkpoint: Checkpoint, ranges: Sequence[OffsetRange]) -> Offsets:

@@ -53,8 +53,7 @@ def run(settings: IngestSettings, listener: IngestListener, stop: Stop | None = 
 
     Spec: SP-82, SP-85.
     """
-    if not _runs_beside(settings):  # what is refused leaves no directory
-        sinks.check_sinks(settings, Checkpoint(settings.checkpoint))
+    sinks.check_sinks(settings, Checkpoint(settings.checkpoint))  # what is refused leaves no directory
     with ExitStack() as held:
         stop = held.enter_context(stop_on_signals()) if stop is None else stop
         locks = [held.enter_context(locked(directory, owner)) for directory, owner in _to_hold(settings)]

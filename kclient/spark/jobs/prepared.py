@@ -18,7 +18,7 @@ from kclient.spark.decoding import BY_INGEST, decoder_of
 from kclient.spark.direct import DirectTarget
 from kclient.spark.driver import Driver
 from kclient.spark.jobs import schemas, sinks
-from kclient.spark.jobs.checkpoint import Checkpoint, Position
+from kclient.spark.jobs.checkpoint import Checkpoint, Offsets, Position
 from kclient.spark.jobs.file_size import rows_per_file
 from kclient.spark.jobs.job import Job, check_kept, check_same
 from kclient.spark.jobs.progress import CheckpointState, IngestPlan, PartitionPlan
@@ -26,7 +26,6 @@ from kclient.spark.jobs.settings import INFER, IngestSettings
 from kclient.spark.jobs.survey import Survey, check_topics, survey
 from kclient.spark.landing import Layout
 from kclient.spark.limits import prorate
-from kclient.spark.offsets import MAX_OFFSET
 from kclient.spark.options import SourceOptions
 from kclient.spark.plan import OffsetRange
 from kclient.spark.splitting import split
@@ -83,8 +82,8 @@ def prepare(settings: IngestSettings, driver: Driver, runtime: Runtime | None = 
         job = attrs.evolve(job, topic_ids={**kept.topic_ids, **job.topic_ids})
     sinks.check_sinks(settings, checkpoint)
     here = position or Position(0, found.start)
-    if position is None and settings.writer == "direct":  # until a start is kept, a backfill may land it all
-        sinks.check_not_landed(settings.sink.where, here.start, dict.fromkeys(found.bounds, MAX_OFFSET))
+    if settings.writer == "direct":  # until a start is kept, a backfill may land it all
+        sinks.check_not_backfilled(settings.sink.where, _from(found, checkpoint))
     rows = rows_per_file(settings, found, checkpoint, here)
     given = settings.stream_options(checkpoint.first_start() or found.start, rows)
     options = cut(settings, SourceOptions.parse(given, "stream"))
@@ -142,6 +141,12 @@ def _job(settings: IngestSettings, found: Survey, job: str) -> Job:
         format=settings.format,
         topic_ids=found.topic_ids,
     )
+
+
+def _from(found: Survey, checkpoint: Checkpoint) -> Offsets:
+    """From where on the job lands what no backfill may: never below its first start, also where a log was cut since."""
+    first = checkpoint.first_start() or {}
+    return {tp: max(offset, first.get(tp, 0)) for tp, offset in found.start.items()}
 
 
 def _settled(settings: IngestSettings, position: Position | None) -> dict[str, str]:

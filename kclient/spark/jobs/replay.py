@@ -32,6 +32,7 @@ from kclient.spark.jobs.ledger import Landed, Ledger, Times
 from kclient.spark.jobs.prepared import target_of
 from kclient.spark.jobs.progress import IngestListener, IngestPlan, IngestResult
 from kclient.spark.jobs.settings import IngestSettings
+from kclient.spark.jobs.sinks import check_sinks
 from kclient.spark.landing import NAMES
 from kclient.spark.manifest import Manifest, Written
 from kclient.spark.options import SourceOptions
@@ -42,6 +43,7 @@ ROWS: Final = 10_000
 
 def prepare(settings: IngestSettings) -> tuple[list[Manifest], IngestPlan]:
     """What there is to land. Raises ConfigError, SinkError."""
+    check_sinks(settings, Checkpoint(settings.checkpoint))
     letters = [] if settings.from_dlq is None else _missing(settings.from_dlq.where, settings.sink.where)
     _check_topics(settings, letters)
     return letters, _plan(settings, letters)

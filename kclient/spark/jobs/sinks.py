@@ -16,14 +16,17 @@ import json
 from pathlib import Path
 from typing import Final
 
+import attrs
+
 from kclient.errors import SinkError
 from kclient.spark import manifest, spark_metadata
 from kclient.spark.durable import told, write_atomically
 from kclient.spark.jobs.checkpoint import Checkpoint, Offsets
-from kclient.spark.jobs.job import Job
+from kclient.spark.jobs.job import Job, check_same
 from kclient.spark.jobs.settings import IngestSettings, Writer
 from kclient.spark.jobs.values import Location
 from kclient.spark.manifest import Manifest, batch_name
+from kclient.spark.offsets import MAX_OFFSET
 
 OWN: Final = "_kclient"
 
@@ -39,9 +42,11 @@ def check_sinks(settings: IngestSettings, checkpoint: Checkpoint) -> None:
     """Refuse a sink whose batches are another job's, and one without what this checkpoint's job has landed.
 
     This job's batches would take the place of another's, or land beside the sink that is to be mounted there. Raises
-    SinkError.
+    SinkError, and ConfigError for another sink than the job's.
     """
     job = checkpoint.job()
+    if job is not None:
+        check_same(checkpoint.path, job, attrs.evolve(job, sink=str(settings.sink)))
     _check(settings.sink, settings.writer, None if job is None else job.job)
     if settings.dlq is not None:
         _check(settings.dlq, "direct", None if job is None else job.job)
@@ -98,13 +103,25 @@ def claim(sink: Location, writer: Writer, job: Job) -> None:
         write_atomically(Path(sink.where) / OWN / "job.json", json.dumps({"job": job.job}).encode())
 
 
-def check_not_landed(sink: str, start: Offsets, end: Offsets, name: str = "") -> None:
+def check_not_landed(sink: str, start: Offsets, end: Offsets, name: str) -> None:
     """Refuse to land what counts already, but for an earlier run of the same name. Raises SinkError."""
     wanted = Manifest(job="", name=name, start=start, end=end)
     if (other := manifest.overlap(manifest.read_all(sink), wanted)) is not None:
         raise SinkError(
             f"{sink} has records that were to land again: its manifest {other} covers them. They would count twice. "
             "Give other offsets with --start and --end, or another sink.",
+            path=sink,
+        )
+
+
+def check_not_backfilled(sink: str, start: Offsets) -> None:
+    """Refuse a job that lands from `start` on what a backfill has landed. Raises SinkError."""
+    wanted = Manifest(job="", name="", start=start, end=dict.fromkeys(start, MAX_OFFSET))
+    if (other := manifest.overlap(manifest.read_all(sink, "backfill-"), wanted)) is not None:
+        raise SinkError(
+            f"{sink} has a backfill, {other}, of records that this job lands too. They would count twice. Let "
+            "a new job begin behind them with --start; to take back what was given a wrong checkpoint, delete "
+            f"{manifest.DIRECTORY}/{other}.json: then its files do not count.",
             path=sink,
         )
 
