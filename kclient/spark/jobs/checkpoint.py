@@ -54,11 +54,6 @@ class Position:
         return self.batch > 0 or self.end is not None
 
     @property
-    def landed(self) -> bool:
-        """Whether any batch counts."""
-        return self.batch > 0
-
-    @property
     def state(self) -> CheckpointState:
         """The same for people."""
         return CheckpointState("resume", self.batch, self.end is not None)

@@ -78,7 +78,7 @@ def prepare(settings: IngestSettings, driver: Driver, runtime: Runtime | None = 
     job = _job(settings, found, (runtime or Runtime()).random_bytes(8).hex() if kept is None else kept.job)
     if kept is not None:
         check_same(checkpoint.path, kept, job)
-        check_kept(checkpoint.path, kept, _settled(settings, position))
+        check_kept(checkpoint.path, kept, _settled(settings, checkpoint))
         job = attrs.evolve(job, topic_ids={**kept.topic_ids, **job.topic_ids})
     sinks.check_sinks(settings, checkpoint)
     here = position or Position(0, found.start)
@@ -149,17 +149,17 @@ def _from(found: Survey, checkpoint: Checkpoint) -> Offsets:
     return {tp: max(offset, first.get(tp, 0)) for tp, offset in found.start.items()}
 
 
-def _settled(settings: IngestSettings, position: Position | None) -> dict[str, str]:
+def _settled(settings: IngestSettings, checkpoint: Checkpoint) -> dict[str, str]:
     """What may not change any more.
 
     Before the first batch has begun, another engine or writer may do it: the one that was chosen may not run here.
-    Before one has landed, the format may be corrected.
+    Before anything has landed, the format may be corrected.
     """
+    position = checkpoint.position()
     begun = position is not None and position.begun
-    landed = position is not None and position.landed
     return {
         **({"engine": settings.engine, "writer": settings.writer} if begun else {}),
-        **({"format": settings.format} if landed else {}),
+        **({"format": settings.format} if sinks.has_landed(checkpoint) else {}),
     }
 
 

@@ -22,6 +22,7 @@ from kclient.spark.decoding.ddl import parse_ddl
 from kclient.spark.decoding.spark_types import list_of, spark_name
 from kclient.spark.jobs.checkpoint import Checkpoint
 from kclient.spark.jobs.settings import INFER, IngestSettings
+from kclient.spark.jobs.sinks import has_landed
 
 OPTION: Final = "--schema"
 _ONE_TYPE: Final = {"void": pa.null(), "variant": pa.null()}
@@ -33,12 +34,12 @@ def settled(settings: IngestSettings, checkpoint: Checkpoint) -> IngestSettings:
 
     Raises ConfigError for a schema that is not the frozen one and may not take its place.
     """
-    frozen, position = checkpoint.schema(), checkpoint.position()
+    frozen = checkpoint.schema()
     if settings.format != "json" or frozen is None:
         return settings
     if settings.schema == INFER:
         return settings if settings.evolve != "none" else attrs.evolve(settings, schema=frozen)
-    if position is not None and position.landed:  # rows of the frozen one
+    if has_landed(checkpoint):  # rows of the frozen one
         check_extends(frozen, str(settings.schema), evolves=settings.evolve != "none")
     return settings
 

@@ -97,6 +97,22 @@ def _counts(job: Job, batch: int, end: Offsets) -> bool:
     return whole is not None and (whole.job, whole.end) == (job.job, end)
 
 
+def has_landed(checkpoint: Checkpoint) -> bool:
+    """Whether anything counts that the checkpoint's job landed, also behind a batch whose commit is missing.
+
+    Raises SinkError.
+    """
+    job, position = checkpoint.job(), checkpoint.position()
+    if job is None or (position is not None and position.batch):
+        return job is not None
+    kind, _, where = job.sink.partition(":")
+    if kind == "table":  # its own log keeps its columns
+        return False
+    if job.writer == "spark":
+        return bool(spark_metadata.batches(where))
+    return any(whole.job == job.job for whole in manifest.read_all(where))
+
+
 def claim(sink: Location, writer: Writer, job: Job) -> None:
     """Say whose a sink is, where its manifests do not. Raises SinkError."""
     if writer == "spark" and sink.kind == "parquet":

@@ -17,6 +17,7 @@ from kclient.spark import manifest
 from kclient.spark.jobs import ingest, schemas
 from kclient.spark.jobs.checkpoint import Checkpoint
 from kclient.spark.jobs.settings import IngestSettings
+from tests.spark.jobs import killing
 from tests.spark.jobs.support import given, run
 
 pytestmark = pytest.mark.timeout(90)
@@ -170,6 +171,36 @@ def test_a_format_by_which_nothing_has_landed_may_be_corrected(
         run(cluster, tmp_path, format="json", schema="a BIGINT")
     run(cluster, tmp_path, format="string")
     assert manifest.count(tmp_path / "sink") == 1
+
+
+@pytest.mark.spec("SP-82", "SP-83", "SP-87")
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"format": "string", "schema": None}, "its format is 'json', not 'string'"),
+        ({"schema": "a STRING"}, "a would change or go away"),
+    ],
+)
+def test_a_job_that_was_killed_behind_its_first_manifest_keeps_its_format_and_schema(
+    cluster: EmbeddedCluster, tmp_path: Path, changed: dict[str, Any], told: str
+) -> None:
+    cluster.produce("orders", [b'{"a": 1}'])
+    how = {"format": "json", "schema": "a BIGINT"}
+    assert killing.killed(given(cluster.bootstrap_servers, tmp_path, **how), "after the manifest", 0) == -9
+    with pytest.raises(ConfigError, match=told):
+        run(cluster, tmp_path, **{**how, **changed})
+    cluster.produce("orders", [b'{"a": 2}'])
+    run(cluster, tmp_path, **how)
+    assert [a for a, *_ in landed(tmp_path)] == [1, 2]
+
+
+@pytest.mark.spec("SP-83", "SP-87")
+def test_a_job_keeps_the_format_of_its_backfill(cluster: EmbeddedCluster, tmp_path: Path) -> None:
+    cluster.produce("orders", [b'{"a": 1}'])
+    run(cluster, tmp_path, format="json", schema="a BIGINT", start="latest")
+    run(cluster, tmp_path, format="json", schema="a BIGINT", backfill=True)
+    with pytest.raises(ConfigError, match="its format is 'json', not 'string'"):
+        run(cluster, tmp_path, format="string")
 
 
 @pytest.mark.spec("SP-87")
