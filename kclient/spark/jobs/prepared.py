@@ -23,7 +23,7 @@ from kclient.spark.jobs.file_size import rows_per_file
 from kclient.spark.jobs.job import Job, check_kept, check_same
 from kclient.spark.jobs.progress import CheckpointState, IngestPlan, PartitionPlan
 from kclient.spark.jobs.settings import INFER, IngestSettings
-from kclient.spark.jobs.survey import Survey, check_topics, survey
+from kclient.spark.jobs.survey import Survey, check_kept_start, check_offsets, check_topics, survey
 from kclient.spark.landing import Layout
 from kclient.spark.limits import prorate
 from kclient.spark.options import SourceOptions
@@ -75,6 +75,10 @@ def prepare(settings: IngestSettings, driver: Driver, runtime: Runtime | None = 
     found = survey(driver, options, None if position is None else position.start)
     if position is None:
         check_topics(settings.topics, found)
+        if settings.fail_on_data_loss:
+            check_offsets(settings.start, found)
+    elif not position.begun:
+        check_kept_start(settings.start, position.start)
     job = _job(settings, found, (runtime or Runtime()).random_bytes(8).hex() if kept is None else kept.job)
     if kept is not None:
         check_same(checkpoint.path, kept, job)

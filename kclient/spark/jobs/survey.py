@@ -11,9 +11,10 @@ from typing import Final
 
 import attrs
 
-from kclient.errors import KclientError, UnknownTopicError
+from kclient.errors import ConfigError, KclientError, UnknownTopicError
 from kclient.spark.driver import Driver, Link
 from kclient.spark.fetching import RangeFetcher
+from kclient.spark.jobs.starts import Start
 from kclient.spark.jobs.values import is_pattern
 from kclient.spark.options import SourceOptions
 from kclient.spark.plan import LogBounds, OffsetRange
@@ -22,6 +23,7 @@ from kclient.types import TopicPartition
 
 SAMPLE_BYTES: Final = 65_536
 SAMPLE_MS: Final = 5_000
+MOST_TOLD: Final = 5
 MOST_SAMPLES: Final = 32
 """Of more partitions no sizes are told: that many requests are not worth an estimate."""
 
@@ -64,6 +66,37 @@ def check_topics(names: Iterable[str], found: Survey) -> None:
                 "Correct --topics, or create one first.",
                 topic=name,
             )
+
+
+def check_offsets(given: Start, found: Survey) -> None:
+    """Refuse to begin at offsets of a file that no log has: a checkpoint would keep them. Raises ConfigError."""
+    logs = found.bounds
+    wrong = [
+        f"{tp} at {offset}, of {logs[tp].start} to {logs[tp].end}"
+        for tp, offset in found.start.items()
+        if given.offsets is not None and not logs[tp].start <= offset <= logs[tp].end
+    ]
+    if wrong:
+        raise ConfigError(
+            f"--start gives offsets that are not there: {'; '.join(wrong[:MOST_TOLD])}. The file is of other logs, or "
+            "their records were deleted since. Correct it; with --accept-data-loss the job begins at what is nearest.",
+            problems=tuple(wrong),
+        )
+
+
+def check_kept_start(given: Start, kept: Mapping[TopicPartition, int]) -> None:
+    """Refuse other offsets than those where a first run decided to begin. Raises ConfigError."""
+    other = [
+        f"{tp} at {kept.get(tp, 'its beginning')}, not {offset}"
+        for tp, offset in (given.offsets or {}).items()
+        if kept.get(tp) != offset
+    ]
+    if other:
+        raise ConfigError(
+            f"The job of this checkpoint begins elsewhere than --start says: {'; '.join(other[:MOST_TOLD])}. Its first "
+            "run decided that. No batch has begun: give a new checkpoint, or leave --start out.",
+            problems=tuple(other),
+        )
 
 
 async def _survey(link: Link, options: SourceOptions, start: Mapping[TopicPartition, int] | None) -> Survey:

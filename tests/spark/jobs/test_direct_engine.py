@@ -128,6 +128,50 @@ def test_starts_at_a_time_at_a_group_and_at_offsets(cluster: EmbeddedCluster, tm
     assert [row.value for row in rows(tmp_path / "group" / "sink")] == [b"newest"]
 
 
+@pytest.mark.spec("SP-83")
+@pytest.mark.parametrize("offset", [4, 500])
+def test_a_start_that_no_log_has_binds_no_checkpoint(
+    cluster: EmbeddedCluster, tmp_path: Path, offset: int
+) -> None:
+    wanted = fill(cluster, 90)
+    cluster.delete_records("orders", 0, 5)
+    file = tmp_path / "offsets.json"
+    file.write_text(json.dumps({"orders": {"0": offset, "1": 0, "2": 0}}))
+    with pytest.raises(ConfigError, match=f"not there: orders-0 at {offset}, of 5 to 30") as refused:
+        run(cluster, tmp_path, start=str(file))
+    assert len(refused.value.problems) == 1
+    run(cluster, tmp_path, start="earliest")
+    assert_exactly_once(
+        tmp_path / "sink", [row for row in wanted if row[1:3] not in [(0, n) for n in range(5)]]
+    )
+
+
+@pytest.mark.spec("SP-83", "SP-85")
+def test_a_start_whose_records_are_gone_may_be_accepted(cluster: EmbeddedCluster, tmp_path: Path) -> None:
+    fill(cluster, 90)
+    cluster.delete_records("orders", 0, 5)
+    file = tmp_path / "offsets.json"
+    file.write_text(json.dumps({"orders": {"0": 0, "1": 0, "2": 0}}))
+    assert run(cluster, tmp_path, start=str(file), fail_on_data_loss=False).results[0].rows == 85
+
+
+@pytest.mark.spec("SP-18", "SP-83")
+def test_another_start_than_the_first_run_kept_is_not_ignored(
+    cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    fill(cluster, 90)
+    file = tmp_path / "offsets.json"
+    file.write_text(json.dumps({"orders": {"0": 30, "1": 30, "2": 30}}))
+    assert run(cluster, tmp_path, start=str(file)).results[0].rows == 0
+    file.write_text(json.dumps({"orders": {"0": 20, "1": 30, "2": 30}}))
+    with pytest.raises(ConfigError, match=r"says: orders-0 at 30, not 20.* give a new checkpoint"):
+        run(cluster, tmp_path, start=str(file))
+    new = {"start": str(file), "checkpoint": str(tmp_path / "new")}
+    assert run(cluster, tmp_path, **new).results[0].rows == 10
+    file.write_text(json.dumps({"orders": {"0": 10, "1": 30, "2": 30}}))
+    assert run(cluster, tmp_path, **new).results[0].rows == 0  # batches have begun: it counts no more
+
+
 @pytest.mark.spec("SP-22")
 def test_once_is_one_batch_without_limits(cluster: EmbeddedCluster, tmp_path: Path) -> None:
     wanted = fill(cluster, 150)
