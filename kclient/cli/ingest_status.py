@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import json as json_form
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Annotated, Any, Final
 
 import attrs
@@ -26,10 +26,11 @@ from kclient.errors import ArgumentError, ConfigError
 from kclient.names import names_of
 from kclient.network.cluster import Cluster
 from kclient.runtime import Runtime
-from kclient.spark.choices import Topics
+from kclient.spark.choices import Pattern, Topics
 from kclient.spark.jobs import sinks
 from kclient.spark.jobs.checkpoint import Checkpoint, Position
 from kclient.spark.jobs.job import Job
+from kclient.spark.jobs.values import expression
 from kclient.spark.lookup import Lookup
 from kclient.spark.plan import LogBounds
 from kclient.types import TopicPartition
@@ -92,7 +93,7 @@ def _status(checkpoint: str, connection: Connection) -> Status:
     begin, ends = position.start, None
     if connection.bootstrap_servers or connection.properties:
         config = connection.config(allow_auto_create_topics=False)
-        cluster_id, bounds = asyncio.run(_logs(config, tuple({tp.topic: None for tp in begin})))
+        cluster_id, bounds = asyncio.run(_logs(config, job, {tp.topic for tp in begin}))
         _check_same(checkpoint, job, cluster_id, bounds)
         begin = {**{tp: log.start for tp, log in bounds.items()}, **begin}
         ends = {tp: log.end for tp, log in bounds.items()}
@@ -100,16 +101,23 @@ def _status(checkpoint: str, connection: Connection) -> Status:
 
 
 async def _logs(
-    config: Config, topics: tuple[str, ...]
+    config: Config, job: Job, known: Set[str]
 ) -> tuple[str | None, Mapping[TopicPartition, LogBounds]]:
-    """Which cluster it is, and where the logs of these topics begin and end now; of those that it has."""
+    """Which cluster it is, and where the logs of the job's topics begin and end now; of those that it has.
+
+    `known` are the topics that it has begun. What its expressions match by now it begins with its next batch.
+    """
+    pattern = expression(job.topics)
+    named = Topics(tuple(known if pattern else {*known, *job.topics}))
     runtime = Runtime()
     cluster = Cluster(config, runtime)
-    cluster.set_topics(topics)
+    cluster.set_topics(None if pattern else named.topics)
     try:
         await cluster.start()
         lookup = Lookup(cluster, config, runtime)
-        partitions = await lookup.existing(Topics(topics), internal=True)
+        partitions = set(await lookup.existing(named, internal=True))
+        if pattern:
+            partitions.update(await lookup.existing(Pattern(pattern), internal=False))
         return cluster.metadata.cluster_id, await lookup.log_bounds(partitions)
     finally:
         await cluster.close(CLOSE_SECONDS)

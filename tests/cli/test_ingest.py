@@ -190,6 +190,23 @@ def test_status_counts_a_partition_that_the_job_has_not_seen_yet(
 
 
 @pytest.mark.spec("SP-89")
+def test_status_counts_a_topic_that_an_expression_of_the_job_matches_by_now(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with EmbeddedCluster(topics={"orders": 1, "clicks.a": 1}) as cluster:
+        arguments = job(cluster.bootstrap_servers, tmp_path, "--json", topic=r"orders,clicks\..*")
+        assert call(capsys, *arguments).code == 0
+        cluster.create_topic("clicks.b", 1)
+        cluster.create_topic("clicks", 1)  # what the expression does not match
+        cluster.produce("clicks.b", ["x"] * 7)
+        where = ("--checkpoint", str(tmp_path / "checkpoint"), "-b", cluster.bootstrap_servers)
+        [found] = call(capsys, "ingest", "status", *where, "--json").events
+        landed = call(capsys, *arguments).events[-1]
+    assert [one["topic"] for one in found["partitions"]] == ["clicks.a", "clicks.b", "orders"]
+    assert found["lag_records"] == landed["total_rows"] == 7
+
+
+@pytest.mark.spec("SP-89")
 def test_status_of_another_cluster_is_refused_and_makes_no_topic_there(
     landed: Landed, capsys: pytest.CaptureFixture[str]
 ) -> None:

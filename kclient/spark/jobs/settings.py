@@ -9,7 +9,6 @@ Spec: spark 10.1, SP-42.
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
@@ -177,10 +176,8 @@ class IngestSettings:
         return options | self.end.end_options()
 
     def _selection(self) -> dict[str, str]:
-        if any(map(values.is_pattern, self.topics)):
-            names = (name if values.is_pattern(name) else re.escape(name) for name in self.topics)
-            return {"subscribePattern": f"^(?:{'|'.join(names)})$"}
-        return {"subscribe": ",".join(self.topics)}
+        pattern = values.expression(self.topics)
+        return {"subscribe": ",".join(self.topics)} if pattern is None else {"subscribePattern": pattern}
 
     def _format(self) -> dict[str, str]:
         """What the source decodes; nothing before the schema is known that is to be found in the records."""

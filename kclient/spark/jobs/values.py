@@ -8,7 +8,7 @@ Spec: spark 10.1.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
@@ -76,6 +76,14 @@ def topics(raw: Any) -> tuple[str, ...]:
 def is_pattern(name: str) -> bool:
     """Whether it can only be meant as an expression, because no topic may be called so."""
     return _PLAIN_TOPIC.fullmatch(name) is None
+
+
+def expression(names: Sequence[str]) -> str | None:
+    """One regular expression for all of these topics, None where each of them is plain."""
+    if not any(map(is_pattern, names)):
+        return None
+    parts = (name if is_pattern(name) else re.escape(name) for name in names)
+    return f"^(?:{'|'.join(parts)})$"
 
 
 def location(raw: Any) -> Location:
