@@ -76,10 +76,11 @@ def _filled(
     _require_known(bound, offsets, bounds)
     missing = [tp for tp in bounds if tp not in offsets]
     if missing and unnamed is None:
-        lacking = "finds no commit for" if bound.group else "does not name"
+        lacking = "=group finds no commit for" if bound.group else " does not name"
+        remedy = "Commit there first" if bound.group else "Name them too"
         raise ConfigError(
-            f"{bound.option}{'=group' if bound.group else ''} {lacking} {names_of(missing)}. Every partition needs an "
-            "offset. Name them too, or set startingOffsets.fallback to earliest or latest."
+            f"{bound.option}{lacking} {names_of(missing)}. Every partition needs an offset. {remedy}, or set "
+            "startingOffsets.fallback to earliest or latest."
         )
     return {tp: _placed(offsets.get(tp, unnamed or 0), log) for tp, log in bounds.items()}
 

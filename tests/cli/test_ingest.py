@@ -318,6 +318,17 @@ def test_2_and_the_name_of_the_option_that_was_typed(
     assert "value" not in done.err
 
 
+def test_2_for_a_group_without_a_commit_and_the_advice_can_be_followed(
+    cluster: EmbeddedCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = job(cluster.bootstrap_servers, tmp_path, "--start", "group", "--group", "none", topic="short")
+    done, event = failed(capsys, arguments)
+    assert (done.code, event["error"]) == (2, "ConfigError")
+    assert "--start=group finds no commit for short-0." in done.err
+    assert "or give --options startingOffsets.fallback=earliest or latest." in done.err
+    assert call(capsys, *arguments, "--options", "startingOffsets.fallback=earliest", "--dry-run").code == 0
+
+
 @pytest.mark.parametrize("metrics", ["jsonl", "jsonl:", "csv:x", "prometheus:x", "prometheus:99999"])
 def test_2_for_metrics_that_are_none(
     metrics: str, cluster: EmbeddedCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -406,6 +417,8 @@ def test_6_for_records_that_are_gone(
     cluster.delete_records("short", 0, before=15)
     done, event = failed(capsys, arguments)
     assert (done.code, event["error"]) == (6, "DataLossError")
+    assert "do without the rest give --accept-data-loss." in done.err
+    assert event["text"] in done.err
     accepted = call(capsys, *arguments, "--accept-data-loss", "--json")
     assert (accepted.code, accepted.events[-1]["total_rows"]) == (0, 5)
 

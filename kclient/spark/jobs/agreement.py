@@ -12,35 +12,37 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 OWN_OPTIONS: Final[Mapping[str, str]] = {
-    "kafka.bootstrap.servers": "bootstrap",
-    "subscribe": "topics",
-    "subscribepattern": "topics",
-    "assign": "topics",
-    "startingoffsets": "start",
-    "startingoffsetsbytimestamp": "start",
-    "startingtimestamp": "start",
-    "startingoffsetsbytimestampstrategy": "start",
-    "endingoffsets": "end",
-    "endingoffsetsbytimestamp": "end",
-    "endingtimestamp": "end",
-    "maxoffsetspertrigger": "max_per_trigger",
-    "minpartitions": "parallelism",
-    "valueformat": "format",
-    "valueschema": "schema",
-    "badrecords": "on_bad_record",
-    "commit.group.id": "group",
-    "commitoffsets": "group",
-    "kafka.group.id": "group",
-    "includeheaders": "headers",
-    "failondataloss": "fail_on_data_loss",
+    "kafka.bootstrap.servers": "--bootstrap",
+    "subscribe": "--topics",
+    "subscribepattern": "--topics",
+    "assign": "--topics",
+    "startingoffsets": "--start",
+    "startingoffsetsbytimestamp": "--start",
+    "startingtimestamp": "--start",
+    "startingoffsetsbytimestampstrategy": "--start",
+    "endingoffsets": "--end",
+    "endingoffsetsbytimestamp": "--end",
+    "endingtimestamp": "--end",
+    "maxoffsetspertrigger": "--max-per-trigger",
+    "minpartitions": "--parallelism",
+    "valueformat": "--format",
+    "valueschema": "--schema",
+    "badrecords": "--on-bad-record",
+    "commit.group.id": "--group",
+    "commitoffsets": "--group",
+    "kafka.group.id": "--group",
+    "includeheaders": "--headers or --no-headers",
+    "failondataloss": "--fail-on-data-loss or --accept-data-loss",
 }
-"""Options of the source that a setting of the job gives."""
+"""Options of the source, and what is typed in place of each."""
 
 KAFKA: Final = "kafka."
 HINTS: Final[Mapping[str, str]] = {
     "set schema.registry.allowHttp": "give --options schema.registry.allowHttp",
     "use startingOffsets": "use --start",
     "give commit.group.id": "give --group",
+    "set option failOnDataLoss to false": "give --accept-data-loss",
+    "set startingOffsets.fallback to earliest": "give --options startingOffsets.fallback=earliest",
 }
 """What the source advises to whoever gives it options, and what that is here."""
 
@@ -60,16 +62,16 @@ def given_as(name: str) -> str:
     return f"--options {name}"
 
 
-def as_typed(problem: str, options: Collection[str]) -> str:
-    """What the source says of one of its options, said of what was typed; `options` are those that were so named."""
+def as_typed(problem: str, options: Collection[str] = ()) -> str:
+    """What the source says of its options, said of what was typed; `options` are those that were so named."""
     for advice, here in HINTS.items():
         problem = problem.replace(advice, here)
     name = re.split(r"[^\w.]", problem, maxsplit=1)[0]
     rest = problem[len(name) :].replace(" (config)", "", 1)
     if name.lower().startswith(KAFKA) or name in options:
         return given_as(name) + rest
-    setting = "schema registry:URL" if name == "schema.registry.url" else OWN_OPTIONS.get(name.lower())
-    return f"--{setting.replace('_', '-')}{rest}" if setting else problem
+    typed = "--schema registry:URL" if name == "schema.registry.url" else OWN_OPTIONS.get(name.lower())
+    return f"{typed}{rest}" if typed else problem
 
 
 def disagreements(found: Found) -> list[str]:
@@ -80,8 +82,8 @@ def disagreements(found: Found) -> list[str]:
 
 def _reading(found: Found) -> Iterator[str]:
     for name in found.get("options", {}):
-        if setting := OWN_OPTIONS.get(name.lower()):
-            yield f"{given_as(name)} is what --{setting.replace('_', '-')} says; give that instead"
+        if typed := OWN_OPTIONS.get(name.lower()):
+            yield f"{given_as(name)} is what {typed} says; give only that"
     options = {name.lower() for name in found.get("options", {})}
     if "target_file_mb" in found and "maxrecordsperpartition" in options:
         yield "--target-file-mb says what --options maxRecordsPerPartition would; give one of them"

@@ -14,9 +14,11 @@ from pathlib import Path
 
 import attrs
 
+from kclient.errors import ConfigError, DataLossError
 from kclient.spark.driver import Driver
 from kclient.spark.durable import locked
 from kclient.spark.jobs import backfill, replay, schemas, sinks
+from kclient.spark.jobs.agreement import as_typed
 from kclient.spark.jobs.checkpoint import Checkpoint
 from kclient.spark.jobs.prepared import Prepared, prepare
 from kclient.spark.jobs.progress import IngestListener, IngestPlan, IngestResult
@@ -27,6 +29,17 @@ from kclient.spark.manifest import DIRECTORY
 from kclient.spark.options import SourceOptions
 
 
+@contextmanager
+def _said_as_typed() -> Iterator[None]:
+    """Errors of the source name its options: who began the job has typed other words."""
+    try:
+        yield
+    except (ConfigError, DataLossError) as error:
+        error.args = (as_typed(error.text),)
+        raise
+
+
+@_said_as_typed()
 def plan(settings: IngestSettings) -> IngestPlan:
     """What a run would do now. Writes nothing.
 
@@ -44,6 +57,7 @@ def plan(settings: IngestSettings) -> IngestPlan:
         return prepared.plan
 
 
+@_said_as_typed()
 def run(settings: IngestSettings, listener: IngestListener, stop: Stop | None = None) -> IngestResult:
     """Land what there is, and go on until all is drained or a signal asks to stop; signals reach the main thread only.
 

@@ -148,11 +148,19 @@ def test_what_cannot_be_together_is_told(given: dict[str, Any], sentence: str) -
         ),
         (
             {"options": ["kafka.group.id=a"]},
-            "--set or --properties: group.id is what --group says; give that instead",
+            "--set or --properties: group.id is what --group says; give only that",
         ),
         (
             {"options": ["commitOffsets=true"]},
-            "--options commitOffsets is what --group says; give that instead",
+            "--options commitOffsets is what --group says; give only that",
+        ),
+        (
+            {"options": ["failOnDataLoss=false"]},
+            "--options failOnDataLoss is what --fail-on-data-loss or --accept-data-loss says; give only that",
+        ),
+        (
+            {"options": ["includeHeaders=false"]},
+            "--options includeHeaders is what --headers or --no-headers says; give only that",
         ),
         ({"options": ["fetch.readAhead=9"]}, "--options fetch.readAhead='9' must be at most 4"),
         ({"options": ["colour=red"]}, "--options colour is unknown; keys of Kafka itself begin with kafka."),
