@@ -36,6 +36,13 @@ OWN_OPTIONS: Final[Mapping[str, str]] = {
 }
 """Options of the source, and what is typed in place of each."""
 
+BATCHES: Final = frozenset({"trigger", "max_per_trigger"})
+USELESS: Final[Mapping[str, frozenset[str]]] = {
+    "backfill": BATCHES,
+    "from_dlq": BATCHES | {"start", "group", "parallelism", "target_file_mb", "master", "conf"},
+}
+"""What lands beside a job, and the settings that it has no use for: all of it is one batch."""
+
 KAFKA: Final = "kafka."
 HINTS: Final[Mapping[str, str]] = {
     "set schema.registry.allowHttp": "give --options schema.registry.allowHttp",
@@ -76,8 +83,12 @@ def as_typed(problem: str, options: Collection[str] = ()) -> str:
 
 def disagreements(found: Found) -> list[str]:
     """All that cannot be together, in one list."""
-    checks = (_reading, _decoding, _writing, _running, _places)
+    checks = (_reading, _beside, _decoding, _writing, _running, _places)
     return [problem for check in checks for problem in check(found)]
+
+
+def _flag(setting: str) -> str:
+    return f"--{setting.replace('_', '-')}"
 
 
 def _reading(found: Found) -> Iterator[str]:
@@ -96,6 +107,17 @@ def _reading(found: Found) -> Iterator[str]:
         yield "--end is for --backfill"
     if "from_dlq" in found and (found.get("format", "raw") == "raw" or found.get("backfill")):
         yield "--from-dlq reads dead letters with --format, and without --backfill"
+
+
+def _beside(found: Found) -> Iterator[str]:
+    for what, useless in USELESS.items():
+        for name in sorted(useless & found.keys()) if found.get(what) else ():
+            yield f"{_flag(name)} would do nothing with {_flag(what)}: leave it out"
+    start = found.get("start")
+    if found.get("backfill") and "group" in found and (start is None or start.word != "group"):
+        yield "--group would do nothing with --backfill, which commits nothing: leave it out, or give --start group"
+    if "from_dlq" in found and not found.get("fail_on_data_loss", True):
+        yield "--accept-data-loss would do nothing with --from-dlq, which reads no topic: leave it out"
 
 
 def _decoding(found: Found) -> Iterator[str]:
@@ -132,7 +154,7 @@ def _writing(found: Found) -> Iterator[str]:
         yield "--on-bad-record dlq needs --writer direct: Spark's sink cannot write to two places in one batch"
     for name in ("backfill", "from_dlq"):
         if found.get(name):
-            yield f"--{name.replace('_', '-')} lands through a manifest: it needs --writer direct"
+            yield f"{_flag(name)} lands through a manifest: it needs --writer direct"
 
 
 def _running(found: Found) -> Iterator[str]:
@@ -153,4 +175,4 @@ def _places(found: Found) -> Iterator[str]:
         yield "--checkpoint must be another directory than the sink"
     for name in ("dlq", "from_dlq"):
         if name in found and found[name].kind != "parquet":
-            yield f"--{name.replace('_', '-')} must be parquet:DIRECTORY"
+            yield f"{_flag(name)} must be parquet:DIRECTORY"

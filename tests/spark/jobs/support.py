@@ -46,7 +46,10 @@ class Told:
 
 
 def given(servers: str, root: Path, **changed: Any) -> dict[str, Any]:
-    """A job of the direct engine, in this process, with two small batches or more for each run."""
+    """A job of the direct engine, in this process, with two small batches or more for each run.
+
+    What lands beside a job is told nothing that it has no use for.
+    """
     settings = {
         "bootstrap": servers,
         "topics": "orders",
@@ -57,6 +60,10 @@ def given(servers: str, root: Path, **changed: Any) -> dict[str, Any]:
         "max_per_trigger": 60,
         "group": "lake",
     }
+    if changed.get("backfill") or changed.get("from_dlq"):
+        changed = {"max_per_trigger": None, "group": None, **changed}
+    if changed.get("from_dlq"):
+        changed = {"parallelism": None, **changed}
     return {name: value for name, value in {**settings, **changed}.items() if value is not None}
 
 

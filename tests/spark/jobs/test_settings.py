@@ -108,6 +108,7 @@ def test_the_engine_without_spark_refuses_in_a_sentence(given: dict[str, Any], s
         ({"evolve": "add-columns"}, "--evolve add-columns is for --format json"),
         ({"format": "avro", "schema": "infer"}, "--schema infer is for --format json"),
         ({"dlq": "table:a.b.c", "on_bad_record": "dlq", **JSON}, "--dlq must be parquet:DIRECTORY"),
+        ({"start": "group", "backfill": True}, "--start group needs --group"),
         (
             {"target_file_mb": "128", "options": ["maxRecordsPerPartition=5"]},
             "--target-file-mb says what --options maxRecordsPerPartition would",
@@ -181,6 +182,45 @@ def test_what_cannot_be_together_is_told(given: dict[str, Any], sentence: str) -
 )
 def test_a_problem_names_what_was_typed(given: dict[str, Any], problem: str) -> None:
     assert problems(**given) == (problem,)
+
+
+@pytest.mark.spec("SP-88", "SP-89")
+@pytest.mark.parametrize(
+    ("given", "useless"),
+    [
+        ({"backfill": True, "trigger": "10s", "max_per_trigger": "5"}, {"--max-per-trigger", "--trigger"}),
+        ({"backfill": True, "start": "earliest", "group": "lake"}, {"--group"}),
+        (
+            {
+                "from_dlq": "parquet:/dlq",
+                "start": "latest",
+                "trigger": "10s",
+                "max_per_trigger": "1",
+                "parallelism": "7",
+                "target_file_mb": "1",
+                "group": "lake",
+                "fail_on_data_loss": False,
+                "master": "yarn",
+                "conf": ["a=b"],
+                **JSON,
+            },
+            {"--start", "--trigger", "--max-per-trigger", "--parallelism", "--target-file-mb", "--group"}
+            | {"--accept-data-loss", "--master", "--conf"},
+        ),
+    ],
+)
+def test_what_lands_beside_a_job_refuses_what_it_has_no_use_for(
+    given: dict[str, Any], useless: set[str]
+) -> None:
+    told = problems(**given)
+    assert all("would do nothing with --" in problem for problem in told)
+    assert {problem.split()[0] for problem in told} == useless
+
+
+@pytest.mark.spec("SP-89")
+def test_a_backfill_may_begin_where_a_group_has_committed() -> None:
+    options = parse(backfill=True, start="group", group="lake", parallelism="2").batch_options()
+    assert (options["startingOffsets"], options["commit.group.id"]) == ("group", "lake")
 
 
 @pytest.mark.spec("SP-42")
