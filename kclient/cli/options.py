@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Annotated, Any, get_args
 
 import attrs
 from cyclopts import Group, Parameter, Token
 
+from kclient.cli.program import program
 from kclient.config import Config, load
 from kclient.config.properties import read_properties
 from kclient.errors import ConfigError
@@ -81,9 +83,15 @@ class Connection:
     def source(self) -> tuple[str | None, dict[str, str]]:
         """For the Spark source: the servers, and the other settings as its options `kafka.*`, `--set` before the file.
 
+        A file that many clients share names a group for one of them: it is left out, and that is told.
+
         Raises ConfigError for what is not KEY=VALUE, and for a file that cannot be read or says a thing twice.
         """
-        pairs = self._file() | self.pairs()
+        shared = self._file()
+        if shared.pop("group.id", None) is not None:
+            told = f"group.id of {self.properties} is left out: this command takes a group from no file"
+            sys.stderr.write(f"{program()}: {told}\n")
+        pairs = shared | self.pairs()
         servers = pairs.pop("bootstrap.servers", None)
         return self.bootstrap_servers or servers, {f"kafka.{key}": value for key, value in pairs.items()}
 

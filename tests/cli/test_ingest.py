@@ -318,6 +318,20 @@ def test_2_and_the_name_of_the_option_that_was_typed(
     assert "value" not in done.err
 
 
+def test_the_group_of_a_shared_file_is_left_out_and_told_once(
+    cluster: EmbeddedCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("group.id=billing\nclient.id=ours\n")
+    arguments = job(cluster.bootstrap_servers, tmp_path, "--properties", str(file), "--json", topic="short")
+    done = call(capsys, *arguments)
+    assert (done.code, done.events[0]["group"]) == (0, None)
+    assert done.err.count("\n") == 1
+    assert f"group.id of {file} is left out" in done.err
+    assert call(capsys, *arguments, "--set", "group.id=billing").code == 2
+    assert call(capsys, "lag", "billing", "-b", cluster.bootstrap_servers).code == 5
+
+
 def test_2_for_a_group_without_a_commit_and_the_advice_can_be_followed(
     cluster: EmbeddedCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
