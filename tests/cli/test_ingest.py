@@ -379,12 +379,17 @@ def test_5_for_a_topic_that_does_not_exist(
 
 
 @pytest.mark.spec("SP-83", "SP-85")
+@pytest.mark.parametrize("more", [(), ("--backfill",)])
 @pytest.mark.parametrize("topics", ["foo.*", "orders,foo.*", "ordres,sh.*"])
 def test_5_for_an_expression_that_matches_nothing_and_no_checkpoint_is_bound_to_it(
-    topics: str, cluster: EmbeddedCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    topics: str,
+    more: tuple[str, ...],
+    cluster: EmbeddedCluster,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     wrong = next(name for name in topics.split(",") if name in ("foo.*", "ordres"))
-    done = call(capsys, *job(cluster.bootstrap_servers, tmp_path, topic=topics))
+    done = call(capsys, *job(cluster.bootstrap_servers, tmp_path, *more, topic=topics))
     assert (done.code, f"No topic matches {wrong}" in done.err) == (5, True)
     assert call(capsys, *job(cluster.bootstrap_servers, tmp_path)).code == 0
 

@@ -38,7 +38,7 @@ from kclient.spark.jobs.schemas import check_extends
 from kclient.spark.jobs.settings import IngestSettings
 from kclient.spark.jobs.sinks import check_not_landed, check_sinks
 from kclient.spark.jobs.starts import LATEST
-from kclient.spark.jobs.survey import Survey, survey
+from kclient.spark.jobs.survey import Survey, check_topics, survey
 from kclient.spark.offsets import MAX_OFFSET, dump_offsets
 from kclient.spark.options import SourceOptions
 from kclient.spark.plan import OffsetRange
@@ -79,12 +79,13 @@ def prepare(settings: IngestSettings) -> Backfill:
     """Ask what there is.
 
     Raises ConfigError for another layout or other logs than the job's, SinkError for another job's sink and where
-    records would count twice, and what planning a batch raises.
+    records would count twice, UnknownTopicError for a name that no topic matches, and what planning a batch raises.
     """
     check_sinks(settings, Checkpoint(settings.checkpoint))
     _check_layout(settings)
     logs = _survey(settings)
     _check_logs(settings, logs)
+    check_topics(settings.topics, logs)
     rows = None if settings.target_file_mb is None else measured(settings, settings.target_file_mb, logs)
     options = cut(settings, SourceOptions.parse(settings.batch_options(rows)))
     whole = attrs.evolve(options, min_partitions=None, max_records_per_partition=None)
