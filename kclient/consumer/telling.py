@@ -15,6 +15,7 @@ from kclient.consumer.listener import ASSIGNED, LOST, REVOKED, tell
 from kclient.consumer.nesting import inside, is_inside
 from kclient.names import names_of
 from kclient.notice import Notice
+from kclient.positions.state import PartitionState
 from kclient.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("kclient.group")
 
 Partitions = tuple[TopicPartition, ...]
+States = dict[TopicPartition, PartitionState | None]
 
 
 class Telling:
@@ -75,7 +77,9 @@ class Telling:
                     await self._over.wait(self._over.count)
 
     def untold(self) -> Partitions:
-        """What is assigned still, but for what the listener is being told to give up."""
+        """What the group has assigned still, but for what the listener is being told to give up."""
+        if not self._session.subscription.automatic:
+            return ()
         told_of = dict.fromkeys(self._partitions if self.method in (REVOKED, LOST) else ())
         return tuple(tp for tp in self._session.positions.assigned() if tp not in told_of)
 
@@ -87,12 +91,19 @@ class Telling:
             session.callbacks.leave(lambda: tell(listener, LOST, lost, session.call_user))
 
     async def _give_up(self, method: str, partitions: Partitions) -> None:
+        given_up = self._states(partitions)
         try:
             await self._tell(method, partitions)
         finally:
-            gone = dict.fromkeys(partitions)
-            session = self._session
-            session.set_assignment(tp for tp in session.positions.assigned() if tp not in gone)
+            self._drop(given_up)
+
+    def _states(self, partitions: Partitions) -> States:
+        return {tp: self._session.positions.find(tp) for tp in partitions}
+
+    def _drop(self, given_up: States) -> None:
+        """These are not assigned any more; what was given up and assigned anew meanwhile stays."""
+        session = self._session
+        session.set_assignment(tp for tp, state in session.positions.items() if given_up.get(tp) is not state)
 
     async def _tell(self, method: str, partitions: Partitions) -> None:
         session, before = self._session, (self.method, self._partitions)
