@@ -78,6 +78,7 @@ async def unsubscribe(session: Session) -> None:
     finally:
         _follow_what_is_left(session, choice)
     if group is not None:
+        await session.rebalances.run()
         await session.callbacks.run()
     if callbacks_error is not None:
         raise callbacks_error
@@ -105,6 +106,7 @@ async def _part_from_group(
         await _step(group.committing.settle(), until),
         await _step(session.callbacks.run(), until),
         await _step(group.leave(CLOSING, session.runtime.now() + _left(session, deadline), leave), deadline),
+        await _step(session.rebalances.run(), deadline),
         await _step(session.callbacks.run(), deadline),
     ]
     return next(filter(None, errors), None)

@@ -11,7 +11,7 @@ import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from kclient.consumer.listener import ASSIGNED, LOST, REVOKED, tell
+from kclient.consumer.listener import ASSIGNED, LOST, REVOKED, RebalanceListener, tell
 from kclient.consumer.nesting import inside, is_inside
 from kclient.names import names_of
 from kclient.notice import Notice
@@ -44,7 +44,7 @@ class Telling:
         positions = self._session.positions
         positions.await_callback(added)
         try:
-            await self._tell(ASSIGNED, added)
+            await self._tell(ASSIGNED, added, self._session.subscription.listener)
         finally:
             positions.callback_over(added)
 
@@ -84,16 +84,19 @@ class Telling:
         return tuple(tp for tp in self._session.positions.assigned() if tp not in told_of)
 
     def leave_untold(self) -> None:
-        """The call that leaves was cut short before the listener knew: the next one tells it. Spec: I-30."""
+        """The call that leaves was cut short before the listener knew: the next one tells it. Spec: I-30.
+
+        It stands before whatever another membership will have to tell.
+        """
         if lost := self.untold():
             session, listener = self._session, self._session.subscription.listener
             session.measures.own.count("partitions-lost-total", len(lost))
-            session.callbacks.leave(lambda: tell(listener, LOST, lost, session.call_user))
+            session.rebalances.leave(lambda: self._tell(LOST, lost, listener))
 
     async def _give_up(self, method: str, partitions: Partitions) -> None:
         given_up = self._states(partitions)
         try:
-            await self._tell(method, partitions)
+            await self._tell(method, partitions, self._session.subscription.listener)
         finally:
             self._drop(given_up)
 
@@ -105,10 +108,9 @@ class Telling:
         session = self._session
         session.set_assignment(tp for tp, state in session.positions.items() if given_up.get(tp) is not state)
 
-    async def _tell(self, method: str, partitions: Partitions) -> None:
+    async def _tell(self, method: str, partitions: Partitions, listener: RebalanceListener | None) -> None:
         session, before = self._session, (self.method, self._partitions)
         self.method, self._partitions = method, partitions
-        listener = session.subscription.listener
         try:
             with inside(self), session.measures.listener(method if listener is not None else None):
                 await tell(listener, method, partitions, session.call_user)

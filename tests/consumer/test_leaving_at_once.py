@@ -68,6 +68,50 @@ def beside(place: Place, call: Any) -> asyncio.Task[Any]:
     return asyncio.ensure_future(place.on_member(call))
 
 
+@pytest.mark.spec("I-12", "I-30")
+@protocols
+def test_what_was_lost_is_told_before_what_another_membership_brings(protocol: str) -> None:
+    """The poll is still inside of on_partitions_assigned when the next membership has something to tell."""
+
+    async def scenario(place: Place) -> None:
+        journal = Journal({"assigned": SLOW})
+        consumer = place.consumer(group_id="g", group_protocol=protocol)
+        await place.on_member(consumer.subscribe(["t"], listener=journal))
+        poll = beside(place, consumer.poll(3 * SLOW))
+        await journal.entered.wait()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(SLOW / 10):
+                await place.on_member(consumer.unsubscribe())
+        await place.on_member(consumer.subscribe(["t"], listener=journal))
+        await poll
+        assert journal.told == ["assigned", "lost", "assigned"]
+        assert consumer.assignment() == (T0,)
+
+    simulate(scenario, **CLUSTER)
+
+
+@pytest.mark.spec("I-12", "I-30")
+@protocols
+@pytest.mark.parametrize("way", ["unsubscribe", "close"])
+def test_what_was_lost_is_told_by_the_next_call_that_leaves_and_not_beside_another_method(
+    protocol: str, way: str
+) -> None:
+    async def scenario(place: Place) -> None:
+        journal = Journal({"assigned": SLOW})
+        consumer = place.consumer(group_id="g", group_protocol=protocol)
+        await place.on_member(consumer.subscribe(["t"], listener=journal))
+        poll = beside(place, consumer.poll(2 * SLOW))
+        await journal.entered.wait()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(SLOW / 10):
+                await place.on_member(consumer.unsubscribe())
+        await place.on_member(getattr(consumer, way)())
+        await asyncio.gather(poll, return_exceptions=True)
+        assert journal.told == ["assigned", "lost"]
+
+    simulate(scenario, **CLUSTER)
+
+
 @pytest.mark.spec("B.18", "S0-13")
 @protocols
 @pytest.mark.parametrize("method", ["assigned", "revoked"])

@@ -147,16 +147,16 @@ def lost_as_revoked(patch: Patch) -> None:
 def assigned_first(patch: Patch) -> None:
     """Tell what is revoked only after what is assigned."""
 
-    async def told(self: Telling, method: str, partitions: Any) -> None:
+    async def told(self: Telling, method: str, partitions: Any, listener: Any) -> None:
         leaving = self._session.group_part._leaving.under_way
         if method == REVOKED and not leaving:
             self.late = partitions  # type: ignore[attr-defined]
             return
-        await before(self, method, partitions)
+        await before(self, method, partitions, listener)
         if method == ASSIGNED and hasattr(self, "late"):
             late = self.late
             del self.late
-            await before(self, REVOKED, late)
+            await before(self, REVOKED, late, listener)
 
     before = patch.put(Telling, "_tell", told)
 
