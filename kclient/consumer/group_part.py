@@ -120,11 +120,15 @@ class GroupPart:
     async def leave(self, reason: str, deadline: float, leave: bool | None = None) -> None:
         """Give up the assignment, telling the listener, and leave; its error is raised last. Spec: B.13.8, B.18.
 
-        Cancelled, it does not wait for the coordinator to hear of it.
+        Where another call leaves already, this one waits for it; what is chosen meanwhile stays. Cancelled, it does not
+        wait for the coordinator to hear of it.
         """
-        if self._membership is None or self._leaving.under_way:
+        choice = self._session.subscription.choice
+        if self._leaving.under_way:
+            await self._leaving.over(deadline)
+        chosen_anew = self._session.subscription.choice != choice
+        if self._membership is None or self._leaving.under_way or chosen_anew:
             return
-        self._leaving.under_way = True
         try:
             error = await self._leaving.give_up(self._membership, deadline)
         finally:  # whatever cut that short, we are no member any more

@@ -5,8 +5,9 @@
     in a task of its own     the coordinator is told
 
 The call waits for the goodbye. One that is cancelled does not, and the goodbye is said behind it. Who joins again joins
-behind the goodbye, for the coordinator must not take the one for the other. All of it has one deadline, in the loop's
-time; some of that time nothing but the goodbye may take, so that the others get the partitions at once.
+behind the goodbye, for the coordinator must not take the one for the other. Who leaves while another call does so waits
+for that one. All of it has one deadline, in the loop's time; some of that time nothing but the goodbye may take, so
+that the others get the partitions at once.
 """
 
 from __future__ import annotations
@@ -14,10 +15,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from kclient.consumer.nesting import is_inside
 from kclient.group.consumer_protocol.membership import ConsumerMembership
 from kclient.group.protocols import Membership
+from kclient.notice import Notice
 
 if TYPE_CHECKING:
     from kclient.consumer.session import Session
@@ -32,15 +36,37 @@ class Leaving:
     """How the memberships of one consumer end. Spec: B.13.8, B.17.5, B.18."""
 
     def __init__(self, session: Session) -> None:
-        self.under_way = False  # until the goodbye begins
+        self.under_way = False  # from `give_up` until the goodbye begins
         self._session = session
         self._goodbye: asyncio.Task[None] | None = None
+        self._goodbye_begun = Notice()
+
+    async def over(self, deadline: float) -> None:
+        """Wait until another call has left, unless it waits for who calls: a listener that it tells leaves as well.
+
+        Who waits no longer, and goes on all the same, leaves it to the next call to tell what is not told yet.
+        """
+        telling = self._session.group_part.rebalance.telling
+        try:
+            if not is_inside(telling):
+                with suppress(TimeoutError):
+                    async with asyncio.timeout_at(self._listening_until(deadline)):
+                        while self.under_way:
+                            await self._goodbye_begun.wait(self._goodbye_begun.count)
+                            await self.goodbye_over()
+        finally:
+            if self.under_way:
+                telling.leave_untold()
 
     async def give_up(self, membership: Membership, deadline: float) -> Exception | None:
-        """Tell the listener, as the member that we still are; what it raised. In the user's own call."""
+        """Tell the listener, as the member that we still are; what it raised. In the user's own call.
+
+        `say_goodbye` must follow, whatever cuts this short.
+        """
+        self.under_way = True
         rebalance = self._session.group_part.rebalance
         lost = membership.lost or membership.rebalancing
-        listening_until = deadline - kept_for_leaving(deadline - self._session.runtime.now())
+        listening_until = self._listening_until(deadline)
         try:
             await self._end_rebalances(membership)
             error = await error_of(rebalance.leave(lost=lost, deadline=listening_until))
@@ -57,6 +83,7 @@ class Leaving:
         ended = flows.end(MEMBERSHIP)
         goodbye = self._say_goodbye(membership, ended, reason, deadline, leave)
         self._goodbye = flows.errand("goodbye to the group", goodbye)
+        self._goodbye_begun.notify()
 
     async def goodbye_over(self, timeout: float | None = None) -> None:
         """Wait, for at most `timeout` seconds, until the goodbye is said, if there is one."""
@@ -81,6 +108,9 @@ class Leaving:
             await membership.prepare_leaving()
         else:
             await self._session.flows.stop(MEMBERSHIP)
+
+    def _listening_until(self, deadline: float) -> float:
+        return deadline - kept_for_leaving(deadline - self._session.runtime.now())
 
     async def _settle(self, deadline: float) -> None:
         """Wait for the answers to commits that the listener has begun."""

@@ -92,6 +92,7 @@ class Telling:
             session, listener = self._session, self._session.subscription.listener
             session.measures.own.count("partitions-lost-total", len(lost))
             session.rebalances.leave(lambda: self._tell(LOST, lost, listener))
+            self._drop(self._states(lost))
 
     async def _give_up(self, method: str, partitions: Partitions) -> None:
         given_up = self._states(partitions)
