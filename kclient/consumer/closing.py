@@ -52,7 +52,7 @@ async def close(
         deadline = min(deadline, session.runtime.now() + LEAVING_SECONDS)
         raise
     finally:
-        session.ending = asyncio.create_task(_make_an_end(session, deadline, leave), name="kclient end")
+        session.ending = asyncio.create_task(_end_of_close(session, deadline, leave), name="kclient end")
         await asyncio.shield(session.ending)
     if first_error is not None:
         raise first_error
@@ -61,7 +61,7 @@ async def close(
 async def abandon(session: Session) -> None:
     """End what runs for a consumer that was forgotten. Nobody is told: the group finds out by the session timeout."""
     session.waits.close()
-    await _end(session, session.runtime.now())
+    await _end_what_runs(session, session.runtime.now())
 
 
 async def unsubscribe(session: Session) -> None:
@@ -126,18 +126,18 @@ async def _step(step: Awaitable[None], deadline: float) -> Exception | None:
     return None
 
 
-async def _make_an_end(session: Session, deadline: float, leave: bool | None) -> None:
+async def _end_of_close(session: Session, deadline: float, leave: bool | None) -> None:
     """The end of every close, however far it came: be gone from the group, end what runs, close what is the user's."""
     await session.stop_starting()  # it would join
     if session.group is not None:
         await session.group.be_gone(CLOSING, deadline, leave)
-    await _end(session, deadline)
+    await _end_what_runs(session, deadline)
     until = max(deadline, session.runtime.now() + LAST_SECONDS)
     await _step(session.interceptors.close(), until)
     await _step(_close_deserializers(session), until)
 
 
-async def _end(session: Session, deadline: float) -> None:
+async def _end_what_runs(session: Session, deadline: float) -> None:
     await session.stop_starting()
     await session.flows.stop()
     if session.group is not None:

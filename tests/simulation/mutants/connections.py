@@ -89,7 +89,7 @@ def close_retries(patch: Patch) -> None:
                 await asyncio.sleep(0.1)
         await before(session, deadline)
 
-    before = patch.put(closing, "_end", end)
+    before = patch.put(closing, "_end_what_runs", end)
 
 
 @mutant("M-90", "I-24", seed=164)
