@@ -81,7 +81,7 @@ def close_retries(patch: Patch) -> None:
     """Look for the coordinator until it is found when closing, for the sake of a clean end."""
 
     async def end(session: Session, deadline: float) -> None:
-        while session.group is not None and session.running:
+        while session.group is not None and session.cluster.metadata.version:
             try:
                 await session.group.coordinator.lookup()
                 break
