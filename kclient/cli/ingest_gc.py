@@ -27,6 +27,7 @@ from kclient.spark import manifest
 from kclient.spark.choices import duration_ms
 from kclient.spark.direct_gc import MIN_AGE_MS, Garbage
 from kclient.spark.direct_gc import gc as remove
+from kclient.spark.durable import is_directory
 from kclient.spark.jobs.values import location
 
 HOUR_MS: Final = 3_600_000
@@ -71,7 +72,7 @@ def gc(
 
 
 def _root(sink: str | None) -> Path:
-    """The sink's directory. Raises ArgumentError or ConfigError where it is none."""
+    """The sink's directory. Raises ArgumentError or ConfigError where it is none, SinkError for an unreadable one."""
     if sink is None:
         raise ArgumentError(f"--sink is missing. Type: {program()} ingest gc --sink parquet:DIR")
     try:
@@ -81,7 +82,7 @@ def _root(sink: str | None) -> Path:
     if found.kind != "parquet":
         raise ArgumentError("--sink is a table, which its own tools clean: VACUUM, or remove_orphan_files.")
     root = Path(found.where)
-    if not (root / manifest.DIRECTORY).is_dir():
+    if not is_directory(root / manifest.DIRECTORY):
         raise ConfigError(
             f"{root} is no sink with a manifest: it has no {manifest.DIRECTORY}. "
             "Give the directory that a job with --writer direct was given as --sink or --dlq."

@@ -17,7 +17,7 @@ import attrs
 
 from kclient.runtime import Runtime
 from kclient.spark import manifest
-from kclient.spark.durable import is_temporary, locked, told
+from kclient.spark.durable import is_directory, is_temporary, locked, told
 
 MIN_AGE_MS: Final = 3_600_000
 """Younger files stay: the tasks of a driver that was killed may still be writing."""
@@ -43,7 +43,7 @@ def gc(
     Spec: SP-79.
     """
     root = Path(sink)
-    if not (root / manifest.DIRECTORY).is_dir():
+    if not is_directory(root / manifest.DIRECTORY):
         return []
     with locked(root / manifest.DIRECTORY, "Taking files away"), told(root):
         found = list(_garbage(root, (runtime or Runtime()).wall_ms() - min_age_ms))

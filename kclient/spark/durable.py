@@ -10,6 +10,7 @@ import errno
 import fcntl
 import os
 import re
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -77,12 +78,30 @@ def sync(path: Path) -> None:
 def read_if_there(path: Path) -> str | None:
     """The text of a file, None where there is none. Raises SinkError, ValueError for what is no text."""
     try:
-        with told(path):
+        with reading(path):
             return path.read_text(encoding="utf-8")
     except SinkError as error:
         if isinstance(error.__cause__, FileNotFoundError):
             return None
         raise
+
+
+def names_in(directory: Path) -> list[str]:
+    """What a directory holds, nothing where it is not there. Raises SinkError: what cannot be read is not empty."""
+    with reading(directory):
+        try:
+            return os.listdir(directory)
+        except FileNotFoundError:
+            return []
+
+
+def is_directory(path: Path) -> bool:
+    """Whether a directory is there. Raises SinkError where that cannot be seen."""
+    with reading(path):
+        try:
+            return stat.S_ISDIR(path.stat().st_mode)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
 
 
 @contextmanager
@@ -93,20 +112,38 @@ def told(path: Path) -> Iterator[None]:
     except SinkError:
         raise
     except OSError as error:
+        advice = "The disk may be full, or the directory not writable. Make room or grant the permission"
         raise SinkError(
-            f"Writing below {path} failed: {error.strerror or error}. {_advice(error)}, and start again: nothing will "
-            "count twice.",
+            f"Writing below {path} failed: {error.strerror or error}. {_advice(error, advice)}, and start again: "
+            "nothing will count twice.",
             path=str(path),
         ) from error
 
 
-def _advice(error: OSError) -> str:
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """The same for what is only read."""
+    try:
+        yield
+    except SinkError:
+        raise
+    except OSError as error:
+        advice = (
+            "It may be another path, a share that is gone, or not readable for this user. Make it readable"
+        )
+        raise SinkError(
+            f"Reading {path} failed: {error.strerror or error}. {_advice(error, advice)}, and start again.",
+            path=str(path),
+        ) from error
+
+
+def _advice(error: OSError, usual: str) -> str:
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return (
             "This process, or the system, may have no more files open at once. Raise the limit (ulimit -n, or "
             "LimitNOFILE= of systemd)"
         )
-    return "The disk may be full, or the directory not writable. Make room or grant the permission"
+    return usual
 
 
 @contextmanager

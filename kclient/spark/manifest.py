@@ -20,7 +20,7 @@ from typing import Any, Final
 import attrs
 
 from kclient.errors import SinkError
-from kclient.spark.durable import write_atomically
+from kclient.spark.durable import is_directory, names_in, write_atomically
 from kclient.spark.offsets import dump_offsets, parse_offsets
 from kclient.types import TopicPartition
 
@@ -121,14 +121,13 @@ def read(sink: str | Path, name: str) -> Manifest | None:
 
 
 def names(sink: str | Path) -> list[str]:
-    """What the manifests of a sink are called, batches in order, backfills behind them."""
-    directory = Path(sink) / DIRECTORY
-    found = [path.name for path in directory.iterdir()] if directory.is_dir() else []
+    """What the manifests of a sink are called, batches in order, backfills behind them. Raises SinkError."""
+    found = names_in(Path(sink) / DIRECTORY)
     return sorted(name.removesuffix(".json") for name in found if _NAME.fullmatch(name))
 
 
 def read_all(sink: str | Path, kind: str = "") -> Iterator[Manifest]:
-    """Every manifest of a sink, or those whose names begin in one way."""
+    """Every manifest of a sink, or those whose names begin in one way. Raises SinkError."""
     for name in names(sink):
         manifest = read(sink, name) if name.startswith(kind) else None
         if manifest is not None:
@@ -160,7 +159,7 @@ def overlap(manifests: Iterable[Manifest], wanted: Manifest) -> str | None:
 
 
 def _landed(sink: str | Path) -> Iterator[Manifest]:
-    if not (Path(sink) / DIRECTORY).is_dir():
+    if not is_directory(Path(sink) / DIRECTORY):
         raise SinkError(
             f"{Path(sink).absolute()} has no {DIRECTORY}: no job has landed there by manifests, or it is another path. "
             "Give the directory of --sink parquet:DIRECTORY; of Spark's own sink, spark_metadata says what counts.",

@@ -21,6 +21,7 @@ from urllib.parse import unquote, urlsplit
 import attrs
 
 from kclient.errors import SinkError
+from kclient.spark.durable import is_directory, names_in
 
 DIRECTORY: Final = "_spark_metadata"
 VERSION: Final = "v1"
@@ -36,7 +37,7 @@ class Logged:
 
 
 def batches(sink: str | Path) -> list[int]:
-    """The numbers of the batches that the log still tells of, in order."""
+    """The numbers of the batches that the log still tells of, in order. Raises SinkError."""
     return sorted(_logs(sink))
 
 
@@ -65,7 +66,7 @@ def files(sink: str | Path) -> list[str]:
 
     Raises SinkError, also where there is no log: a wrong path is no empty sink.
     """
-    if not (Path(sink) / DIRECTORY).is_dir():
+    if not is_directory(Path(sink) / DIRECTORY):
         raise SinkError(
             f"{Path(sink).absolute()} has no {DIRECTORY}: Spark's own sink has landed nothing there, or it is another "
             "path. Give the directory of --sink parquet:DIRECTORY; without --writer spark, manifest says what counts.",
@@ -96,9 +97,9 @@ def rows_of(path: str) -> int:
 def _logs(sink: str | Path) -> dict[int, Path]:
     directory = Path(sink) / DIRECTORY
     found: dict[int, Path] = {}
-    for path in sorted(directory.iterdir()) if directory.is_dir() else ():
-        if match := _NAME.fullmatch(path.name):
-            found[int(match[1])] = path
+    for name in sorted(names_in(directory)):
+        if match := _NAME.fullmatch(name):
+            found[int(match[1])] = directory / name
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -457,6 +458,35 @@ def test_8_for_what_cannot_be_written(
     done = call(capsys, *arguments)
     assert done.code == 8, done.err
     assert str(below) in done.err
+
+
+@pytest.mark.spec("SP-85")
+def test_8_for_a_sink_that_cannot_be_read(
+    cluster: EmbeddedCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A name that is too long, because nothing is forbidden to whoever runs tests as root."""
+    sink = f"parquet:{tmp_path / ('x' * 300)}"
+    arguments = job(cluster.bootstrap_servers, tmp_path)
+    arguments[arguments.index("--sink") + 1] = sink
+    for command in (arguments, ["ingest", "gc", "--sink", sink]):
+        done = call(capsys, *command)
+        assert (done.code, done.out) == (8, ""), done.err
+        assert re.search(r": Reading /\S+/_manifest failed: File name too long\. ", done.err)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.spec("SP-85")
+@pytest.mark.parametrize("place", ["raw/_manifest", "checkpoint/offsets", "checkpoint/kclient/job.json"])
+def test_8_for_a_status_of_what_cannot_be_read(
+    place: str, cluster: EmbeddedCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What cannot be read is not taken for empty."""
+    assert call(capsys, *job(cluster.bootstrap_servers, tmp_path)).code == 0
+    (tmp_path / place).rename(tmp_path / "away")
+    (tmp_path / place).symlink_to(tmp_path / place)
+    done = call(capsys, "ingest", "status", "--checkpoint", str(tmp_path / "checkpoint"))
+    assert (done.code, done.out) == (8, ""), done.err
+    assert f": Reading {tmp_path / place} failed: Too many levels of symbolic links. " in done.err
 
 
 @pytest.mark.parametrize(

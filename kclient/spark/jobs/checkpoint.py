@@ -24,7 +24,7 @@ from typing import Any, Final, TypeAlias
 import attrs
 
 from kclient.errors import SinkError
-from kclient.spark.durable import read_if_there, told, write_atomically
+from kclient.spark.durable import names_in, read_if_there, reading, write_atomically
 from kclient.spark.jobs.job import Job
 from kclient.spark.jobs.progress import CheckpointState
 from kclient.spark.offsets import dump_offsets, parse_offsets
@@ -132,7 +132,7 @@ class Checkpoint:
     def offsets(self, batch: int) -> Offsets:
         """Where a batch ends that was begun."""
         path = self.path / "offsets" / str(batch)
-        with told(path):
+        with reading(path):
             version, _, *sources = path.read_text(encoding="utf-8").split("\n")
         if version != VERSION or len(sources) != 1:
             raise self._damaged(
@@ -174,9 +174,7 @@ class Checkpoint:
     # --- how
 
     def _numbers(self, kind: str) -> list[int]:
-        directory = self.path / kind
-        names = [path.name for path in directory.iterdir()] if directory.is_dir() else []
-        return sorted(int(name) for name in names if _NUMBER.fullmatch(name))
+        return sorted(int(name) for name in names_in(self.path / kind) if _NUMBER.fullmatch(name))
 
     def _json(self, path: Path) -> Any:
         try:

@@ -26,7 +26,7 @@ from kclient.runtime import Runtime
 from kclient.spark import manifest
 from kclient.spark.decoding.decoder import RAW
 from kclient.spark.direct import DirectTarget, RangeWritten, write_batches
-from kclient.spark.durable import told
+from kclient.spark.durable import reading
 from kclient.spark.jobs.checkpoint import Checkpoint
 from kclient.spark.jobs.ledger import Landed, Ledger, Times
 from kclient.spark.jobs.prepared import target_of
@@ -96,7 +96,7 @@ class _Replay:
 def _records(path: Path, wanted: OffsetRange, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Dead letters as they were read from the topic."""
     schema = pa.schema([SCHEMA.field(name) for name in columns])
-    with told(path), pq.ParquetFile(path) as file:
+    with reading(path), pq.ParquetFile(path) as file:
         _check_raw(path, file.schema_arrow)
         for batch in file.iter_batches(ROWS):
             there = {NAMES.get(name, RAW): name for name in columns}

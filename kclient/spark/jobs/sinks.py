@@ -20,7 +20,7 @@ import attrs
 
 from kclient.errors import SinkError
 from kclient.spark import manifest, spark_metadata
-from kclient.spark.durable import told, write_atomically
+from kclient.spark.durable import is_directory, reading, write_atomically
 from kclient.spark.jobs.checkpoint import Checkpoint, Offsets
 from kclient.spark.jobs.job import Job, check_same
 from kclient.spark.jobs.settings import IngestSettings, Writer
@@ -152,7 +152,7 @@ def rows(job: Job) -> int | None:
     log, count = (manifest.DIRECTORY, manifest.count)
     if job.writer == "spark":
         log, count = (spark_metadata.DIRECTORY, spark_metadata.count)
-    return count(where) if kind != "table" and (Path(where) / log).is_dir() else None
+    return count(where) if kind != "table" and is_directory(Path(where) / log) else None
 
 
 def last_written(sink: Location, writer: Writer) -> tuple[int, int] | None:
@@ -172,7 +172,7 @@ def last_written(sink: Location, writer: Writer) -> tuple[int, int] | None:
 
 def _owner(sink: Location) -> str | None:
     path = Path(sink.where) / OWN / "job.json"
-    with told(path):
+    with reading(path):
         return str(json.loads(path.read_text(encoding="utf-8"))["job"]) if path.is_file() else None
 
 
