@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -487,6 +487,43 @@ def test_8_for_a_status_of_what_cannot_be_read(
     done = call(capsys, "ingest", "status", "--checkpoint", str(tmp_path / "checkpoint"))
     assert (done.code, done.out) == (8, ""), done.err
     assert f": Reading {tmp_path / place} failed: Too many levels of symbolic links. " in done.err
+
+
+@pytest.mark.spec("SP-85")
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("offsets/0", b""),
+        ("offsets/0", b"\xff\xfe"),
+        ("offsets/0", b"v1\n{}\n[1,2]"),
+        ("kclient/job.json", b"[]"),
+        ("kclient/job.json", {"sink": None}),
+        ("kclient/job.json", {"topics": "orders"}),
+        ("kclient/job.json", {"topics": [1]}),
+        ("kclient/job.json", {"topic_ids": []}),
+        ("kclient/job.json", {"topic_ids": {"orders": 1}}),
+    ],
+)
+def test_8_for_a_checkpoint_that_was_damaged(
+    file: str,
+    content: bytes | dict[str, Any],
+    cluster: EmbeddedCluster,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    arguments = job(cluster.bootstrap_servers, tmp_path)
+    assert call(capsys, *arguments).code == 0
+    path = tmp_path / "checkpoint" / file
+    path.write_bytes(content if isinstance(content, bytes) else edited(path, content))
+    for command in (arguments, ["ingest", "status", "--checkpoint", str(tmp_path / "checkpoint")]):
+        done = call(capsys, *command)
+        assert (done.code, done.out) == (8, ""), done.err
+        assert f"The checkpoint's file {path} cannot be understood: " in done.err
+
+
+def edited(path: Path, changed: dict[str, Any]) -> bytes:
+    """A file of JSON with other values."""
+    return json.dumps({**json.loads(path.read_bytes()), **changed}).encode()
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ import attrs
 
 from kclient.errors import SinkError
 from kclient.spark.durable import names_in, read_if_there, reading, write_atomically
-from kclient.spark.jobs.job import Job
+from kclient.spark.jobs.job import Job, job_of
 from kclient.spark.jobs.progress import CheckpointState
 from kclient.spark.offsets import dump_offsets, parse_offsets
 from kclient.types import TopicPartition
@@ -79,8 +79,8 @@ class Checkpoint:
             return None
         try:
             form = None if self.schema() is None else "json"  # where a release before did not keep it
-            return Job(**{"format": form, **content, "topics": tuple(content["topics"])})
-        except (KeyError, TypeError) as error:
+            return job_of({"format": form, **content})
+        except (TypeError, ValueError) as error:
             raise self._damaged(self.own / "job.json", error) from error
 
     def claim(self, job: Job) -> None:
@@ -104,8 +104,11 @@ class Checkpoint:
 
     def file_rows(self, target_mb: int) -> int | None:
         """How many records a file was to have for this size, None where that was never found out. Spec: SP-89."""
-        kept = self._json(self.own / "files.json") or {}
-        return kept.get("rows") if kept.get("target_mb") == target_mb else None
+        kept = self._json(self.own / "files.json")
+        try:
+            return int(kept["rows"]) if kept is not None and kept["target_mb"] == target_mb else None
+        except (KeyError, TypeError, ValueError) as error:
+            raise self._damaged(self.own / "files.json", error) from error
 
     def has_file_rows(self, target_mb: int, rows: int) -> None:
         """Keep how many records a file is to have."""
@@ -132,12 +135,13 @@ class Checkpoint:
     def offsets(self, batch: int) -> Offsets:
         """Where a batch ends that was begun."""
         path = self.path / "offsets" / str(batch)
-        with reading(path):
-            version, _, *sources = path.read_text(encoding="utf-8").split("\n")
-        if version != VERSION or len(sources) != 1:
-            raise self._damaged(
-                path, ValueError(f"{version[:20]!r} with {len(sources)} sources is not known")
-            )
+        try:
+            with reading(path):
+                version, _, *sources = path.read_text(encoding="utf-8").split("\n")
+            if version != VERSION or len(sources) != 1:
+                raise ValueError(f"{version[:20]!r} with {len(sources)} sources is not known")
+        except ValueError as error:
+            raise self._damaged(path, error) from error
         return self._parsed(path, sources[0])
 
     def start_of(self, batch: int) -> Offsets:

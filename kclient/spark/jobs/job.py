@@ -8,11 +8,23 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, Final
 
 import attrs
 
 from kclient.errors import ConfigError
 from kclient.spark.jobs.values import is_pattern
+
+_KINDS: Final[Mapping[str, Any]] = {
+    "job": str,
+    "cluster_id": str | None,
+    "topics": list,
+    "sink": str,
+    "engine": str,
+    "writer": str,
+    "format": str | None,
+    "topic_ids": dict,
+}
 
 
 @attrs.frozen(kw_only=True)
@@ -49,6 +61,18 @@ class Job:
         ]
         anew = [topic for topic, was in self.topic_ids.items() if other.topic_ids.get(topic, was) != was]
         return found + [f"topic {topic} was deleted and made anew since" for topic in anew]
+
+
+def job_of(content: Mapping[str, Any]) -> Job:
+    """The job that a checkpoint keeps. Raises ValueError, TypeError for what is none."""
+    kept = {"topic_ids": {}, **content}
+    for name, kind in _KINDS.items():
+        if not isinstance(kept.get(name), kind):
+            raise ValueError(f"its {name} cannot be {kept.get(name)!r}")
+    texts = (*kept["topics"], *kept["topic_ids"].values())
+    if strange := [text for text in texts if not isinstance(text, str)]:
+        raise ValueError(f"its topics cannot be {strange}")
+    return Job(**{**kept, "topics": tuple(kept["topics"])})
 
 
 def check_same(path: Path, kept: Job, wanted: Job) -> None:

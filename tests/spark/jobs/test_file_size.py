@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kclient.embedded import EmbeddedCluster
+from kclient.errors import SinkError
 from kclient.spark import manifest
 from kclient.spark.jobs.checkpoint import Checkpoint
 from kclient.spark.landed_source import bundles
@@ -82,6 +83,14 @@ def test_a_batch_that_runs_again_is_cut_as_it_was(cluster: EmbeddedCluster, tmp_
     later = Checkpoint(tmp_path / "checkpoint").file_rows(1)
     assert later is not None
     assert later > 10 * kept
+
+
+@pytest.mark.parametrize("content", ["[1]", "{}", '{"target_mb": 1, "rows": "many"}'])
+def test_a_damaged_size_is_told(content: str, tmp_path: Path) -> None:
+    (tmp_path / "kclient").mkdir()
+    (tmp_path / "kclient" / "files.json").write_text(content)
+    with pytest.raises(SinkError, match=r"files\.json cannot be understood"):
+        Checkpoint(tmp_path).file_rows(1)
 
 
 @pytest.mark.spec("SP-89")
