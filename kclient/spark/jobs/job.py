@@ -13,7 +13,7 @@ from typing import Any, Final
 import attrs
 
 from kclient.errors import ConfigError
-from kclient.spark.jobs.values import is_pattern
+from kclient.spark.jobs.values import is_pattern, location
 
 _KINDS: Final[Mapping[str, Any]] = {
     "job": str,
@@ -72,7 +72,8 @@ def job_of(content: Mapping[str, Any]) -> Job:
     texts = (*kept["topics"], *kept["topic_ids"].values())
     if strange := [text for text in texts if not isinstance(text, str)]:
         raise ValueError(f"its topics cannot be {strange}")
-    return Job(**{**kept, "topics": tuple(kept["topics"])})
+    sink = str(location(kept["sink"]))  # which a release before kept with its `..`
+    return Job(**{**kept, "topics": tuple(kept["topics"]), "sink": sink})
 
 
 def check_same(path: Path, kept: Job, wanted: Job) -> None:

@@ -7,6 +7,7 @@ Spec: spark 10.1.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -116,7 +117,16 @@ def directory(raw: Any) -> str:
         raise ValueError("must name a directory")
     if remote := _REMOTE.match(path):
         raise ValueError(f"cannot be on {remote[1]}: mount the store, or give a directory of this machine")
-    return str(Path(path).expanduser().absolute())
+    return str(_without_ups(Path(path).expanduser().absolute()))
+
+
+def _without_ups(path: Path) -> Path:
+    """The same place without `..`. A symbolic link stays, and so does `..` behind it: that leads to where it points."""
+    plain = Path(path.anchor)
+    for part in path.parts[1:]:
+        inside = part != ".." or plain.name == ".." or os.path.islink(plain)
+        plain = plain / part if inside else plain.parent
+    return plain
 
 
 def trigger(raw: Any) -> Trigger:

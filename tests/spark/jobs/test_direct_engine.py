@@ -315,6 +315,33 @@ def _tree(root: Path) -> dict[str, Any]:
     return {str(path): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
+@pytest.mark.spec("SP-83")
+def test_a_job_goes_on_however_its_places_are_spelled(
+    cluster: EmbeddedCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = fill(cluster, 30)
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        monkeypatch.chdir(tmp_path / folder)
+        run(cluster, tmp_path, sink="parquet:../sink", checkpoint="../checkpoint")
+    kept = tmp_path / "checkpoint" / "kclient" / "job.json"
+    kept.write_text(kept.read_text().replace("/sink", "/a/../sink"))  # as a release before spelled it
+    wanted += fill(cluster, 10, first=30)
+    run(cluster, tmp_path)
+    assert_exactly_once(tmp_path / "sink", wanted)
+
+
+@pytest.mark.spec("SP-83")
+def test_behind_a_link_two_points_lead_to_where_it_points(cluster: EmbeddedCluster, tmp_path: Path) -> None:
+    wanted = fill(cluster, 30)
+    (tmp_path / "disk" / "lake").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "disk" / "lake")
+    run(cluster, tmp_path, sink=f"parquet:{tmp_path}/a/../link/../sink")
+    assert_exactly_once(tmp_path / "disk" / "sink", wanted)
+    kept = json.loads((tmp_path / "checkpoint" / "kclient" / "job.json").read_text())
+    assert kept["sink"] == f"parquet:{tmp_path}/link/../sink"
+
+
 @pytest.mark.spec("SP-82")
 def test_a_sink_of_another_checkpoint_is_refused(cluster: EmbeddedCluster, tmp_path: Path) -> None:
     wanted = fill(cluster, 30)

@@ -47,6 +47,14 @@ def test_a_table_is_written_by_spark() -> None:
     )
 
 
+def test_two_places_are_one_however_they_are_spelled() -> None:
+    dead = {**JSON, "on_bad_record": "dlq", "dlq": "parquet:/lake/x/../raw/"}
+    assert problems(**dead) == ("--sink and --dlq must be two directories",)
+    other = "--checkpoint must be another directory than the sink"
+    assert problems(checkpoint="/lake/x/y/../../raw") == (other,)
+    assert parse(sink="parquet:/../lake/x/..").sink.where == "/lake"
+
+
 @pytest.mark.parametrize("time", ["5", "5s", "5000ms", " 5s "])
 def test_a_trigger_is_a_time_with_and_without_its_unit(time: str) -> None:
     assert str(parse(trigger=time).trigger) == "5s"
