@@ -26,7 +26,7 @@ from kclient.runtime import Runtime
 from kclient.spark import manifest
 from kclient.spark.decoding.decoder import RAW
 from kclient.spark.direct import DirectTarget, RangeWritten, write_batches
-from kclient.spark.durable import reading
+from kclient.spark.durable import is_directory, reading
 from kclient.spark.jobs.checkpoint import Checkpoint
 from kclient.spark.jobs.ledger import Landed, Ledger, Times
 from kclient.spark.jobs.prepared import target_of
@@ -122,10 +122,16 @@ def _check_raw(path: Path, there: pa.Schema) -> None:
 
 
 def _missing(dlq: str, sink: str) -> list[Manifest]:
-    """The dead letters that the sink's own manifests left out. Raises ConfigError where it left out none of them.
+    """The dead letters that the sink's own manifests left out.
 
-    Those of a batch that does not count yet are none: it runs again, and may find other ones.
+    Those of a batch that does not count yet are none: it runs again, and may find other ones. Raises ConfigError where
+    all are such, and where no job has kept dead letters.
     """
+    if not is_directory(Path(dlq) / manifest.DIRECTORY):
+        raise ConfigError(
+            f"{dlq} is no directory of dead letters: it has no {manifest.DIRECTORY}. "
+            "Give the directory that a job was given as --dlq."
+        )
     there = [letter for letter in manifest.read_all(dlq) if letter.files]
     missing = [letter for letter in there if _left_out(sink, letter)]
     if there and not missing:

@@ -154,6 +154,19 @@ def test_dead_letters_of_another_sink_are_refused(cluster: EmbeddedCluster, tmp_
 
 
 @pytest.mark.spec("SP-88")
+@pytest.mark.parametrize("wrong", ["daed", "file"])
+def test_a_path_without_dead_letters_is_no_replay_of_none(
+    cluster: EmbeddedCluster, tmp_path: Path, wrong: str
+) -> None:
+    publish(cluster)
+    run(cluster, tmp_path, **JSON, on_bad_record="dlq", dlq=f"parquet:{tmp_path / 'dead'}")
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match=f"{wrong} is no directory of dead letters"):
+        run(cluster, tmp_path, format="string", from_dlq=f"parquet:{tmp_path / wrong}")
+    assert not (tmp_path / "daed").exists()
+
+
+@pytest.mark.spec("SP-88")
 def test_dead_letters_land_once_when_they_can_be_read(cluster: EmbeddedCluster, tmp_path: Path) -> None:
     publish(cluster)
     run(cluster, tmp_path, **JSON, on_bad_record="dlq", dlq=f"parquet:{tmp_path / 'dead'}")
@@ -319,6 +332,7 @@ def test_the_plan_of_what_lands_beside_a_job_says_where_its_checkpoint_stays(
     fill(cluster, 40, first=40)
     run(cluster, tmp_path)
     again = run(cluster, tmp_path, backfill=True)
+    (tmp_path / "dead" / manifest.DIRECTORY).mkdir(parents=True)  # of a job whose records were all good
     replay = run(cluster, tmp_path, format="string", from_dlq=f"parquet:{tmp_path / 'dead'}")
     for told in (again, replay):
         assert str(told.plans[0].checkpoint) == "stays before batch 1"
