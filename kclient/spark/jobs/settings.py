@@ -9,6 +9,7 @@ Spec: spark 10.1, SP-42.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
@@ -118,6 +119,7 @@ class IngestSettings:
         """
         problems: list[str] = []
         found: dict[str, Any] = {}
+        wrong: list[str] = []
         for name, raw in given.items():
             if name not in RULES:
                 problems.append(_unknown(name))
@@ -125,10 +127,11 @@ class IngestSettings:
                 try:
                     found[name] = RULES[name](raw)
                 except ValueError as error:
-                    problems.append(f"--{name.replace('_', '-')} {error}")
+                    wrong.append(f"--{name.replace('_', '-')}")
+                    problems.append(f"{wrong[-1]} {error}")
         missing = [name for name in ("bootstrap", "topics", "sink", "checkpoint") if given.get(name) is None]
         problems += [f"--{name} is missing" for name in missing]
-        problems += disagreements(found)
+        problems += [problem for problem in disagreements(found) if not _names_one(problem, wrong)]
         if problems:
             raise _error(problems)
         rescue = found.get("schema") == INFER or found.get("evolve", "none") != "none"
@@ -193,6 +196,11 @@ class IngestSettings:
 
 def _error(problems: list[str]) -> ConfigError:
     return config_error("The settings of this ingest job have", problems, "start it again")
+
+
+def _names_one(problem: str, options: list[str]) -> bool:
+    """Whether a problem is about one of these options: to what is wrong by itself nothing else can be said."""
+    return any(option in options for option in re.findall("--[a-z-]+", problem))
 
 
 def _unknown(name: str) -> str:

@@ -250,6 +250,18 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"format": "avro", "schema": "nofile.avsc"},
+        {"format": "jsn", "schema": "a INT"},
+        {**JSON, "on_bad_record": "dlq", "dlq": "/lake/dead"},
+    ],
+)
+def test_what_is_wrong_by_itself_is_not_missing(given: dict[str, Any]) -> None:
+    assert len(problems(**given)) == 1
+
+
 @pytest.mark.spec("SP-87")
 def test_fields_are_rescued_where_a_schema_was_found_or_may_grow() -> None:
     assert not parse(**JSON).rescue
