@@ -443,6 +443,34 @@ def test_6_for_records_that_are_gone(
     assert (accepted.code, accepted.events[-1]["total_rows"]) == (0, 5)
 
 
+@pytest.mark.parametrize(
+    ("changed", "code"),
+    [
+        ({"--topics": "ordres"}, 5),
+        ({"-b": "127.0.0.1:1"}, 3),
+        ({"--topics": "short"}, 2),
+        ({"--backfill": "--no-headers", "-b": "127.0.0.1:1"}, 3),  # two flags
+    ],
+)
+def test_what_is_refused_leaves_no_empty_sink(
+    changed: dict[str, str],
+    code: int,
+    cluster: EmbeddedCluster,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    arguments = job(cluster.bootstrap_servers, tmp_path)
+    if code == 2:  # its checkpoint is another job's
+        assert call(capsys, *arguments).code == 0
+    given = dict(zip(arguments[1::2], arguments[2::2], strict=True))
+    given |= {"--sink": f"parquet:{tmp_path / 'other'}", **changed}
+    done = call(capsys, "ingest", *(word for pair in given.items() for word in pair))
+    assert done.code == code, done.err
+    with pytest.raises(SinkError, match="has no _manifest"):
+        manifest.files(tmp_path / "other")
+    assert (tmp_path / "checkpoint").exists() == (code == 2)
+
+
 @pytest.mark.spec("SP-85")
 @pytest.mark.parametrize("where", ["sink", "checkpoint", "metrics"])
 def test_8_for_what_cannot_be_written(

@@ -16,7 +16,7 @@ import attrs
 
 from kclient.errors import ConfigError, DataLossError
 from kclient.spark.driver import Driver
-from kclient.spark.durable import locked
+from kclient.spark.durable import is_directory, locked
 from kclient.spark.jobs import backfill, replay, schemas, sinks
 from kclient.spark.jobs.agreement import as_typed
 from kclient.spark.jobs.checkpoint import Checkpoint
@@ -67,9 +67,10 @@ def run(settings: IngestSettings, listener: IngestListener, stop: Stop | None = 
 
     Spec: SP-82, SP-85.
     """
-    sinks.check_sinks(settings, Checkpoint(settings.checkpoint))  # what is refused leaves no directory
     with ExitStack() as held:
         stop = held.enter_context(stop_on_signals()) if stop is None else stop
+        if not all(is_directory(directory) for directory, _ in _to_hold(settings)):
+            plan(settings)  # what is refused leaves no directory: readers take one for an empty sink
         locks = [held.enter_context(locked(directory, owner)) for directory, owner in _to_hold(settings)]
         settings = _beside(settings)
         if settings.from_dlq is not None:
