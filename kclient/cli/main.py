@@ -29,6 +29,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from kclient.cli import app
     except ModuleNotFoundError as missing:
         return _not_installed(program(), missing)
+    except KeyboardInterrupt:
+        return INTERRUPTED
     return _guarded(lambda: app.call(tokens), lambda: app.name_of(tokens))
 
 

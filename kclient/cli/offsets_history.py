@@ -67,6 +67,7 @@ def _watch(settings: OffsetsHistorySettings, tell: Callable[[HistoryRun], None])
     from kclient.spark.jobs.offsets_history import watch
 
     with stop_on_signals() as stop:
+        stop.begin_work()
         watch(settings, tell, stop)
     return OK if stop.signal == signal.SIGTERM else INTERRUPTED
 

@@ -177,6 +177,26 @@ def test_130_for_a_watch_that_is_interrupted() -> None:
     assert (watch.returncode, err) == (130, "")
 
 
+INTERRUPTED_IMPORT = """
+import signal, sys
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "kclient.cli.app":
+            signal.raise_signal(signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting())
+from kclient.cli.main import main
+sys.exit(main(["version"]))
+"""
+
+
+def test_130_for_an_interrupt_before_all_is_imported() -> None:
+    command = [COMMAND[0], "-c", INTERRUPTED_IMPORT]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
 def test_1_for_a_bug_with_the_traceback_and_what_to_do_with_it(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ import pty
 import re
 import select
 import signal
+import socket
 import subprocess
 import time
 import urllib.error
@@ -119,6 +120,27 @@ def test_a_second_signal_ends_it_at_once(cluster: EmbeddedCluster, tmp_path: Pat
     assert manifest.count(tmp_path / "raw") == 1
 
 
+@pytest.mark.spec("SP-85")
+@pytest.mark.parametrize("places", [(), ("raw/_manifest", "checkpoint/kclient")])
+@pytest.mark.parametrize("more", [(), ("--backfill",)])
+def test_ctrl_c_does_not_wait_for_a_broker_that_says_nothing(
+    more: tuple[str, ...], places: tuple[str, ...], tmp_path: Path
+) -> None:
+    for place in places:  # as an earlier run left them
+        (tmp_path / place).mkdir(parents=True)
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        mute.settimeout(PATIENCE)
+        servers = f"127.0.0.1:{mute.getsockname()[1]}"
+        patient = ("--set", "socket.connection.setup.timeout.ms=20000")
+        with Job(job(servers, tmp_path, *more, *patient)) as running:
+            asking, _ = mute.accept()
+            with asking:
+                assert asking.recv(1)
+                running.process.send_signal(signal.SIGINT)
+                code, [failed], err = running.end()
+    assert (code, failed["event"], failed["exit_code"], err) == (130, "failed", 130, "")
+
+
 # --- Prometheus
 
 
@@ -134,8 +156,6 @@ def get(port: int, path: str = "/metrics", method: str = "GET") -> tuple[int, st
 
 
 def free_port() -> int:
-    import socket
-
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

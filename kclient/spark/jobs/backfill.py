@@ -38,6 +38,7 @@ from kclient.spark.jobs.schemas import check_extends
 from kclient.spark.jobs.settings import IngestSettings
 from kclient.spark.jobs.sinks import check_not_landed, check_sinks
 from kclient.spark.jobs.starts import LATEST
+from kclient.spark.jobs.stopping import Stop
 from kclient.spark.jobs.survey import Survey, check_topics, survey
 from kclient.spark.offsets import MAX_OFFSET, dump_offsets
 from kclient.spark.options import SourceOptions
@@ -102,11 +103,14 @@ def prepare(settings: IngestSettings) -> Backfill:
     return found
 
 
-def run(settings: IngestSettings, listener: IngestListener, locks: Sequence[int] = ()) -> IngestResult:
+def run(
+    settings: IngestSettings, listener: IngestListener, stop: Stop, locks: Sequence[int] = ()
+) -> IngestResult:
     """Land a backfill; `locks` is what is held meanwhile. `run` of `ingest` says what it raises."""
     runtime = Runtime()
     began_ms = runtime.wall_ms()
     wanted = prepare(settings)
+    stop.begin_work()
     listener.planned(wanted.plan(settings))
     job = Checkpoint(settings.checkpoint).job()
     dead = None if settings.dlq is None else settings.dlq.where

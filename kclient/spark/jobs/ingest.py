@@ -62,8 +62,8 @@ def run(settings: IngestSettings, listener: IngestListener, stop: Stop | None = 
     """Land what there is, and go on until all is drained or a signal asks to stop; signals reach the main thread only.
 
     Raises what `plan` raises, DataLossError, DecodeError, CorruptDataError, and SinkError while another run holds the
-    checkpoint or the sink. KeyboardInterrupt at the second signal. After any of them a new run goes on with the batch
-    that does not count yet.
+    checkpoint or the sink. KeyboardInterrupt at the second signal, and at Ctrl-C while the cluster is still looked at.
+    After any of them a new run goes on with the batch that does not count yet.
 
     Spec: SP-82, SP-85.
     """
@@ -74,11 +74,13 @@ def run(settings: IngestSettings, listener: IngestListener, stop: Stop | None = 
         locks = [held.enter_context(locked(directory, owner)) for directory, owner in _to_hold(settings)]
         settings = _beside(settings)
         if settings.from_dlq is not None:
+            stop.begin_work()
             return replay.run(settings, listener)
         engine = _engine(settings)  # what is missing is told before anything is claimed
         if settings.backfill:
-            return backfill.run(settings, listener, locks)
+            return backfill.run(settings, listener, stop, locks)
         prepared = held.enter_context(_prepared(settings))
+        stop.begin_work()
         listener.planned(prepared.plan)
         prepared.claim()
         result = engine(attrs.evolve(prepared, locks=tuple(locks)), listener, stop)

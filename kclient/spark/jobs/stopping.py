@@ -1,5 +1,8 @@
 """SIGTERM and SIGINT: the first asks to stop after the batch at work, the second ends the job at once.
 
+Until work begins, Ctrl-C interrupts as anywhere else, for a broker that says nothing would be waited for. SIGTERM asks
+also then: a job that is ended in order ends with 0.
+
 Spec: SP-85.
 """
 
@@ -9,7 +12,6 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
 
 import attrs
 
@@ -19,6 +21,12 @@ class Stop:
     """Whether a signal asked to stop, and which."""
 
     signal: int | None = None
+    listens: bool = False
+
+    def begin_work(self) -> None:
+        """From here on there is something to end first."""
+        if self.listens:
+            signal.signal(signal.SIGINT, self.ask)
 
     def __bool__(self) -> bool:
         return self.signal is not None
@@ -34,14 +42,14 @@ class Stop:
 def stop_on_signals() -> Iterator[Stop]:
     """Listen to both signals, in the main thread; elsewhere nobody can ask this way."""
     stop = Stop()
-    before: dict[signal.Signals, Any] = {}
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            before[number] = signal.signal(number, stop.ask)
+        signal.signal(signal.SIGTERM, stop.ask)
+        stop.listens = True
     except ValueError:  # not the main thread
         pass
     try:
         yield stop
     finally:
-        for number, handler in before.items():
+        for number, handler in before.items() if stop.listens else ():
             signal.signal(number, handler)
