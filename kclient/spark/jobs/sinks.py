@@ -20,7 +20,7 @@ import attrs
 
 from kclient.errors import SinkError
 from kclient.spark import manifest, spark_metadata
-from kclient.spark.durable import is_directory, reading, write_atomically
+from kclient.spark.durable import is_directory, read_if_there, write_atomically
 from kclient.spark.jobs.checkpoint import Checkpoint, Offsets
 from kclient.spark.jobs.job import Job, check_same
 from kclient.spark.jobs.settings import IngestSettings, Writer
@@ -172,8 +172,15 @@ def last_written(sink: Location, writer: Writer) -> tuple[int, int] | None:
 
 def _owner(sink: Location) -> str | None:
     path = Path(sink.where) / OWN / "job.json"
-    with reading(path):
-        return str(json.loads(path.read_text(encoding="utf-8"))["job"]) if path.is_file() else None
+    try:
+        kept = read_if_there(path)
+        return None if kept is None else str(json.loads(kept)["job"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise SinkError(
+            f"{path}, which says whose the batches are, cannot be understood: {error!r}. Restore it from a copy, or "
+            "begin a new job with a sink of its own.",
+            path=str(path),
+        ) from error
 
 
 def _other_job(sink: Location, batches: int) -> SinkError:

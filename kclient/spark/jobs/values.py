@@ -117,7 +117,11 @@ def directory(raw: Any) -> str:
         raise ValueError("must name a directory")
     if remote := _REMOTE.match(path):
         raise ValueError(f"cannot be on {remote[1]}: mount the store, or give a directory of this machine")
-    return str(_without_ups(Path(path).expanduser().absolute()))
+    try:
+        place = Path(path).expanduser()
+    except RuntimeError:
+        raise ValueError(f"cannot be below {Path(path).parts[0]}: there is no such home directory") from None
+    return str(_without_ups(place.absolute()))
 
 
 def _without_ups(path: Path) -> Path:

@@ -55,6 +55,12 @@ def test_two_places_are_one_however_they_are_spelled() -> None:
     assert parse(sink="parquet:/../lake/x/..").sink.where == "/lake"
 
 
+def test_a_home_directory_that_is_not_there_is_a_problem_like_others() -> None:
+    assert problems(sink="parquet:~nobody.has/this") == (
+        "--sink cannot be below ~nobody.has: there is no such home directory",
+    )
+
+
 @pytest.mark.parametrize("time", ["5", "5s", "5000ms", " 5s "])
 def test_a_trigger_is_a_time_with_and_without_its_unit(time: str) -> None:
     assert str(parse(trigger=time).trigger) == "5s"

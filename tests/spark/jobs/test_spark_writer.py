@@ -85,6 +85,19 @@ def test_a_sink_has_one_writer_and_one_job(
     assert spark_metadata.count(tmp_path / "sink") == 9
 
 
+@pytest.mark.parametrize("content", ["", "{", "{}", "[]", "1"])
+def test_a_sink_that_does_not_say_whose_it_is_is_told_as_damaged(
+    spark: SparkSession, cluster: EmbeddedCluster, tmp_path: Path, content: str
+) -> None:
+    fill(cluster, 9)
+    (tmp_path / "sink" / "_spark_metadata").mkdir(parents=True)
+    (tmp_path / "sink" / "_spark_metadata" / "0").write_text("v1")
+    (tmp_path / "sink" / sinks.OWN).mkdir()
+    (tmp_path / "sink" / sinks.OWN / "job.json").write_text(content)
+    with pytest.raises(SinkError, match="which says whose the batches are, cannot be understood"):
+        land(cluster, tmp_path)
+
+
 @pytest.mark.spec("SP-81", "SP-82")
 def test_a_sink_that_is_not_mounted_is_refused(
     spark: SparkSession, cluster: EmbeddedCluster, tmp_path: Path
