@@ -14,14 +14,14 @@ from kclient.embedded import EmbeddedCluster
 from kclient.records.records import Record
 from tests.scenarios.support import asked
 
-COUNT = 16
-BUSY_SECONDS = 0.13  # of a record: all of them take twice the session
+COUNT = 64
+BUSY_SECONDS = 0.1  # of a record: all of them take twice the session
 SETTINGS: dict[str, Any] = {
     "group_id": "g",
     "auto_offset_reset": "earliest",
     "enable_auto_commit": False,
-    "session_timeout_ms": 1_000,
-    "heartbeat_interval_ms": 100,
+    "session_timeout_ms": 3_000,  # longer than a machine of tests stands still
+    "heartbeat_interval_ms": 300,
 }
 
 
