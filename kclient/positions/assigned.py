@@ -37,7 +37,8 @@ class AssignedPartitions:
         Spec: S0-11, S0-13, S0-14, D-27, D-28.
         """
         wanted = dict.fromkeys(partitions)
-        self._revoke_later([tp for tp, state in self._states.items() if state.pending_revocation], False)
+        for state in self._touching([tp for tp, state in self._states.items() if state.pending_revocation]):
+            state.pending_revocation = False
         if wanted.keys() != self._states.keys():
             for tp in [tp for tp in self._states if tp not in wanted]:
                 del self._index[self._states.pop(tp).fetch_state][tp]
@@ -105,19 +106,15 @@ class AssignedPartitions:
 
     def mark_pending_revocation(self, partitions: Iterable[TopicPartition]) -> None:
         """These will be revoked: nothing more of them is fetched, delivered or looked up."""
-        self._revoke_later(partitions, True)
+        for state in self._touching(partitions):
+            state.pending_revocation = True
         self.changed.notify()
 
     def keep_after_all(self, partitions: Iterable[TopicPartition]) -> None:
         """These will not be revoked now: they are fetched and delivered again."""
-        self._revoke_later(partitions, False)
+        for state in self._touching(partitions):
+            state.pending_revocation = False
         self.changed.notify()
-
-    def _revoke_later(self, partitions: Iterable[TopicPartition], pending: bool) -> None:
-        for tp in partitions:
-            if (state := self._states.get(tp)) is not None:
-                state.pending_revocation = pending
-                self._touch(tp)
 
     def follow_subscription(self, covers: Callable[[str], bool]) -> None:
         """Partitions of topics that it does not cover stay assigned until the rebalance, unread. Spec: B.6.3."""
@@ -132,18 +129,14 @@ class AssignedPartitions:
 
         Spec: S0-10, B.6.3.
         """
-        self._set_pending_callback(partitions, True)
+        for state in self._touching(partitions):
+            state.pending_callback = True
 
     def callback_over(self, partitions: Iterable[TopicPartition]) -> None:
         """The user was told of these."""
-        self._set_pending_callback(partitions, False)
+        for state in self._touching(partitions):
+            state.pending_callback = False
         self.changed.notify()
-
-    def _set_pending_callback(self, partitions: Iterable[TopicPartition], pending: bool) -> None:
-        for tp in partitions:
-            if (state := self._states.get(tp)) is not None:
-                state.pending_callback = pending
-                self._touch(tp)
 
     def mark_out_of_range(self, tp: TopicPartition) -> None:
         """The leader does not have the position: not fetched until it is reset or moved, or the user was told."""
@@ -170,6 +163,13 @@ class AssignedPartitions:
 
     def _touch(self, tp: TopicPartition) -> None:
         self._touched[tp] = None
+
+    def _touching(self, partitions: Iterable[TopicPartition]) -> Iterator[PartitionState]:
+        """The states of those that are assigned, which the caller is about to change."""
+        for tp in partitions:
+            if (state := self._states.get(tp)) is not None:
+                self._touch(tp)
+                yield state
 
     def take_touched(self) -> Iterable[TopicPartition]:
         """Partitions of which something changed since the last call, or that came or went, each once."""
