@@ -137,9 +137,8 @@ class LoopThread:
         life = self.loop.create_task(self._live())
         try:
             while not life.done():
-                with suppress(
-                    SystemExit, KeyboardInterrupt
-                ):  # the handler of this very log line may be what exits
+                # The handler of the line that is logged about this may be what exits.
+                with suppress(SystemExit, KeyboardInterrupt):
                     self._run_until(life)
         finally:
             self.loop.close()

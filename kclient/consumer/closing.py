@@ -18,7 +18,7 @@ from collections.abc import Awaitable
 from typing import Final
 
 from kclient.config import deserializers
-from kclient.consumer.leaving import LEAVING_SECONDS, error_of, kept_for_leaving
+from kclient.consumer.leaving import LEAVING_SECONDS, before_leaving, error_of
 from kclient.consumer.polling import Poll
 from kclient.consumer.session import Session
 from kclient.consumer.subscription import SubscriptionKind
@@ -39,11 +39,12 @@ async def close(
     A close that is cancelled makes an end within LEAVING_SECONDS or so: the coordinator is told, the listener is not.
     Cancelled again it goes on with that behind the scenes.
     """
-    deadline = session.runtime.now() + timeout
+    now = session.runtime.now()
+    deadline = now + timeout
     first_error: BaseException | None = None
     session.waits.close()
     try:
-        await polls.wait_until_left(timeout - kept_for_leaving(timeout))
+        await polls.wait_until_left(before_leaving(deadline, now) - now)
         if session.running:
             ended = session.flows.errand("ending of fetch sessions", session.fetcher.end_sessions(deadline))
             first_error = await _part_from_group(session, deadline, clean=clean, leave=leave)
@@ -100,7 +101,7 @@ async def _part_from_group(
     if group is None:
         return None
     offsets = session.consumed() if clean else session.released()
-    until = deadline - kept_for_leaving(deadline - session.runtime.now())
+    until = before_leaving(deadline, session.runtime.now())
     errors = [
         await error_of(group.last_commit(offsets, _left(session, until))),
         await _step(group.committing.settle(), until),

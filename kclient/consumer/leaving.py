@@ -50,7 +50,7 @@ class Leaving:
         try:
             if not is_inside(telling):
                 with suppress(TimeoutError):
-                    async with asyncio.timeout_at(self._listening_until(deadline)):
+                    async with asyncio.timeout_at(before_leaving(deadline, self._session.runtime.now())):
                         while self.under_way:
                             await self._goodbye_begun.wait(self._goodbye_begun.count)
                             await self.goodbye_over()
@@ -66,7 +66,7 @@ class Leaving:
         self.under_way = True
         rebalance = self._session.group_part.rebalance
         lost = membership.lost or membership.rebalancing
-        listening_until = self._listening_until(deadline)
+        listening_until = before_leaving(deadline, self._session.runtime.now())
         try:
             await self._end_rebalances(membership)
             error = await error_of(rebalance.leave(lost=lost, deadline=listening_until))
@@ -109,9 +109,6 @@ class Leaving:
         else:
             await self._session.flows.stop(MEMBERSHIP)
 
-    def _listening_until(self, deadline: float) -> float:
-        return deadline - kept_for_leaving(deadline - self._session.runtime.now())
-
     async def _settle(self, deadline: float) -> None:
         """Wait for the answers to commits that the listener has begun."""
         try:
@@ -121,9 +118,9 @@ class Leaving:
             log.warning("asynchronous commits have no answer yet; leaving the group all the same")
 
 
-def kept_for_leaving(seconds: float) -> float:
-    """How much of this time nothing but the goodbye may take."""
-    return min(LEAVING_SECONDS, max(0.0, seconds) / 4)
+def before_leaving(deadline: float, now: float) -> float:
+    """Until when others may take their time; what is left of it then is the goodbye's."""
+    return deadline - min(LEAVING_SECONDS, max(0.0, deadline - now) / 4)
 
 
 async def error_of(step: Awaitable[None]) -> Exception | None:

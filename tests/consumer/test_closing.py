@@ -13,7 +13,7 @@ import pytest
 from kclient import AsyncConsumer, RebalanceListener
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import KclientError, UsageError
-from tests.scenarios.simulated import Place, simulate
+from tests.scenarios.simulated import Place, has_left, simulate
 from tests.scenarios.support import T0, asked, consumer_of, play, reached, read
 
 CLOSE_SECONDS: Final = 6.0
@@ -283,12 +283,6 @@ OF_CLASSIC_GROUPS: Final = (
     "closing already",
     "fenced",
 )
-
-
-def has_left(place: Place) -> bool:
-    """Whether the coordinator was told, in the words of either protocol."""
-    heartbeats = [one.request.member_epoch for one in place.asked("ConsumerGroupHeartbeat")]
-    return bool(place.asked("LeaveGroup")) or -1 in heartbeats
 
 
 def answered(place: Place, api: str) -> list[Any]:

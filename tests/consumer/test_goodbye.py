@@ -9,8 +9,7 @@ from typing import Any, Final
 import attrs
 import pytest
 
-from tests.consumer.test_closing import has_left
-from tests.scenarios.simulated import Place, simulate
+from tests.scenarios.simulated import Place, has_left, simulate
 
 SESSION_MS: Final = 45_000
 SOON: Final = 5.0  # much sooner than the session ends

@@ -10,8 +10,7 @@ import attrs
 import pytest
 
 from kclient import AsyncConsumer, RebalanceListener
-from tests.consumer.test_closing import has_left
-from tests.scenarios.simulated import Place, simulate
+from tests.scenarios.simulated import Place, has_left, simulate
 from tests.scenarios.support import T0
 
 CLUSTER: Final[dict[str, Any]] = {"topics": {"t": 1}, "config": {"group.initial.rebalance.delay.ms": 0}}
@@ -62,6 +61,17 @@ async def member(place: Place, protocol: str, journal: Journal, **settings: Any)
     await place.on_member(consumer.subscribe(["t"], listener=journal))
     await place.read(consumer, 1)
     return consumer
+
+
+async def told_at_length(
+    place: Place, protocol: str, journal: Journal, poll_seconds: float
+) -> tuple[AsyncConsumer, asyncio.Task[Any]]:
+    """A consumer whose poll is inside of on_partitions_assigned, and that poll."""
+    consumer = place.consumer(group_id="g", group_protocol=protocol)
+    await place.on_member(consumer.subscribe(["t"], listener=journal))
+    poll = beside(place, consumer.poll(poll_seconds))
+    await journal.entered.wait()
+    return consumer, poll
 
 
 def beside(place: Place, call: Any) -> asyncio.Task[Any]:
@@ -120,10 +130,7 @@ def test_a_call_that_waits_for_another_to_leave_and_is_cancelled_takes_nothing_f
 
     async def scenario(place: Place) -> None:
         journal = Journal({"assigned": SLOW})
-        consumer = place.consumer(group_id="g", group_protocol=protocol)
-        await place.on_member(consumer.subscribe(["t"], listener=journal))
-        poll = beside(place, consumer.poll(2 * SLOW))
-        await journal.entered.wait()
+        consumer, poll = await told_at_length(place, protocol, journal, 2 * SLOW)
         first = beside(place, consumer.unsubscribe())
         await asyncio.sleep(SLOW / 10)
         with pytest.raises(TimeoutError):
@@ -245,10 +252,7 @@ def test_what_was_lost_is_told_before_what_another_membership_brings(protocol: s
 
     async def scenario(place: Place) -> None:
         journal = Journal({"assigned": SLOW})
-        consumer = place.consumer(group_id="g", group_protocol=protocol)
-        await place.on_member(consumer.subscribe(["t"], listener=journal))
-        poll = beside(place, consumer.poll(3 * SLOW))
-        await journal.entered.wait()
+        consumer, poll = await told_at_length(place, protocol, journal, 3 * SLOW)
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(SLOW / 10):
                 await place.on_member(consumer.unsubscribe())
@@ -268,10 +272,7 @@ def test_what_was_lost_is_told_by_the_next_call_that_leaves_and_not_beside_anoth
 ) -> None:
     async def scenario(place: Place) -> None:
         journal = Journal({"assigned": SLOW})
-        consumer = place.consumer(group_id="g", group_protocol=protocol)
-        await place.on_member(consumer.subscribe(["t"], listener=journal))
-        poll = beside(place, consumer.poll(2 * SLOW))
-        await journal.entered.wait()
+        consumer, poll = await told_at_length(place, protocol, journal, 2 * SLOW)
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(SLOW / 10):
                 await place.on_member(consumer.unsubscribe())

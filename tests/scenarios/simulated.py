@@ -172,3 +172,9 @@ def simulate(
     outcome = run(seed, main, limit=limit)
     assert outcome.findings == ()
     return outcome
+
+
+def has_left(place: Place) -> bool:
+    """Whether the coordinator was told, in the words of either protocol."""
+    heartbeats = [one.request.member_epoch for one in place.asked("ConsumerGroupHeartbeat")]
+    return bool(place.asked("LeaveGroup")) or -1 in heartbeats
