@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import attrs
 
+from kclient.config.values import boolean
 from kclient.errors import ConfigError
 
 INT32_MAX: Final = 2**31 - 1
@@ -100,10 +101,8 @@ def _read(name: str, value: Any) -> Any:
     wanted = type(KEYS[name].default) if name in KEYS else str
     if not isinstance(value, str) or wanted is str:
         return value
-    if wanted is bool:
-        return {"true": True, "false": False}.get(value.strip().lower(), value)
     try:
-        return int(value)  # there are no settings of other types
+        return boolean(value) if wanted is bool else int(value)  # there are no settings of other types
     except ValueError:
         return value  # told as a value of another type
 
