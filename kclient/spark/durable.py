@@ -12,7 +12,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -105,36 +105,28 @@ def is_directory(path: Path) -> bool:
 
 
 @contextmanager
-def told(path: Path) -> Iterator[None]:
+def told(
+    path: Path,
+    doing: str = "Writing below",
+    advice: str = "The disk may be full, or the directory not writable. Make room or grant the permission",
+    end: str = ": nothing will count twice.",
+) -> Iterator[None]:
     """Turn an OSError into one that says where it was and what to do."""
     try:
         yield
     except SinkError:
         raise
     except OSError as error:
-        advice = "The disk may be full, or the directory not writable. Make room or grant the permission"
         raise SinkError(
-            f"Writing below {path} failed: {error.strerror or error}. {_advice(error, advice)}, and start again: "
-            "nothing will count twice.",
+            f"{doing} {path} failed: {error.strerror or error}. {_advice(error, advice)}, and start again{end}",
             path=str(path),
         ) from error
 
 
-@contextmanager
-def reading(path: Path) -> Iterator[None]:
+def reading(path: Path) -> AbstractContextManager[None]:
     """The same for what is only read."""
-    try:
-        yield
-    except SinkError:
-        raise
-    except OSError as error:
-        advice = (
-            "It may be another path, a share that is gone, or not readable for this user. Make it readable"
-        )
-        raise SinkError(
-            f"Reading {path} failed: {error.strerror or error}. {_advice(error, advice)}, and start again.",
-            path=str(path),
-        ) from error
+    advice = "It may be another path, a share that is gone, or not readable for this user. Make it readable"
+    return told(path, "Reading", advice, end=".")
 
 
 def _advice(error: OSError, usual: str) -> str:

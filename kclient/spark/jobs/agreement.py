@@ -87,7 +87,8 @@ def disagreements(found: Found) -> list[str]:
     return [problem for check in checks for problem in check(found)]
 
 
-def _flag(setting: str) -> str:
+def flag_of(setting: str) -> str:
+    """How a setting is typed."""
     return f"--{setting.replace('_', '-')}"
 
 
@@ -112,7 +113,7 @@ def _reading(found: Found) -> Iterator[str]:
 def _beside(found: Found) -> Iterator[str]:
     for what, useless in USELESS.items():
         for name in sorted(useless & found.keys()) if found.get(what) else ():
-            yield f"{_flag(name)} would do nothing with {_flag(what)}: leave it out"
+            yield f"{flag_of(name)} would do nothing with {flag_of(what)}: leave it out"
     start = found.get("start")
     if found.get("backfill") and "group" in found and (start is None or start.word != "group"):
         yield "--group would do nothing with --backfill, which commits nothing: leave it out, or give --start group"
@@ -154,7 +155,7 @@ def _writing(found: Found) -> Iterator[str]:
         yield "--on-bad-record dlq needs --writer direct: Spark's sink cannot write to two places in one batch"
     for name in ("backfill", "from_dlq"):
         if found.get(name):
-            yield f"{_flag(name)} lands through a manifest: it needs --writer direct"
+            yield f"{flag_of(name)} lands through a manifest: it needs --writer direct"
 
 
 def _running(found: Found) -> Iterator[str]:
@@ -175,4 +176,4 @@ def _places(found: Found) -> Iterator[str]:
         yield "--checkpoint must be another directory than the sink"
     for name in ("dlq", "from_dlq"):
         if name in found and found[name].kind != "parquet":
-            yield f"{_flag(name)} must be parquet:DIRECTORY"
+            yield f"{flag_of(name)} must be parquet:DIRECTORY"

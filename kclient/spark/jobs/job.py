@@ -5,7 +5,6 @@ Spec: SP-58, SP-83.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -13,7 +12,7 @@ from typing import Any, Final
 import attrs
 
 from kclient.errors import ConfigError
-from kclient.spark.jobs.values import is_pattern, location
+from kclient.spark.jobs.values import Location, location, matches
 
 _KINDS: Final[Mapping[str, Any]] = {
     "job": str,
@@ -43,10 +42,14 @@ class Job:
     format: str | None = None
     topic_ids: Mapping[str, str] = attrs.field(factory=dict)
 
+    @property
+    def place(self) -> Location:
+        """The sink."""
+        return location(self.sink)
+
     def reads(self, topic: str) -> bool:
         """Whether a topic is one of its own, or would be if it came to be."""
-        patterns = filter(is_pattern, self.topics)
-        return topic in self.topics or any(re.fullmatch(pattern, topic) for pattern in patterns)
+        return any(matches(name, topic) for name in self.topics)
 
     def differences(self, other: Job) -> list[str]:
         """What makes it another job, one sentence each. Topics that are new or have an id now do not count."""

@@ -19,7 +19,7 @@ from kclient.config.problems import config_error
 from kclient.config.values import boolean, filled_text, one_of, servers
 from kclient.errors import ConfigError
 from kclient.spark.jobs import starts, values
-from kclient.spark.jobs.agreement import as_typed, chosen_writer, disagreements
+from kclient.spark.jobs.agreement import as_typed, chosen_writer, disagreements, flag_of
 from kclient.spark.jobs.starts import EARLIEST, LATEST, Start
 from kclient.spark.jobs.values import DRAIN, Location, Trigger
 from kclient.spark.options import SourceOptions
@@ -127,7 +127,7 @@ class IngestSettings:
                 try:
                     found[name] = RULES[name](raw)
                 except ValueError as error:
-                    wrong.append(f"--{name.replace('_', '-')}")
+                    wrong.append(flag_of(name))
                     problems.append(f"{wrong[-1]} {error}")
         missing = [name for name in ("bootstrap", "topics", "sink", "checkpoint") if given.get(name) is None]
         problems += [f"--{name} is missing" for name in missing]

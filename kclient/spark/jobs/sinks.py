@@ -19,6 +19,7 @@ from typing import Final
 import attrs
 
 from kclient.errors import SinkError
+from kclient.names import counted
 from kclient.spark import manifest, spark_metadata
 from kclient.spark.durable import is_directory, read_if_there, write_atomically
 from kclient.spark.jobs.checkpoint import Checkpoint, Offsets
@@ -77,7 +78,7 @@ def _check_there(job: Job, checkpoint: Checkpoint) -> None:
     position = checkpoint.position()
     if position is None or not position.batch or _counts(job, position.batch - 1, position.start):
         return
-    where = job.sink.partition(":")[2]
+    where = job.place.where
     raise SinkError(
         f"{where} does not hold batch {position.batch - 1}, which the checkpoint {checkpoint.path} has landed there. "
         "The sink is not mounted, was emptied, or is an older copy. Mount or restore it; to do without what is gone, "
@@ -88,12 +89,11 @@ def _check_there(job: Job, checkpoint: Checkpoint) -> None:
 
 def _counts(job: Job, batch: int, end: Offsets) -> bool:
     """Whether a batch that is done counts; of a table only its own log knows."""
-    kind, _, where = job.sink.partition(":")
-    if kind == "table":
+    if job.place.kind == "table":
         return True
     if job.writer == "spark":
-        return batch in spark_metadata.batches(where)
-    whole = manifest.read(where, batch_name(batch))
+        return batch in spark_metadata.batches(job.place.where)
+    whole = manifest.read(job.place.where, batch_name(batch))
     return whole is not None and (whole.job, whole.end) == (job.job, end)
 
 
@@ -105,12 +105,11 @@ def has_landed(checkpoint: Checkpoint) -> bool:
     job, position = checkpoint.job(), checkpoint.position()
     if job is None or (position is not None and position.batch):
         return job is not None
-    kind, _, where = job.sink.partition(":")
-    if kind == "table":  # its own log keeps its columns
+    if job.place.kind == "table":  # its own log keeps its columns
         return False
     if job.writer == "spark":
-        return bool(spark_metadata.batches(where))
-    return any(whole.job == job.job for whole in manifest.read_all(where))
+        return bool(spark_metadata.batches(job.place.where))
+    return any(whole.job == job.job for whole in manifest.read_all(job.place.where))
 
 
 def claim(sink: Location, writer: Writer, job: Job) -> None:
@@ -148,11 +147,9 @@ def rows(job: Job) -> int | None:
     None where nobody knows here: of a table, which only its own tools can read, and of a directory that nothing has
     landed in or that is not mounted.
     """
-    kind, _, where = job.sink.partition(":")
-    log, count = (manifest.DIRECTORY, manifest.count)
-    if job.writer == "spark":
-        log, count = (spark_metadata.DIRECTORY, spark_metadata.count)
-    return count(where) if kind != "table" and is_directory(Path(where) / log) else None
+    sink, log = job.place, spark_metadata if job.writer == "spark" else manifest
+    there = sink.kind != "table" and is_directory(Path(sink.where) / log.DIRECTORY)
+    return log.count(sink.where) if there else None
 
 
 def last_written(sink: Location, writer: Writer) -> tuple[int, int] | None:
@@ -184,10 +181,9 @@ def _owner(sink: Location) -> str | None:
 
 
 def _other_job(sink: Location, batches: int) -> SinkError:
-    counted = "1 batch" if batches == 1 else f"{batches} batches"
     return SinkError(
-        f"{sink.where} holds {counted} of another job. Its checkpoint was another one, or was deleted. "
-        "Give this checkpoint a sink of its own, or go on with the checkpoint that belongs to this sink.",
+        f"{sink.where} holds {counted(batches, 'batch', 'batches')} of another job. Its checkpoint was another one, or "
+        "was deleted. Give this checkpoint a sink of its own, or go on with the checkpoint that belongs to this sink.",
         path=sink.where,
     )
 

@@ -5,7 +5,6 @@ Spec: SP-83.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -15,7 +14,7 @@ from kclient.errors import ConfigError, KclientError, UnknownTopicError
 from kclient.spark.driver import Driver, Link
 from kclient.spark.fetching import RangeFetcher
 from kclient.spark.jobs.starts import Start
-from kclient.spark.jobs.values import is_pattern
+from kclient.spark.jobs.values import matches
 from kclient.spark.options import SourceOptions
 from kclient.spark.plan import LogBounds, OffsetRange
 from kclient.spark.resolving import resolve_start
@@ -59,8 +58,7 @@ def check_topics(names: Iterable[str], found: Survey) -> None:
     """
     topics = {tp.topic for tp in found.bounds}
     for name in names:
-        expression = re.compile(name if is_pattern(name) else re.escape(name))
-        if not any(map(expression.fullmatch, topics)):
+        if not any(matches(name, topic) for topic in topics):
             raise UnknownTopicError(
                 f"No topic matches {name} in this cluster. It is misspelt, or has no topic yet. "
                 "Correct --topics, or create one first.",

@@ -79,6 +79,11 @@ def is_pattern(name: str) -> bool:
     return _PLAIN_TOPIC.fullmatch(name) is None
 
 
+def matches(name: str, topic: str) -> bool:
+    """Whether a name, or the expression that it is, means this topic."""
+    return re.fullmatch(name, topic) is not None if is_pattern(name) else name == topic
+
+
 def expression(names: Sequence[str]) -> str | None:
     """One regular expression for all of these topics, None where each of them is plain."""
     if not any(map(is_pattern, names)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -73,6 +74,13 @@ def run(cluster: EmbeddedCluster, root: Path, **changed: Any) -> Told:
     settings = IngestSettings.parse(given(cluster.bootstrap_servers, root, **changed))
     assert ingest.run(settings, told) is told.results[0]
     return told
+
+
+def offsets_file(root: Path, *offsets: int) -> str:
+    """A file that says where the partitions of the topic begin or end, from the first on."""
+    path = root / f"offsets-{'-'.join(map(str, offsets))}.json"
+    path.write_text(json.dumps({"orders": {str(number): offset for number, offset in enumerate(offsets)}}))
+    return str(path)
 
 
 def rows(sink: Path) -> list[Landed]:

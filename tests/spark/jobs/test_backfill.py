@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ from kclient.embedded import EmbeddedCluster
 from kclient.errors import ConfigError, SinkError
 from kclient.spark import manifest
 from tests.spark.jobs import killing
-from tests.spark.jobs.support import Landed, assert_exactly_once, fill, given, run
+from tests.spark.jobs.support import Landed, assert_exactly_once, fill, given, offsets_file, run
 
 pytestmark = pytest.mark.timeout(90)
 
@@ -33,10 +32,9 @@ def test_a_partition_that_appears_is_the_jobs(cluster: EmbeddedCluster, tmp_path
     cluster.add_partitions("orders", 2)
     cluster.produce("orders", [b"new"] * 5, partition=1)
     assert run(cluster, tmp_path, topics=topics, backfill=True).results[0].rows == 0
-    ends = tmp_path / "ends.json"
-    ends.write_text(json.dumps({"orders": {"0": 0, "1": 3}}))
+    ends = offsets_file(tmp_path, 0, 3)
     with pytest.raises(SinkError, match="The job of this checkpoint lands orders-1 from 0 on"):
-        run(cluster, tmp_path, topics=topics, backfill=True, end=str(ends))
+        run(cluster, tmp_path, topics=topics, backfill=True, end=ends)
     run(cluster, tmp_path, topics=topics)
     assert_exactly_once(tmp_path / "sink", wanted + [Landed("orders", 1, n, b"new") for n in range(5)])
 
@@ -61,9 +59,8 @@ def test_a_job_that_was_killed_before_its_start_was_kept(cluster: EmbeddedCluste
         run(cluster, tmp_path)
     assert_exactly_once(tmp_path / "sink", wanted)
     wanted += fill(cluster, 5, first=5)
-    starts = tmp_path / "starts.json"
-    starts.write_text(json.dumps({"orders": {"0": 5}}))
-    run(cluster, tmp_path, start=str(starts))
+    starts = offsets_file(tmp_path, 5)
+    run(cluster, tmp_path, start=starts)
     assert_exactly_once(tmp_path / "sink", wanted)
 
 
@@ -74,11 +71,10 @@ def test_a_mistyped_checkpoint_lands_nothing_beside_a_job(cluster: EmbeddedClust
     wanted = fill(cluster, 5, first=5)
     run(cluster, tmp_path)
     wanted += fill(cluster, 5, first=10)
-    starts = tmp_path / "starts.json"
-    starts.write_text(json.dumps({"orders": {"0": 10}}))
+    starts = offsets_file(tmp_path, 10)
     mistyped = str(tmp_path / "checkpiont")
     with pytest.raises(SinkError, match="holds 1 batch of another job"):
-        run(cluster, tmp_path, checkpoint=mistyped, backfill=True, start=str(starts))
+        run(cluster, tmp_path, checkpoint=mistyped, backfill=True, start=starts)
     assert not Path(mistyped).exists()
     run(cluster, tmp_path)
     assert_exactly_once(tmp_path / "sink", wanted)

@@ -26,7 +26,7 @@ from kclient.spark.jobs.settings import IngestSettings
 from kclient.spark.jobs.stopping import Stop
 from kclient.types import TopicPartition
 from tests.spark.jobs import killing
-from tests.spark.jobs.support import Told, assert_exactly_once, ends, fill, given, rows, run
+from tests.spark.jobs.support import Told, assert_exactly_once, ends, fill, given, offsets_file, rows, run
 
 pytestmark = pytest.mark.timeout(90)
 
@@ -119,9 +119,8 @@ def test_starts_at_a_time_at_a_group_and_at_offsets(cluster: EmbeddedCluster, tm
     cluster.produce("orders", [b"new"] * 3, partition=0, timestamp_ms=1_356_998_400_001)
     run(cluster, tmp_path / "time", start="@2013-01-01T00:00:00.001Z")
     assert [row.offset for row in rows(tmp_path / "time" / "sink")] == [3, 4, 5]
-    file = tmp_path / "offsets.json"
-    file.write_text(json.dumps({"orders": {"0": 5, "1": 0, "2": 0}}))
-    run(cluster, tmp_path / "file", start=str(file))
+    start = offsets_file(tmp_path, 5, 0, 0)
+    run(cluster, tmp_path / "file", start=start)
     assert [row.offset for row in rows(tmp_path / "file" / "sink")] == [5]
     cluster.produce("orders", [b"newest"], partition=0)
     run(cluster, tmp_path / "group", start="group")
@@ -135,10 +134,9 @@ def test_a_start_that_no_log_has_binds_no_checkpoint(
 ) -> None:
     wanted = fill(cluster, 90)
     cluster.delete_records("orders", 0, 5)
-    file = tmp_path / "offsets.json"
-    file.write_text(json.dumps({"orders": {"0": offset, "1": 0, "2": 0}}))
+    start = offsets_file(tmp_path, offset, 0, 0)
     with pytest.raises(ConfigError, match=f"not there: orders-0 at {offset}, of 5 to 30") as refused:
-        run(cluster, tmp_path, start=str(file))
+        run(cluster, tmp_path, start=start)
     assert len(refused.value.problems) == 1
     run(cluster, tmp_path, start="earliest")
     assert_exactly_once(
@@ -150,9 +148,8 @@ def test_a_start_that_no_log_has_binds_no_checkpoint(
 def test_a_start_whose_records_are_gone_may_be_accepted(cluster: EmbeddedCluster, tmp_path: Path) -> None:
     fill(cluster, 90)
     cluster.delete_records("orders", 0, 5)
-    file = tmp_path / "offsets.json"
-    file.write_text(json.dumps({"orders": {"0": 0, "1": 0, "2": 0}}))
-    assert run(cluster, tmp_path, start=str(file), fail_on_data_loss=False).results[0].rows == 85
+    start = offsets_file(tmp_path, 0, 0, 0)
+    assert run(cluster, tmp_path, start=start, fail_on_data_loss=False).results[0].rows == 85
 
 
 @pytest.mark.spec("SP-18", "SP-83")
@@ -160,16 +157,17 @@ def test_another_start_than_the_first_run_kept_is_not_ignored(
     cluster: EmbeddedCluster, tmp_path: Path
 ) -> None:
     fill(cluster, 90)
-    file = tmp_path / "offsets.json"
-    file.write_text(json.dumps({"orders": {"0": 30, "1": 30, "2": 30}}))
-    assert run(cluster, tmp_path, start=str(file)).results[0].rows == 0
-    file.write_text(json.dumps({"orders": {"0": 20, "1": 30, "2": 30}}))
+    start = offsets_file(tmp_path, 30, 30, 30)
+    assert run(cluster, tmp_path, start=start).results[0].rows == 0
+    start = offsets_file(tmp_path, 20, 30, 30)
     with pytest.raises(ConfigError, match=r"says: orders-0 at 30, not 20.* give a new checkpoint"):
-        run(cluster, tmp_path, start=str(file))
-    new = {"start": str(file), "checkpoint": str(tmp_path / "new")}
-    assert run(cluster, tmp_path, **new).results[0].rows == 10
-    file.write_text(json.dumps({"orders": {"0": 10, "1": 30, "2": 30}}))
-    assert run(cluster, tmp_path, **new).results[0].rows == 0  # batches have begun: it counts no more
+        run(cluster, tmp_path, start=start)
+    new = str(tmp_path / "new")
+    assert run(cluster, tmp_path, start=start, checkpoint=new).results[0].rows == 10
+    start = offsets_file(tmp_path, 10, 30, 30)
+    assert (
+        run(cluster, tmp_path, start=start, checkpoint=new).results[0].rows == 0
+    )  # batches have begun: it counts no more
 
 
 @pytest.mark.spec("SP-22")

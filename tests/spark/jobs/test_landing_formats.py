@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from kclient.spark.direct_gc import gc
 from kclient.spark.jobs import ingest
 from kclient.spark.jobs.settings import IngestSettings
 from tests.spark.jobs import killing
-from tests.spark.jobs.support import Told, assert_exactly_once, fill, given, rows, run
+from tests.spark.jobs.support import Told, assert_exactly_once, fill, given, offsets_file, rows, run
 from tests.spark.test_decoding_protobuf import flights, message_class, written_to
 
 pytestmark = pytest.mark.timeout(90)
@@ -279,24 +278,18 @@ def test_a_backfill_lands_what_was_before_the_job_and_once(cluster: EmbeddedClus
 @pytest.mark.spec("SP-89")
 def test_a_backfill_of_what_counts_or_will_count_is_refused(cluster: EmbeddedCluster, tmp_path: Path) -> None:
     early = fill(cluster, 40)
-    ends = tmp_path / "ends.json"
-    ends.write_text(json.dumps({"orders": {"0": 10}}))
-    run(cluster, tmp_path, backfill=True, end=str(ends))
-    ends.write_text(json.dumps({"orders": {"0": 20}}))
+    run(cluster, tmp_path, backfill=True, end=offsets_file(tmp_path, 10))
     with pytest.raises(SinkError, match="would count twice"):
-        run(cluster, tmp_path, backfill=True, end=str(ends))
-    starts = tmp_path / "starts.json"
-    starts.write_text(json.dumps({"orders": {"0": 10}}))
+        run(cluster, tmp_path, backfill=True, end=offsets_file(tmp_path, 20))
     with pytest.raises(SinkError, match="would count twice"):
         run(cluster, tmp_path, start="earliest")  # a new job would land them again
     assert_exactly_once(tmp_path / "sink", early[:10])
-    run(cluster, tmp_path, start=str(starts))
+    run(cluster, tmp_path, start=offsets_file(tmp_path, 10))
     assert_exactly_once(tmp_path / "sink", early)
     fill(cluster, 10, first=40)
-    starts.write_text(json.dumps({"orders": {"0": 40}}))
-    ends.write_text(json.dumps({"orders": {"0": 50}}))
+    starts, ends = offsets_file(tmp_path, 40), offsets_file(tmp_path, 50)
     with pytest.raises(SinkError, match="The job of this checkpoint lands orders-0 from 10 on"):
-        run(cluster, tmp_path, backfill=True, start=str(starts), end=str(ends))
+        run(cluster, tmp_path, backfill=True, start=starts, end=ends)
 
 
 @pytest.mark.spec("SP-82", "SP-89")

@@ -14,7 +14,7 @@ from kclient.config.problems import config_error
 from kclient.config.values import servers
 from kclient.errors import ConfigError
 from kclient.spark.jobs import values
-from kclient.spark.jobs.agreement import as_typed, given_as
+from kclient.spark.jobs.agreement import as_typed, flag_of, given_as
 from kclient.spark.options import SourceOptions
 
 TOPIC: Final = "__consumer_offsets"
@@ -58,7 +58,7 @@ class OffsetsHistorySettings:
                 if given.get(name) is not None:
                     found[name] = rule(given[name])
             except ValueError as error:
-                problems.append(f"--{name.replace('_', '-')} {error}")
+                problems.append(f"{flag_of(name)} {error}")
         problems += [f"--{name} is missing" for name in ("bootstrap", "out") if given.get(name) is None]
         problems += [
             f"{given_as(name)} is not for offsets-history: leave it out"
