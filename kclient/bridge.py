@@ -22,15 +22,17 @@ import os
 import queue
 import threading
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from contextlib import closing, suppress
 from contextvars import Context, ContextVar, copy_context
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Self, TypeAlias, TypeVar
 
 import attrs
 
 from kclient.errors import InternalError, UsageError
 
 log = logging.getLogger("kclient.consumer")
+
+T = TypeVar("T")
 
 ENDING_SECONDS: Final = 5.0
 
@@ -241,6 +243,45 @@ class _Call:
                 loop.call_soon_threadsafe(item.came_of_it.cancel)
         except queue.Empty:
             log.warning("a call that was interrupted has not ended within %g s", ENDING_SECONDS)
+
+
+class LoopThreadRunner:
+    """`run` and `close` of asyncio.Runner, for a caller whose own loop runs already: a notebook."""
+
+    def __init__(self) -> None:
+        self._thread = LoopThread.join(self)
+
+    def run(self, step: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the loop thread and wait for its result."""
+        result: T = self._thread.run(lambda: step)
+        return result
+
+    def close(self) -> None:
+        """Leave the loop thread."""
+        self._thread.leave(self)
+
+
+Runner: TypeAlias = asyncio.Runner | LoopThreadRunner
+
+
+def loop_runs_here() -> bool:
+    """Whether this thread runs an event loop, so that asyncio.run() would be refused."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def new_runner() -> Runner:
+    """A loop for blocking calls from this thread. It leaves a loop that the thread has alone."""
+    return LoopThreadRunner() if loop_runs_here() else asyncio.Runner(loop_factory=asyncio.new_event_loop)
+
+
+def run_blocking(step: Coroutine[Any, Any, T]) -> T:
+    """asyncio.run(), also where a loop runs already."""
+    with closing(new_runner()) as runner:
+        return runner.run(step)
 
 
 def _run_here(call: _UserCall) -> _Outcome:

@@ -48,6 +48,10 @@ class Runtime:
         """Monotonic seconds of the running loop."""
         return asyncio.get_running_loop().time()
 
+    def pause(self, seconds: float) -> None:
+        """Block this thread: for jobs without a loop of their own, which a notebook calls on its running loop."""
+        time.sleep(seconds)
+
     def wall_ms(self) -> int:
         """Milliseconds since 1970, UTC."""
         return int(self.wall_clock() * 1000)

@@ -5,7 +5,6 @@ Whoever reads a directory sees the old file or the new one, never a part. Spec: 
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import fcntl
 import os
@@ -164,7 +163,7 @@ def _taken_soon(descriptor: int, path: Path) -> bool:
     for _ in range(TRIES):
         if _taken(descriptor, path):
             return True
-        asyncio.run(asyncio.sleep(TRY_SECONDS))
+        Runtime().pause(TRY_SECONDS)
     return False
 
 

@@ -14,13 +14,13 @@ Spec: SP-09…SP-16, SP-18, SP-20, SP-33, SP-36.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
+from kclient.bridge import run_blocking
 from kclient.errors import ConfigError
 from kclient.spark.admission import (
     ReadLimit,
@@ -71,7 +71,7 @@ class BatchReader(DataSourceReader):
         from kclient.spark.planning import plan_batch
 
         warn_of_secrets(self._options)
-        ranges = asyncio.run(plan_batch(self._options, self._narrowing))
+        ranges = run_blocking(plan_batch(self._options, self._narrowing))
         return [RangePartition(planned) for planned in ranges or [NOTHING]]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import attrs
 
+from kclient.bridge import Runner, loop_runs_here, new_runner
 from kclient.config import Config
 from kclient.errors import KclientError
 from kclient.network.cluster import Cluster
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 T = TypeVar("T")
-Key: TypeAlias = tuple[int, str, str]
+Key: TypeAlias = tuple[int, bool, str, str]
 
 CLOSE_SECONDS: Final = 1.0
 NOTICE_TURNS: Final = 2  # of the loop: one to find that a connection was closed, one to act on it
@@ -42,7 +43,7 @@ class Client:
 
     config: Config
     runtime: Runtime
-    runner: asyncio.Runner
+    runner: Runner
     cluster: Cluster
     topics: list[str]
 
@@ -50,7 +51,7 @@ class Client:
     def connect(cls, options: SourceOptions, topic: str) -> Client:
         """Find the cluster. Raises ConnectError."""
         config, runtime = options.config("executor"), Runtime()
-        runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)  # leaves the thread's own loop alone
+        runner = new_runner()
         try:
             cluster = runner.run(_started(config, runtime, topic))
         except BaseException:
@@ -121,9 +122,12 @@ class ClientCache:
 
     @staticmethod
     def _key(options: SourceOptions) -> Key:
-        """Batches and streams without a name of their own share connections, under the name of the first."""
+        """Batches and streams without a name of their own share connections, under the name of the first.
+
+        A client whose loop runs on the calling thread cannot be used where that thread runs another one.
+        """
         own_name = "" if options.client_prefix in CLIENT_PREFIXES.values() else options.client_prefix
-        return os.getpid(), own_name, options.kafka.fingerprint()
+        return os.getpid(), loop_runs_here(), own_name, options.kafka.fingerprint()
 
 
 clients: Final = ClientCache()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import socket
@@ -22,7 +23,7 @@ from tests.cli.test_texts import BATCH, KEYS, PLAN
 from tests.docs.blocks import python_blocks
 
 PAGE = (Path(__file__).parents[2] / "docs" / "ingest.md").read_text(encoding="utf-8")
-BROKER, READING = python_blocks(PAGE)
+BROKER, READING, CELL = python_blocks(PAGE)
 RECORDS = 1_001
 PATIENCE = 120
 
@@ -101,6 +102,15 @@ def test_the_quick_start_tells_what_the_page_says(
     exec(compile(place.here(READING), "ingest.md", "exec"), {})
     *_, promised = READING.rstrip().partition("# ")
     assert capsys.readouterr().out.strip() == promised == f"{RECORDS} {RECORDS}"
+
+
+def test_a_cell_of_a_notebook_runs_the_job(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    async def cell() -> None:
+        exec(compile(place.here(CELL), "ingest.md", "exec"), {})
+
+    asyncio.run(cell())
+    *_, promised = CELL.rstrip().partition("# ")
+    assert capsys.readouterr().out.strip() == promised == f"drained {RECORDS}"
 
 
 @pytest.mark.spec("SP-88")

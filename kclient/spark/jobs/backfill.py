@@ -8,7 +8,6 @@ Spec: SP-79, SP-89.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import os
@@ -17,6 +16,7 @@ from contextlib import closing
 
 import attrs
 
+from kclient.bridge import run_blocking
 from kclient.errors import SinkError
 from kclient.runtime import Runtime
 from kclient.spark import manifest
@@ -90,7 +90,7 @@ def prepare(settings: IngestSettings) -> Backfill:
     rows = None if settings.target_file_mb is None else measured(settings, settings.target_file_mb, logs)
     options = cut(settings, SourceOptions.parse(settings.batch_options(rows)))
     whole = attrs.evolve(options, min_partitions=None, max_records_per_partition=None)
-    ranges = asyncio.run(plan_batch(whole))
+    ranges = run_blocking(plan_batch(whole))
     jobs_start = _jobs_start(Checkpoint(settings.checkpoint), ranges)
     if settings.end == LATEST:
         ranges = [attrs.evolve(part, end=min(part.end, jobs_start.get(part.tp, part.end))) for part in ranges]

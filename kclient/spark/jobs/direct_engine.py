@@ -15,7 +15,6 @@ Spec: SP-18, SP-22, SP-82, SP-85.
 
 from __future__ import annotations
 
-import asyncio
 import os
 from typing import Final
 
@@ -56,7 +55,6 @@ class _Engine:
         self._ledger = Ledger(settings.sink.where, prepared.job.job, prepared.target.dead)
         self._group = None if settings.group is None else GroupCommitter(prepared.driver, settings.group)
         self._runtime = Runtime()
-        self._rests = asyncio.Runner(loop_factory=asyncio.new_event_loop)  # whose clock nobody sets
         self._listener = listener
         self._stop = stop
 
@@ -81,9 +79,8 @@ class _Engine:
         return self._ended("stopped", start)
 
     def close(self) -> None:
-        """End the workers, and the waiting."""
+        """End the workers."""
         self._pool.close()
-        self._rests.close()
 
     @property
     def _limit(self) -> Limit:
@@ -119,11 +116,11 @@ class _Engine:
     @property
     def _now(self) -> float:
         """Monotonic seconds: a wall clock that is set back would make a trigger wait for as long."""
-        return self._rests.get_loop().time()
+        return self._prepared.driver.now()
 
     def _rest(self, began: float) -> None:
         """Wait for the next trigger; a signal ends the waiting."""
         if self._group is not None:
             self._group.renew()
         while not self._stop and self._now - began < self._trigger.interval_ms / 1000:
-            self._rests.run(asyncio.sleep(POLL_SECONDS))
+            self._runtime.pause(POLL_SECONDS)

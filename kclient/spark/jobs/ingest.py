@@ -21,7 +21,7 @@ from kclient.spark.jobs import backfill, replay, schemas, sinks
 from kclient.spark.jobs.agreement import as_typed
 from kclient.spark.jobs.checkpoint import Checkpoint
 from kclient.spark.jobs.prepared import Prepared, prepare
-from kclient.spark.jobs.progress import IngestListener, IngestPlan, IngestResult
+from kclient.spark.jobs.progress import IngestListener, IngestPlan, IngestResult, SilentListener
 from kclient.spark.jobs.settings import IngestSettings
 from kclient.spark.jobs.spark_session import without_spark
 from kclient.spark.jobs.stopping import Stop, stop_on_signals
@@ -58,7 +58,9 @@ def plan(settings: IngestSettings) -> IngestPlan:
 
 
 @_said_as_typed()
-def run(settings: IngestSettings, listener: IngestListener, stop: Stop | None = None) -> IngestResult:
+def run(
+    settings: IngestSettings, listener: IngestListener | None = None, stop: Stop | None = None
+) -> IngestResult:
     """Land what there is, and go on until all is drained or a signal asks to stop; signals reach the main thread only.
 
     Raises what `plan` raises, DataLossError, DecodeError, CorruptDataError, and SinkError while another run holds the
@@ -67,6 +69,7 @@ def run(settings: IngestSettings, listener: IngestListener, stop: Stop | None = 
 
     Spec: SP-82, SP-85.
     """
+    listener = SilentListener() if listener is None else listener
     with ExitStack() as held:
         stop = held.enter_context(stop_on_signals()) if stop is None else stop
         if not all(is_directory(directory) for directory, _ in _to_hold(settings)):

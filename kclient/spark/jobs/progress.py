@@ -140,3 +140,16 @@ class IngestListener(Protocol):
     def batch(self, progress: BatchProgress) -> None: ...
 
     def finished(self, result: IngestResult) -> None: ...
+
+
+class SilentListener:
+    """An IngestListener that ignores every event."""
+
+    def planned(self, plan: IngestPlan) -> None:
+        """Ignore it."""
+
+    def batch(self, progress: BatchProgress) -> None:
+        """Ignore it."""
+
+    def finished(self, result: IngestResult) -> None:
+        """Ignore it: `run` returns it."""

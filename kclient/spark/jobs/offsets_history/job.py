@@ -11,7 +11,6 @@ Spec: SP-90…SP-95.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import math
 from collections.abc import Callable, Collection, Mapping
@@ -84,7 +83,7 @@ def watch(settings: OffsetsHistorySettings, told: Callable[[HistoryRun], None], 
             log.warning("offsets-history: this run failed, the next one goes on where it was: %s", failure)
         for _ in range(math.ceil(settings.every_ms / PAUSE_MS)):
             if not stop:
-                asyncio.run(asyncio.sleep(PAUSE_MS / 1000))
+                Runtime().pause(PAUSE_MS / 1000)
 
 
 class _Run:
