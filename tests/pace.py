@@ -17,13 +17,13 @@ LATE_SECONDS: Final = 0.1  # less is what threads do to each other
 class within:  # noqa: N801 – reads as a word
     """`with within(2.0):` fails if the block takes longer, not counting the time in which this process was not run.
 
-    `seconds` is what it took by the clock on the wall.
+    `seconds` is what it took by the clock on the wall, `lost` how many of them the process was not run.
     """
 
     def __init__(self, most: float) -> None:
         self.most = most
         self.seconds = 0.0
-        self._lost = 0.0
+        self.lost = 0.0
         self._over = threading.Event()
         self._watch = threading.Thread(target=self._look, name="pace", daemon=True)
 
@@ -38,8 +38,8 @@ class within:  # noqa: N801 – reads as a word
         self.seconds = time.monotonic() - self._began
         self._over.set()
         self._watch.join()
-        told = f"{self.seconds:.3f} s, and {self._lost:.3f} of them the process was not run"
-        assert kind is not None or self.seconds - self._lost < self.most, told
+        told = f"{self.seconds:.3f} s, and {self.lost:.3f} of them the process was not run"
+        assert kind is not None or self.seconds - self.lost < self.most, told
 
     def _look(self) -> None:
         before, over = time.monotonic(), False
@@ -47,5 +47,5 @@ class within:  # noqa: N801 – reads as a word
             over = self._over.wait(LOOK_SECONDS)
             now = time.monotonic()
             if now - before > LATE_SECONDS:
-                self._lost += now - before - LOOK_SECONDS
+                self.lost += now - before - LOOK_SECONDS
             before = now
