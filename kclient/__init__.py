@@ -6,7 +6,8 @@
         for record in consumer:
             print(record.offset, record.value)
 
-`AsyncConsumer` has the same calls for asyncio. The names are loaded when they are first used.
+`AsyncConsumer` has the same calls for asyncio. The names are loaded when they are first used. `__version__` is the version of
+the installed package.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import logging
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    __version__: str
     from kclient.config import Config, load
     from kclient.consumer import AsyncConsumer
     from kclient.consumer.explanation import Explanation
@@ -94,11 +96,22 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 
 def __getattr__(name: str) -> object:
-    """Load a public name. Spec: design, packaging."""
+    """Load a public name, or look up the version of the installed package."""
+    if name == "__version__":
+        return _version()
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(importlib.import_module(_WHERE[name]), name)
     return value
+
+
+def _version() -> str:
+    from importlib import metadata  # here, as it takes longer to import than the rest of this module
+
+    try:
+        return metadata.version("kclient-kafka")
+    except metadata.PackageNotFoundError:
+        raise AttributeError(f"{__file__} was imported without package metadata: no __version__") from None
 
 
 def __dir__() -> list[str]:

@@ -9,12 +9,20 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from kclient.cli.exits import INTERRUPTED, OUTPUT, USAGE, exit_code
+import kclient
+from kclient.cli.exits import INTERRUPTED, OK, OUTPUT, USAGE, exit_code
 from kclient.cli.program import program
 from kclient.errors import InternalError, KclientError
 
 EXTRAS: Final = {"cyclopts": "cli", "rich": "cli", "pyarrow": "arrow", "pyspark": "spark", "fastavro": "avro"}
 """Package → the extra that brings it."""
+
+HELP_WITHOUT_EXTRA: Final = """\
+kclient {version}, a Kafka consumer for Python. The library is installed; the commands lag, ingest, offsets-history,
+spark doctor, version and completion need one more package.
+
+Type: pip install 'kclient-kafka[cli]', then {program} --help
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -28,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         from kclient.cli import app
     except ModuleNotFoundError as missing:
-        return _not_installed(program(), missing)
+        return _without_extra(tokens, missing)
     except KeyboardInterrupt:
         return INTERRUPTED
     return _guarded(lambda: app.call(tokens), lambda: app.name_of(tokens))
@@ -71,14 +79,27 @@ def _not_written(name: str, error: OSError) -> int:
     )
 
 
+def _without_extra(tokens: Sequence[str], missing: ModuleNotFoundError) -> int:
+    """Answer what needs no extra: which version this is, and how to get the commands."""
+    known = getattr(kclient, "__version__", "not installed")
+    if _extra_of(missing) is None or not {"--version", "--help", "-h"} & set(tokens):
+        return _not_installed(program(), missing)
+    text = HELP_WITHOUT_EXTRA.format(program=program(), version=known)
+    sys.stdout.write(f"{known}\n" if "--version" in tokens else text)
+    return OK
+
+
+def _extra_of(missing: ModuleNotFoundError) -> str | None:
+    return EXTRAS.get((missing.name or "").partition(".")[0])
+
+
 def _not_installed(name: str, missing: ModuleNotFoundError) -> int:
     """Say which extra is missing; what is none of them is a bug."""
-    package = (missing.name or "").partition(".")[0]
-    if package not in EXTRAS:
+    extra = _extra_of(missing)
+    if extra is None:
         return _failed(name, InternalError.of(name, missing))
-    return _told(
-        name, f"{package} is not installed. Type: pip install 'kclient-kafka[{EXTRAS[package]}]'", USAGE
-    )
+    package = (missing.name or "").partition(".")[0]
+    return _told(name, f"{package} is not installed. Type: pip install 'kclient-kafka[{extra}]'", USAGE)
 
 
 def _told(name: str, why: str, code: int) -> int:

@@ -180,7 +180,7 @@ class EmbeddedCluster(Controls, FaultControls, SecurityControls):
     def servers(self, listener: str) -> str:
         """Where all brokers' listeners of this name listen, whatever they advertise."""
         found = [broker.listener(listener) for broker in self.state.brokers.values()]
-        return ",".join(f"{one.host}:{one.port}" for one in found if one is not None)
+        return ",".join(one.server_address for one in found if one is not None)
 
     # --- watching
 

@@ -43,6 +43,11 @@ class Listener:
         return attrs.evolve(self, port=self.port + number if self.port else 0, server=None)
 
     @property
+    def server_address(self) -> str:
+        """`host:port` as bootstrap_servers takes it, with brackets around an IPv6 address."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
     def address(self) -> tuple[str, int]:
         """Host and port that clients are told."""
         return self.advertised or (self.host, self.port)

@@ -201,6 +201,18 @@ def test_without_the_extra_one_line_says_what_to_install(package: str, tmp_path:
     assert done.err == f"{MODULE}: {package} is not installed. Type: pip install 'kclient-kafka[cli]'\n"
 
 
+@pytest.mark.parametrize("package", ["cyclopts", "rich"])
+def test_without_the_extra_help_and_version_still_answer(package: str, tmp_path: Path) -> None:
+    """Both once failed with code 2, and the version could not be had at all."""
+    path = _without(package, tmp_path)
+    told = run("--version", PYTHONPATH=path)
+    assert (told.code, told.out, told.err) == (0, f"{metadata.version('kclient-kafka')}\n", "")
+    for arguments in (["--help"], ["lag", "-h"]):
+        page = run(*arguments, PYTHONPATH=path)
+        assert (page.code, page.err) == (0, "")
+        assert "Type: pip install 'kclient-kafka[cli]'" in page.out
+
+
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [

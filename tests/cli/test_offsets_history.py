@@ -86,3 +86,13 @@ def test_another_cluster_is_refused(
         done = call(capsys, *arguments(other, tmp_path))
     assert (done.code, done.out) == (2, "")
     assert "holds the history of the cluster" in done.err
+
+
+def test_a_cluster_without_commits_is_not_a_misspelt_topic(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with EmbeddedCluster(topics={"orders": 1}) as quiet:
+        done = call(capsys, *arguments(quiet, tmp_path))
+    assert done.code == 5
+    assert "No group has committed an offset on this cluster yet" in done.err
+    assert "misspelt" not in done.err

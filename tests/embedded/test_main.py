@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from kclient import Consumer
+from kclient import Consumer, TopicPartition
 from kclient.embedded.__main__ import main
 from kclient.errors import AuthenticationError
 from tests.pace import within
@@ -64,6 +64,17 @@ def test_it_serves_until_it_is_interrupted(number: signal.Signals) -> None:
         with within(2):
             process.send_signal(number)
             assert process.wait(SECONDS) == 0
+
+
+def test_on_an_ipv6_address_it_prints_what_clients_take_and_advertises_it() -> None:
+    """It once printed `::1:39092`, which the client refuses."""
+    with running("--host", "::1", "--topic", "flights", "--user", "ann:secret") as process:
+        servers = line(process, "stdout").strip()
+        with_users = line(process, "stdout").split()[1]
+        with Consumer(bootstrap_servers=servers) as consumer:
+            assert consumer.end_offsets([TopicPartition("flights", 0)]) == {TopicPartition("flights", 0): 0}
+        assert servers.startswith("[::1]:")
+        assert with_users.startswith("[::1]:")
 
 
 def test_it_obeys_and_tells_what_happens() -> None:

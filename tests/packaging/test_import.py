@@ -6,6 +6,9 @@ import json
 import subprocess
 import sys
 import time
+from importlib import metadata
+
+import kclient
 
 LIMIT_SECONDS = 0.150
 ROUNDS = 7
@@ -16,6 +19,7 @@ import kclient
 print(json.dumps(sorted(sys.modules)))
 """
 NOT_AT_IMPORT = {"pyarrow", "pyspark", "jinja2", "numpy", "pandas", "rich", "http.client", "urllib.request"}
+NOT_AT_IMPORT |= {"importlib.metadata"}
 
 
 def seconds(code: str) -> float:
@@ -39,3 +43,7 @@ def test_importing_kclient_loads_no_codec_and_no_extra() -> None:
     assert not loaded & NOT_AT_IMPORT
     codecs = [name for name in loaded if name.startswith("kclient.generated.")]
     assert not [name for name in codecs if name.endswith(("_request", "_response"))]
+
+
+def test_the_version_is_that_of_the_installed_package() -> None:
+    assert kclient.__version__ == metadata.version("kclient-kafka")

@@ -117,6 +117,14 @@ def test_a_history_that_has_not_begun_has_no_lag(tmp_path: Path) -> None:
     assert lag_table(tmp_path).num_rows == 0
 
 
+@pytest.mark.parametrize("read", [lag_table, lambda directory: create_views(None, directory)])  # type: ignore[arg-type]
+def test_a_directory_that_does_not_exist_is_not_an_empty_history(read: Any, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for name in ("missing", "file"):
+        with pytest.raises(ArgumentError, match=f"{name} is not a directory"):
+            read(tmp_path / name)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.spec("SP-94", "ST-20")

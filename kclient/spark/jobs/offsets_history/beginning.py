@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from kclient.errors import ConfigError
+from kclient.errors import ConfigError, UnknownTopicError
 from kclient.spark.choices import Topics
 from kclient.spark.driver import Driver, Link
 from kclient.spark.jobs.offsets_history.settings import TOPIC, OffsetsHistorySettings
@@ -73,7 +73,13 @@ def _starts(
 
 
 async def _survey(link: Link) -> tuple[str | None, dict[TopicPartition, LogBounds]]:
-    partitions = await link.lookup.partitions(Topics((TOPIC,)), internal=True)
+    partitions = await link.lookup.existing(Topics((TOPIC,)), internal=True)
+    if not partitions:
+        raise UnknownTopicError(
+            f"No group has committed an offset on this cluster yet: there is no topic {TOPIC}. The brokers create it "
+            "when the first consumer group joins or commits. Run again when one has, or look at another cluster.",
+            topic=TOPIC,
+        )
     return link.cluster.metadata.cluster_id, await link.lookup.log_bounds(partitions)
 
 

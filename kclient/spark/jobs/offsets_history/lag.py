@@ -15,6 +15,7 @@ import attrs
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from kclient.spark.jobs.offsets_history.store import history_directory
 from kclient.spark.jobs.offsets_history.tables import MICROS, TABLES
 from kclient.types import TopicPartition
 
@@ -51,11 +52,11 @@ class _Commits:
 
 def lag_table(directory: str | Path) -> pa.Table:
     """A row for each group, partition and sample, ordered by time: the columns of both views. `lag` is never negative;
-    `lag_seconds` is null where the record was not found.
+    `lag_seconds` is null where the record was not found. Raises ArgumentError where there is no such directory.
 
     Spec: SP-94.
     """
-    history = Path(directory)
+    history = history_directory(directory)
     commits = _commits(history)
     written: dict[tuple[TopicPartition, int], int] = {}
     for row in _rows(history, "positions"):

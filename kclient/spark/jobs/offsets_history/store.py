@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import attrs
 
-from kclient.errors import SinkError
+from kclient.errors import ArgumentError, SinkError
 from kclient.spark.durable import read_if_there, told, write_atomically
 from kclient.spark.jobs.offsets_history.rows import Row
 from kclient.spark.jobs.offsets_history.tables import TABLES, as_stored, storable
@@ -48,6 +48,17 @@ class State:
     offsets: Mapping[TopicPartition, int]
     committed: frozenset[TopicPartition] = frozenset()
     waiting: Mapping[TopicPartition, frozenset[int]] = attrs.field(factory=dict)
+
+
+def history_directory(directory: str | Path) -> Path:
+    """The directory of a history that is to be read. Raises ArgumentError where there is no directory."""
+    path = Path(directory)
+    if not path.is_dir():
+        raise ArgumentError(
+            f"{path} is not a directory, so it holds no history. The path is misspelt, or no run has written to it. "
+            "Give the directory that offsets-history has as --out."
+        )
+    return path
 
 
 class Store:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kclient.errors import ArgumentError
+from kclient.spark.jobs.offsets_history.store import history_directory
 from kclient.spark.jobs.offsets_history.tables import TABLES
 
 if TYPE_CHECKING:
@@ -167,10 +168,11 @@ def create_views(
 ) -> None:
     """Make the tables of a history, and the views over them, temporary views of a session.
 
-    Call it again to see files that came later. Spec: SP-94.
+    Call it again to see files that came later. Raises ArgumentError where there is no such directory. Spec: SP-94.
     """
+    history = history_directory(directory)
     for name in TABLES:
-        place = Path(directory) / name
+        place = history / name
         files = sorted(map(str, place.glob("date=*/[!._]*.parquet")))
         reader = spark.read.schema(table_ddl(name)).option("basePath", str(place))
         found = reader.parquet(*files) if files else spark.createDataFrame([], table_ddl(name))
