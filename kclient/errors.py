@@ -10,6 +10,7 @@
     ├── ConnectError (OSError)          .stage = dns | tcp | tls | sasl | versions | metadata | advertised
     │   ├── NameResolutionError         dns
     │   ├── PortClosedError             tcp: refused, no answer, reset
+    │   ├── OpenFilesLimitError         dns or tcp: no file descriptor is left
     │   ├── TlsError                    tls
     │   │   ├── CertificateError · HostnameMismatchError · PeerSpeaksTlsError · PeerDoesNotSpeakTlsError
     │   ├── AuthenticationError         sasl
@@ -159,6 +160,13 @@ class PortClosedError(ConnectError):
     """Nothing listens there, nobody answers, or the peer closed the connection."""
 
     kc_code = "KC-102"
+    stage = "tcp"
+
+
+class OpenFilesLimitError(ConnectError):
+    """This process, or the whole machine, has no file descriptor left for another connection."""
+
+    kc_code = "KC-108"
     stage = "tcp"
 
 

@@ -32,10 +32,16 @@ async def resolve(peer: Peer, runtime: Runtime) -> list[Address]:
         OSError,
         ValueError,
     ) as problem:  # ValueError: a name that cannot be one, such as a label of 64 letters
-        raise unreachable.name_not_resolved(peer, runtime.now() - began, problem) from problem
+        raise _not_resolved(peer, runtime.now() - began, problem) from problem
     if not addresses:
         raise unreachable.name_not_resolved(peer, runtime.now() - began, OSError("no address"))
     return addresses
+
+
+def _not_resolved(peer: Peer, seconds: float, problem: OSError | ValueError) -> ConnectError:
+    if isinstance(problem, OSError) and problem.errno in unreachable.OPEN_FILES_LIMITS:
+        return unreachable.open_files_limit(peer, seconds, problem, "dns")
+    return unreachable.name_not_resolved(peer, seconds, problem)
 
 
 async def open_connection(
@@ -94,6 +100,8 @@ async def _not_connected(
     peer: Peer, tls: Tls | None, runtime: Runtime, seconds: float, problem: OSError
 ) -> ConnectError:
     """What the failure of the TCP connection or of the TLS handshake means."""
+    if problem.errno in unreachable.OPEN_FILES_LIMITS:
+        return unreachable.open_files_limit(peer, seconds, problem, "tcp")
     if tls is not None:
         if isinstance(problem, ssl.SSLCertVerificationError):
             facts = await certificate(peer, runtime)

@@ -5,6 +5,9 @@ Spec: users 1.3, U-16, U-17.
 
 from __future__ import annotations
 
+import errno
+from typing import Final
+
 import attrs
 
 from kclient.errors import (
@@ -12,11 +15,13 @@ from kclient.errors import (
     ConnectError,
     DeadlineError,
     NameResolutionError,
+    OpenFilesLimitError,
     PeerSpeaksTlsError,
     PortClosedError,
     VersionError,
 )
 
+OPEN_FILES_LIMITS: Final = frozenset({errno.EMFILE, errno.ENFILE})
 TLS_RECORD_STARTS = (b"\x15\x03", b"\x16\x03")  # an alert, or a handshake message
 
 
@@ -46,6 +51,17 @@ def name_not_resolved(peer: Peer, seconds: float, cause: Exception) -> NameResol
         "It is misspelt, or only known in another network. "
         f"Try it on this machine: getent hosts {peer.host}",
         **where(peer),
+    )
+
+
+def open_files_limit(peer: Peer, seconds: float, cause: OSError, stage: str) -> OpenFilesLimitError:
+    """The operating system has no file descriptor left for a socket, or for the files of its resolver."""
+    whose = "This machine has" if cause.errno == errno.ENFILE else "This process has"
+    return OpenFilesLimitError(
+        f"{peer}: no file descriptor is left for a connection ({_reason(cause)}; {seconds:.2f} s). "
+        f"{whose} too many files and sockets open: something does not close them, or the limit is too small. "
+        "Look at what is open in /proc/self/fd or with lsof, or raise the limit (ulimit -n).",
+        **where(peer, stage),
     )
 
 

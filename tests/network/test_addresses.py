@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import NoReturn
 
 import pytest
 
 from kclient.config import Config
-from kclient.errors import ConnectError, PortClosedError
+from kclient.errors import ConnectError, OpenFilesLimitError, PortClosedError
 from kclient.generated.heartbeat_request import HeartbeatRequest
 from kclient.generated.heartbeat_response import HeartbeatResponse
 from kclient.network import unreachable
@@ -17,7 +21,7 @@ from kclient.network.cluster import Cluster
 from kclient.network.node import Node, Surroundings
 from kclient.network.unreachable import Peer
 from tests.network.helpers import SETTINGS
-from tests.network.test_start import Names
+from tests.network.test_start import Names, failure
 from tests.peer import On, ScriptedPeer
 
 FIRST, SECOND = "127.0.0.1", "127.0.0.2"
@@ -44,6 +48,53 @@ async def beat(cluster: Cluster) -> int:
     answer = await cluster.request(0, HeartbeatRequest(), purpose="coordinator")
     assert isinstance(answer, HeartbeatResponse)
     return answer.error_code
+
+
+USED_UP = """
+import resource, socket
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+import encodings.idna
+from kclient import Consumer, KclientError, TopicPartition
+with socket.create_server(("127.0.0.1", 0)) as server:
+    consumer = Consumer(bootstrap_servers=f"localhost:{server.getsockname()[1]}")
+    consumer.assign([TopicPartition("flights", 0)])
+    consumer.metrics()
+    taken = []
+    try:
+        while True:
+            taken.append(socket.socket())
+    except OSError:
+        pass
+    try:
+        consumer.poll(1)
+    except KclientError as error:
+        for one in taken: one.close()
+        print(type(error).__name__, error.stage, error)
+"""
+
+
+class NoSockets(Names):
+    """A runtime on a machine without file descriptors."""
+
+    async def connect(self, *_: object, **__: object) -> NoReturn:
+        raise OSError(errno.ENFILE, "Too many open files in system")
+
+
+def test_a_machine_without_file_descriptors_is_told_so() -> None:
+    problem = asyncio.run(failure("kafka:9092", runtime=NoSockets(names={"kafka": [FIRST]})))
+    assert isinstance(problem, OpenFilesLimitError)
+    assert (problem.stage, problem.host) == ("tcp", "kafka")
+    assert "This machine has too many files and sockets open" in problem.text
+
+
+def test_a_process_without_file_descriptors_is_told_so() -> None:
+    """It was once a name that is misspelt."""
+    done = subprocess.run(
+        [sys.executable, "-c", USED_UP], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.stdout.startswith("OpenFilesLimitError dns bootstrap server localhost:"), done.stderr
+    assert "no file descriptor is left for a connection" in done.stdout
+    assert "This process has too many files and sockets open" in done.stdout
 
 
 @pytest.mark.spec("B.4.11")
