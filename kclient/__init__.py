@@ -6,8 +6,7 @@
         for record in consumer:
             print(record.offset, record.value)
 
-`AsyncConsumer` has the same calls for asyncio. The names are loaded when they are first used. `__version__` is the version of
-the installed package.
+`AsyncConsumer` has the same calls for asyncio. The names are loaded when they are first used, `__version__` among them.
 """
 
 from __future__ import annotations
