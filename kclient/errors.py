@@ -167,7 +167,6 @@ class OpenFilesLimitError(ConnectError):
     """This process, or the whole machine, has no file descriptor left for another connection."""
 
     kc_code = "KC-108"
-    stage = "tcp"
 
 
 class TlsError(ConnectError):
@@ -344,9 +343,6 @@ class CommitFailedError(KclientError):
     max_poll_records: int | None = None
 
 
-# --- data ------------------------------------------------------------------------------------------------------------
-
-
 class DecodeError(KclientError):
     """The user's deserializer raised; its exception is the cause. The position stays on this record."""
 
@@ -362,9 +358,8 @@ class DecodeError(KclientError):
 
     def __repr__(self) -> str:
         size = None if self.raw_value is None else len(self.raw_value)
-        return (
-            f"DecodeError({self.topic}-{self.partition}@{self.offset}, part={self.part!r}, value_size={size})"
-        )
+        place = f"{self.topic}-{self.partition}@{self.offset}"
+        return f"DecodeError({place}, part={self.part!r}, value_size={size})"
 
 
 class ProtocolEncodeError(KclientError, ValueError):
@@ -400,40 +395,34 @@ class ProtocolDecodeError(CorruptDataError):
     offset: int = 0
 
 
-class CorruptBatchError(CorruptDataError):
+class _AboutBatch:
+    """The attributes of errors about one record batch."""
+
+    topic: str | None = None
+    partition: int | None = None
+    base_offset: int = -1
+    next_offset: int | None = None
+
+
+class CorruptBatchError(_AboutBatch, CorruptDataError):
     """A record batch is damaged. Seek to `next_offset` to go past it."""
 
     kc_code = "KC-513"
-    topic: str | None = None
-    partition: int | None = None
-    base_offset: int = -1
-    next_offset: int | None = None
 
 
-class BatchTooLargeError(CorruptDataError):
+class BatchTooLargeError(_AboutBatch, CorruptDataError):
     """A batch, or its decompressed form, is larger than `limit` bytes."""
 
     kc_code = "KC-514"
-    topic: str | None = None
-    partition: int | None = None
-    base_offset: int = -1
-    next_offset: int | None = None
     limit: int = 0
 
 
-class UnsupportedFormatError(CorruptDataError):
+class UnsupportedFormatError(_AboutBatch, CorruptDataError):
     """A record format or codec that nobody can read here."""
 
     kc_code = "KC-515"
-    topic: str | None = None
-    partition: int | None = None
-    base_offset: int = -1
-    next_offset: int | None = None
     magic: int | None = None
     codec: int | None = None
-
-
-# --- time and ourselves ----------------------------------------------------------------------------------------------
 
 
 class DeadlineError(KclientError, TimeoutError):
