@@ -11,7 +11,8 @@ Spec: SP-77…SP-80, SP-86.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
+from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
 import attrs
@@ -19,8 +20,9 @@ import pyarrow as pa
 
 from kclient.runtime import Runtime
 from kclient.spark import landing
+from kclient.spark.fence import begin_run, current_run
 from kclient.spark.landing import Layout
-from kclient.spark.manifest import Written
+from kclient.spark.manifest import DIRECTORY, Written
 from kclient.spark.options import SourceOptions
 from kclient.spark.plan import OffsetRange
 from kclient.spark.range_files import RangeFiles, by_date
@@ -38,7 +40,8 @@ class DirectTarget:
     """Where a range lands and how. It pickles. `dead` is the directory of dead letters, None where there are none.
 
     `suffix` ends the names of files whose range has files of another kind already. `rows_per_file` is how many records
-    a file should have, None where nobody cares.
+    a file should have, None where nobody cares. `run` is the token of the run whose tasks may give files their names
+    (`fence.py`), None where the writer's process holds the sink's lock.
     """
 
     root: str
@@ -48,10 +51,23 @@ class DirectTarget:
     dead: str | None = None
     suffix: str = ""
     rows_per_file: int | None = None
+    run: str | None = None
 
     def of_batch(self, batch: int) -> DirectTarget:
         """The same for the rows of one batch."""
         return attrs.evolve(self, layout=attrs.evolve(self.layout, batch=batch))
+
+    def of_new_run(self) -> DirectTarget:
+        """The same for tasks in processes that do not hold the sink's lock; fences off those of earlier runs."""
+        return attrs.evolve(self, run=begin_run(self._manifests))
+
+    def publishing(self) -> AbstractContextManager[None]:
+        """Held while files get their names. Raises SinkError for a task of an earlier run."""
+        return nullcontext() if self.run is None else current_run(self._manifests, self.run)
+
+    @property
+    def _manifests(self) -> list[Path]:
+        return [Path(root) / DIRECTORY for root in (self.root, self.dead) if root is not None]
 
 
 @attrs.frozen(kw_only=True)
@@ -122,7 +138,7 @@ class _Task:
 
     def finish(self) -> RangeWritten:
         """Close and name every file."""
-        self._measured("write", self._files.publish)
+        self._measured("write", self._publish)
         spent = {f"{name}_ms": int(seconds * 1000) for name, seconds in self._spent.items()}
         return RangeWritten(
             range=self._wanted,
@@ -131,6 +147,11 @@ class _Task:
             nulled=self._nulled,
             **spent,
         )
+
+    def _publish(self) -> None:
+        self._files.finish()
+        with self._target.publishing():
+            self._files.publish()
 
     def discard(self) -> None:
         """Take the hidden files away."""

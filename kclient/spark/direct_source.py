@@ -59,6 +59,7 @@ def options_of(options: Mapping[str, str], target: DirectTarget) -> dict[str, st
         "headers": target.layout.headers,
         "rescue": target.layout.rescue,
         "rows_per_file": target.rows_per_file,
+        "run": target.run,
     }
     return {**options, TARGET: json.dumps(told)}
 

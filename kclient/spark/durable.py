@@ -148,7 +148,7 @@ def locked(path: Path, owner: str) -> Iterator[int]:
         make_directory(path)
         descriptor = os.open(path / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        if not _taken_soon(descriptor, path):
+        if not wait_for_lock(descriptor, path, fcntl.LOCK_EX):
             raise SinkError(
                 f"{path} is in use: another process works there. {owner} needs it alone, or rows would be lost or "
                 "counted twice. Wait until the other one has ended, or stop it.",
@@ -159,18 +159,19 @@ def locked(path: Path, owner: str) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _taken_soon(descriptor: int, path: Path) -> bool:
+def wait_for_lock(descriptor: int, path: Path, kind: int) -> bool:
+    """Take a lock (LOCK_EX or LOCK_SH) on an open file; False if another process keeps it all the time."""
     for _ in range(TRIES):
-        if _taken(descriptor, path):
+        if _taken(descriptor, path, kind):
             return True
         Runtime().pause(TRY_SECONDS)
     return False
 
 
-def _taken(descriptor: int, path: Path) -> bool:
+def _taken(descriptor: int, path: Path, kind: int) -> bool:
     with told(path):
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
     return True

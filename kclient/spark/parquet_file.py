@@ -14,7 +14,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kclient.spark.durable import make_directory, publish, temporary_name, told
+from kclient.spark.durable import make_directory, publish, sync, temporary_name, told
 
 ROW_GROUP_ROWS: Final = 122_880
 ROW_GROUP_BYTES: Final = 67_108_864
@@ -59,6 +59,7 @@ class ParquetFile:
             self._write(self._waiting_rows)
         with told(self.path):
             self._writer.close()
+            sync(self._temporary)
             self.bytes = self._temporary.stat().st_size
 
     def publish(self) -> None:

@@ -53,12 +53,15 @@ class RangeFiles:
         else:
             self._spill(root, rows.schema).add(date, rows)
 
-    def publish(self) -> None:
-        """Bring every file to the disk, then give all of them their names."""
+    def finish(self) -> None:
+        """Write every file to its end, under its hidden name."""
         for part in self._parts.values():
             part.file.finish()
         for root, spill in self._spills.items():
             self._unspill(root, spill)
+
+    def publish(self) -> None:
+        """Bring every finished file to the disk and give it its name."""
         for part in self._parts.values():
             part.file.publish()
 

@@ -195,7 +195,7 @@ def _with_spark(settings: IngestSettings, wanted: Backfill, target: DirectTarget
     options = {**plain, **bounds, "endingOffsets": dump_offsets(wanted.end)}
     with session_of(settings) as session:
         session.dataSource.register(DirectSource)
-        frame = session.read.format(FORMAT).options(**options_of(options, target)).load()
+        frame = session.read.format(FORMAT).options(**options_of(options, target.of_new_run())).load()
         try:
             return from_rows(row.asDict() for row in frame.collect())
         except Exception as failure:

@@ -38,7 +38,7 @@ class DirectWriter:
         """Start the query."""
         prepared = self._prepared
         session.dataSource.register(DirectSource)
-        options = options_of(prepared.stream_options(), prepared.target)
+        options = options_of(prepared.stream_options(), prepared.target.of_new_run())
         frame = session.readStream.format(FORMAT).options(**options).load()
         return triggered(frame.writeStream.foreachBatch(self._count), prepared).start()
 
