@@ -304,7 +304,10 @@ class AsyncConsumer(Life):
         self._open().group_part.request_rejoin(reason or "the application asked for it")
 
     def wakeup(self) -> None:
-        """End the call that waits now, or the next one, with WakeupError. From any thread. Spec: B.3.7."""
+        """End the call that waits now, or the next one, with WakeupError. From any thread. Spec: B.3.7.
+
+        `close` and `unsubscribe`, with what listeners and callbacks call inside of them, are not interrupted.
+        """
         self._check_usable()
         if self._loop is None or self._loop.is_closed() or self._loop is running_loop():
             self._session.waits.wakeup()

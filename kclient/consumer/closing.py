@@ -69,7 +69,13 @@ async def unsubscribe(session: Session) -> None:
     """Give up the assignment and the subscription; nothing is committed by itself. Spec: B.18, M-23.
 
     What is subscribed to meanwhile, by a listener or another task, stays: this call ends what was there before it.
+    A wakeup is left for the next call: the listener's commits are not cut short.
     """
+    with session.waits.undisturbed():
+        await _unsubscribe(session)
+
+
+async def _unsubscribe(session: Session) -> None:
     group, choice = session.group, session.subscription.choice
     callbacks_error = await error_of(session.callbacks.run()) if group is not None else None
     try:
