@@ -334,6 +334,11 @@ def test_recursion_through_others_and_columns_without_end_are_refused(tmp_path: 
             field(message, number, f"f{number}", f".p.D{depth + 1}" if depth < 9 else "int32")
     with pytest.raises(ConfigError, match="more than 5000 columns"):
         decoder(valueFormat="protobuf", valueSchema=written_to(tmp_path, [wide], "p.D0"))
+    deep = File(name="deep.proto", package="p", syntax="proto3")
+    for depth in range(600):
+        field(deep.message_type.add(name=f"D{depth}"), 1, "f", f".p.D{depth + 1}" if depth < 599 else "int32")
+    with pytest.raises(ConfigError, match=r"field f\.f\..* is inside of 50 messages"):
+        decoder(valueFormat="protobuf", valueSchema=written_to(tmp_path, [deep], "p.D0"))
     circle = File(name="circle.proto", package="p", syntax="proto3")
     for name, other in (("A", "B"), ("B", "A")):
         field(circle.message_type.add(name=name), 1, "f", f".p.{other}")

@@ -16,9 +16,11 @@ from typing import Any, Final
 import attrs
 
 from kclient.errors import ConfigError
+from kclient.spark.decoding.avro_nodes import check_defaults, check_size
 from kclient.spark.decoding.avro_types import DECIMAL, counted_from_zero, decimal_of, hazard, without_objects
 from kclient.spark.decoding.frame import split_frame
 from kclient.spark.decoding.schema_file import read_schema_file
+from kclient.spark.decoding.values import reason_of
 
 VALUE: Final = "value"
 """The field of the record around every schema."""
@@ -40,13 +42,21 @@ def given_schema(option: str, written: str) -> Given:
 
 def checked(option: str, text: str) -> Any:
     """The schema with all names expanded. Raises ConfigError for what is no Avro schema."""
-    fastavro = avro_library()
     try:
-        return fastavro.schema.expand_schema(json.loads(text))
+        schema = json.loads(text)
+        check_defaults(schema)
+        return expanded(schema)
     except schema_errors() as problem:
         raise ConfigError(
-            f"{option} is no Avro schema: {type(problem).__name__}: {problem}. Compare it with what producers use."
+            f"{option} is no Avro schema: {reason_of(problem)}. Compare it with what producers use."
         ) from problem
+
+
+def expanded(schema: Any) -> Any:
+    """The schema with the definition in place of each name. Raises ValueError where that is too much."""
+    library = avro_library()
+    check_size(library.parse_schema(schema))
+    return library.schema.expand_schema(schema)
 
 
 def schema_errors() -> tuple[type[Exception], ...]:
@@ -63,7 +73,7 @@ def readable(text: str) -> Any:
     Only a record keeps all that is parsed: other outermost schemas the library would parse again for every value.
     Raises ValueError for one with a hazard.
     """
-    if found := hazard(avro_library().schema.expand_schema(json.loads(text))):
+    if found := hazard(expanded(json.loads(text))):
         raise ValueError(found)
     field = {"name": VALUE, "type": without_objects(json.loads(text))}
     return avro_library().parse_schema({"type": "record", "name": "Outermost", "fields": [field]})

@@ -29,7 +29,7 @@ from kclient.spark.decoding.avro_schema import (
 )
 from kclient.spark.decoding.avro_types import arrow_type, micros
 from kclient.spark.decoding.registry import Registry, UnknownSchemaError, runtime
-from kclient.spark.decoding.values import Bad, Decoded, Refused, decode_apart
+from kclient.spark.decoding.values import Bad, Decoded, Refused, decode_apart, reason_of
 
 DAMAGE: Final = (
     EOFError, IndexError, KeyError, ValueError, TypeError, OverflowError, struct.error, MemoryError,
@@ -139,7 +139,7 @@ class _Reading:
         try:
             writer = strict(written)
         except schema_errors() as problem:
-            return f"the schema of its writer cannot be used: {type(problem).__name__}: {problem}"
+            return f"the schema of its writer cannot be used: {reason_of(problem)}"
         reader = None if written == self._avro.schema else readable(self._avro.schema)
 
         def reading(stream: io.BytesIO) -> Any:

@@ -29,6 +29,7 @@ from kclient.spark.decoding.spark_types import TIMESTAMP, list_of, map_of, refus
 from kclient.spark.decoding.values import Refused
 
 MAX_COLUMNS: Final = 5_000
+MAX_DEPTH: Final = 50
 UINT64: Final = pa.decimal128(20, 0)
 FIRST_SECOND: Final = -62_135_596_800
 LAST_SECOND: Final = 253_402_300_799
@@ -68,6 +69,8 @@ class Columns:
             return Column(TIMESTAMP, _timestamps)
         if message.full_name in around:
             refuse_type(self._option, path, f"is {message.full_name} inside itself")
+        if len(around) >= MAX_DEPTH:
+            refuse_type(self._option, path, f"is inside of {MAX_DEPTH} messages")
         if not message.fields:
             refuse_type(self._option, path, f"is {message.full_name}, a message without fields")
         around = (*around, message.full_name)

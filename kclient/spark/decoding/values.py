@@ -6,12 +6,13 @@ Spec: SP-76.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import attrs
 import pyarrow as pa
 
 T = TypeVar("T", "list[Any]", "pa.Array")
+MAX_REASON: Final = 200
 
 
 @attrs.frozen
@@ -43,6 +44,11 @@ class Format(Protocol):
 
     def decode(self, values: pa.Array) -> Decoded:
         """The values of a binary array."""
+
+
+def reason_of(problem: Exception) -> str:
+    """What a library says of a schema, in so few characters that each bad record can repeat it."""
+    return f"{type(problem).__name__}: {str(problem)[:MAX_REASON]}"
 
 
 class Refused(Exception):
