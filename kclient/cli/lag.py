@@ -19,7 +19,7 @@ import attrs
 from cyclopts import Parameter
 
 from kclient.cli.exits import OK, exit_code
-from kclient.cli.lag_text import lag_text
+from kclient.cli.lag_text import lag_text, summary_text
 from kclient.cli.options import Connection, choice, flag, option, seconds
 from kclient.cli.program import program
 from kclient.config import Config
@@ -46,6 +46,7 @@ class _Asked:
     watch: float | None
     show: Callable[[GroupLag], str]
     separator: str
+    summary: bool
 
 
 def lag(
@@ -83,8 +84,8 @@ def lag(
     """Tell how far groups are behind: for every partition the committed offset, the end of the log and the distance.
 
     Classic groups, groups of the consumer protocol (KIP-848) and groups that only store offsets. Looking changes
-    nothing. Without a commit there is no lag, shown as '-'. A commit below the start of the log is behind by what is
-    still there.
+    nothing. Without a commit there is no lag, shown as '-'; of a group without any the total is unknown (null in JSON).
+    A commit below the start of the log is behind by what is still there. The exit code does not depend on the lag.
     """
     if group is not None:
         raise ArgumentError(f"the group's name stands without --group. Type: {program()} lag {group}")
@@ -104,6 +105,7 @@ def lag(
         watch,
         _as_json if json else lag_text,
         "" if json else "\n",
+        summary=all_groups and not json,
     )
     return asyncio.run(_run(asked, config))
 
@@ -141,19 +143,24 @@ def _now(runtime: Runtime) -> str:
 
 async def _round(meter: Meter, asked: _Asked) -> tuple[int, str]:
     """Every group once: the exit code, and what to show."""
-    texts, code = [], OK
+    texts: list[str] = []
+    reports: list[GroupLag] = []
+    code = OK
     groups = asked.groups or await meter.groups(asked.timeout)
     if not groups:
         sys.stderr.write(f"{program()} lag: this cluster has no group of consumers\n")
     for group_id in groups:
         try:
             with _patience(group_id):
-                texts.append(asked.show(await meter.measure(group_id, asked.topics, asked.timeout)))
+                reports.append(await meter.measure(group_id, asked.topics, asked.timeout))
+            texts.append(asked.show(reports[-1]))
         except KclientError as error:
             if len(groups) == 1 and asked.watch is None:
                 raise
             sys.stderr.write(f"{program()} lag: {error}\n")
             code = code or exit_code(error)
+    if asked.summary and reports:
+        texts.append(summary_text(reports))
     return code, asked.separator.join(texts)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from kclient.cli.table import printable, table
@@ -11,6 +11,7 @@ from kclient.lag.report import GroupLag, PartitionLag
 from kclient.types import IsolationLevel, TopicPartition
 
 NOTHING: Final = "-"
+UNKNOWN: Final = "unknown"
 KINDS: Final = {CONSUMER: "consumer protocol (KIP-848)", CLASSIC: "classic", SIMPLE: "offsets only"}
 END_TITLES: Final = {IsolationLevel.READ_UNCOMMITTED: "END", IsolationLevel.READ_COMMITTED: "END(LSO)"}
 PROBLEMS: Final = {
@@ -22,10 +23,32 @@ PROBLEMS: Final = {
 
 def lag_text(report: GroupLag) -> str:
     """The whole report, with a line break at its end."""
-    lines = [_headline(report), *_partitions(report), f"total lag {report.total:,}{_left_out(report)}"]
+    lines = [_headline(report), *_partitions(report), f"total lag {_total(report)}{_left_out(report)}"]
     if report.group.members:
         lines += ["", *_members(report.group.members)]
     return "\n".join(lines) + "\n"
+
+
+def summary_text(reports: Sequence[GroupLag]) -> str:
+    """One line for each group, the one furthest behind first; groups without a known lag come last."""
+    ranked = sorted(reports, key=lambda one: (one.total is None, -(one.total or 0), one.group.group_id))
+    rows = [
+        (
+            one.group.group_id,
+            one.group.state,
+            str(len(one.group.members)),
+            str(len(one.partitions)),
+            str(one.unknown) if one.unknown else NOTHING,
+            _total(one),
+        )
+        for one in ranked
+    ]
+    numbers = ("MEMBERS", "PARTITIONS", "WITHOUT LAG", "TOTAL LAG")
+    return "\n".join(table(("GROUP", "STATE", *numbers), rows, right=numbers)) + "\n"
+
+
+def _total(report: GroupLag) -> str:
+    return UNKNOWN if report.total is None else f"{report.total:,}"
 
 
 def _headline(report: GroupLag) -> str:
@@ -75,7 +98,9 @@ def _note(one: PartitionLag) -> str:
 
 
 def _left_out(report: GroupLag) -> str:
-    unknown = sum(one.lag is None for one in report.partitions)
+    if report.total is None:
+        return ": no partition has both a commit and an end" if report.partitions else ""
+    unknown = report.unknown
     return f" (without {unknown} of {len(report.partitions)} partitions)" if unknown else ""
 
 

@@ -57,18 +57,29 @@ class PartitionLag:
         }
 
 
-@attrs.frozen
+@attrs.frozen(repr=False)
 class GroupLag:
-    """A group and its partitions, by topic and number."""
+    """A group and its partitions, by topic and number. `repr()` is one line; `to_json()` has everything."""
 
     group: GroupDescription
     isolation_level: IsolationLevel
     partitions: tuple[PartitionLag, ...]
 
     @property
-    def total(self) -> int:
-        """The sum of the lags that are known."""
-        return sum(one.lag for one in self.partitions if one.lag is not None)
+    def total(self) -> int | None:
+        """The sum of the lags that are known, None where none is: a group that has committed nothing has no lag."""
+        known = [one.lag for one in self.partitions if one.lag is not None]
+        return sum(known) if known else None
+
+    @property
+    def unknown(self) -> int:
+        """How many partitions have no lag, and are not in `total`."""
+        return sum(one.lag is None for one in self.partitions)
+
+    def __repr__(self) -> str:
+        group, total = self.group, "unknown" if self.total is None else self.total
+        counts = f"partitions={len(self.partitions)}, unknown={self.unknown}, members={len(group.members)}"
+        return f"GroupLag({group.group_id!r}, {group.state}, total={total}, {counts})"
 
     def to_json(self) -> dict[str, Any]:
         """The report as JSON; keys are only ever added to it."""
@@ -82,6 +93,7 @@ class GroupLag:
             "group_epoch": group.group_epoch,
             "isolation_level": self.isolation_level.name.lower(),
             "total_lag": self.total,
+            "partitions_without_lag": self.unknown,
             "partitions": [one.to_json() for one in self.partitions],
             "members": [_member(member) for member in group.members],
         }

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from kclient import TopicPartition, errors
+from kclient import Consumer, TopicPartition, errors, group
 from kclient.cli.exits import exit_code
 from kclient.cli.main import main
 from kclient.embedded import EmbeddedCluster
+from kclient.metrics import prometheus_text
 from tests.lag.stage import commit
 
 PATIENCE = 30
@@ -80,6 +81,41 @@ def test_json_is_one_object_on_a_line_for_each_group(
         (1, None, 1, None),
     ]
     assert reports["group"] == "reports"
+
+
+@pytest.mark.spec("U-26")
+def test_a_group_that_committed_nothing_has_an_unknown_lag_and_not_0(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """`total_lag` was once 0, so that no alert ever fired."""
+    with (
+        EmbeddedCluster(topics={"orders": 2}) as cluster,
+        Consumer("orders", bootstrap_servers=cluster.bootstrap_servers, group_id="idle") as consumer,
+    ):
+        while not consumer.assignment():
+            consumer.poll(0.1)
+        known = [line for line in prometheus_text(consumer.metrics()).splitlines() if "records_lag" in line]
+        assert known
+        assert all(line.startswith("# TYPE") or line.endswith(" NaN") for line in known)
+        assert main(["lag", "idle", "--json", "-b", cluster.bootstrap_servers]) == 0
+        told = json.loads(capsys.readouterr().out)
+        assert (told["total_lag"], told["partitions_without_lag"]) == (None, 2)
+        assert main(["lag", "idle", "-b", cluster.bootstrap_servers]) == 0
+        assert "total lag unknown: no partition has both a commit and an end" in capsys.readouterr().out
+        report = group.lag("idle", bootstrap_servers=cluster.bootstrap_servers)
+        assert (report.total, report.unknown) == (None, 2)
+        assert repr(report) == "GroupLag('idle', Stable, total=unknown, partitions=2, unknown=2, members=1)"
+
+
+def test_all_groups_end_with_a_summary_of_one_line_each(
+    cluster: EmbeddedCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["lag", "--all-groups", "--topic", "orders", "-b", cluster.bootstrap_servers]) == 0
+    told = lines(capsys.readouterr().out)
+    begin = told.index("GROUP STATE MEMBERS PARTITIONS WITHOUT LAG TOTAL LAG")
+    assert told[begin + 1] == "billing Empty 0 2 1 10,500"
+    assert told[begin + 2].endswith("Empty 0 2 2 unknown")
+    assert "reports Empty 0 2 2 unknown" in told[begin + 2 :]
 
 
 @pytest.mark.spec("A-17", "S1-02")
