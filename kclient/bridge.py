@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 import os
 import queue
 import threading
@@ -29,8 +28,9 @@ from typing import Any, ClassVar, Final, Self, TypeAlias, TypeVar
 import attrs
 
 from kclient.errors import InternalError, UsageError
+from kclient.log import get_logger
 
-log = logging.getLogger("kclient.consumer")
+log = get_logger("kclient.consumer")
 
 T = TypeVar("T")
 

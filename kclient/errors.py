@@ -1,4 +1,4 @@
-"""Every error that leaves kclient, as one tree. Imports nothing of ours.
+"""Every error that leaves kclient, as one tree.
 
     KclientError
     ├── ConfigError (ValueError)        unknown key, bad value, refused combination, missing extra
@@ -33,7 +33,7 @@
 
 A text has three sentences: what failed and where, the likely cause, what to do next. Whatever the text says is an
 attribute too. `kc_code` names the page under docs/errors. `retriable` says whether the same call may succeed later.
-No text ever holds a secret, a record's key or a record's value. All errors pickle.
+No text ever holds a secret, a record's key or a record's value, and every text is printable. All errors pickle.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from kclient.text import LONGEST_TEXT, printable, printable_lines
 from kclient.types import OffsetAndMetadata, TopicPartition
 
 
@@ -54,7 +55,9 @@ class KclientError(Exception):
     retriable: bool = False
 
     def __init__(self, text: str, **details: Any) -> None:
-        super().__init__(text)
+        # Only the list of a ConfigError has lines on purpose.
+        shown = printable_lines(text) if details.get("problems") else printable(text, LONGEST_TEXT)
+        super().__init__(shown)
         for name, value in details.items():
             if not hasattr(type(self), name):
                 raise TypeError(f"{type(self).__name__} has no attribute {name!r}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from kclient.text import printable
 from kclient.types import TopicPartition
 
 
@@ -14,7 +15,9 @@ def names_of(partitions: Iterable[TopicPartition], limit: int = 5) -> str:
 
 def some_of(names: Sequence[str], limit: int = 5) -> str:
     """The first few, and how many more there are."""
-    return ", ".join(names[:limit]) + (f" and {len(names) - limit} more" if len(names) > limit else "")
+    return ", ".join(map(printable, names[:limit])) + (
+        f" and {len(names) - limit} more" if len(names) > limit else ""
+    )
 
 
 def counted(number: int, one: str, many: str = "") -> str:

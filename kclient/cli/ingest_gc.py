@@ -20,7 +20,6 @@ from kclient.cli.exits import OK
 from kclient.cli.ingest_text import size_text
 from kclient.cli.options import flag, option
 from kclient.cli.program import program
-from kclient.cli.table import printable
 from kclient.errors import ArgumentError, ConfigError
 from kclient.names import counted
 from kclient.spark import manifest
@@ -29,6 +28,7 @@ from kclient.spark.direct_gc import MIN_AGE_MS, Garbage
 from kclient.spark.direct_gc import gc as remove
 from kclient.spark.durable import is_directory
 from kclient.spark.jobs.values import location
+from kclient.text import LONGEST_PATH, printable
 
 HOUR_MS: Final = 3_600_000
 
@@ -64,7 +64,7 @@ def gc(
     if json:
         sys.stdout.write(json_form.dumps(_fields(root, found, removed=apply)) + "\n")
         return OK
-    sys.stdout.write("".join(f"{printable(file.path)}\t{file.bytes}\n" for file in found))
+    sys.stdout.write("".join(f"{printable(file.path, LONGEST_PATH)}\t{file.bytes}\n" for file in found))
     sys.stderr.write(
         _sentence(found, removed=apply) + _next(found, str(sink), older_than, removed=apply) + "\n"
     )

@@ -12,6 +12,7 @@ from typing import Final
 
 from kclient.cli.scrape import ScrapeServer
 from kclient.spark.jobs.progress import BatchProgress, IngestPlan, IngestResult
+from kclient.text import LONGEST_NAME, printable_lines
 
 BUCKETS: Final = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 """Seconds of a batch: a histogram's bounds."""
@@ -101,4 +102,4 @@ def _head(name: str, kind: str, text: str) -> Iterator[str]:
 
 
 def _escaped(label: str) -> str:
-    return label.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return printable_lines(label, LONGEST_NAME).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

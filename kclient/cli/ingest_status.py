@@ -20,7 +20,7 @@ from cyclopts import Parameter
 from kclient.cli.exits import OK
 from kclient.cli.options import Connection, WhereAsked, flag, option
 from kclient.cli.program import program
-from kclient.cli.table import printable, table
+from kclient.cli.table import table
 from kclient.config import Config
 from kclient.errors import ArgumentError, ConfigError
 from kclient.names import names_of
@@ -33,6 +33,7 @@ from kclient.spark.jobs.job import Job
 from kclient.spark.jobs.values import expression
 from kclient.spark.lookup import Lookup
 from kclient.spark.plan import LogBounds
+from kclient.text import LONGEST_PATH, printable
 from kclient.types import TopicPartition
 
 Offsets = Mapping[TopicPartition, int]
@@ -141,9 +142,9 @@ def _text(found: Status) -> str:
     next_batch = found.position
     counted = NOTHING if found.rows is None else f"{found.rows:,}"
     head = (
-        f"checkpoint {printable(found.checkpoint)}  next batch {next_batch.batch}"
+        f"checkpoint {printable(found.checkpoint, LONGEST_PATH)}  next batch {next_batch.batch}"
         f"{' (begun before, runs again)' if next_batch.end is not None else ''}  "
-        f"sink {printable(found.job.sink)}  rows {counted}  engine {found.job.engine}"
+        f"sink {printable(found.job.sink, LONGEST_PATH)}  rows {counted}  engine {found.job.engine}"
     )
     rows = [_row(found, tp) for tp in sorted(found.next)]
     lines = [head, *table(TITLES, rows, right=TITLES[1:])] if rows else [head]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from kclient.cli.table import printable
 from kclient.names import counted
 from kclient.spark.jobs.progress import BatchProgress, IngestPlan, IngestResult, PartitionPlan
+from kclient.text import LONGEST_PATH, printable
 
 SHOWN: Final = 8
 """So many partitions a line names; of the others it tells how many there are."""
@@ -17,12 +17,12 @@ UNITS: Final = ("B", "kB", "MB", "GB", "TB")
 def plan_line(plan: IngestPlan) -> str:
     """Topics, partitions, backlog, start, tasks, sink and checkpoint. Spec: SP-83."""
     words = [
-        f"plan  {printable(','.join(plan.topics)) or 'nothing to read'}",
+        f"plan  {printable(','.join(plan.topics), LONGEST_PATH) or 'nothing to read'}",
         *_backlog(plan),
         counted(plan.tasks, "task"),
         f"engine {plan.engine}",
         f"trigger {plan.trigger}",
-        f"sink {printable(plan.sink)}",
+        f"sink {printable(plan.sink, LONGEST_PATH)}",
         f"checkpoint {plan.checkpoint}",
     ]
     if plan.group is not None:

@@ -27,6 +27,7 @@ from kclient.errors import ArgumentError, KclientError
 from kclient.lag.measure import Meter
 from kclient.lag.report import GroupLag
 from kclient.runtime import Runtime
+from kclient.text import printable
 
 CLEAR: Final = "\x1b[H\x1b[J"
 WATCH_SECONDS: Final = 5.0
@@ -171,7 +172,7 @@ def _patience(group_id: str) -> Iterator[None]:
         yield
         return
     told = asyncio.get_running_loop().call_later(
-        PATIENCE_SECONDS, sys.stderr.write, f"asking for group {group_id} …\n"
+        PATIENCE_SECONDS, sys.stderr.write, f"asking for group {printable(group_id)} …\n"
     )
     try:
         yield

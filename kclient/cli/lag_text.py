@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from kclient.cli.table import printable, table
+from kclient.cli.table import table
 from kclient.group.description import CLASSIC, CONSUMER, SIMPLE, MemberDescription
 from kclient.lag.report import GroupLag, PartitionLag
+from kclient.text import printable
 from kclient.types import IsolationLevel, TopicPartition
 
 NOTHING: Final = "-"
@@ -53,14 +54,14 @@ def _total(report: GroupLag) -> str:
 
 def _headline(report: GroupLag) -> str:
     group = report.group
-    words = [f"group {printable(group.group_id)}", group.state, KINDS[group.kind]]
+    words = [f"group {group.group_id}", group.state, KINDS[group.kind]]
     if group.group_epoch is not None:
         words.append(f"epoch {group.group_epoch}")
     if group.assignor:
         words.append(f"assignor {group.assignor}")
     words += [f"members {len(group.members)}", f"coordinator {group.coordinator}"]
     words.append(f"isolation {report.isolation_level.name.lower()}")
-    return "  ".join(words)
+    return "  ".join(map(printable, words))
 
 
 def _partitions(report: GroupLag) -> list[str]:

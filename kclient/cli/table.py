@@ -1,11 +1,13 @@
 """Plain text tables: columns as wide as they must be, numbers to the right.
 
-Names come from whoever called a group or a client so: nothing in them may steer a terminal.
+Peers chose the names in the cells: nothing in them may steer a terminal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+
+from kclient.text import printable
 
 GAP = "  "
 
@@ -22,10 +24,3 @@ def table(titles: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[
         ).rstrip()
         for line in (titles, *rows)
     ]
-
-
-def printable(text: str) -> str:
-    """The text with escapes for whatever is no visible character."""
-    return "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text
-    )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import logging
 from collections.abc import Mapping
 from typing import Any
 
 from kclient.config import resets, security_rules
+from kclient.log import get_logger
 
-log = logging.getLogger("kclient.config")
+log = get_logger("kclient.config")
 
 _consumers = itertools.count(1)
 

@@ -9,14 +9,14 @@ Spec: B.1.1, B.17.
 
 from __future__ import annotations
 
-import logging
 from typing import Final
 
 from kclient.errors import UsageError
 from kclient.generated.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from kclient.log import get_logger
 from kclient.network.features import GROUP_VERSION, Features
 
-log = logging.getLogger("kclient.group")
+log = get_logger("kclient.group")
 
 CLASSIC: Final = "classic"
 CONSUMER: Final = "consumer"

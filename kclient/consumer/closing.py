@@ -13,7 +13,6 @@ Spec: B.18, I-24, D-15, U-10.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable
 from typing import Final
 
@@ -22,8 +21,9 @@ from kclient.consumer.leaving import LEAVING_SECONDS, before_leaving, error_of
 from kclient.consumer.polling import Poll
 from kclient.consumer.session import Session
 from kclient.consumer.subscription import SubscriptionKind
+from kclient.log import get_logger
 
-log = logging.getLogger("kclient.consumer")
+log = get_logger("kclient.consumer")
 
 CLOSING: Final = "the consumer is being closed"
 LAST_SECONDS: Final = 1.0  # for interceptors and deserializers, however late it is

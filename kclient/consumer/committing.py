@@ -9,7 +9,6 @@ unsubscribe or close.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
@@ -22,13 +21,14 @@ from kclient.consumer.work import UserWork
 from kclient.errors import BrokerError, CommitFailedError, InternalError, KclientError
 from kclient.group.commits import Commits, Hopeless, never
 from kclient.group.offset_questions import Tell, unheard
+from kclient.log import get_logger
 from kclient.metrics.own import OwnMetrics
 from kclient.protocol.errors import FENCED_INSTANCE_ID
 from kclient.runtime import Runtime
 from kclient.seldom import Seldom
 from kclient.types import OffsetAndMetadata, TopicPartition
 
-log = logging.getLogger("kclient.commit")
+log = get_logger("kclient.commit")
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 Ready = Callable[[], Awaitable[None]]

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import datetime
-import logging
 from collections.abc import Mapping
 from typing import Final
 
@@ -24,11 +23,12 @@ from kclient.errors import KclientError
 from kclient.fetch.holder import Holder, find_holder
 from kclient.fetch.request import PartitionFetch
 from kclient.fetch.standing import Standing
+from kclient.log import get_logger
 from kclient.positions.state import AWAIT_RESET, AWAIT_VALIDATION, INITIALIZING, FetchState, PartitionState
 from kclient.protocol.errors import error
 from kclient.types import OffsetAndMetadata, TopicPartition
 
-log = logging.getLogger("kclient.consumer")
+log = get_logger("kclient.consumer")
 
 Held = Mapping[TopicPartition, Holder | str]
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import attrs
 
+from kclient.text import LONGEST_TEXT, printable
 from kclient.types import TopicPartition
 
 
@@ -29,9 +30,9 @@ class Explanation(Mapping[TopicPartition, str]):
         return len(self.partitions)
 
     def __str__(self) -> str:
-        names = {tp: str(tp) for tp in self.partitions}
+        names = {tp: printable(str(tp)) for tp in self.partitions}
         width = max(map(len, names.values()), default=0)
         lines = [f"{names[tp]:<{width}}  {sentence}" for tp, sentence in self.partitions.items()]
-        return "\n".join([self.consumer, *lines])
+        return "\n".join(printable(line, LONGEST_TEXT) for line in (self.consumer, *lines))
 
     __repr__ = __str__

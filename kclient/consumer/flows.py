@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 from kclient.errors import InternalError, KclientError
+from kclient.log import get_logger
 from kclient.notice import Notice
 
-log = logging.getLogger("kclient.consumer")
+log = get_logger("kclient.consumer")
 
 Flow = Callable[[], Coroutine[Any, Any, None]]
 

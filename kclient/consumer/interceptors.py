@@ -15,16 +15,16 @@ Spec: S3-14, S3-15, B.1.1 (interceptor.classes), B.3.2, B.3.9, B.14.1.
 from __future__ import annotations
 
 import inspect
-import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final, Protocol
 
 from kclient.consumer.listener import CallUser
+from kclient.log import get_logger
 from kclient.records.records import Records
 from kclient.seldom import Seldom
 from kclient.types import OffsetAndMetadata, TopicPartition
 
-log = logging.getLogger("kclient.interceptors")
+log = get_logger("kclient.interceptors")
 
 METHODS: Final = ("on_consume", "on_commit", "close")
 

@@ -7,10 +7,10 @@ request to each leader: who looks at a thousand partitions one after the other d
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import TYPE_CHECKING
 
 from kclient.errors import KclientError
+from kclient.log import get_logger
 from kclient.network.backoff import Backoff
 from kclient.positions.list_offsets import ask_leaders
 from kclient.positions.state import PartitionState
@@ -20,7 +20,7 @@ from kclient.types import IsolationLevel, OffsetAndMetadata, TopicPartition
 if TYPE_CHECKING:
     from kclient.consumer.session import Session
 
-log = logging.getLogger("kclient.consumer")
+log = get_logger("kclient.consumer")
 
 
 class Lag:

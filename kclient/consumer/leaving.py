@@ -13,7 +13,6 @@ that the others get the partitions at once.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
@@ -21,12 +20,13 @@ from typing import TYPE_CHECKING, Final
 from kclient.consumer.nesting import is_inside
 from kclient.group.consumer_protocol.membership import ConsumerMembership
 from kclient.group.protocols import Membership
+from kclient.log import get_logger
 from kclient.notice import Notice
 
 if TYPE_CHECKING:
     from kclient.consumer.session import Session
 
-log = logging.getLogger("kclient.commit")
+log = get_logger("kclient.commit")
 
 MEMBERSHIP: Final = "membership in the group"
 LEAVING_SECONDS: Final = 1.0

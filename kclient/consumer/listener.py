@@ -6,15 +6,15 @@ A listener may commit, seek and pause. Plain and async methods both suit an Asyn
 from __future__ import annotations
 
 import inspect
-import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from kclient.errors import ArgumentError, KclientError, ListenerError, WakeupError
+from kclient.log import get_logger
 from kclient.names import names_of
 from kclient.types import TopicPartition
 
-log = logging.getLogger("kclient.group")
+log = get_logger("kclient.group")
 
 ASSIGNED = "on_partitions_assigned"
 REVOKED = "on_partitions_revoked"

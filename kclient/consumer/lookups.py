@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import datetime
-import logging
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from kclient.consumer.session import Session
 from kclient.consumer.subscription import checked_partitions, checked_topics
 from kclient.errors import ArgumentError, KclientError
+from kclient.log import get_logger
 from kclient.network.backoff import Backoff
 from kclient.network.failures import broker_error
 from kclient.positions.list_offsets import list_offsets
@@ -20,7 +20,7 @@ from kclient.types import OffsetAndTimestamp, PartitionInfo, TopicPartition
 if TYPE_CHECKING:
     from kclient.generated.metadata_response import MetadataResponse, MetadataResponseTopic
 
-log = logging.getLogger("kclient.consumer")
+log = get_logger("kclient.consumer")
 
 EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 MILLISECOND: Final = datetime.timedelta(milliseconds=1)

@@ -12,7 +12,6 @@ a poll never waits for it. What stays is fetched all the while.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
@@ -20,12 +19,13 @@ import attrs
 
 from kclient.consumer.telling import Partitions, Telling
 from kclient.group.generation import Generation
+from kclient.log import get_logger
 from kclient.names import names_of, some_of
 
 if TYPE_CHECKING:
     from kclient.consumer.session import Session
 
-log = logging.getLogger("kclient.group")
+log = get_logger("kclient.group")
 
 
 @attrs.define

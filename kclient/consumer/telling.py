@@ -7,12 +7,12 @@ method runs at a time; who leaves the group meanwhile waits for it, unless the l
 from __future__ import annotations
 
 import asyncio
-import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kclient.consumer.listener import ASSIGNED, LOST, REVOKED, RebalanceListener, tell
 from kclient.consumer.nesting import inside, is_inside
+from kclient.log import get_logger
 from kclient.names import names_of
 from kclient.notice import Notice
 from kclient.positions.state import PartitionState
@@ -21,7 +21,7 @@ from kclient.types import TopicPartition
 if TYPE_CHECKING:
     from kclient.consumer.session import Session
 
-log = logging.getLogger("kclient.group")
+log = get_logger("kclient.group")
 
 Partitions = tuple[TopicPartition, ...]
 States = dict[TopicPartition, PartitionState | None]

@@ -5,14 +5,14 @@ Spec: U-03, U-28.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+from kclient.log import get_logger
 from kclient.records.reader import Chunk
 from kclient.seldom import QUIET_SECONDS
 
-log = logging.getLogger("kclient.fetch")
+log = get_logger("kclient.fetch")
 
 DONE: Final[Mapping[str, str]] = {
     "skip": "left out",

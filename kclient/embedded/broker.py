@@ -7,7 +7,6 @@ nothing, its connections stay) and started again on the same port.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -24,6 +23,7 @@ from kclient.embedded.state import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kclient.embedded.topics import Partition
 from kclient.errors import ProtocolDecodeError
 from kclient.generated.response_header import ResponseHeader
+from kclient.log import get_logger
 from kclient.notice import Notice
 from kclient.protocol.headers import request_header_version, response_header_version
 from kclient.protocol.message import Message
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 Kept = TypeVar("Kept")
 
-logger = logging.getLogger("kclient.embedded")
+logger = get_logger("kclient.embedded")
 
 ANSWERS_BEFORE_THROTTLING: Final = Release.parse("2.0")  # until then the answer itself was late
 

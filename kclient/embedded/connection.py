@@ -8,12 +8,12 @@ dropped. Requests that came in whole before the client closed are handled as wel
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from kclient.errors import ProtocolDecodeError
+from kclient.log import get_logger
 from kclient.network.transport import FrameProtocol
 from kclient.notice import Notice
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kclient.embedded.clock import Timer
     from kclient.embedded.listener import Listener
 
-logger = logging.getLogger("kclient.embedded")
+logger = get_logger("kclient.embedded")
 
 WAITING_FRAMES: Final = 100  # beyond that nothing more is read
 ANONYMOUS: Final = "User:ANONYMOUS"

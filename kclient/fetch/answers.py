@@ -15,7 +15,6 @@ Spec: B.10.5, B.10.6, B.10.8, B.10.15, B.10.16, B.15.12, S2-17, S2-25, S2-29…S
 from __future__ import annotations
 
 import itertools
-import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -29,6 +28,7 @@ from kclient.fetch.request import PartitionFetch
 from kclient.fetch.session import FetchSession
 from kclient.fetch.telling import TRACE
 from kclient.generated.fetch_response import FetchResponse, PartitionData
+from kclient.log import get_logger
 from kclient.metrics.fetching import FetchMetrics
 from kclient.metrics.registry import Registry
 from kclient.network.topology import Broker
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from kclient.positions.state import PartitionState
     from kclient.positions.table import Positions
 
-logger = logging.getLogger("kclient.fetch")
+logger = get_logger("kclient.fetch")
 
 # No fault of our view of the cluster: metadata need not be asked for.
 SESSION_LOST = (FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH)

@@ -8,16 +8,16 @@ Spec: S2-11, B.10.4, design decision 5.
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 from kclient.config import Config
 from kclient.fetch.buffer import FetchBuffer
+from kclient.log import get_logger
 
 if TYPE_CHECKING:
     from kclient.positions.table import Positions
 
-logger = logging.getLogger("kclient.fetch")
+logger = get_logger("kclient.fetch")
 
 SMALLEST_FETCH_BYTES = 65_536
 

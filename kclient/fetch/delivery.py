@@ -12,7 +12,6 @@ Spec: S2-20…S2-25, S2-36…S2-41, S2-49, S2-50, S2-52, B.10.7…B.10.11, D-22,
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Any
 
 from kclient.config import Config
@@ -22,6 +21,7 @@ from kclient.fetch.completed import CompletedFetch
 from kclient.fetch.failures import fetch_error
 from kclient.fetch.lease import Lease, Taken
 from kclient.fetch.telling import TRACE
+from kclient.log import get_logger
 from kclient.metrics.fetching import FetchMetrics
 from kclient.metrics.registry import Registry
 from kclient.protocol.errors import OFFSET_OUT_OF_RANGE, TOPIC_AUTHORIZATION_FAILED
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kclient.positions.state import PartitionState
     from kclient.positions.table import Positions
 
-logger = logging.getLogger("kclient.fetch")
+logger = get_logger("kclient.fetch")
 
 
 class Delivery:

@@ -13,7 +13,6 @@ Spec: I-34, S2-12…S2-18, B.10.1…B.10.6, B.15.12.
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -28,6 +27,7 @@ from kclient.fetch.plan import Plan, Sources, make_plan, next_offset, update_pla
 from kclient.fetch.request import PartitionFetch
 from kclient.fetch.session import FetchSession
 from kclient.fetch.standing import Standing
+from kclient.log import get_logger
 from kclient.metrics.fetching import FetchMetrics
 from kclient.metrics.registry import Registry
 from kclient.network.backoff import Backoff
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from kclient.network.cluster import Cluster
     from kclient.positions.table import Positions
 
-logger = logging.getLogger("kclient.fetch")
+logger = get_logger("kclient.fetch")
 
 
 class Fetcher:

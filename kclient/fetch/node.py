@@ -6,7 +6,6 @@ Spec: S2-13, S2-16, B.10.13, B.10.14, B.18.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, cast
@@ -19,6 +18,7 @@ from kclient.fetch.request import LAST_VERSION_BY_NAME, PartitionFetch, build_re
 from kclient.fetch.session import FetchSession
 from kclient.generated.fetch_request import FetchRequest
 from kclient.generated.fetch_response import FetchResponse
+from kclient.log import get_logger
 from kclient.network.backoff import Backoff
 from kclient.protocol.errors import error
 from kclient.types import TopicPartition
@@ -26,7 +26,7 @@ from kclient.types import TopicPartition
 if TYPE_CHECKING:
     from kclient.network.cluster import Cluster
 
-logger = logging.getLogger("kclient.fetch")
+logger = get_logger("kclient.fetch")
 
 EPOCHS_SINCE: Final = 12
 COURTESY_SECONDS: Final = 0.75  # what a connection and one answer take, in most places

@@ -8,18 +8,18 @@ anything else                the answer; what its code means is the asker's busi
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 
 from kclient.config import Config
 from kclient.errors import KclientError
 from kclient.group.coordinator import MOVED, Coordinator
 from kclient.group.form import Answer, Form
+from kclient.log import get_logger
 from kclient.network.backoff import Backoff
 from kclient.protocol import errors as codes
 from kclient.runtime import Runtime
 
-logger = logging.getLogger("kclient.coordinator")
+logger = get_logger("kclient.coordinator")
 
 
 async def ask_coordinator(

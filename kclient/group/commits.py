@@ -11,7 +11,6 @@ fails, but for `commit_newest`, which waits until a heartbeat brings the newest 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Mapping
 
 import attrs
@@ -24,6 +23,7 @@ from kclient.group.coordinator import Coordinator
 from kclient.group.generation import Identity
 from kclient.group.offset_commit import CommitAnswer, CommitQuestion
 from kclient.group.offset_questions import Tell, TopicIds, follow_up, ids_by_name, unheard
+from kclient.log import get_logger
 from kclient.metrics.coordinator import CoordinatorMetrics
 from kclient.metrics.registry import Registry
 from kclient.network.backoff import Backoff
@@ -31,7 +31,7 @@ from kclient.protocol.errors import error as error_code
 from kclient.runtime import Runtime
 from kclient.types import OffsetAndMetadata, TopicPartition
 
-logger = logging.getLogger("kclient.commit")
+logger = get_logger("kclient.commit")
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 Refused = Callable[[int, Identity], KclientError]

@@ -7,7 +7,6 @@ A member with an epoch (KIP-848) asks under its newest one; if the coordinator c
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Sequence
 
 from kclient.config import Config
@@ -17,11 +16,12 @@ from kclient.group.coordinator import Coordinator
 from kclient.group.generation import Identity
 from kclient.group.offset_fetch import Committed, FetchAnswer, FetchQuestion
 from kclient.group.offset_questions import Tell, follow_up, ids_by_name, unheard
+from kclient.log import get_logger
 from kclient.network.backoff import Backoff
 from kclient.runtime import Runtime
 from kclient.types import TopicPartition
 
-logger = logging.getLogger("kclient.commit")
+logger = get_logger("kclient.commit")
 
 
 class CommittedOffsets:

@@ -20,6 +20,7 @@ from kclient.generated.find_coordinator_request import FindCoordinatorRequest
 from kclient.generated.find_coordinator_response import Coordinator as FoundCoordinator
 from kclient.generated.find_coordinator_response import FindCoordinatorResponse
 from kclient.group.form import Answer, Form, expect, first_understood
+from kclient.log import get_logger
 from kclient.network.backoff import Backoff
 from kclient.network.cluster import Cluster
 from kclient.network.failures import broker_error
@@ -28,7 +29,7 @@ from kclient.protocol import errors as codes
 from kclient.protocol.message import Message
 from kclient.runtime import Runtime
 
-logger = logging.getLogger("kclient.coordinator")
+logger = get_logger("kclient.coordinator")
 
 MOVED: Final = (codes.COORDINATOR_NOT_AVAILABLE, codes.NOT_COORDINATOR)  # another broker may be it now
 PURPOSE: Final = "coordinator"

@@ -17,7 +17,6 @@ error code means in `join.py`, `sync.py` and `heartbeat.py`. Spec: design, B.13.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Sequence
 
 from kclient.config import Config
@@ -34,6 +33,7 @@ from kclient.group.sync import Sync
 from kclient.group.trouble import Trouble, code_of
 from kclient.group.user import User
 from kclient.group.wanted import Wanted
+from kclient.log import get_logger
 from kclient.metrics.coordinator import CoordinatorMetrics
 from kclient.network.cluster import Cluster
 from kclient.network.failures import broker_error
@@ -41,7 +41,7 @@ from kclient.notice import wait_any
 from kclient.protocol import errors as codes
 from kclient.runtime import Runtime
 
-logger = logging.getLogger("kclient.group")
+logger = get_logger("kclient.group")
 
 
 class GroupFlow:

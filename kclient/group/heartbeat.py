@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import Awaitable, Callable
 
 from kclient.config import Config
@@ -25,13 +24,14 @@ from kclient.generated.heartbeat_response import HeartbeatResponse
 from kclient.group.coordinator import MOVED, Coordinator
 from kclient.group.form import Form
 from kclient.group.generation import Generation, MemberState, Standing, lowest_version
+from kclient.log import get_logger
 from kclient.metrics.coordinator import CoordinatorMetrics
 from kclient.network.backoff import Backoff
 from kclient.network.failures import broker_error
 from kclient.protocol import errors as codes
 from kclient.runtime import Runtime
 
-logger = logging.getLogger("kclient.group")
+logger = get_logger("kclient.group")
 
 
 class Heartbeats:

@@ -9,7 +9,6 @@ Spec: B.13.4, S4-24, S3-29, H-19.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
@@ -30,12 +29,13 @@ from kclient.group.assignors.plan import checked_plan
 from kclient.group.handover import check_handovers
 from kclient.group.join import Joined
 from kclient.group.subscription_protocol import decode_subscription, encode_assignment
+from kclient.log import get_logger
 from kclient.network.cluster import Cluster
 from kclient.network.metadata import MetadataCache
 from kclient.protocol.errors import NONE
 from kclient.runtime import Runtime
 
-logger = logging.getLogger("kclient.group")
+logger = get_logger("kclient.group")
 
 
 def racks_of(metadata: MetadataCache, topics: Iterable[str], *, by_rack: bool) -> Topics:

@@ -8,7 +8,6 @@ Spec: B.15.6, B.13.10, B.18.
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import Final
 
 from kclient.errors import KclientError
@@ -16,9 +15,10 @@ from kclient.generated.leave_group_request import LeaveGroupRequest, MemberIdent
 from kclient.generated.leave_group_response import LeaveGroupResponse
 from kclient.group.coordinator import PURPOSE, Coordinator
 from kclient.group.form import Answer, Form
+from kclient.log import get_logger
 from kclient.protocol.errors import NONE, error
 
-logger = logging.getLogger("kclient.group")
+logger = get_logger("kclient.group")
 
 MEMBERS_SINCE: Final = 3
 REASON_CHARACTERS: Final = 255

@@ -8,7 +8,6 @@ do or know waits for its next poll. Spec: B.13.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterable
 
 from kclient.config import Config
@@ -23,6 +22,7 @@ from kclient.group.leave import gives_up_its_place, send_leave
 from kclient.group.trouble import Trouble, code_of
 from kclient.group.user import User
 from kclient.group.wanted import Wanted
+from kclient.log import get_logger
 from kclient.metrics.coordinator import CoordinatorMetrics
 from kclient.metrics.registry import Registry
 from kclient.network.backoff import Backoff
@@ -31,7 +31,7 @@ from kclient.notice import Notice
 from kclient.protocol import errors as codes
 from kclient.runtime import Runtime
 
-logger = logging.getLogger("kclient.group")
+logger = get_logger("kclient.group")
 
 
 class ClassicMembership:

@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import logging
 from typing import Final
 
 from kclient.errors import BrokerError, KclientError
+from kclient.log import get_logger
 from kclient.network.backoff import Backoff
 from kclient.notice import Notice
 from kclient.protocol import errors as codes
 
-logger = logging.getLogger("kclient.group")
+logger = get_logger("kclient.group")
 
 AT_ONCE: Final = (
     codes.ILLEGAL_GENERATION,

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kclient.metrics.registry import MetricName
+from kclient.text import LONGEST_NAME, printable_lines
 
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
@@ -36,7 +37,10 @@ def _family(name: MetricName) -> str:
 
 
 def _labels(name: MetricName) -> str:
-    pairs = (f'{key.replace("-", "_")}="{value.translate(_ESCAPES)}"' for key, value in name.tags)
+    pairs = (
+        f'{key.replace("-", "_")}="{printable_lines(value, LONGEST_NAME).translate(_ESCAPES)}"'
+        for key, value in name.tags
+    )
     return "{" + ",".join(pairs) + "}"
 
 

@@ -9,15 +9,15 @@ Spec: B.19.1, B.1.1 (metric.reporters), S0-14.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
 import attrs
 
+from kclient.log import get_logger
 from kclient.metrics.sensor import Sensor, Windows
 
-log = logging.getLogger("kclient.metrics")
+log = get_logger("kclient.metrics")
 
 Read = Callable[[float], float]
 """From the loop's seconds to a value."""

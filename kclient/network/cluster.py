@@ -9,7 +9,6 @@ Any lost connection and any failed attempt asks for a metadata update.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -17,6 +16,7 @@ from kclient.config import Config
 from kclient.errors import ClosedError, InternalError, KclientError, VersionError
 from kclient.generated.metadata_request import MetadataRequest
 from kclient.generated.metadata_response import MetadataResponse
+from kclient.log import get_logger
 from kclient.metrics.network import NetworkMetrics
 from kclient.metrics.registry import Registry
 from kclient.network.addresses import canonical_servers, parse_servers
@@ -35,7 +35,7 @@ from kclient.protocol.message import Message
 from kclient.protocol.primitives import Uuid
 from kclient.runtime import Runtime
 
-logger = logging.getLogger("kclient.connection")
+logger = get_logger("kclient.connection")
 
 SHORTEST_IDLE_SECONDS: Final = 1.0  # a connection that is closed sooner might never be used, only made anew
 CANONICAL: Final = "resolve_canonical_bootstrap_servers_only"

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
@@ -29,6 +28,7 @@ from kclient.errors import (
     ProtocolDecodeError,
 )
 from kclient.generated.api_versions_response import ApiVersionsResponse
+from kclient.log import get_logger
 from kclient.metrics.network import NodeMetrics, unmeasured
 from kclient.network import unreachable
 from kclient.network.features import Features
@@ -44,7 +44,7 @@ from kclient.protocol.message import Message
 from kclient.protocol.registry import read_message, response_name
 from kclient.security.tls import Tls
 
-logger = logging.getLogger("kclient.connection")
+logger = get_logger("kclient.connection")
 
 HANDSHAKE_FRAME_BYTES: Final = (
     1_048_576  # no answer before ready is larger; text of other protocols announces more

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import ssl
 from collections.abc import Callable
 from typing import Any, Final
@@ -11,6 +10,7 @@ from typing import Any, Final
 import attrs
 
 from kclient.errors import ConnectError, CorruptDataError, InvalidFrameError, KclientError, PortClosedError
+from kclient.log import get_logger
 from kclient.network import sasl_failures, tls_failures, unreachable
 from kclient.network.connection import Connection, Settings
 from kclient.network.probes import PROBE_SECONDS, certificate, refusal
@@ -18,7 +18,7 @@ from kclient.network.unreachable import Peer
 from kclient.runtime import Address, Runtime
 from kclient.security.tls import Tls
 
-logger = logging.getLogger("kclient.tls")
+logger = get_logger("kclient.tls")
 
 HANDSHAKE_SHARE: Final = 0.8  # of the set-up time: a handshake that hangs is told from a connection that does
 

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from kclient.errors import BrokerError, GroupAuthorizationError, KclientError, TopicAuthorizationError
 from kclient.protocol.errors import GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED, error
+from kclient.text import printable
+
+LONGEST_EXPLANATION: Final = 1_000
+MOST_NAMES: Final = 20
 
 ADVICE = {
     -1: "The broker's own log tells more; if the code is new, a newer kclient may know it.",
@@ -41,11 +46,14 @@ def broker_error(
     `message` is the broker's own explanation. Spec: B.15.1, users 1.3.
     """
     known = error(code)
-    said = f': "{message}"' if message else ""
+    said = f': "{printable(message, LONGEST_EXPLANATION)}"' if message else ""
     text = f"{doing} was refused with {known.name} ({code}){said}."
     names = tuple(sorted(topics)) if topics is not None else (() if topic is None else (topic,))
     if code == TOPIC_AUTHORIZATION_FAILED:
-        needs = " and ".join(f"READ on Topic:{name}" for name in names) or "READ on the topic"
+        needs = (
+            " and ".join(f"READ on Topic:{printable(name)}" for name in names[:MOST_NAMES])
+            or "READ on the topic"
+        )
         return TopicAuthorizationError(
             f"{text} The principal of this connection lacks a permission. Grant it {needs}.",
             topics=names,

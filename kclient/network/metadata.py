@@ -8,7 +8,6 @@ whatever cannot be (a partition −1, a port 70000, a broker id twice) is left o
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -20,6 +19,7 @@ from kclient.generated.metadata_response import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from kclient.log import get_logger
 from kclient.network.failures import broker_error
 from kclient.network.topology import Broker, PartitionMetadata, TopicMetadata, is_usable, usable_brokers
 from kclient.network.unreachable import no_brokers
@@ -35,7 +35,7 @@ from kclient.protocol.errors import (
 from kclient.protocol.primitives import ZERO_UUID
 from kclient.types import LeaderAndEpoch, TopicPartition
 
-logger = logging.getLogger("kclient.metadata")
+logger = get_logger("kclient.metadata")
 
 RELIABLE_EPOCHS_SINCE: Final = 9
 

@@ -8,12 +8,12 @@ is new in the subscription is asked for at once.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterable
 
 from kclient.config import Config
 from kclient.errors import DeadlineError, KclientError
 from kclient.generated.metadata_response import MetadataResponse
+from kclient.log import get_logger
 from kclient.network.backoff import Backoff
 from kclient.network.failures import broker_error
 from kclient.network.metadata import Applied, MetadataCache
@@ -24,7 +24,7 @@ from kclient.protocol.errors import NONE, REBOOTSTRAP_REQUIRED
 from kclient.protocol.primitives import Uuid
 from kclient.runtime import Runtime
 
-logger = logging.getLogger("kclient.metadata")
+logger = get_logger("kclient.metadata")
 
 
 class MetadataTask:

@@ -24,6 +24,7 @@ from kclient.errors import (
     PortClosedError,
     TlsError,
 )
+from kclient.log import get_logger
 from kclient.metrics.network import NetworkMetrics
 from kclient.metrics.registry import Registry
 from kclient.network import tls_failures, unreachable
@@ -35,7 +36,7 @@ from kclient.network.topology import Broker
 from kclient.network.unreachable import Peer
 from kclient.runtime import Address, Runtime
 
-logger = logging.getLogger("kclient.connection")
+logger = get_logger("kclient.connection")
 
 STEADY_WARNING_SECONDS: Final = 30.0
 REFUSED_SECONDS: Final = 5.0  # after what nothing but a change of files or passwords can cure

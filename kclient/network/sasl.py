@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import logging
 import re
 from collections.abc import Iterator
 from contextlib import suppress
@@ -25,6 +24,7 @@ from kclient.generated.sasl_authenticate_request import SaslAuthenticateRequest
 from kclient.generated.sasl_authenticate_response import SaslAuthenticateResponse
 from kclient.generated.sasl_handshake_request import SaslHandshakeRequest
 from kclient.generated.sasl_handshake_response import SaslHandshakeResponse
+from kclient.log import get_logger
 from kclient.network import sasl_failures as failures
 from kclient.network.unreachable import Peer
 from kclient.protocol.errors import ILLEGAL_SASL_STATE, NONE, UNSUPPORTED_SASL_MECHANISM
@@ -34,7 +34,7 @@ from kclient.security.plain import plain_token
 from kclient.security.scram import Challenge, ScramClient, ScramError, salted_password
 from kclient.security.secret import HiddenBytes, HiddenText, Secret
 
-logger = logging.getLogger("kclient.auth")
+logger = get_logger("kclient.auth")
 
 MAX_TOKEN_BYTES: Final = 1_048_576
 NONCE_BYTES: Final = 24

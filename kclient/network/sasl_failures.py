@@ -6,15 +6,17 @@ from collections.abc import Iterable
 from typing import Final
 
 from kclient.errors import AuthenticationError
+from kclient.names import some_of
 from kclient.network.unreachable import Peer, where
 from kclient.protocol.errors import error
+from kclient.text import printable
 
-MAX_SHOWN: Final = 300
+MOST_OFFERED: Final = 20
 
 
 def refused(peer: Peer, mechanism: str, code: int, said: str) -> AuthenticationError:
     """The broker answered with an error code."""
-    quoted = f': "{_printable(said)}"' if said else ""
+    quoted = f': "{printable(said)}"' if said else ""
     return AuthenticationError(
         f"{peer} refused the authentication with {mechanism}: {error(code).name} ({code}){quoted}. "
         "User name or password is wrong, or the broker does not have this user for this mechanism. "
@@ -26,9 +28,9 @@ def refused(peer: Peer, mechanism: str, code: int, said: str) -> AuthenticationE
 
 def not_offered(peer: Peer, mechanism: str, offered: Iterable[str]) -> AuthenticationError:
     """The listener has other mechanisms."""
-    names = [_printable(name) for name in offered][:20]
+    names = some_of(list(offered), MOST_OFFERED) or "no mechanism at all"
     return AuthenticationError(
-        f"{peer} does not offer {mechanism}; it offers {', '.join(names) or 'no mechanism at all'}. "
+        f"{peer} does not offer {mechanism}; it offers {names}. "
         "The listener is set up for others. "
         "Set sasl_mechanism to one that it offers, or have the broker's sasl.enabled.mechanisms name it.",
         mechanism=mechanism,
@@ -51,7 +53,7 @@ def asked_for(peer: Peer, offered: Iterable[str]) -> AuthenticationError:
     """The listener wants SASL, and we have none."""
     return AuthenticationError(
         f"{peer} wants clients to authenticate with SASL, and this client does not. "
-        f"The listener offers {', '.join(_printable(name) for name in offered)}. "
+        f"The listener offers {some_of(list(offered), MOST_OFFERED)}. "
         "Set security_protocol to SASL_SSL (or SASL_PLAINTEXT), sasl_mechanism to one of these, and user and password.",
         **where(peer),
     )
@@ -88,7 +90,3 @@ def no_credentials(peer: Peer, mechanism: str, why: str) -> AuthenticationError:
         mechanism=mechanism,
         **where(peer),
     )
-
-
-def _printable(text: str) -> str:
-    return "".join(character if character.isprintable() else "?" for character in text[:MAX_SHOWN])

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping
 from typing import Final
 
 import attrs
 
 from kclient.generated.metadata_response import MetadataResponseBroker
+from kclient.log import get_logger
 from kclient.protocol.errors import NONE
 
-logger = logging.getLogger("kclient.metadata")
+logger = get_logger("kclient.metadata")
 
 LONGEST_HOST: Final = 255
 

@@ -6,6 +6,7 @@ Spec: users 1.3, U-16, U-17.
 from __future__ import annotations
 
 import errno
+import shlex
 from typing import Final
 
 import attrs
@@ -20,6 +21,7 @@ from kclient.errors import (
     PortClosedError,
     VersionError,
 )
+from kclient.text import printable
 
 OPEN_FILES_LIMITS: Final = frozenset({errno.EMFILE, errno.ENFILE})
 TLS_RECORD_STARTS = (b"\x15\x03", b"\x16\x03")  # an alert, or a handshake message
@@ -49,7 +51,7 @@ def name_not_resolved(peer: Peer, seconds: float, cause: Exception) -> NameResol
     return NameResolutionError(
         f"{peer}: the name {peer.host!r} does not resolve ({_reason(cause)}; {seconds:.2f} s). "
         "It is misspelt, or only known in another network. "
-        f"Try it on this machine: getent hosts {peer.host}",
+        f"Try it on this machine: getent hosts {shlex.quote(printable(peer.host))}",
         **where(peer),
     )
 

@@ -11,17 +11,17 @@ Spec: S0-06, S0-07, S0-19…S0-26, S0-57, S0-58, B.7, D-20.
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from kclient.errors import KclientError, NoOffsetError
+from kclient.log import get_logger
 from kclient.names import names_of, some_of
 from kclient.positions.shared import Shared
 from kclient.types import OffsetAndMetadata, TopicPartition
 
-logger = logging.getLogger("kclient.positions")
+logger = get_logger("kclient.positions")
 
 KIND = "OffsetFetch"
 

@@ -7,15 +7,15 @@ Spec: U-01, S0-63, B.9.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import attrs
 
+from kclient.log import get_logger
 from kclient.types import TopicPartition
 
-logger = logging.getLogger("kclient.positions")
+logger = get_logger("kclient.positions")
 
 TRUNCATED = "truncated"
 

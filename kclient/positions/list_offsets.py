@@ -8,12 +8,12 @@ Spec: S0-45, S0-60, B.8.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, cast
 
 from kclient.errors import DeadlineError, KclientError, VersionError
 from kclient.generated.list_offsets_response import ListOffsetsResponse
+from kclient.log import get_logger
 from kclient.names import names_of
 from kclient.network.backoff import Backoff
 from kclient.network.failures import broker_error
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kclient.network.cluster import Cluster
     from kclient.network.metadata import MetadataCache
 
-logger = logging.getLogger("kclient.positions")
+logger = get_logger("kclient.positions")
 
 DEFAULT_REQUEST_TIMEOUT_MS = 30_000
 

@@ -8,17 +8,17 @@ Spec: S2-31, S2-32, U-01, D-26.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Mapping
 
 from kclient.errors import KclientError, OffsetOutOfRangeError
+from kclient.log import get_logger
 from kclient.positions.list_offsets import ask_leader, group_by_leader
 from kclient.positions.list_offsets_messages import ListedOffsets
 from kclient.positions.shared import Shared
 from kclient.positions.strategy import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from kclient.types import TopicPartition
 
-logger = logging.getLogger("kclient.positions")
+logger = get_logger("kclient.positions")
 
 KIND = "OFFSET_OUT_OF_RANGE"
 

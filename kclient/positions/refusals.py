@@ -8,16 +8,16 @@ Spec: S0-63, U-28, B.15.9, B.15.10.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import Final
 
+from kclient.log import get_logger
 from kclient.names import names_of
 from kclient.protocol import errors as codes
 from kclient.seldom import Seldom
 from kclient.types import TopicPartition
 
-logger = logging.getLogger("kclient.positions")
+logger = get_logger("kclient.positions")
 
 PASSING: Final = frozenset(
     {

@@ -8,10 +8,10 @@ Spec: S0-08, S0-43…S0-49, B.8.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 
 from kclient.errors import KclientError
+from kclient.log import get_logger
 from kclient.names import names_of, some_of
 from kclient.positions.jumps import OffsetReset, tell
 from kclient.positions.list_offsets import ask_leader, group_by_leader
@@ -21,7 +21,7 @@ from kclient.positions.shared import Shared
 from kclient.positions.state import FetchPosition
 from kclient.types import TopicPartition
 
-logger = logging.getLogger("kclient.positions")
+logger = get_logger("kclient.positions")
 
 KIND = "ListOffsets"
 

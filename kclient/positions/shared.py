@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ import attrs
 
 from kclient.config import Config
 from kclient.errors import KclientError
+from kclient.log import get_logger
 from kclient.network.backoff import Backoff
 from kclient.positions.jumps import Jumped
 from kclient.positions.stored_errors import StoredErrors
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kclient.network.cluster import Cluster
 
 
-logger = logging.getLogger("kclient.positions")
+logger = get_logger("kclient.positions")
 
 
 @attrs.frozen(eq=False)

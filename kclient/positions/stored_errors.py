@@ -8,16 +8,16 @@ Spec: S0-04, S0-42, S0-49, U-07.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 
 import attrs
 
 from kclient.errors import KclientError
+from kclient.log import get_logger
 from kclient.positions.table import Positions
 from kclient.types import TopicPartition
 
-logger = logging.getLogger("kclient.positions")
+logger = get_logger("kclient.positions")
 
 
 @attrs.frozen

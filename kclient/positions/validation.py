@@ -12,13 +12,13 @@ Spec: S0-04, S0-18, B.9, B.15.10.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import cast
 
 from kclient.errors import KclientError, VersionError
 from kclient.generated.offset_for_leader_epoch_request import OffsetForLeaderEpochRequest
 from kclient.generated.offset_for_leader_epoch_response import OffsetForLeaderEpochResponse
+from kclient.log import get_logger
 from kclient.positions.jumps import TRUNCATED, OffsetReset, tell
 from kclient.positions.refusals import note
 from kclient.positions.shared import Shared
@@ -27,7 +27,7 @@ from kclient.positions.truncation import log_truncated
 from kclient.positions.validation_messages import build_request, split_answer
 from kclient.types import TopicPartition
 
-logger = logging.getLogger("kclient.positions")
+logger = get_logger("kclient.positions")
 
 KIND = "OffsetForLeaderEpoch"
 FIRST_USABLE_VERSION = 3

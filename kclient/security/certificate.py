@@ -13,6 +13,8 @@ from typing import Final
 
 import attrs
 
+from kclient.text import printable
+
 SEQUENCE: Final = 0x30
 OID: Final = 0x06
 OCTETS: Final = 0x04
@@ -121,5 +123,4 @@ def _time(element: Element) -> str:
 
 def _text(value: bytes) -> str:
     """A stranger's text as something that a log line can hold."""
-    text = value.decode("utf-8", "replace")[:MAX_SHOWN]
-    return "".join(character if character.isprintable() else "?" for character in text)
+    return printable(value.decode("utf-8", "replace"), MAX_SHOWN)

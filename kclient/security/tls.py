@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import logging
 import os
 import ssl
 import tempfile
@@ -19,6 +18,7 @@ from typing import Final
 import attrs
 
 from kclient.errors import ConfigError
+from kclient.log import get_logger
 from kclient.security.ciphers import Ciphers
 from kclient.security.secret import Secret
 from kclient.security.stores import (
@@ -31,7 +31,7 @@ from kclient.security.stores import (
     unusable,
 )
 
-logger = logging.getLogger("kclient.tls")
+logger = get_logger("kclient.tls")
 
 SYSTEM_CERTIFICATES: Final = "the system's certificate authorities"
 

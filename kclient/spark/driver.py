@@ -10,7 +10,6 @@ Spec: SP-14, SP-24, SP-96.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
@@ -19,13 +18,14 @@ import attrs
 from kclient.bridge import LoopThread
 from kclient.config import Config
 from kclient.errors import ClosedError, DeadlineError, KclientError
+from kclient.log import get_logger
 from kclient.network.backoff import Backoff
 from kclient.network.cluster import Cluster
 from kclient.runtime import Runtime
 from kclient.spark.lookup import Lookup
 from kclient.spark.options import SourceOptions
 
-log = logging.getLogger("kclient.spark")
+log = get_logger("kclient.spark")
 
 T = TypeVar("T")
 

@@ -12,7 +12,6 @@ Spec: SP-59, SP-61…SP-64, SP-66.
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import TYPE_CHECKING, Final, cast
 
 import attrs
@@ -20,6 +19,7 @@ import attrs
 from kclient.config import Config
 from kclient.errors import CorruptBatchError, DeadlineError, KclientError, UnsupportedFormatError
 from kclient.generated.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kclient.log import get_logger
 from kclient.network.backoff import Backoff
 from kclient.network.failures import broker_error
 from kclient.protocol.errors import LEADER_NOT_AVAILABLE, NONE, OFFSET_OUT_OF_RANGE
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from kclient.generated.fetch_response import FetchResponse, PartitionData
     from kclient.network.cluster import Cluster
 
-log = logging.getLogger("kclient.spark")
+log = get_logger("kclient.spark")
 
 LAST_VERSION_WITH_NAMES: Final = 12
 FIRST_VERSION_WITH_ISOLATION: Final = 4

@@ -10,7 +10,6 @@ Spec: SP-68, SP-71…SP-73.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -18,11 +17,12 @@ from kclient.errors import ClosedError, CommitFailedError, KclientError
 from kclient.group.commits import Commits
 from kclient.group.committed import CommittedOffsets
 from kclient.group.coordinator import Coordinator
+from kclient.log import get_logger
 from kclient.seldom import Seldom
 from kclient.spark.driver import Driver, Link, Question
 from kclient.types import OffsetAndMetadata, TopicPartition
 
-log = logging.getLogger("kclient.spark")
+log = get_logger("kclient.spark")
 
 COMMIT_SECONDS: Final = 5.0
 RENEW_SECONDS: Final = 4 * 3600.0

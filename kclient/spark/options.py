@@ -9,7 +9,6 @@ Spec: SP-39…SP-42, SP-44, SP-48.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ import attrs
 from kclient.config import Config
 from kclient.config.problems import config_error
 from kclient.errors import ConfigError
+from kclient.log import get_logger
 from kclient.security.secret import HiddenText
 from kclient.spark import choices, unsupported
 from kclient.spark.choices import Bound, Partitions, Selection
@@ -36,7 +36,7 @@ from kclient.spark.option_table import (
     hidden,
 )
 
-log = logging.getLogger("kclient.spark")
+log = get_logger("kclient.spark")
 
 SERVERS: Final = "kafka.bootstrap.servers"
 WITH_SCHEMA: Final = ("json", "avro", "protobuf")

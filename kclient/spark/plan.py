@@ -19,7 +19,6 @@ Spec: SP-50, SP-57…SP-59, table 5.4.
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
@@ -27,9 +26,10 @@ from typing import Final, NamedTuple, TypeAlias
 import attrs
 
 from kclient.errors import DataLossError
+from kclient.log import get_logger
 from kclient.types import TopicPartition
 
-log = logging.getLogger("kclient.spark")
+log = get_logger("kclient.spark")
 
 
 @attrs.frozen(order=True)

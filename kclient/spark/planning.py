@@ -9,13 +9,13 @@ Spec: SP-32, SP-36, SP-49, SP-51, SP-55, SP-57.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Sequence
 from typing import Final
 
 import attrs
 
 from kclient.errors import KclientError, UnknownTopicError
+from kclient.log import get_logger
 from kclient.network.cluster import Cluster
 from kclient.runtime import Runtime
 from kclient.spark.lookup import Lookup
@@ -25,7 +25,7 @@ from kclient.spark.pushdown import EVERYTHING, Narrowing
 from kclient.spark.resolving import resolve_end, resolve_start
 from kclient.spark.splitting import split
 
-log = logging.getLogger("kclient.spark")
+log = get_logger("kclient.spark")
 
 CLOSE_SECONDS: Final = 5.0
 

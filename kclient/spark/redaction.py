@@ -8,14 +8,15 @@ Spec: SP-44, SP-45.
 
 from __future__ import annotations
 
-import logging
 import re
 from typing import TYPE_CHECKING, Final
+
+from kclient.log import get_logger
 
 if TYPE_CHECKING:
     from kclient.spark.options import SourceOptions
 
-log = logging.getLogger("kclient.spark")
+log = get_logger("kclient.spark")
 
 HIDDEN_BY_SPARK: Final = re.compile(r"secret|password|token|access[.]?key|credential", re.IGNORECASE)
 """What `spark.redaction.regex` is by default."""

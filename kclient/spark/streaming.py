@@ -12,9 +12,9 @@ Spec: SP-18, SP-49…SP-54, SP-56, SP-57.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping
 
+from kclient.log import get_logger
 from kclient.names import some_of
 from kclient.spark.driver import Driver, Link
 from kclient.spark.group_commit import GroupCommitter
@@ -26,7 +26,7 @@ from kclient.spark.resolving import resolve_start
 from kclient.spark.splitting import split
 from kclient.types import TopicPartition
 
-log = logging.getLogger("kclient.spark")
+log = get_logger("kclient.spark")
 
 Offsets = dict[TopicPartition, int]
 

@@ -5,7 +5,6 @@ rebalance.py gathers the members, join.py brings them in, sync.py hands out the 
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Sequence
 from typing import ClassVar, Final
@@ -22,6 +21,7 @@ from kclient.errors import InternalError, ProtocolDecodeError
 from kclient.generated.join_group_response import JoinGroupResponse
 from kclient.generated.sync_group_response import SyncGroupResponse
 from kclient.group.subscription_protocol import PROTOCOL_TYPE, decode_subscription
+from kclient.log import get_logger
 from kclient.protocol.errors import (
     COORDINATOR_NOT_AVAILABLE,
     FENCED_INSTANCE_ID,
@@ -31,7 +31,7 @@ from kclient.protocol.errors import (
 
 KNOWS_NAMES: Final = Release.parse("3.0")
 
-logger = logging.getLogger("kclient.embedded")
+logger = get_logger("kclient.embedded")
 
 
 @attrs.define(eq=False)

@@ -13,19 +13,18 @@ Heartbeats go on beside it and end a membership that the coordinator does not kn
 
 from __future__ import annotations
 
-import logging
-
 from kclient.group.consumer_protocol.assignment import Assignments, Step
 from kclient.group.consumer_protocol.heartbeat import Heartbeats
 from kclient.group.consumer_protocol.standing import Standing
 from kclient.group.consumer_protocol.states import MemberState
 from kclient.group.coordinator import Coordinator
 from kclient.group.user import User
+from kclient.log import get_logger
 from kclient.metrics.coordinator import CoordinatorMetrics
 from kclient.network.cluster import Cluster
 from kclient.notice import wait_any
 
-logger = logging.getLogger("kclient.group")
+logger = get_logger("kclient.group")
 
 
 class MemberFlow:

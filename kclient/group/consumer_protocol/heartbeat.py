@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -26,12 +25,13 @@ from kclient.group.consumer_protocol.standing import JOIN_EPOCH, Standing, Subsc
 from kclient.group.consumer_protocol.states import MemberState, Rhythm
 from kclient.group.coordinator import Coordinator
 from kclient.group.form import Form
+from kclient.log import get_logger
 from kclient.metrics.coordinator import CoordinatorMetrics
 from kclient.network.backoff import Backoff
 from kclient.protocol import errors as codes
 from kclient.runtime import Runtime
 
-logger = logging.getLogger("kclient.group")
+logger = get_logger("kclient.group")
 
 API: Final = "ConsumerGroupHeartbeat"
 

@@ -9,16 +9,15 @@ An answer never stops the leaving; it is only logged. Spec: B.17.2, B.17.5.
 
 from __future__ import annotations
 
-import logging
-
 from kclient.generated.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from kclient.group.consumer_protocol.standing import LEAVE_EPOCH, LEAVE_FOR_A_WHILE_EPOCH
 from kclient.group.coordinator import Coordinator
 from kclient.group.form import Form
 from kclient.group.leave import last_answer
+from kclient.log import get_logger
 from kclient.protocol.errors import GROUP_ID_NOT_FOUND, NONE, UNKNOWN_MEMBER_ID, error
 
-logger = logging.getLogger("kclient.group")
+logger = get_logger("kclient.group")
 
 GONE = (UNKNOWN_MEMBER_ID, GROUP_ID_NOT_FOUND)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import logging
 from collections.abc import Callable, Iterable
 
 from kclient.config import Config
@@ -25,6 +24,7 @@ from kclient.group.consumer_protocol.states import MemberState
 from kclient.group.coordinator import Coordinator
 from kclient.group.generation import Generation, Identity
 from kclient.group.user import User
+from kclient.log import get_logger
 from kclient.metrics.coordinator import CoordinatorMetrics
 from kclient.metrics.registry import Registry
 from kclient.network.cluster import Cluster
@@ -34,7 +34,7 @@ from kclient.protocol import errors as codes
 from kclient.runtime import Runtime
 from kclient.seldom import Seldom
 
-logger = logging.getLogger("kclient.group")
+logger = get_logger("kclient.group")
 
 
 class ConsumerMembership:

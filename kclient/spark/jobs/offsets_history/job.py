@@ -11,7 +11,6 @@ Spec: SP-90…SP-95.
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
@@ -19,6 +18,7 @@ from typing import Final
 import attrs
 
 from kclient.errors import KclientError
+from kclient.log import get_logger
 from kclient.names import some_of
 from kclient.runtime import Runtime
 from kclient.spark.driver import Driver
@@ -34,7 +34,7 @@ from kclient.spark.jobs.stopping import Stop
 from kclient.spark.options import SourceOptions
 from kclient.spark.plan import OffsetRange
 
-log = logging.getLogger("kclient.spark")
+log = get_logger("kclient.spark")
 
 PAUSE_MS: Final = 200
 
