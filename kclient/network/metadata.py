@@ -165,9 +165,11 @@ class MetadataCache:
         return tuple(changed)
 
     def learn_broker(self, broker: Broker) -> None:
-        """Note a broker that another answer named, such as a coordinator."""
+        """Note the address of a broker that an answer without racks named, such as a coordinator; its rack stays."""
         if is_usable(broker):
-            self.brokers[broker.node_id] = broker
+            known = self.brokers.get(broker.node_id)
+            rack = broker.rack if known is None else known.rack  # else the leader would see the racks change twice
+            self.brokers[broker.node_id] = attrs.evolve(broker, rack=rack)
 
     def forget_brokers(self) -> None:
         """Start over from the bootstrap servers: no leader can be reached until the next answer. Spec: B.5.9."""

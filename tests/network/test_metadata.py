@@ -73,6 +73,17 @@ def test_an_answer_tells_racks_and_replicas() -> None:
     assert {node: known.rack for node, known in cache.brokers.items()} == {1: "a", 2: None}
 
 
+def test_the_address_of_a_coordinator_leaves_the_broker_its_rack() -> None:
+    """FindCoordinator names no racks: without the old one a rack-aware group would rebalance for nothing, twice."""
+    racked = broker(1)
+    racked.rack = "a"
+    cache = cache_after(answer(partition(1, 5), brokers=[racked, broker(2)]))
+    cache.learn_broker(Broker(1, "elsewhere", 9093))
+    cache.learn_broker(Broker(7, "new", 9092))
+    assert cache.brokers[1] == Broker(1, "elsewhere", 9093, "a")
+    assert cache.brokers[7] == Broker(7, "new", 9092)
+
+
 @pytest.mark.spec("B.5.5", "S0-23")
 def test_a_lower_epoch_is_ignored_and_asks_for_another_update() -> None:
     cache = cache_after(answer(partition(1, 5)))

@@ -223,7 +223,7 @@ def test_a_join_that_takes_long_puts_the_automatic_commit_off_for_a_whole_interv
     simulate(scenario, topics={"t": 1})
 
 
-@pytest.mark.spec("S4-17", "B.13.5")
+@pytest.mark.spec("B.13.5")
 def test_a_coordinator_that_is_found_has_a_whole_session_to_answer() -> None:
     """The session timer begins anew with the lookup, so a silent coordinator is not sought again and again."""
 
@@ -245,3 +245,18 @@ def test_a_coordinator_that_is_found_has_a_whole_session_to_answer() -> None:
             assert a.calls == [("assigned", ALL)]
 
     simulate(scenario, topics={"t": 4})
+
+
+@pytest.mark.spec("B.13.2", "B.16.8")
+def test_a_rack_aware_group_keeps_its_generation_while_the_racks_stay() -> None:
+    """The answer to FindCoordinator names no rack: the leader must not take that for a change."""
+
+    async def scenario(place: Place) -> None:
+        async with team(place, client_rack="a", metadata_max_age_ms=1_000) as join:
+            a = await join("a")
+            await until(lambda: a.partitions == ALL)
+            await asyncio.sleep(5)
+            assert a.consumer.group_metadata().generation_id == 1
+            assert a.calls == [("assigned", ALL)]
+
+    simulate(scenario, brokers=3, topics={"t": 4}, racks=["a", "b", "c"])
