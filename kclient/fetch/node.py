@@ -16,6 +16,7 @@ from kclient.config import Config
 from kclient.errors import KclientError
 from kclient.fetch.request import LAST_VERSION_BY_NAME, PartitionFetch, build_request
 from kclient.fetch.session import FetchSession
+from kclient.fetch.telling import TRACE
 from kclient.generated.fetch_request import FetchRequest
 from kclient.generated.fetch_response import FetchResponse
 from kclient.log import get_logger
@@ -70,6 +71,9 @@ async def ask(cluster: Cluster, node: NodeFetches, max_bytes: int, config: Confi
     if not step.by_id:
         version = min(LAST_VERSION_BY_NAME, version or LAST_VERSION_BY_NAME)
     request = build_request(step, max_bytes, config)
+    if logger.isEnabledFor(TRACE):  # once for a request: a loop over partitions that nobody reads would cost
+        for one in wanted.values():
+            logger.log(TRACE, "Added %s at %d to the Fetch to node %d", one.tp, one.offset, node.node_id)
     return cast(FetchResponse, await cluster.request(node.node_id, request, max_version=version))
 
 

@@ -165,6 +165,8 @@ class Coordinator:
         try:
             await asyncio.sleep(self._next_lookup_at - self._runtime.now())
             node_id = await self._ask()
+            # The next request may wait for a poll, the connection need not.
+            self.cluster.start_connecting(node_id, PURPOSE)
         except KclientError as error:
             self._next_lookup_at = self._runtime.now() + self._backoff.next()
             if error.retriable:

@@ -229,6 +229,10 @@ class Cluster:
             node, "a request", self._request_timeout, self._runtime.now() + self._request_timeout
         )
 
+    def start_connecting(self, node_id: int, purpose: str = "") -> None:
+        """Begin to connect to a broker that will be asked soon, without waiting. Raises ConnectError, ClosedError."""
+        self._node(node_id, purpose).start_connecting()
+
     def is_connected(self, node_id: int, purpose: str = "") -> bool:
         """Whether a request would go out at once, or wait for its turn on a connection."""
         return self._pool.is_connected(node_id, purpose)

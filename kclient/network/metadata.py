@@ -168,7 +168,8 @@ class MetadataCache:
         """Note the address of a broker that an answer without racks named, such as a coordinator; its rack stays."""
         if is_usable(broker):
             known = self.brokers.get(broker.node_id)
-            rack = broker.rack if known is None else known.rack  # else the leader would see the racks change twice
+            # Without the rack the group's leader would see the racks change, and change back with the next update.
+            rack = broker.rack if known is None else known.rack
             self.brokers[broker.node_id] = attrs.evolve(broker, rack=rack)
 
     def forget_brokers(self) -> None:

@@ -121,14 +121,18 @@ class Node:
             refusal = self._around.refusals.get(self.peer.address)
             if refusal is not None and self._around.runtime.now() < refusal.until:
                 raise copy.copy(refusal.problem) from refusal.problem
-            if self._attempt is None:
-                self._attempt = asyncio.create_task(self._connect(), name=f"connect to {self.peer}")
-                self._attempt.add_done_callback(self._attempt_over)
-            attempt = self._attempt
+            attempt = self._attempt_under_way()
             await asyncio.wait({attempt})
             if not attempt.cancelled() and (problem := attempt.result()) is not None:
                 raise copy.copy(problem) from problem
         return self.connection
+
+    def start_connecting(self) -> None:
+        """Begin an attempt whose outcome the next request meets; none during a refusal or beside a connection."""
+        refusal = self._around.refusals.get(self.peer.address)
+        refused = refusal is not None and self._around.runtime.now() < refusal.until
+        if self.connection is None and not self.closed and not refused:
+            self._attempt_under_way()
 
     def close(self) -> None:
         """Close the connection, end an attempt; later requests fail."""
@@ -152,6 +156,13 @@ class Node:
             await connection.wait_closed()
 
     # --- an attempt
+
+    def _attempt_under_way(self) -> asyncio.Task[KclientError | None]:
+        """The one attempt that all who wait share."""
+        if self._attempt is None:
+            self._attempt = asyncio.create_task(self._connect(), name=f"connect to {self.peer}")
+            self._attempt.add_done_callback(self._attempt_over)
+        return self._attempt
 
     async def _connect(self) -> KclientError | None:
         """One attempt, after the backoff: None when ready, else the error."""

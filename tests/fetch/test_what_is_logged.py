@@ -61,6 +61,8 @@ def test_trace_tells_of_data_that_come_and_records_that_go_with_both_positions(l
         await consumer.poll(5)
 
     fetch(play)
+    assert "Added a-0 at 0 to the Fetch to node 1" in lines(TRACE)
+    assert "Added a-0 at 4 to the Fetch to node 1" in lines(TRACE)
     one_of(lines(TRACE), r"^Fetch of a-0 at 0 brought \d+ bytes$")
     one_of(lines(TRACE), r"^a-0: handed out 3 records, position 0 → 3$")
     one_of(lines(TRACE), r"^a-0: handed out 1 records, position 3 → 4$")

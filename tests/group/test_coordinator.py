@@ -14,7 +14,9 @@ from kclient.generated.find_coordinator_response import Coordinator as Found
 from kclient.generated.find_coordinator_response import FindCoordinatorResponse
 from kclient.generated.heartbeat_request import HeartbeatRequest
 from kclient.generated.heartbeat_response import HeartbeatResponse
+from kclient.group.coordinator import PURPOSE
 from kclient.group.form import Form
+from tests.consumer.support import reached
 from tests.group.harness import GROUP, coordinating, found, refused, scripted
 from tests.peer import On, ScriptedPeer
 
@@ -48,6 +50,20 @@ def test_while_no_coordinator_is_found_metadata_is_updated() -> None:
             await coordinator.ensure()
             async with asyncio.timeout(2):
                 await cluster.metadata.changed.wait(seen)
+
+    asyncio.run(run())
+
+
+@pytest.mark.spec("S4-17")
+def test_a_coordinator_that_was_found_is_connected_to_before_anything_is_asked_of_it() -> None:
+    async def run() -> None:
+        async with (
+            scripted() as peer,
+            coordinating(peer) as (cluster, coordinator, *_),
+        ):
+            node_id = await coordinator.ensure()
+            await reached(lambda: cluster.is_connected(node_id, PURPOSE))
+            assert {seen.name for seen in peer.requests} <= {"MetadataRequest", "FindCoordinatorRequest"}
 
     asyncio.run(run())
 

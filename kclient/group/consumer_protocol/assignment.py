@@ -4,7 +4,8 @@
     owned     what the application has taken over, and in which round
 
 The way from one to the other leads through names, which metadata knows, maybe not yet for every topic: then what is
-known is taken over first, and the rest when metadata has come. Spec: B.17.3.
+known is taken over first, and the rest when metadata has come. The first assignment of a membership is a step also if
+it is empty, as in Java: the listener learns that this member has joined and owns nothing.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Owned:
 
 @attrs.frozen
 class Step:
-    """What to own next. `same`: we own exactly that already, and have only to say so."""
+    """What to own next. `same`: we own exactly that already, and have only to acknowledge it."""
 
     owned: Owned
     names: Mapping[Uuid, str]
@@ -57,6 +58,8 @@ class Assignments:
         self.target: ById = {}
         self.owned = Owned()
         self._names: Mapping[Uuid, str] = {}  # of what we own, should metadata forget it
+        self._received = False  # this membership was sent an assignment
+        self._taken_over = False  # the application has taken one over: the listener was called
 
     @property
     def settled(self) -> bool:
@@ -69,9 +72,9 @@ class Assignments:
             return False
         rows = {row.topic_id: tuple(sorted(row.partitions)) for row in answer.topic_partitions}
         told = {one: rows[one] for one in sorted(rows) if rows[one]}
-        if told == self.target:
+        if self._received and told == self.target:
             return False
-        self.target = told
+        self._received, self.target = True, told
         self.round += 1
         return True
 
@@ -79,7 +82,8 @@ class Assignments:
         """The way to as much of the target as has names; None where we have come as far as we can."""
         known = {one: name for one in self.target if (name := self._name(one, name_of)) is not None}
         owned = Owned(self.round, {one: self.target[one] for one in known})
-        same = owned.partitions == self.owned.partitions
+        first = not self._taken_over and len(known) == len(self.target)
+        same = owned.partitions == self.owned.partitions and not first
         return None if owned == self.owned else Step(owned, known, same)
 
     def nameless(self, name_of: NameOf) -> tuple[Uuid, ...]:
@@ -89,10 +93,12 @@ class Assignments:
     def done(self, step: Step) -> None:
         """The application owns what the step says."""
         self.owned, self._names = step.owned, step.names
+        self._taken_over = self._taken_over or not step.same
 
     def forget(self) -> None:
         """No member any more: nothing is owned, and nothing is wanted."""
         self.target, self.owned, self._names = {}, Owned(self.round), {}
+        self._received = self._taken_over = False
 
     def _name(self, topic_id: Uuid, name_of: NameOf) -> str | None:
         return name_of(topic_id) or self._names.get(topic_id)

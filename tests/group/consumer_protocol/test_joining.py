@@ -66,7 +66,7 @@ def test_partitions_move_when_their_owner_has_given_them_up_and_come_back_when_t
             ("assigned", taken),
             ("revoked", (0, 1, 2, 3)),
         ]
-        assert second.told == [("assigned", taken), ("revoked", taken)]
+        assert second.told == [("assigned", ()), ("assigned", taken), ("revoked", taken)]
         assert [beat.member_epoch for beat in heartbeats(cluster) if beat.member_epoch < 0] == [-1, -1]
 
     on_a_cluster(scene)

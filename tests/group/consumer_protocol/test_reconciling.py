@@ -90,6 +90,24 @@ def test_what_on_assigned_raises_is_raised_by_poll_and_the_next_one_finishes_and
     on_a_cluster(scene)
 
 
+@pytest.mark.spec("A-14", "B.17.3", "S3-49")
+def test_a_member_that_joins_and_gets_nothing_calls_the_listener_with_no_partitions_once() -> None:
+    async def scene(cluster: EmbeddedCluster) -> None:
+        diary = Diary()
+        async with member(cluster, "t") as one, member(cluster, "t", listener=diary) as two:
+            await polled_until(lambda: numbers(one) == {0}, one)
+            await polled_until(lambda: diary.told, one, two)
+            assert diary.told == [("assigned", ())]
+            seen = len(heartbeats(cluster, two))
+            await polled_until(lambda: len(heartbeats(cluster, two)) > seen + 2, one, two)
+            assert diary.told == [("assigned", ())]
+            await one.close()
+            await polled_until(lambda: numbers(two) == {0}, two)
+            assert diary.told == [("assigned", ()), ("assigned", (0,))]
+
+    on_a_cluster(scene, partitions=1)
+
+
 @pytest.mark.spec("A-14", "B.17.3", "I-10")
 def test_what_on_revoked_raises_is_raised_by_poll_and_the_next_one_gives_the_partitions_free() -> None:
     async def scene(cluster: EmbeddedCluster) -> None:
