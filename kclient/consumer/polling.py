@@ -1,16 +1,27 @@
 """poll(): look after what the flows have left, then hand out records or wait for news.
 
-    repeat at least once:
-        wakeup, errors of the flows, callbacks, rebalance, pattern, automatic commit
-        records at hand → decode them in the caller's context, move the positions, return them
-        else wait for news, until the timeout
+    in this order, once and then with all news until there are records or the timeout has passed
 
-Nothing is raised between moving the positions and returning the records. Spec: B.3, S1-12…S1-22, S3-08…S3-19.
+    1  wakeup, close                 the call is not wanted any more; nothing below has begun
+    2  poll timer, missing topics    a member that polls lives, whatever the steps below raise
+    3  commit callbacks              in the order of their commits, before a listener that may ask what became of them
+    4  steps of a rebalance          automatic commit before the revocation, on_partitions_revoked, _lost, _assigned:
+                                     the whole group waits for these
+    5  automatic commit              if due, and of what is assigned now
+    6  errors                        one: the oldest that the user's code raised in 3 and 4, else the first that a flow
+                                     stored (group, metadata, positions, fetches, missing topics). Only now, so that an
+                                     error that comes again with every poll holds up neither callbacks nor the group.
+                                     A stored one waits while the rebalance needs more steps and there is time for them
+    7  records                       what is at hand is decoded in the caller's context, positions move, interceptors
+                                     see it. Nothing is raised between moving the positions and returning the records
+
+Spec: B.3, S1-12…S1-22, S3-08…S3-19.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -20,6 +31,7 @@ from kclient.consumer.nesting import inside, is_inside
 from kclient.consumer.session import Session
 from kclient.consumer.subscription import SubscriptionKind
 from kclient.consumer.waiting import closed_error
+from kclient.consumer.work import UserWork
 from kclient.errors import ConcurrentUseError, DeadlineError, UsageError
 from kclient.notice import Notice, wait_any
 from kclient.records.records import Records
@@ -31,6 +43,7 @@ class Poll:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._inside: asyncio.Task[Any] | None = None
+        self._errors: deque[Exception] = deque()  # of the user's code, not raised yet
         self._left = Notice()
 
     async def poll(self, timeout: float, max_records: int, *, one_by_one: bool = False) -> Records[Any, Any]:
@@ -59,6 +72,7 @@ class Poll:
             if session.running or await self._started(deadline):
                 await self._attend()
                 self._check_open()  # a listener may have closed, or taken its time while another task did
+                self._raise_errors(deadline)
                 records = await self._deliver(max_records)
                 if records is not None:
                     return await self._hand_out(records, one_by_one=one_by_one)
@@ -92,18 +106,38 @@ class Poll:
         return session.running
 
     async def _attend(self) -> None:
-        """Everything that must happen inside a poll but the records themselves."""
+        """Steps 2 to 5 of the table. What the user's code raises must not keep the next step from its turn."""
         session = self._session
         if session.group is not None:
             session.group.poll_started()
-            session.group.committing.raise_if_fenced()
         session.topic_watch.look(session.runtime.now())
-        session.raise_stored()
+        await self._run(session.callbacks)
         session.match_pattern()
-        await session.callbacks.run()
-        await session.rebalances.run()
+        await self._run(session.rebalances)
         if session.group is not None and session.group.committing.auto_commit_due():
             session.group.auto_commit()
+
+    async def _run(self, work: UserWork) -> None:
+        """Run what is posted; keep what it raises until `_raise_errors`."""
+        try:
+            await work.run()
+        except Exception as exc:  # noqa: BLE001 – raised when every step has had its turn
+            self._errors.append(exc)
+
+    def _raise_errors(self, deadline: float) -> None:
+        """Raise one error: the oldest of the user's code, else the first that a flow has stored.
+
+        A stored error waits while a rebalance needs this poll, but never beyond the deadline: an application that logs
+        the error and pauses would otherwise need a poll, and a pause, for every step of the rebalance.
+        """
+        session = self._session
+        if self._errors:
+            raise self._errors.popleft()
+        if session.group is not None:
+            if session.group.rebalance.under_way and session.runtime.now() < deadline:
+                return
+            session.group.committing.raise_if_fenced()
+        session.raise_stored()
 
     async def _deliver(self, max_records: int) -> Records[Any, Any] | None:
         """Decode what is buffered; None where there is nothing, or where it was out of date."""

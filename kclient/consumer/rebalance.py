@@ -12,7 +12,8 @@ a poll never waits for it. What stays is fetched all the while.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import attrs
@@ -48,6 +49,7 @@ class Rebalance:
     def __init__(self, session: Session) -> None:
         self._session = session
         self.telling = Telling(session)
+        self.under_way = False  # from the first step that needs the user's poll until the last one is done
 
     def owned(self) -> Partitions:
         """What is assigned now."""
@@ -55,6 +57,10 @@ class Rebalance:
 
     async def prepare(self, lost: bool, *, cooperative: bool = False) -> None:
         """Give up what must go before a join. Returns when the user's polls have done it."""
+        with self._needing_polls():
+            await self._prepare(lost, cooperative=cooperative)
+
+    async def _prepare(self, lost: bool, *, cooperative: bool) -> None:
         if lost:
             await self._session.rebalances.post(lambda: self.telling.lose(self.owned()))
             return
@@ -79,13 +85,15 @@ class Rebalance:
             remember()
 
         change = Change(tuple(dict.fromkeys(assignment)), still, adopt, protocol)
-        await self._take_over(change)
+        with self._needing_polls():
+            await self._take_over(change)
         return bool(change.revoked)
 
     async def reconcile(self, assignment: Partitions, still: Callable[[], bool]) -> bool:
         """Take over an assignment of the coordinator's; whether it is in place and every listener content."""
         change = Change(assignment, still, lambda: None, "the coordinator")
-        await self._take_over(change)
+        with self._needing_polls():
+            await self._take_over(change)
         return change.installed and change.error is None
 
     async def leave(self, *, lost: bool, deadline: float) -> None:
@@ -100,6 +108,16 @@ class Rebalance:
             await (self.telling.lose(left) if lost else self.telling.revoke(left))
 
     # --- what the flow waits for
+
+    @contextmanager
+    def _needing_polls(self) -> Iterator[None]:
+        """A poll stays in the rebalance while this runs, and looks again when it has ended."""
+        self.under_way = True
+        try:
+            yield
+        finally:
+            self.under_way = False
+            self._session.news.notify()
 
     async def _take_over(self, change: Change) -> None:
         if not set(self.owned()) <= set(change.target):

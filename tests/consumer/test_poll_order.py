@@ -1,0 +1,156 @@
+"""What happens in which order inside a poll: an error that waits to be raised holds nothing else up."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+import pytest
+
+from kclient import AsyncConsumer, OffsetAndMetadata, RebalanceListener, TopicPartition
+from kclient.errors import KclientError, UnknownTopicError
+from tests.scenarios.simulated import Place, simulate
+from tests.scenarios.support import T0, T1, reached
+
+PROTOCOLS: dict[str, dict[str, Any]] = {
+    "range": {"partition_assignment_strategy": "range"},
+    "cooperative": {"partition_assignment_strategy": "cooperative-sticky"},
+    "consumer protocol": {"group_protocol": "consumer"},
+}
+PAUSE, MAX_POLL_INTERVAL = 8.0, 10.0
+
+
+def refuse(api: str, error: str) -> Callable[[Place], None]:
+    return lambda place: place.cluster.fail(api, error, times=None, client_id="erring")  # type: ignore[return-value]
+
+
+# What fails again and again: the settings of the member that meets it, and what the cluster does to it.
+TROUBLES: dict[str, tuple[dict[str, Any], Callable[[Place], None]]] = {
+    "no committed offset": ({"auto_offset_reset": "none"}, lambda place: None),
+    "out of range": ({"auto_offset_reset": "none"}, lambda place: place.cluster.delete_records("t", 1, 5)),
+    "committed offsets refused": ({}, refuse("OffsetFetch", "GROUP_AUTHORIZATION_FAILED")),
+}
+
+
+@attrs.define
+class LogsAndRetries(RebalanceListener):
+    """An application that logs what a poll raises, and pauses nearly as long as it may."""
+
+    place: Place
+    consumer: AsyncConsumer = attrs.field(init=False)
+    errors: list[KclientError] = attrs.field(factory=list)
+    told: list[str] = attrs.field(factory=list)
+
+    def on_partitions_assigned(self, partitions: tuple[TopicPartition, ...]) -> None:
+        self.told.append("assigned")
+
+    def on_partitions_revoked(self, partitions: tuple[TopicPartition, ...]) -> None:
+        self.told.append("revoked")
+
+    def on_partitions_lost(self, partitions: tuple[TopicPartition, ...]) -> None:
+        self.told.append("lost")
+
+    async def run(self) -> None:
+        while True:
+            try:
+                await self.consumer.poll(1.0)
+            except KclientError as exc:
+                self.errors.append(exc)
+                await asyncio.sleep(PAUSE)
+
+
+async def run_polls(consumer: AsyncConsumer) -> None:
+    while True:
+        await consumer.poll(1.0)
+
+
+async def committed_from_outside(place: Place, offsets: dict[TopicPartition, int]) -> None:
+    outside = place.consumer(group_id="g")
+    await place.on_member(outside.commit({tp: OffsetAndMetadata(offset) for tp, offset in offsets.items()}))
+    await place.on_member(outside.close())
+
+
+async def erring_member(place: Place, *topics: str, **settings: Any) -> LogsAndRetries:
+    application = LogsAndRetries(place)
+    application.consumer = consumer = place.consumer(
+        client_id="erring", group_id="g", max_poll_interval_ms=int(MAX_POLL_INTERVAL * 1000), **settings
+    )
+    await consumer.subscribe(topics or ["t"], listener=application)
+    return application
+
+
+@pytest.mark.spec("S0-42", "S1-18", "B.3.1")
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_who_logs_and_retries_with_pauses_stays_a_good_member(protocol: str, trouble: str) -> None:
+    settings, begin = TROUBLES[trouble]
+
+    async def scenario(place: Place) -> None:
+        for partition in (0, 1):
+            place.cluster.produce("t", [f"{n}" for n in range(10)], partition=partition)
+        offsets = {T0: 0} if trouble == "no committed offset" else {T0: 0, T1: 0}
+        await committed_from_outside(place, offsets)
+        begin(place)
+        erring = await erring_member(place, **settings, **PROTOCOLS[protocol])
+        done: list[KclientError | None] = []
+        running = [asyncio.create_task(place.on_member(erring.run()))]
+        await reached(lambda: erring.errors, 30)
+        erring.consumer.commit_async({T0: OffsetAndMetadata(0)}, lambda offsets, error: done.append(error))
+        other = place.consumer("t", client_id="other", group_id="g", **PROTOCOLS[protocol])
+        running.append(asyncio.create_task(place.on_member(run_polls(other))))
+        # The group waits while it pauses, once for each join. Cooperative members join twice.
+        await reached(lambda: len(other.assignment()) == len(erring.consumer.assignment()) == 1, 4 * PAUSE)
+        await asyncio.sleep(3 * PAUSE)
+        assert len(other.assignment()) == len(erring.consumer.assignment()) == 1
+        assert "lost" not in erring.told
+        assert place.asked("LeaveGroup") == []
+        assert len(done) == 1
+        for task in running:
+            task.cancel()
+
+    simulate(scenario, topics={"t": 2}, config={"group.initial.rebalance.delay.ms": 0})
+
+
+@pytest.mark.spec("S0-42", "S3-20", "S4-43", "U-07")
+def test_a_topic_that_does_not_exist_holds_up_neither_callbacks_nor_the_automatic_commit() -> None:
+    async def scenario(place: Place) -> None:
+        place.cluster.produce("t", [f"{n}" for n in range(10)], partition=0)
+        settings = {"enable_auto_commit": True, "auto_commit_interval_ms": 1000, "topic_wait_ms": 1000}
+        erring = await erring_member(place, "t", "no-such-topic", allow_auto_create_topics=False, **settings)
+        running = asyncio.create_task(place.on_member(erring.run()))
+        await asyncio.sleep(5 * PAUSE)
+        running.cancel()
+        assert erring.errors
+        assert all(isinstance(exc, UnknownTopicError) for exc in erring.errors)
+        assert place.cluster.committed("g") == {T0: 10}
+
+    simulate(scenario, topics={"t": 1})
+
+
+@pytest.mark.spec("S1-17", "S3-22")
+def test_callbacks_that_raise_in_every_poll_hold_up_no_rebalance() -> None:
+    async def scenario(place: Place) -> None:
+        def raising(offsets: Any, error: KclientError | None) -> None:
+            raise LookupError("no such thing")
+
+        async def run(consumer: AsyncConsumer) -> None:
+            while True:
+                try:
+                    consumer.commit_async({T0: OffsetAndMetadata(0)}, raising)
+                    await consumer.poll(1.0)
+                except LookupError:
+                    await asyncio.sleep(1.0)
+
+        erring = (await erring_member(place)).consumer
+        running = [asyncio.create_task(place.on_member(run(erring)))]
+        await asyncio.sleep(5.0)
+        other = place.consumer("t", group_id="g")
+        running.append(asyncio.create_task(place.on_member(run_polls(other))))
+        await asyncio.sleep(10.0)
+        assert len(other.assignment()) == len(erring.assignment()) == 1
+        for task in running:
+            task.cancel()
+
+    simulate(scenario, topics={"t": 2}, config={"group.initial.rebalance.delay.ms": 0})
