@@ -18,9 +18,11 @@ from typing import Final
 
 from kclient.config import deserializers
 from kclient.consumer.leaving import LEAVING_SECONDS, before_leaving, error_of
+from kclient.consumer.out_of_reach import OutOfReach
 from kclient.consumer.polling import Poll
 from kclient.consumer.session import Session
 from kclient.consumer.subscription import SubscriptionKind
+from kclient.consumer.work import UserWork
 from kclient.log import get_logger
 
 log = get_logger("kclient.consumer")
@@ -45,9 +47,11 @@ async def close(
     session.waits.close()
     try:
         await polls.wait_until_left(before_leaving(deadline, now) - now)
-        if session.running:
+        running = session.running
+        if running:
             ended = session.flows.errand("ending of fetch sessions", session.fetcher.end_sessions(deadline))
-            first_error = await _part_from_group(session, deadline, clean=clean, leave=leave)
+        first_error = await _part_from_group(session, deadline, running=running, clean=clean, leave=leave)
+        if running:
             await asyncio.wait({ended})
     except asyncio.CancelledError:
         deadline = min(deadline, session.runtime.now() + LEAVING_SECONDS)
@@ -101,22 +105,44 @@ def _follow_what_is_left(session: Session, ended: int) -> None:
 
 
 async def _part_from_group(
-    session: Session, deadline: float, *, clean: bool, leave: bool | None
+    session: Session, deadline: float, *, running: bool, clean: bool, leave: bool | None
 ) -> Exception | None:
+    """Commit, leave, and run every callback; the first error that the user's code raised.
+
+    A consumer that was not connected yet may have asynchronous commits all the same.
+    """
     group = session.group
     if group is None:
         return None
     offsets = session.consumed() if clean else session.released()
     until = before_leaving(deadline, session.runtime.now())
+    hopeless = OutOfReach(session.cluster, session.runtime).for_good
+    await group.committing.end(until, hopeless)
+    if running:
+        await group.last_commit(offsets, _left(session, until), hopeless)
     errors = [
-        await error_of(group.last_commit(offsets, _left(session, until))),
-        await _step(group.committing.settle(), until),
-        await _step(session.callbacks.run(), until),
+        await _all_callbacks(session, until),
         await _step(group.leave(CLOSING, session.runtime.now() + _left(session, deadline), leave), deadline),
-        await _step(session.rebalances.run(), deadline),
-        await _step(session.callbacks.run(), deadline),
+        await _step(_run_all(session.rebalances), deadline),
     ]
+    await group.committing.end(deadline, hopeless)
+    group.committing.refuse_more()
+    errors.append(await _all_callbacks(session, deadline))
     return next(filter(None, errors), None)
+
+
+async def _all_callbacks(session: Session, deadline: float) -> Exception | None:
+    """Callbacks of commits have some time, however late it is. The first error that one raised."""
+    return await _step(_run_all(session.callbacks), max(deadline, session.runtime.now() + LAST_SECONDS))
+
+
+async def _run_all(work: UserWork) -> None:
+    """All of it, in whose turn an error of the one before makes no difference; raises the first of them at the end."""
+    errors = []
+    while work and not work.running:
+        errors.append(await error_of(work.run()))
+    if first := next(filter(None, errors), None):
+        raise first
 
 
 async def _step(step: Awaitable[None], deadline: float) -> Exception | None:

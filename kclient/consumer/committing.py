@@ -3,7 +3,8 @@
 Asynchronous and automatic commits are never retried: while the coordinator is out of reach they wait together, and
 then go out in their order. A synchronous commit, and the last automatic one, wait for the answers to those before, and
 are retried (`commit_line.py`). Callbacks run in the order of their commits, inside the user's next poll, commit,
-unsubscribe or close.
+unsubscribe or close. A close gives every asynchronous commit its outcome: `end` waits for the answers, also where the
+consumer was not connected yet, and what has none by then fails with CommitFailedError (closed).
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from kclient.consumer.commit_line import CommitLine, Place
 from kclient.consumer.flows import Flows
 from kclient.consumer.interceptors import Interceptors
 from kclient.consumer.listener import CallUser
+from kclient.consumer.waiting import closed_error
 from kclient.consumer.work import UserWork
 from kclient.errors import BrokerError, CommitFailedError, InternalError, KclientError
+from kclient.group.commit_failure import commit_failed
 from kclient.group.commits import Commits, Hopeless, never
 from kclient.group.offset_questions import Tell, unheard
 from kclient.log import get_logger
@@ -35,6 +38,10 @@ Ready = Callable[[], Awaitable[None]]
 CommitCallback = Callable[[Offsets, KclientError | None], Awaitable[None] | None]
 
 MAX_PENDING: Final = 10_000
+LOOK_SECONDS: Final = 0.1  # between two looks whether waiting for answers is hopeless
+UNWIND_SECONDS: Final = (
+    1.0  # for commits that were given up, behind one that another flow cannot give up at once
+)
 
 
 class Committing:
@@ -61,7 +68,9 @@ class Committing:
         self._counters = counters
         self._line = CommitLine()
         self._seldom = Seldom(log)
-        self._pending = 0
+        self._pending: dict[asyncio.Task[None], asyncio.Timeout | None] = {}  # asynchronous; None: not begun
+        self._given_up = ""  # why asynchronous commits fail at once
+        self._ended = False
         self._auto_in_flight = False
         self._next_auto_commit: float | None = None
         self._fenced: BrokerError | None = None
@@ -92,40 +101,86 @@ class Committing:
     def commit_async(self, offsets: Offsets, callback: CommitCallback | None, ready: Ready) -> None:
         """Store offsets when `ready`, and hand the outcome to the callback. Raises CommitFailedError on a backlog."""
         self.raise_if_fenced()
-        if self._pending >= MAX_PENDING:
+        if self._ended:
+            raise closed_error()
+        if len(self._pending) >= MAX_PENDING:
             raise CommitFailedError(
                 f"{MAX_PENDING} asynchronous commits wait for their answers already. The coordinator is out of reach, "
                 "or commits come faster than it answers. Use commit(), or commit less often.",
                 reason="backlog",
                 uncommitted=dict(offsets),
             )
-        self._pending += 1
         place = self._line.join()
-        self._flows.errand("commit", self._commit_beside(dict(offsets), callback, ready, place))
+        commit = self._commit_beside(dict(offsets), callback, ready, place)
+        task = self._flows.errand("commit", commit)
+        self._pending[task] = None
+        task.add_done_callback(self._pending.pop)
 
     async def settle(self) -> None:
-        """Wait until every commit that was asked for has its answer."""
+        """Wait until every commit that was asked for has its answer, and its callback stands in the queue."""
+        if self._pending:
+            await asyncio.wait(set(self._pending))
         await self._line.settle()
+
+    async def end(self, until: float, hopeless: Hopeless = never) -> None:
+        """Wait for the answers until `until`, or until that is hopeless; asynchronous commits without one fail then."""
+        settled = asyncio.create_task(self.settle())
+        why = ""
+        try:
+            while not (settled.done() or why):
+                left = until - self._runtime.now()
+                await asyncio.wait({settled}, timeout=max(0.0, min(LOOK_SECONDS, left)))
+                if left <= 0:
+                    why = "close() had no time left to wait for the coordinator's answer"
+                elif hopeless():
+                    why = "no broker can be reached"
+        finally:
+            settled.cancel()
+        if self._pending and not settled.done():
+            self._give_up(why)
+            await asyncio.wait(set(self._pending), timeout=UNWIND_SECONDS)
+
+    def refuse_more(self) -> None:
+        """From now on `commit_async` raises ClosedError: nothing would be left to send it and to call back."""
+        self._ended = True
+
+    def _give_up(self, why: str) -> None:
+        self._given_up = why
+        for scope in self._pending.values():
+            if scope is not None and not scope.expired():
+                scope.reschedule(asyncio.get_running_loop().time())
 
     async def _commit_beside(
         self, offsets: Offsets, callback: CommitCallback | None, ready: Ready, place: Place
     ) -> None:
         error: KclientError | None = None
         try:
-            await ready()
-            await self._store(self._commits.commit(offsets, retry=False, turn=place.turn))
+            await self._unless_given_up(offsets, ready, place)
         except KclientError as failure:
             error = failure
         except Exception as bug:  # noqa: BLE001 – the callback must hear of it
             error = InternalError.of("An asynchronous commit", bug)
         finally:
-            self._pending -= 1
             place.over()
         if error is not None:
             self._warn("an asynchronous commit", error)
         await place.all_over()
         if callback is not None:
             self._callbacks.leave(lambda: self._call_user(callback, offsets, error))
+
+    async def _unless_given_up(self, offsets: Offsets, ready: Ready, place: Place) -> None:
+        """Store offsets when `ready`. Raises CommitFailedError (closed) when `end` waits no longer."""
+        scope = asyncio.timeout(0 if self._given_up else None)
+        try:
+            async with scope:
+                if (task := asyncio.current_task()) in self._pending:
+                    self._pending[task] = scope
+                await ready()
+                await self._store(self._commits.commit(offsets, retry=False, turn=place.turn))
+        except TimeoutError as late:
+            if not scope.expired():
+                raise
+            raise commit_failed("closed", self._config.group_id or "", self._given_up, offsets) from late
 
     async def _store(self, commit: Awaitable[Offsets]) -> None:
         """What every commit has in common: failures are counted, a fencing lasts, interceptors hear what was stored."""

@@ -14,12 +14,11 @@ from kclient.consumer.choosing_protocol import (
 )
 from kclient.consumer.committing import Committing
 from kclient.consumer.leaving import LEAVING_SECONDS, MEMBERSHIP, Leaving
-from kclient.consumer.out_of_reach import OutOfReach
 from kclient.consumer.rebalance import Rebalance
 from kclient.consumer.subscription import SubscriptionKind
 from kclient.errors import ArgumentError, KclientError, VersionError
 from kclient.group.commit_failure import commit_failed
-from kclient.group.commits import Commits
+from kclient.group.commits import Commits, Hopeless
 from kclient.group.committed import CommittedOffsets
 from kclient.group.consumer_protocol.heartbeat import API as HEARTBEAT
 from kclient.group.consumer_protocol.membership import ConsumerMembership
@@ -157,10 +156,11 @@ class GroupPart:
         else:
             self.committing.restart_timer()
 
-    async def last_commit(self, offsets: dict[TopicPartition, OffsetAndMetadata], timeout: float) -> None:
-        """The automatic commit of close(), given up where no broker can be reached any more. Spec: U-10."""
+    async def last_commit(
+        self, offsets: dict[TopicPartition, OffsetAndMetadata], timeout: float, hopeless: Hopeless
+    ) -> None:
+        """The automatic commit of close(), given up where that is `hopeless`. Spec: U-10."""
         if self.stable or not self._session.subscription.automatic:
-            hopeless = OutOfReach(self._session.cluster, self._session.runtime).for_good
             await self.committing.commit_for_good(lambda: offsets, "on close", timeout, hopeless)
 
     def poll_started(self) -> None:

@@ -70,7 +70,7 @@ class Leaving:
         try:
             await self._end_rebalances(membership)
             error = await error_of(rebalance.leave(lost=lost, deadline=listening_until))
-            await self._settle(deadline)
+            await self._settle(listening_until)
         except asyncio.CancelledError:
             rebalance.telling.leave_untold()
             raise

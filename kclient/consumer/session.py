@@ -132,6 +132,8 @@ class Session:
     async def _begin(self) -> None:
         self.cluster.set_topics(self._wanted_topics())
         await self.cluster.start()
+        if self.waits.closing:
+            return  # only asynchronous commits wait for the connection
         self.flows.start("upkeep of positions", self.upkeep.run)
         self.flows.start("fetcher", self.fetcher.run)
         self._join_if_ready()

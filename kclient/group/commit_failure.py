@@ -10,6 +10,7 @@ Reasons, the one word in `CommitFailedError.reason`:
     topic_replaced  a topic was deleted and created again since; other topics' offsets are stored
     stale_epoch   the group has moved on to another member epoch, which the next heartbeat brings
     retriable     nothing is wrong for good; `retry` was not asked for
+    closed        the consumer was closed before the coordinator answered
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ NEXT_STEP: Final = {
     "whose records the next polls bring. Commit those.",
     "stale_epoch": "Partitions are moving between members. Call poll(), then commit what is still assigned.",
     "retriable": "This passes by itself in a healthy cluster. Commit again.",
+    "closed": "Whether the offsets are stored is not known; if they are not, their records are read again. "
+    "Call commit() before close(), or give close() a longer timeout.",
 }
 
 
