@@ -20,22 +20,42 @@ Result = TypeVar("Result")
 
 @attrs.frozen
 class Form:
-    """A request, and the versions that can say it."""
+    """A request, the versions that can say it, and what is missing where a broker has none of them ("" to say nothing)."""
 
     message: Message
     lowest: int = 0
     highest: int | None = None
+    missing: str = ""
 
 
 async def first_understood(forms: Sequence[Form], send: Callable[[Form], Awaitable[Result]]) -> Result:
-    """Send the first form that the broker has a version for; the choice of a version costs no round trip."""
+    """Send the first form that the broker has a version for; the choice of a version costs no round trip.
+
+    Raises VersionError where it has none for the last one either, which then says what is missing.
+    """
     for form in forms[:-1]:
         try:
             return await send(form)
         except VersionError as error:
             if error.api == "ApiVersions":  # it is no broker at all
                 raise
-    return await send(forms[-1])
+    try:
+        return await send(forms[-1])
+    except VersionError as error:
+        if not forms[-1].missing or error.api == "ApiVersions":
+            raise
+        raise _missing(forms[-1].missing, error) from error
+
+
+def _missing(what: str, refusal: VersionError) -> VersionError:
+    """The same refusal, with what the broker lacks before it."""
+    return VersionError(
+        f"{what} {refusal.text}",
+        api=refusal.api,
+        host=refusal.host,
+        port=refusal.port,
+        node_id=refusal.node_id,
+    )
 
 
 def expect(kind: type[Answer], answer: Message) -> Answer:

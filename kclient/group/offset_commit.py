@@ -37,6 +37,11 @@ from kclient.protocol.primitives import ZERO_UUID
 from kclient.types import OffsetAndMetadata, TopicPartition
 
 TOPIC_IDS_SINCE: Final = 10
+IN_KAFKA_SINCE: Final = 1
+IN_ZOOKEEPER: Final = (
+    "Offsets cannot be stored in Kafka: version 0 of OffsetCommit, from before Kafka 0.8.2, kept them in ZooKeeper, where "
+    "no group finds them, and kclient does not use it."
+)
 
 AGAIN: Final = (
     codes.UNKNOWN_TOPIC_OR_PARTITION,
@@ -113,6 +118,7 @@ class CommitQuestion:
             request,
             lowest=self._lowest(),
             highest=TOPIC_IDS_SINCE if self.topic_ids is not None else TOPIC_IDS_SINCE - 1,
+            missing=IN_ZOOKEEPER if self._lowest() == IN_KAFKA_SINCE else "",
         )
 
     def read(self, response: OffsetCommitResponse) -> CommitAnswer:
@@ -136,7 +142,7 @@ class CommitQuestion:
     def _lowest(self) -> int:
         if self.identity.by_epoch:
             return EPOCHS_SINCE
-        return lowest_version("OffsetCommit", self.identity.group_instance_id)
+        return max(IN_KAFKA_SINCE, lowest_version("OffsetCommit", self.identity.group_instance_id))
 
     @property
     def _doing(self) -> str:
@@ -174,4 +180,4 @@ class CommitQuestion:
             doing = (
                 self._doing if code == codes.GROUP_AUTHORIZATION_FAILED else f"{self._doing} for {partition}"
             )
-            answer.error = broker_error(code, doing, group=self.group_id)
+            answer.error = broker_error(code, doing, group=self.group_id, retriable=False)

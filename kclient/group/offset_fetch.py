@@ -46,6 +46,11 @@ from kclient.types import OffsetAndMetadata, TopicPartition
 GROUPS_SINCE: Final = 8
 STABLE_SINCE: Final = 7
 TOPIC_IDS_SINCE: Final = 10
+IN_KAFKA_SINCE: Final = 1
+IN_ZOOKEEPER: Final = (
+    "Committed offsets cannot be read from Kafka: version 0 of OffsetFetch, from before Kafka 0.8.2, reads them from "
+    "ZooKeeper, where no group keeps any, and kclient does not use it."
+)
 
 Committed = dict[TopicPartition, OffsetAndMetadata | None]
 PartitionAnswer = OffsetFetchResponsePartition | OffsetFetchResponsePartitions
@@ -107,7 +112,12 @@ class FetchQuestion:
                 GROUPS_SINCE - 1,
             ),
         )
-        unstable = Form(OffsetFetchRequest(group_id=self.group_id, topics=old), 0, STABLE_SINCE - 1)
+        unstable = Form(
+            OffsetFetchRequest(group_id=self.group_id, topics=old),
+            IN_KAFKA_SINCE,
+            STABLE_SINCE - 1,
+            IN_ZOOKEEPER,
+        )
         return stable if only_stable else (*stable, unstable)
 
     def read(self, response: OffsetFetchResponse) -> FetchAnswer:
@@ -194,9 +204,8 @@ class FetchQuestion:
                 "Compare the subscription or the assignment with the topics of the cluster.",
                 topic=partition.topic,
             )
-        error = broker_error(code, f"{self._doing} for {partition}", group=self.group_id)
-        error.retriable = False  # what passes by itself, a coordinator says of the whole group (S0-30)
-        return error
+        # What passes without our help a coordinator says of the whole group.
+        return broker_error(code, f"{self._doing} for {partition}", group=self.group_id, retriable=False)
 
 
 def committed_offset(entry: PartitionAnswer) -> OffsetAndMetadata | None:

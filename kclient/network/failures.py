@@ -39,11 +39,13 @@ def broker_error(
     group: str | None = None,
     message: str | None = None,
     principal: str | None = None,
+    retriable: bool | None = None,
 ) -> KclientError:
     """The typed error for a wire code that came while `doing` something ("committing offsets of group g").
 
     Codes 29 and 30 give the authorization errors, every other one a BrokerError with `code`, `name`, `retriable`.
-    `message` is the broker's own explanation. Spec: B.15.1, users 1.3.
+    `message` is the broker's own explanation. `retriable` is what Kafka says of the code unless it is given: False where
+    the request's own table knows of no second try. Spec: B.15.1, users 1.3.
     """
     known = error(code)
     said = f': "{printable(message, LONGEST_EXPLANATION)}"' if message else ""
@@ -68,5 +70,6 @@ def broker_error(
             needs=needs,
             principal=principal,
         )
-    advice = ADVICE.get(code, RETRY_ADVICE if known.retriable else GENERAL_ADVICE)
-    return BrokerError(f"{text} {advice}", code=code, name=known.name, retriable=known.retriable)
+    retriable = known.retriable if retriable is None else retriable
+    advice = ADVICE.get(code, RETRY_ADVICE if retriable else GENERAL_ADVICE)
+    return BrokerError(f"{text} {advice}", code=code, name=known.name, retriable=retriable)

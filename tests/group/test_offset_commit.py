@@ -14,6 +14,7 @@ from kclient.errors import (
     GroupAuthorizationError,
     KclientError,
     TopicAuthorizationError,
+    VersionError,
 )
 from kclient.group.generation import Identity
 from kclient.protocol.errors import error
@@ -25,7 +26,7 @@ from tests.standing import topic_id
 
 
 @pytest.mark.spec("S1-26", "S1-27", "S1-28", "S1-29", "S1-30", "S1-31", "S1-32", "S1-38", "B.14.3", "B.14.4")
-@pytest.mark.parametrize("version", range(11))
+@pytest.mark.parametrize("version", range(1, 11))
 def test_a_commit_in_every_version(version: int) -> None:
     async def scene(asking: Asking) -> None:
         await asking.commits.commit(
@@ -49,6 +50,18 @@ def test_a_commit_in_every_version(version: int) -> None:
     assert (second.committed_offset, second.committed_metadata) == (0, "")
     assert first.committed_leader_epoch == (3 if version >= 6 else -1)
     assert second.committed_leader_epoch == -1
+
+
+@pytest.mark.spec("S1-01")
+@pytest.mark.parametrize("retry", [True, False])
+def test_version_0_is_never_used_because_its_offsets_would_go_to_zookeeper(retry: bool) -> None:
+    async def scene(asking: Asking) -> None:
+        with pytest.raises(VersionError, match="kept them in ZooKeeper.*offers versions 0 to 0") as refused:
+            await asking.commits.commit({F0: OffsetAndMetadata(5)}, retry=retry)
+        assert (refused.value.api, refused.value.retriable) == ("OffsetCommit", False)
+
+    peer = play(scripted(versions={"OffsetCommitRequest": (0, 0)}), scene)
+    assert peer.of("OffsetCommitRequest") == []
 
 
 @pytest.mark.spec("B.14.7", "D-47")

@@ -14,6 +14,7 @@ from kclient.errors import (
     KclientError,
     TopicAuthorizationError,
     UnknownTopicError,
+    VersionError,
 )
 from kclient.generated.offset_fetch_response import (
     OffsetFetchResponse,
@@ -32,7 +33,7 @@ from tests.standing import topic_id
 
 
 @pytest.mark.spec("S0-19", "S0-22", "S0-31", "S0-32", "B.14.7", "D-21", "D-62")
-@pytest.mark.parametrize("version", range(11))
+@pytest.mark.parametrize("version", range(1, 11))
 def test_committed_offsets_in_every_version(version: int) -> None:
     async def scene(asking: Asking) -> None:
         assert await asking.committed.fetch([F0, F1, P0]) == {
@@ -82,6 +83,17 @@ def test_committed_offsets_in_every_version(version: int) -> None:
             ("flights", [0, 1]),
             ("planes", [0]),
         ]
+
+
+@pytest.mark.spec("S1-01")
+def test_version_0_is_never_used_because_its_offsets_would_come_from_zookeeper() -> None:
+    async def scene(asking: Asking) -> None:
+        with pytest.raises(VersionError, match="reads them from ZooKeeper.*offers versions 0 to 0") as refused:
+            await asking.committed.fetch([F0])
+        assert (refused.value.api, refused.value.retriable) == ("OffsetFetch", False)
+
+    peer = play(scripted(versions={"OffsetFetchRequest": (0, 0)}), scene)
+    assert peer.of("OffsetFetchRequest") == []
 
 
 @pytest.mark.spec("B.15.7", "S0-33", "D-20")
