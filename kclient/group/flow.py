@@ -35,11 +35,13 @@ from kclient.group.user import User
 from kclient.group.wanted import Wanted
 from kclient.log import get_logger
 from kclient.metrics.coordinator import CoordinatorMetrics
+from kclient.names import names_of, some_of
 from kclient.network.cluster import Cluster
 from kclient.network.failures import broker_error
 from kclient.notice import wait_any
 from kclient.protocol import errors as codes
 from kclient.runtime import Runtime
+from kclient.seldom import Seldom
 
 logger = get_logger("kclient.group")
 
@@ -70,6 +72,8 @@ class GroupFlow:
         self._wanted = wanted
         self._trouble = trouble
         self._metrics = metrics
+        self._now = runtime.now
+        self._seldom = Seldom(logger)
         self._join = Join(coordinator, standing, heartbeats, config, assignors, user.owned)
         self._sync = Sync(coordinator, standing, config)
         self._leader = Leader(cluster, config, runtime, assignors)
@@ -128,11 +132,13 @@ class GroupFlow:
     async def _complete(self, generation: Generation, assignment: Assignment) -> None:
         """Hand the assignment over, unless it is not for what we want now. Spec: B.13.7, S3-42, S3-44, S3-46."""
         if not self._wanted.accept(assignment):
-            logger.warning(
-                "group %s: assigned %s does not match the subscription %s",
+            self._seldom.warn(
+                "mismatch",
+                self._now(),
+                "group %s: the assignment %s does not match the subscription %s: joining again",
                 self._coordinator.group_id,
-                ", ".join(map(str, assignment.partitions)),
-                self._wanted.topics,
+                names_of(assignment.partitions),
+                some_of(self._wanted.topics or ()),
             )
             self._standing.request_rejoin("received assignment does not match the current subscription")
             await self._trouble.pause()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import logging
 
 import pytest
 
@@ -267,6 +269,21 @@ def test_an_assignment_that_does_not_fit_the_subscription_is_not_taken() -> None
         scripted(*join_then_sync(("planes", 0)), *join_then_sync(("flights", 1), generation=2)), scene
     )
     assert "does not match" in peer.of("JoinGroupRequest")[1].reason
+
+
+@pytest.mark.spec("S3-42", "S3-54", "U-28")
+def test_a_leader_that_goes_on_assigning_what_is_not_wanted_is_a_short_warning_and_not_one_for_every_join(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scene(running: Running) -> None:
+        await running.stable(4)
+
+    unwanted = [("planes", number) for number in range(300)]
+    rounds = [join_then_sync(*unwanted, generation=number) for number in (1, 2, 3)]
+    play(scripted(*itertools.chain(*rounds), *join_then_sync(("flights", 1), generation=4)), scene)
+    (told,) = [one for one in caplog.records if one.levelno >= logging.WARNING]
+    text = "the assignment planes-0, planes-1, planes-2, planes-3, planes-4 and 295 more does not match the subscription"
+    assert told.getMessage() == f"group {GROUP}: {text} flights: joining again"
 
 
 @pytest.mark.spec("S3-45", "B.13.7")
