@@ -42,6 +42,7 @@ from kclient.notice import wait_any
 from kclient.protocol import errors as codes
 from kclient.runtime import Runtime
 from kclient.seldom import Seldom
+from kclient.types import GroupMetadata
 
 logger = get_logger("kclient.group")
 
@@ -72,6 +73,7 @@ class GroupFlow:
         self._wanted = wanted
         self._trouble = trouble
         self._metrics = metrics
+        self._instance_id = config.group_instance_id
         self._now = runtime.now
         self._seldom = Seldom(logger)
         self._join = Join(coordinator, standing, heartbeats, config, assignors, user.owned)
@@ -177,7 +179,13 @@ class GroupFlow:
 
     def _tell_assignor(self, protocol: str, assignment: Assignment, generation: Generation) -> None:
         try:
-            self._assignors[protocol].on_assignment(assignment, generation.generation_id)
+            metadata = GroupMetadata(
+                self._coordinator.group_id,
+                generation.generation_id,
+                generation.member_id,
+                self._instance_id,
+            )
+            self._assignors[protocol].on_assignment(assignment, metadata)
         except (Exception, asyncio.CancelledError, SystemExit) as error:  # noqa: BLE001 – the next poll raises it
             in_place = "The assignment is in place; what the assignor wanted to remember is not."
             failure = assignor_failed(protocol, error, "in on_assignment", in_place)

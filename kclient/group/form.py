@@ -20,7 +20,7 @@ Result = TypeVar("Result")
 
 @attrs.frozen
 class Form:
-    """A request, the versions that can say it, and what is missing where a broker has none of them ("" to say nothing)."""
+    """A request, the versions that can say it, and the words for what is missing where a broker has none of them."""
 
     message: Message
     lowest: int = 0

@@ -39,8 +39,8 @@ from kclient.types import OffsetAndMetadata, TopicPartition
 TOPIC_IDS_SINCE: Final = 10
 IN_KAFKA_SINCE: Final = 1
 IN_ZOOKEEPER: Final = (
-    "Offsets cannot be stored in Kafka: version 0 of OffsetCommit, from before Kafka 0.8.2, kept them in ZooKeeper, where "
-    "no group finds them, and kclient does not use it."
+    "Offsets cannot be stored in Kafka: version 0 of OffsetCommit, from before Kafka 0.8.2, kept them in ZooKeeper, "
+    "where no group finds them, and kclient does not use it."
 )
 
 AGAIN: Final = (

@@ -44,8 +44,8 @@ def broker_error(
     """The typed error for a wire code that came while `doing` something ("committing offsets of group g").
 
     Codes 29 and 30 give the authorization errors, every other one a BrokerError with `code`, `name`, `retriable`.
-    `message` is the broker's own explanation. `retriable` is what Kafka says of the code unless it is given: False where
-    the request's own table knows of no second try. Spec: B.15.1, users 1.3.
+    `message` is the broker's own explanation. `retriable` is what Kafka says of the code unless it is given: False
+    where the request's own table knows of no second try. Spec: B.15.1, users 1.3.
     """
     known = error(code)
     said = f': "{printable(message, LONGEST_EXPLANATION)}"' if message else ""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kclient import TopicPartition
+from kclient import GroupMetadata, TopicPartition
 from kclient.errors import WakeupError
 from kclient.group.assignors import Assignment, Assignor, Member, Topics
 from tests.consumer.broker import MiniBroker
@@ -254,8 +254,8 @@ def test_an_assignor_of_ones_own_shares_out_and_learns_of_the_assignment_before_
             ]
             return {members[0].member_id: Assignment(tuple(everything))}
 
-        def on_assignment(self, assignment: Assignment, generation_id: int) -> None:
-            told.append(("assignor", assignment.partitions, generation_id))
+        def on_assignment(self, assignment: Assignment, metadata: GroupMetadata) -> None:
+            told.append(("assignor", assignment.partitions, metadata))
 
     class Listener(Journal):
         async def on_partitions_assigned(self, partitions: tuple[TopicPartition, ...]) -> None:
@@ -264,9 +264,12 @@ def test_an_assignor_of_ones_own_shares_out_and_learns_of_the_assignment_before_
     async def scenario(broker: MiniBroker) -> None:
         nonlocal c
         settings = {"partition_assignment_strategy": [Everything()], "listener": Listener()}
-        async with consumer(broker, "a", **settings) as c:
+        async with consumer(broker, "a", group_instance_id="east", **settings) as c:
             await c.poll(5)
-        assert told == [("assignor", (A0,), 1), ("listener", (A0,), (A0,))]
+            me = c.group_metadata()
+        assert (me.group_id, me.generation_id, me.group_instance_id) == ("g", 1, "east")
+        assert me.member_id
+        assert told == [("assignor", (A0,), me), ("listener", (A0,), (A0,))]
 
     c: Any = None
     with_broker(scenario)

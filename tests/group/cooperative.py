@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kclient.group.assignors import COOPERATIVE, Assignment, Assignor, Member, Topics
-from kclient.types import TopicPartition
+from kclient.types import GroupMetadata, TopicPartition
 
 
 class KeepAndShare(Assignor):
@@ -36,5 +36,5 @@ class KeepAndShare(Assignor):
                 parts[min(eager, key=lambda member_id: len(parts[member_id]))].append(tp)
         return {member_id: Assignment(tuple(part)) for member_id, part in parts.items()}
 
-    def on_assignment(self, assignment: Assignment, generation_id: int) -> None:
-        self.told.append((assignment.partitions, generation_id))
+    def on_assignment(self, assignment: Assignment, metadata: GroupMetadata) -> None:
+        self.told.append((assignment.partitions, metadata.generation_id))

@@ -28,7 +28,7 @@ from kclient.group.assignors import (
 from kclient.group.leader import Watched, racks_of
 from kclient.group.wanted import Wanted
 from kclient.network.metadata import MetadataCache
-from kclient.types import TopicPartition
+from kclient.types import GroupMetadata, TopicPartition
 
 
 class Own(Assignor):
@@ -74,7 +74,7 @@ class Unrelated:
     def assign(self, topics: Topics, members: Sequence[Member]) -> Mapping[str, Assignment]:
         return {}
 
-    def on_assignment(self, assignment: Assignment, generation_id: int) -> None:
+    def on_assignment(self, assignment: Assignment, metadata: GroupMetadata) -> None:
         pass
 
 

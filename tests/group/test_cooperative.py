@@ -11,7 +11,7 @@ import pytest
 from kclient.errors import ListenerError
 from kclient.group.assignors import COOPERATIVE, EAGER, Assignment
 from kclient.group.subscription_protocol import decode_subscription
-from kclient.types import TopicPartition
+from kclient.types import GroupMetadata, TopicPartition
 from tests.group.cooperative import KeepAndShare
 from tests.scenarios.members import ALL, GroupMember, publishing, shared_out, team, until
 from tests.scenarios.simulated import Place, simulate
@@ -155,7 +155,7 @@ def test_what_is_kept_keeps_its_position_and_its_pause() -> None:
 def test_the_assignor_learns_its_part_after_the_revocation_and_before_the_assignment_changes() -> None:
     async def scenario(place: Place) -> None:
         class Noting(KeepAndShare):
-            def on_assignment(self, assignment: Assignment, generation_id: int) -> None:
+            def on_assignment(self, assignment: Assignment, metadata: GroupMetadata) -> None:
                 a._note("assignor", assignment.partitions)
 
         async with team(place, **FAST) as join:

@@ -1,8 +1,8 @@
 """The error tables of FindCoordinator, OffsetFetch and OffsetCommit, with every code that a broker could send.
 
-What the tables say of a code is written down here. One that they do not name is the application's, for a partition also
-where Kafka calls the code retriable (CORRUPT_MESSAGE, say), as in Java. JoinGroup, SyncGroup, Heartbeat and LeaveGroup want
-a member in motion: test_join_codes.py, test_heartbeats.py and test_rejoining.py.
+What the tables say of a code is written down here. One that they do not name is the application's, for a partition
+also where Kafka calls the code retriable (CORRUPT_MESSAGE, say), as in Java. JoinGroup, SyncGroup, Heartbeat and
+LeaveGroup want a member in motion: test_join_codes.py, test_heartbeats.py and test_rejoining.py.
 """
 
 from __future__ import annotations

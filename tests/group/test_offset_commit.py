@@ -56,7 +56,7 @@ def test_a_commit_in_every_version(version: int) -> None:
 @pytest.mark.parametrize("retry", [True, False])
 def test_version_0_is_never_used_because_its_offsets_would_go_to_zookeeper(retry: bool) -> None:
     async def scene(asking: Asking) -> None:
-        with pytest.raises(VersionError, match="kept them in ZooKeeper.*offers versions 0 to 0") as refused:
+        with pytest.raises(VersionError, match=r"kept them in ZooKeeper.*offers versions 0 to 0") as refused:
             await asking.commits.commit({F0: OffsetAndMetadata(5)}, retry=retry)
         assert (refused.value.api, refused.value.retriable) == ("OffsetCommit", False)
 

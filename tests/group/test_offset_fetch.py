@@ -88,7 +88,9 @@ def test_committed_offsets_in_every_version(version: int) -> None:
 @pytest.mark.spec("S1-01")
 def test_version_0_is_never_used_because_its_offsets_would_come_from_zookeeper() -> None:
     async def scene(asking: Asking) -> None:
-        with pytest.raises(VersionError, match="reads them from ZooKeeper.*offers versions 0 to 0") as refused:
+        with pytest.raises(
+            VersionError, match=r"reads them from ZooKeeper.*offers versions 0 to 0"
+        ) as refused:
             await asking.committed.fetch([F0])
         assert (refused.value.api, refused.value.retriable) == ("OffsetFetch", False)
 

@@ -20,7 +20,7 @@ from kclient.group.assignors.sticky_user_data import (
     encode_cooperative,
     encode_sticky,
 )
-from kclient.types import TopicPartition
+from kclient.types import GroupMetadata, TopicPartition
 from tests.group.vectors import vectors
 
 CASES = vectors("sticky_user_data")
@@ -60,8 +60,8 @@ def test_a_sticky_member_tells_its_last_assignment_as_java_does(case: dict[str, 
     assignor = StickyAssignor()
     assert assignor.subscription_user_data(("any",)) is None
     had = decode_sticky(bytes.fromhex(case["hex"])).partitions  # in the order of Java's map
-    assignor.on_assignment(Assignment((TopicPartition("before", 1),)), 1)
-    assignor.on_assignment(Assignment(had), case["generation"])
+    assignor.on_assignment(Assignment((TopicPartition("before", 1),)), GroupMetadata("g", 1))
+    assignor.on_assignment(Assignment(had), GroupMetadata("g", case["generation"]))
     assert assignor.subscription_user_data(("any",)) == bytes.fromhex(case["hex"])
 
 
@@ -70,7 +70,9 @@ def test_a_sticky_member_tells_its_last_assignment_as_java_does(case: dict[str, 
 def test_a_cooperative_member_tells_the_generation_of_its_last_assignment(case: dict[str, Any]) -> None:
     assignor = CooperativeStickyAssignor()
     assert assignor.subscription_user_data(()) == encode_cooperative(-1)
-    assignor.on_assignment(Assignment((TopicPartition("flights", 1),)), case["generation"])
+    assignor.on_assignment(
+        Assignment((TopicPartition("flights", 1),)), GroupMetadata("g", case["generation"])
+    )
     assert assignor.subscription_user_data(()) == bytes.fromhex(case["hex"])
 
 

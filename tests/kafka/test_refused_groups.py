@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AclOperation, AclPermissionType, AdminClient, ResourceType
 
-from kclient import Consumer, RebalanceListener, TopicPartition
+from kclient import Consumer, GroupMetadata, RebalanceListener, TopicPartition
 from kclient.errors import GroupAuthorizationError
 from kclient.group.assignors import Assignment, Assignor, Member, Topics
 from localkafka import KafkaCluster
@@ -83,8 +83,8 @@ class Careless(Assignor):
         plan = self.plans.pop(0)
         return {member.member_id: Assignment((plan,)) for member in members}
 
-    def on_assignment(self, assignment: Assignment, generation_id: int) -> None:
-        self.told.append((assignment.partitions, generation_id))
+    def on_assignment(self, assignment: Assignment, metadata: GroupMetadata) -> None:
+        self.told.append((assignment.partitions, metadata.generation_id))
 
 
 class Told(RebalanceListener):

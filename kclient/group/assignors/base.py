@@ -11,7 +11,7 @@ from typing import Final, Protocol, runtime_checkable
 import attrs
 
 from kclient.errors import UsageError
-from kclient.types import TopicPartition
+from kclient.types import GroupMetadata, TopicPartition
 
 EAGER: Final = "EAGER"
 COOPERATIVE: Final = "COOPERATIVE"
@@ -83,8 +83,8 @@ class Assignor(Protocol):
         """
         ...
 
-    def on_assignment(self, assignment: Assignment, generation_id: int) -> None:
-        """This member's own assignment, after each rebalance that chose this assignor."""
+    def on_assignment(self, assignment: Assignment, metadata: GroupMetadata) -> None:
+        """This member's own assignment, after each rebalance that chose this assignor, and as whom it got it."""
         return None
 
 

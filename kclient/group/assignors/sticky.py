@@ -35,7 +35,7 @@ from kclient.group.assignors.sticky_user_data import (
     encode_cooperative,
     encode_sticky,
 )
-from kclient.types import TopicPartition
+from kclient.types import GroupMetadata, TopicPartition
 
 Shares = dict[str, list[TopicPartition]]
 Had = Mapping[str, Container[TopicPartition]]
@@ -53,9 +53,9 @@ class StickyAssignor(Assignor):
         """The last assignment and its generation; nothing before the first one."""
         return None if self._had is None else encode_sticky(self._had)
 
-    def on_assignment(self, assignment: Assignment, generation_id: int) -> None:
+    def on_assignment(self, assignment: Assignment, metadata: GroupMetadata) -> None:
         """Remember it for the next rebalance."""
-        self._had = StickyUserData(assignment.partitions, generation_id)
+        self._had = StickyUserData(assignment.partitions, metadata.generation_id)
 
     def assign(self, topics: Topics, members: Sequence[Member]) -> Mapping[str, Assignment]:
         """Share out by what the members say in user data."""
@@ -77,9 +77,9 @@ class CooperativeStickyAssignor(Assignor):
         """The generation of the last assignment; the partitions are in the subscription itself."""
         return encode_cooperative(self._generation)
 
-    def on_assignment(self, assignment: Assignment, generation_id: int) -> None:
+    def on_assignment(self, assignment: Assignment, metadata: GroupMetadata) -> None:
         """Remember the generation for the next rebalance."""
-        self._generation = generation_id
+        self._generation = metadata.generation_id
 
     def assign(self, topics: Topics, members: Sequence[Member]) -> Mapping[str, Assignment]:
         """Share out by what the members own, and hold back what somebody else still has."""
