@@ -105,7 +105,8 @@ def write_batches(
     task = _Task(wanted, target, clock or Runtime().wall_clock)
     try:
         for batch in task.timed("fetch", iter(batches)):
-            task.take(batch)
+            for piece in target.layout.pieces(batch):
+                task.take(piece)
         return task.finish()
     except BaseException:
         task.discard()

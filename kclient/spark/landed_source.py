@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import pyarrow as pa
@@ -117,7 +118,7 @@ def _rows(wanted: OffsetRange, options: SourceOptions, layout: Layout) -> Iterat
 
     schema = schema_of(layout)
     with closing(cast("Generator[pa.RecordBatch]", read_range(wanted, options, layout.read()))) as batches:
-        for raw in batches:
+        for raw in chain.from_iterable(map(layout.pieces, batches)):
             batch = layout.decode(raw)
             rows = layout.landed(wanted.topic, wanted.partition, batch)
             more: list[Any] = [rows.column("_topic"), rows.column("_timestamp").cast(pa.date32())]

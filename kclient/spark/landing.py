@@ -11,6 +11,7 @@ Spec: SP-86, SP-87, SP-88.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import attrs
@@ -73,6 +74,10 @@ class Layout:
         """The columns that the value becomes."""
         kind = self._type("value")
         return list(kind) if pa.types.is_struct(kind) else [pa.field("value", kind)]
+
+    def pieces(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """A batch of `read()` in pieces that are safe to decode."""
+        return iter((batch,)) if self.decoder is None else self.decoder.pieces(batch)
 
     def decode(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """A batch of `read()` with its values decoded. Raises DecodeError where a bad one ends the job."""

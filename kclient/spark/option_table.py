@@ -27,6 +27,9 @@ FORMATS: Final[tuple[Format, ...]] = get_args(Format)
 BAD_RECORDS: Final[tuple[BadRecords, ...]] = get_args(BadRecords)
 
 
+MAX_ELEMENTS: Final = 1_000_000
+
+
 class Option(NamedTuple):
     """A rule, the field of SourceOptions that the value fills (None: several options share one), and the modes."""
 
@@ -89,6 +92,7 @@ OPTIONS: Final[Mapping[str, Option]] = {
     "schema.registry.auth.env": Option(filled_text),
     "schema.registry.auth.file": Option(filled_text),
     "badRecords": Option(one_of(*BAD_RECORDS), "bad_records"),
+    "maxElementsPerValue": Option(integer(1, INT64_MAX), "max_elements"),
     "arrow.batch.rows": Option(integer(1, 1_000_000), "batch_rows"),
     "arrow.batch.bytes": Option(integer(65_536, 67_108_864), "batch_bytes"),
     "fetch.readAhead": Option(integer(0, 4), "read_ahead"),

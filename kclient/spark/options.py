@@ -26,6 +26,7 @@ from kclient.spark.offsets import EARLIEST, LATEST
 from kclient.spark.option_table import (
     CANONICAL,
     ENDS,
+    MAX_ELEMENTS,
     OPTIONS,
     SELECTIONS,
     STARTS,
@@ -79,6 +80,7 @@ class SourceOptions:
     registry_auth: HiddenText | None = None
     registry_auth_reference: str = ""
     bad_records: BadRecords = "fail"
+    max_elements: int = MAX_ELEMENTS
     batch_rows: int = 10_000
     batch_bytes: int = 4_194_304
     read_ahead: int = 1

@@ -19,6 +19,7 @@ from typing import Any, Final, cast
 import pyarrow as pa
 
 from kclient.spark.decoding.json_values import Json
+from kclient.spark.decoding.values import without
 
 RESCUED: Final = "_rescued"
 SPACE: Final = re.compile(r"[ \t\r\n]*")
@@ -26,6 +27,7 @@ SPACE: Final = re.compile(r"[ \t\r\n]*")
 
 def rescued(values: pa.Array, form: Json) -> pa.Array:
     """What the schema leaves out of each value. A batch without such fields is looked at by Arrow's parser alone."""
+    values = without(values, form.too_large(values))
     if form.knows(values):
         return pa.nulls(len(values), pa.string())
     return pa.array([_text(value, form.type) for value in values.to_pylist()], pa.string())

@@ -30,3 +30,32 @@ def test_an_avro_schema_that_is_deeper_than_a_stack_is_refused(side: str) -> Non
 def test_the_defaults_of_a_reader_schema_are_bounded() -> None:
     outcome = run_bounded(f"{HERE}:error_of_long_default", seconds=2, peak_mb=200)
     assert "its defaults have more than 16,384 characters" in outcome.result
+
+
+SIZE = 10_000_000
+TOLD = "it holds more than 1,000,000 elements (maxElementsPerValue)"
+
+
+@pytest.mark.spec("SP-76")
+@pytest.mark.parametrize(
+    ("kind", "item"),
+    [
+        ("avro", "nulls"),
+        ("avro", "one of many"),
+        ("json", "{}"),
+        ("json", "null"),
+        ("json", '{"\\u00660": 1}'),
+        ("protobuf", "messages"),
+        ("protobuf", "numbers"),
+    ],
+)
+def test_a_value_of_more_elements_than_it_may_hold_is_a_bad_record(kind: str, item: str) -> None:
+    outcome = run_bounded(f"{HERE}:error_of_{kind}_items", item, SIZE, seconds=5, peak_mb=400)
+    assert outcome.result.endswith(TOLD)
+
+
+@pytest.mark.spec("SP-76")
+@pytest.mark.parametrize("kind", ["avro", "json"])
+def test_values_that_hold_as_much_as_they_may_come_in_smaller_batches(kind: str) -> None:
+    outcome = run_bounded(f"{HERE}:rows_of_large_values", kind, seconds=10, peak_mb=400)
+    assert outcome.result > 3_500_000

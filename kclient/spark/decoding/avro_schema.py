@@ -16,6 +16,7 @@ from typing import Any, Final
 import attrs
 
 from kclient.errors import ConfigError
+from kclient.spark.decoding.avro_elements import Elements
 from kclient.spark.decoding.avro_nodes import check_defaults, check_size
 from kclient.spark.decoding.avro_types import DECIMAL, counted_from_zero, decimal_of, hazard, without_objects
 from kclient.spark.decoding.frame import split_frame
@@ -86,6 +87,14 @@ def strict(text: str) -> Any:
     The library takes such a number from the end, as Python does, and reads damaged bytes as another good value.
     """
     return counted_from_zero(readable.__wrapped__(text))
+
+
+@functools.lru_cache(maxsize=256)
+def elements_of(written: str, reader: str | None) -> Elements:
+    """What the text of a writer's schema allows, seen from a reader's, None for the same. Both have been `readable`."""
+    return Elements.of(
+        expanded(json.loads(written)), None if reader is None else expanded(json.loads(reader))
+    )
 
 
 def avro_library() -> Any:

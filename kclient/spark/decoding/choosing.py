@@ -72,17 +72,18 @@ def _format(options: SourceOptions, part: _Part, chosen: str, schema: str | None
         case "json" if schema is not None:
             from kclient.spark.decoding.json_values import Json
 
-            return Json.of(part.schema, schema)
+            return Json.of(part.schema, schema, options.max_elements)
         case "avro":
             from kclient.spark.decoding.avro_values import Avro
 
             registry = _registry(options)
-            return Avro.of(part.schema, _avro_schema(options, part, schema, registry), registry)
+            given = _avro_schema(options, part, schema, registry)
+            return Avro.of(part.schema, given, registry, options.max_elements)
         case "protobuf" if schema is not None and not schema.startswith(SUBJECT):
             from kclient.spark.decoding.protobuf_schema import given_message
             from kclient.spark.decoding.protobuf_values import Protobuf
 
-            return Protobuf.of(given_message(part.schema, schema))
+            return Protobuf.of(given_message(part.schema, schema), options.max_elements)
         case "protobuf":
             raise ConfigError(
                 f"{part.form}=protobuf needs {part.schema}=FILE#MESSAGE: a registry is asked for Avro schemas only. "

@@ -18,6 +18,7 @@ import pyarrow as pa
 from kclient.errors import DecodeError
 from kclient.records.arrow import SCHEMA
 from kclient.spark.columns import TYPES, default_columns
+from kclient.spark.decoding.elements import cuts, widest_item
 from kclient.spark.decoding.spark_types import spark_name
 from kclient.spark.decoding.values import Bad, Decoded, Format
 
@@ -99,7 +100,19 @@ class Decoder:
 
     def _each(self, batches: Iterator[pa.RecordBatch], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield self.decode(batch, columns)
+            for piece in self.pieces(batch):
+                yield self.decode(piece, columns)
+
+    def pieces(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """A batch as it came, or cut where its values might make too much together."""
+        names = batch.schema.names
+        parts = [
+            (batch.column(part), widest_item(form.type))
+            for part, form in self.formats.items()
+            if part in names
+        ]
+        for start, length in cuts(parts, len(batch)):
+            yield batch.slice(start, length)
 
     def _type(self, name: str) -> pa.DataType:
         if name in self.formats:

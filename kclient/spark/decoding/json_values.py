@@ -24,9 +24,12 @@ import pyarrow.json as pj
 
 from kclient.errors import ConfigError
 from kclient.spark.decoding.ddl import parse_ddl
+from kclient.spark.decoding.elements import too_many
+from kclient.spark.decoding.json_elements import has_more, longest_harmless
 from kclient.spark.decoding.spark_types import TIMESTAMP_NTZ, list_of
 from kclient.spark.decoding.text import as_text
-from kclient.spark.decoding.values import Decoded, Refused, decode_apart
+from kclient.spark.decoding.values import Bad, Decoded, Refused, decode_apart, without
+from kclient.spark.option_table import MAX_ELEMENTS
 
 READ_AS_TEXT: Final = (
     pa.date32(),
@@ -49,17 +52,30 @@ class Json:
 
     type: pa.DataType
     name: str = "json"
+    max_elements: int = MAX_ELEMENTS
 
     @classmethod
-    def of(cls, option: str, ddl: str) -> Json:
+    def of(cls, option: str, ddl: str, max_elements: int = MAX_ELEMENTS) -> Json:
         """With the schema that the option gives. Raises ConfigError, which names the field that JSON cannot hold."""
         kind = parse_ddl(option, ddl)
         _check(option, kind, "")
-        return cls(kind)
+        return cls(kind, max_elements=max_elements)
 
     def decode(self, values: pa.Array) -> Decoded:
         """The values; a JSON null is null as well."""
-        return decode_apart(values, self._parse, self.type)
+        large = self.too_large(values)
+        decoded = decode_apart(without(values, large), self._parse, self.type)
+        return Decoded(
+            decoded.array, {**decoded.bad, **dict.fromkeys(large, Bad(too_many(self.max_elements)))}
+        )
+
+    def too_large(self, values: pa.Array) -> list[int]:
+        """The rows with more elements than a value may hold, none of which may be parsed."""
+        longest = longest_harmless(self.type, self.max_elements)
+        if longest is None or values.nbytes <= longest:
+            return []
+        rows: list[int] = pc.indices_nonzero(pc.greater(pc.binary_length(values), longest)).to_pylist()
+        return [row for row in rows if has_more(values[row].as_py(), self.type, self.max_elements)]
 
     def knows(self, values: pa.Array) -> bool:
         """Whether all of them can be read, and have no field that the schema does not name."""

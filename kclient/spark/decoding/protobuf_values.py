@@ -11,7 +11,7 @@ Spec: SP-75, SP-76.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import attrs
@@ -19,9 +19,12 @@ import pyarrow as pa
 
 from kclient.errors import ConfigError
 from kclient.spark.decoding import frame
+from kclient.spark.decoding.elements import MAX_OBJECTS, Meter, TooManyElements, too_many
 from kclient.spark.decoding.protobuf_columns import NO_TEXT, Column, Columns
+from kclient.spark.decoding.protobuf_elements import Damaged, Part, parts_of, per_byte, walk
 from kclient.spark.decoding.protobuf_schema import Given, protobuf_library
-from kclient.spark.decoding.values import Bad, Decoded, Refused, decode_apart
+from kclient.spark.decoding.values import Bad, Decoded, Refused, decode_apart, joined
+from kclient.spark.option_table import MAX_ELEMENTS
 
 MAX_NESTING: Final = 32
 VARINT_BYTES: Final = 5
@@ -34,26 +37,47 @@ class Protobuf:
     given: Given
     type: pa.DataType
     name: str = "protobuf"
+    max_elements: int = MAX_ELEMENTS
 
     @classmethod
-    def of(cls, given: Given) -> Protobuf:
+    def of(cls, given: Given, max_elements: int = MAX_ELEMENTS) -> Protobuf:
         """Raises ConfigError that names the field which has no Spark type."""
-        return cls(given, _reader(given).column.type)
+        return cls(given, _reader(given).column.type, max_elements=max_elements)
 
     def decode(self, values: pa.Array) -> Decoded:
         """The messages, field by field."""
         reader = _reader(self.given)
         reasons: dict[int, str] = {}
+        pieces = self._messages(values, reader, reasons)
+        decoded = joined(decode_apart(messages, reader.build, self.type) for messages in pieces)
+        reasons |= {row: bad.reason for row, bad in decoded.bad.items()}
+        return Decoded(decoded.array, {row: self._bad(reasons[row], values[row].as_py()) for row in reasons})
+
+    def _messages(self, values: pa.Array, reader: _Reader, reasons: dict[int, str]) -> Iterator[list[Any]]:
+        """The messages, so many at a time as may be objects together, None for bad ones; why goes to `reasons`."""
         messages: list[Any] = []
+        objects = 0.0
         for row, data in enumerate(values.to_pylist()):
             try:
-                messages.append(None if data is None else reader.read(self._message_in(data)))
+                messages.append(None if data is None else self._message(reader, self._message_in(data)))
             except Refused as refused:
                 messages.append(None)
                 reasons[row] = str(refused)
-        decoded = decode_apart(messages, reader.build, self.type)
-        reasons |= {row: bad.reason for row, bad in decoded.bad.items()}
-        return Decoded(decoded.array, {row: self._bad(reasons[row], values[row].as_py()) for row in reasons})
+            objects += len(data or b"") * reader.per_byte
+            if objects > MAX_OBJECTS:
+                yield messages
+                messages, objects = [], 0.0
+        yield messages
+
+    def _message(self, reader: _Reader, data: bytes) -> Any:
+        if len(data) * reader.per_byte > self.max_elements:
+            try:
+                walk(data, 0, len(data), reader.parts, Meter(self.max_elements))
+            except TooManyElements:
+                raise Refused(too_many(self.max_elements)) from None
+            except (Damaged, RecursionError):
+                raise Refused(f"it is no {self.given.message}") from None
+        return reader.read(data)
 
     def _message_in(self, data: bytes) -> bytes:
         if self.given.ids is None:
@@ -78,6 +102,8 @@ class _Reader:
 
     column: Column
     read: Callable[[bytes], Any]
+    parts: Mapping[int, Part]
+    per_byte: float
 
     def build(self, messages: list[Any]) -> pa.Array:
         """Raises Refused for a message that has a value which its column cannot hold."""
@@ -101,7 +127,9 @@ def _reader(given: Given) -> _Reader:
             f"{given.option} has descriptors that do not fit together: {problem}. Make them with protoc."
         ) from problem
     columns = Columns(given.option)
-    return _Reader(columns.message(descriptor), _parser(library, descriptor, requires=columns.requires))
+    column = columns.message(descriptor)
+    parts = parts_of(library, descriptor)
+    return _Reader(column, _parser(library, descriptor, requires=columns.requires), parts, per_byte(parts))
 
 
 def _parser(library: Any, descriptor: Any, *, requires: bool) -> Callable[[bytes], Any]:

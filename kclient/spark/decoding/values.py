@@ -5,14 +5,16 @@ Spec: SP-76.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final, Protocol, TypeVar
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, Protocol, TypeVar
 
 import attrs
 import pyarrow as pa
+import pyarrow.compute as pc
+
+from kclient.text import printable
 
 T = TypeVar("T", "list[Any]", "pa.Array")
-MAX_REASON: Final = 200
 
 
 @attrs.frozen
@@ -29,6 +31,26 @@ class Decoded:
 
     array: pa.Array
     bad: Mapping[int, Bad] = attrs.field(factory=dict)
+
+
+def without(values: pa.Array, rows: Collection[int]) -> pa.Array:
+    """The values with null at some rows."""
+    if not rows:
+        return values
+    keep = [row not in rows for row in range(len(values))]
+    return pc.if_else(pa.array(keep), values, pa.scalar(None, values.type))
+
+
+def joined(parts: Iterable[Decoded]) -> Decoded:
+    """What was decoded piece by piece, as one."""
+    arrays: list[pa.Array] = []
+    bad: dict[int, Bad] = {}
+    rows = 0
+    for part in parts:
+        arrays.append(part.array)
+        bad |= {rows + row: why for row, why in part.bad.items()}
+        rows += len(part.array)
+    return Decoded(arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays), bad)
 
 
 class Format(Protocol):
@@ -48,7 +70,7 @@ class Format(Protocol):
 
 def reason_of(problem: Exception) -> str:
     """What a library says of a schema, in so few characters that each bad record can repeat it."""
-    return f"{type(problem).__name__}: {str(problem)[:MAX_REASON]}"
+    return f"{type(problem).__name__}: {printable(str(problem))}"
 
 
 class Refused(Exception):
