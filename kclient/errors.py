@@ -26,7 +26,8 @@
     ├── DecodeError                     the user's deserializer failed
     ├── ProtocolEncodeError (ValueError)
     ├── CorruptDataError                bytes from the broker
-    │   ├── InvalidFrameError · ProtocolDecodeError · CorruptBatchError · BatchTooLargeError · UnsupportedFormatError
+    │   ├── InvalidFrameError · ProtocolDecodeError · BatchTooLargeError · UnsupportedFormatError
+    │   ├── CorruptBatchError · TooManyHeadersError
     ├── DeadlineError (TimeoutError)    a call's own timeout
     ├── BrokerError                     any other error code of the wire
     └── InternalError                   a broken invariant of ours
@@ -70,9 +71,6 @@ class KclientError(Exception):
 
     def __str__(self) -> str:
         return f"{self.args[0]}  [{self.kc_code}] docs/errors/{self.kc_code}.md"
-
-
-# --- how kclient is used ---------------------------------------------------------------------------------------------
 
 
 class ConfigError(KclientError, ValueError):
@@ -136,9 +134,6 @@ class ListenerError(KclientError):
     kc_code = "KC-440"
     callback: str = ""
     partitions: tuple[TopicPartition, ...] = ()
-
-
-# --- reaching a broker -----------------------------------------------------------------------------------------------
 
 
 class ConnectError(KclientError, OSError):
@@ -239,9 +234,6 @@ class AdvertisedListenerError(ConnectError):
     via: str = ""
 
 
-# --- what the broker refuses -----------------------------------------------------------------------------------------
-
-
 class AuthorizationError(KclientError):
     """The principal lacks a permission. `needs` says which."""
 
@@ -278,9 +270,6 @@ class BrokerError(KclientError):
     kc_code = "KC-450"
     code: int = -1
     name: str = ""
-
-
-# --- offsets and commits ---------------------------------------------------------------------------------------------
 
 
 class OffsetError(KclientError):
@@ -411,6 +400,15 @@ class CorruptBatchError(_AboutBatch, CorruptDataError):
     """A record batch is damaged. Seek to `next_offset` to go past it."""
 
     kc_code = "KC-513"
+
+
+class TooManyHeadersError(CorruptBatchError):
+    """The record at `offset` claims `count` headers, more than `limit`: max_headers_per_record."""
+
+    kc_code = "KC-516"
+    offset: int = -1
+    count: int = 0
+    limit: int = 0
 
 
 class BatchTooLargeError(_AboutBatch, CorruptDataError):

@@ -130,6 +130,7 @@ class Config:
     # --- kclient's own keys
     max_frame_bytes: int = key(104_857_600, integer(1_024))
     max_decompressed_batch_bytes: int = key(134_217_728, integer(1_024))
+    max_headers_per_record: int = key(10_000, integer(0))
     buffer_memory_bytes: int = key(67_108_864, integer(1_024, INT64_MAX))
     topic_wait_ms: int = key(10_000, integer(0, INT64_MAX))
     on_no_offset: str | timedelta | None = attrs.field(default=None, metadata={"rule": resets.no_offset})

@@ -81,6 +81,7 @@ class CompletedFetch:
                 aborted_transactions=self.aborted_transactions,
                 check_crcs=config.check_crcs,
                 max_decompressed_batch_bytes=config.max_decompressed_batch_bytes,
+                max_headers_per_record=config.max_headers_per_record,
                 key_deserializer=config.key_deserializer,
                 value_deserializer=config.value_deserializer,
                 undecodable=undecodable(config.on_decode_error, config.dead_letters),

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kclient.config import Config
-from kclient.errors import CorruptBatchError, KclientError
+from kclient.errors import CorruptBatchError, KclientError, TooManyHeadersError
 from kclient.fetch.buffer import FetchBuffer
 from kclient.fetch.completed import CompletedFetch
 from kclient.fetch.failures import fetch_error
@@ -167,7 +167,9 @@ class Delivery:
     def _fetches_again(self, failed: CompletedFetch, failure: KclientError) -> bool:
         """Whether a damaged batch is fetched once more before it is told: a bit may flip on the way. Spec: H-11."""
         place = (failed.era, failed.next_offset)
-        if not isinstance(failure, CorruptBatchError) or self._fetched_again.get(failed.tp) == place:
+        if isinstance(failure, TooManyHeadersError) or not isinstance(failure, CorruptBatchError):
+            return False
+        if self._fetched_again.get(failed.tp) == place:
             return False
         logger.warning("A batch is damaged and will be fetched once more: %s", failure.text)
         self._fetched_again[failed.tp] = place

@@ -15,6 +15,7 @@ from typing import Protocol
 
 from kclient.errors import CorruptBatchError
 from kclient.records.batch import Batch
+from kclient.records.headers import MAX_HEADERS_PER_RECORD
 from kclient.records.sections import columns_for, open_batch
 
 _CONTROL_KEY = struct.Struct(">hh")
@@ -60,7 +61,7 @@ def control_type(batch: Batch, limit: int) -> int | None:
 
     Spec: B.11.3, H-17.
     """
-    section = open_batch(batch, limit)
+    section = open_batch(batch, limit, max_headers=MAX_HEADERS_PER_RECORD)
     if section.is_finished:
         return None
     columns = columns_for(section)

@@ -121,7 +121,7 @@ def _timestamps(chunk: Chunk) -> pa.Array:
 
 def _headers(chunk: Chunk) -> pa.Array:
     kind = SCHEMA.field("headers").type
-    if not any(any(run.headers) for run in chunk.runs):
+    if not any(run.has_headers for run in chunk.runs):
         return pa.nulls(len(chunk), kind)
     return pa.array(_flat(chunk, lambda run: [headers or None for headers in run.headers]), kind)
 

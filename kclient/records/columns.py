@@ -1,19 +1,19 @@
-"""Decoded records of one batch, column by column. Keys and values are spans of `data`; size −1 means null.
+"""Decoded records of one batch, column by column. Keys and values are spans of `data`; size −1 means null. Of headers
+there is where they begin; −1 means none.
 
 The number columns are lists here; those of another decoder may be of another kind (`decoder.Decoder`).
 """
 
 from __future__ import annotations
 
-from collections.abc import MutableSequence, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterator, MutableSequence, Sequence
+from itertools import repeat
+from typing import Any
 
 import attrs
 
+from kclient.records.headers import EMPTY, NO_HEADERS, Headers, read_headers
 from kclient.types import TimestampType
-
-Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
-"""A record's headers in their order, duplicates kept. A value may be null."""
 
 
 @attrs.define(eq=False)
@@ -34,7 +34,7 @@ class Columns:
     key_sizes: MutableSequence[int] = attrs.field(factory=list)
     value_starts: MutableSequence[int] = attrs.field(factory=list)
     value_sizes: MutableSequence[int] = attrs.field(factory=list)
-    headers: list[Headers] = attrs.field(factory=list)
+    header_starts: MutableSequence[int] = attrs.field(factory=list)
     keys: list[object] | None = None
     values: list[object] | None = None
     size_bytes: int = 0
@@ -49,6 +49,22 @@ class Columns:
     def raw_values(self) -> list[bytes | None]:
         """The values' bytes, copied out of `data`."""
         return _cut(self.data, self.value_starts, self.value_sizes)
+
+    @property
+    def has_headers(self) -> bool:
+        """Whether any record has headers."""
+        return self.header_starts.count(NO_HEADERS) < len(self)
+
+    @property
+    def headers(self) -> Iterator[Headers]:
+        """The headers of each record in its turn, made when it comes."""
+        if not self.has_headers:
+            return repeat(EMPTY, len(self))
+        return (read_headers(self.data, start) for start in self.header_starts)
+
+    def headers_of(self, index: int) -> Headers:
+        """The headers of one record."""
+        return read_headers(self.data, self.header_starts[index])
 
     def stamp(self, start: int, timestamp: int) -> None:
         """Give the records from `start` on this timestamp."""
@@ -84,7 +100,7 @@ class Columns:
             self.key_sizes,
             self.value_starts,
             self.value_sizes,
-            self.headers,
+            self.header_starts,
         )
 
 

@@ -47,16 +47,18 @@ class Decoder(Protocol):
         base_timestamp: int,
         previous_delta: int,
         last_delta: int,
+        max_headers: int,
     ) -> int:
         """Append `count` (≥ 1) records that begin at `position` of `columns.data`; return the position behind them.
 
-        A record is six numbers and its headers: offset and timestamp (in ms) with the bases added, start and size of
-        key and of value in `columns.data`, size −1 for null, and `NO_HEADERS` where it has none. Columns may hold
-        records of the same data already; those stay as they are.
+        A record is seven numbers: offset and timestamp (in ms) with the bases added, start and size of key and of value
+        in `columns.data`, size −1 for null, and where the count of its headers stands, `NO_HEADERS` where it has none.
+        Columns may hold records of the same data already; those stay as they are.
 
         The records must end at or before `end`; their offset deltas ascend from above `previous_delta` to at most
-        `last_delta`; varints are at most 32 bits, timestamp deltas 64. On CorruptBatchError the columns hold the
-        records before the bad one, and nothing of it. Nothing else is raised, whatever the bytes are.
+        `last_delta`; varints are at most 32 bits, timestamp deltas 64. Headers are checked and not made; a record that
+        claims more than `max_headers` is refused by its claim alone. On CorruptBatchError the columns hold the records
+        before the bad one, and nothing of it. Nothing else is raised, whatever the bytes are.
 
         Spec: B.11.1, H-12, H-26.
         """

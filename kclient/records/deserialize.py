@@ -12,7 +12,8 @@ from typing import Any, TypeAlias
 import attrs
 
 from kclient.errors import DecodeError
-from kclient.records.columns import Columns, Headers
+from kclient.records.columns import Columns
+from kclient.records.headers import Headers
 from kclient.records.undecodable import DeadLetterSink, Undecodable, Undecoded, dead_letter
 from kclient.types import TopicPartition
 
@@ -158,7 +159,7 @@ def _failure(
         partition=partition.partition,
         offset=offset,
         timestamp=columns.timestamps[index],
-        headers=columns.headers[index],
+        headers=columns.headers_of(index),
         part=part,
     )
     failure.__cause__ = error

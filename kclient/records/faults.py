@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from kclient.errors import BatchTooLargeError, CorruptBatchError, UnsupportedFormatError
+from kclient.errors import BatchTooLargeError, CorruptBatchError, TooManyHeadersError, UnsupportedFormatError
 from kclient.types import TopicPartition
 
 BatchFault: TypeAlias = CorruptBatchError | BatchTooLargeError | UnsupportedFormatError
@@ -45,6 +45,18 @@ def located(fault: BatchFault, partition: TopicPartition, base_offset: int, next
             next_offset=next_offset,
             magic=fault.magic,
             codec=fault.codec,
+        )
+    if isinstance(fault, TooManyHeadersError):
+        return TooManyHeadersError(
+            f"{what} It may be meant to exhaust time and memory, or the limit is too low for this topic. "
+            f"Raise max_headers_per_record, or {skip}.",
+            topic=topic,
+            partition=number,
+            base_offset=base_offset,
+            next_offset=next_offset,
+            offset=fault.offset,
+            count=fault.count,
+            limit=fault.limit,
         )
     return CorruptBatchError(
         f"{what} The broker stored it that way, or it was damaged on the way here. Fetch it again, or {skip}.",

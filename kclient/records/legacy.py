@@ -26,7 +26,7 @@ from kclient.records.batch import (
 )
 from kclient.records.columns import Columns
 from kclient.records.compression import decompress
-from kclient.records.pure import NO_HEADERS
+from kclient.records.headers import NO_HEADERS
 from kclient.types import TimestampType
 
 _PREFIX = struct.Struct(">qi")
@@ -90,7 +90,7 @@ class MessageSection:
         columns.key_sizes.append(key_size)
         columns.value_starts.append(value_start)
         columns.value_sizes.append(value_size)
-        columns.headers.append(NO_HEADERS)
+        columns.header_starts.append(NO_HEADERS)
         self.previous_offset = offset
         self.position = end
 

@@ -16,11 +16,11 @@ from __future__ import annotations
 from typing import Final
 
 from kclient.errors import CorruptBatchError
-from kclient.records.columns import Columns, Headers
+from kclient.records.columns import Columns
+from kclient.records.headers import ANY_NUMBER, NO_HEADERS, check_headers
 from kclient.records.runs import read_run
-from kclient.records.varint import VARINT_BITS, VARLONG_BITS, read_signed, read_unsigned
+from kclient.records.varint import VARINT_BITS, VARLONG_BITS, read_unsigned
 
-NO_HEADERS: Headers = ()
 LONG_RUN: Final = 32  # shorter ones cost what they save
 LONGEST_TURN: Final = 256
 
@@ -41,10 +41,19 @@ class PureDecoder:
         base_timestamp: int,
         previous_delta: int,
         last_delta: int,
+        max_headers: int = ANY_NUMBER,
     ) -> int:
         try:
             return _decode_in_turns(
-                columns, position, count, end, base_offset, base_timestamp, previous_delta, last_delta
+                columns,
+                position,
+                count,
+                end,
+                base_offset,
+                base_timestamp,
+                previous_delta,
+                last_delta,
+                max_headers,
             )
         except IndexError:
             raise CorruptBatchError("its records end in the middle of a record") from None
@@ -59,13 +68,14 @@ def _decode_in_turns(
     base_timestamp: int,
     previous_delta: int,
     last_delta: int,
+    max_headers: int,
 ) -> int:
     """A record by the loop, those shaped like it in a run; where runs are short the loop takes more each time."""
     turn = 1
     while count:
         turn = min(turn, count)
         last, position = _decode(
-            columns, position, turn, end, base_offset, base_timestamp, previous_delta, last_delta
+            columns, position, turn, end, base_offset, base_timestamp, previous_delta, last_delta, max_headers
         )
         count -= turn
         previous_delta = columns.offsets[-1] - base_offset
@@ -87,10 +97,11 @@ def _decode(
     base_timestamp: int,
     previous_delta: int,
     last_delta: int,
+    max_headers: int,
 ) -> tuple[int, int]:
     """Returns where the last record begins, and the position behind it."""
     data = columns.data
-    offsets, timestamps, headers_of_all = columns.offsets, columns.timestamps, columns.headers
+    offsets, timestamps, header_starts = columns.offsets, columns.timestamps, columns.header_starts
     key_starts, key_sizes = columns.key_starts, columns.key_sizes
     value_starts, value_sizes = columns.value_starts, columns.value_sizes
 
@@ -174,9 +185,10 @@ def _decode(
             position += value_size
 
         if data[position]:
-            headers, position = read_headers(data, position, record_end)
+            header_start = position
+            position = check_headers(data, position, record_end, max_headers, base_offset + delta)
         else:
-            headers = NO_HEADERS
+            header_start = NO_HEADERS
             position += 1
         if position != record_end or position > end:
             raise CorruptBatchError(
@@ -189,31 +201,5 @@ def _decode(
         key_sizes.append(key_size)
         value_starts.append(value_start)
         value_sizes.append(value_size)
-        headers_of_all.append(headers)
+        header_starts.append(header_start)
     return start, position
-
-
-def read_headers(data: bytes, position: int, end: int) -> tuple[Headers, int]:
-    """Headers from their count on, and the position behind them. Keys that are not UTF-8 get U+FFFD, as in
-    Java.
-
-    Spec: B.11.1, H-26.
-    """
-    count, position = read_signed(data, position, VARINT_BITS)
-    if not 0 <= count <= (end - position) // 2:
-        raise CorruptBatchError(f"a record claims {count} headers in {end - position} bytes")
-    headers: list[tuple[str, bytes | None]] = []
-    for _ in range(count):
-        size, position = read_signed(data, position, VARINT_BITS)
-        if not 0 <= size <= end - position:
-            raise CorruptBatchError(f"a header's key of {size} bytes in {end - position} bytes")
-        key = data[position : position + size].decode("utf-8", "replace")
-        size, position = read_signed(data, position + size, VARINT_BITS)
-        if not -1 <= size <= end - position:
-            raise CorruptBatchError(f"a header's value of {size} bytes in {end - position} bytes")
-        if size < 0:
-            headers.append((key, None))
-        else:
-            headers.append((key, data[position : position + size]))
-            position += size
-    return tuple(headers), position

@@ -23,6 +23,7 @@ from kclient.records.columns import Columns
 from kclient.records.decoder import Decoder, decoder_in_use
 from kclient.records.deserialize import Deserializer, Deserializers
 from kclient.records.faults import BATCH_FAULTS, BatchFault, cut_off, located
+from kclient.records.headers import MAX_HEADERS_PER_RECORD
 from kclient.records.sections import MAX_DECOMPRESSED_BATCH_BYTES, Section, columns_for, open_batch
 from kclient.records.undecodable import Undecodable
 from kclient.types import IsolationLevel, TopicPartition
@@ -83,6 +84,7 @@ class PartitionReader:
         aborted_transactions: Iterable[AbortedTransaction] | None = None,
         check_crcs: bool = True,
         max_decompressed_batch_bytes: int = MAX_DECOMPRESSED_BATCH_BYTES,
+        max_headers_per_record: int = MAX_HEADERS_PER_RECORD,
         key_deserializer: Deserializer | None = None,
         value_deserializer: Deserializer | None = None,
         undecodable: Undecodable | None = None,
@@ -93,6 +95,7 @@ class PartitionReader:
         self.leader_epoch: int | None = None
         self._check_crcs = check_crcs
         self._limit = max_decompressed_batch_bytes
+        self._max_headers = max_headers_per_record
         self._deserializers = Deserializers(self.partition, key_deserializer, value_deserializer, undecodable)
         self._decoder = decoder_in_use() if decoder is None else decoder
         self._deserializes = key_deserializer is not None or value_deserializer is not None
@@ -167,7 +170,11 @@ class PartitionReader:
                 self._leave(batch)
             else:
                 self._section = open_batch(
-                    batch, self._limit, check_crcs=self._check_crcs, decoder=self._decoder
+                    batch,
+                    self._limit,
+                    check_crcs=self._check_crcs,
+                    decoder=self._decoder,
+                    max_headers=self._max_headers,
                 )
                 self._leave_if_finished()
         except BATCH_FAULTS as fault:

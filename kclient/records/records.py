@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from kclient.records.columns import Columns, Headers
+from kclient.records.columns import Columns
+from kclient.records.headers import Headers
 from kclient.records.reader import Chunk
 from kclient.types import OffsetAndMetadata, TimestampType, TopicPartition
 

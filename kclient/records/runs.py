@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import Final
 
 from kclient.records.columns import Columns
+from kclient.records.headers import NO_HEADERS
 
 SHORTEST: Final = 16
 """Records that are worth the work of a run: it costs about as much as the loop needs for so many."""
@@ -35,7 +36,7 @@ def read_run(
 
     Spec: B.11.1, H-12.
     """
-    if most < SHORTEST or columns.headers[-1]:
+    if most < SHORTEST or columns.header_starts[-1] != NO_HEADERS:
         return 0
     data, size = columns.data, position - model
     key_start, key_size = columns.key_starts[-1], columns.key_sizes[-1]
@@ -73,7 +74,7 @@ def read_run(
     columns.key_sizes += [key_size] * most
     columns.value_starts += range(value_start + size, value_start + size * most + 1, size)
     columns.value_sizes += [value_size] * most
-    columns.headers += columns.headers[-1:] * most
+    columns.header_starts += [NO_HEADERS] * most
     return most
 
 

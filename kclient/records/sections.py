@@ -15,6 +15,7 @@ from kclient.records.batch import BATCH_HEADER_BYTES, Batch
 from kclient.records.columns import Columns
 from kclient.records.compression import Compression, decompress
 from kclient.records.decoder import MIN_RECORD_BYTES, PURE, Decoder
+from kclient.records.headers import ANY_NUMBER
 from kclient.records.legacy import open_message
 from kclient.types import TimestampType
 
@@ -54,6 +55,7 @@ class RecordSection:
     end: int
     left: int
     decoder: Decoder
+    max_headers: int = ANY_NUMBER
     previous_delta: int = -1
 
     @property
@@ -78,6 +80,7 @@ class RecordSection:
                 base_timestamp=batch.base_timestamp,
                 previous_delta=self.previous_delta,
                 last_delta=batch.last_offset - batch.base_offset,
+                max_headers=self.max_headers,
             )
         finally:
             if columns.timestamp_type is TimestampType.LOG_APPEND_TIME:
@@ -110,8 +113,11 @@ def open_batch(
     *,
     check_crcs: bool = True,
     decoder: Decoder = PURE,
+    max_headers: int = ANY_NUMBER,
 ) -> Section:
     """Decompress a batch, to at most `limit` bytes, and make it ready to be read.
+
+    Reading refuses a record of more than `max_headers` headers.
 
     `check_crcs` is about the messages within a wrapper of formats 0 and 1; the batch's own CRC is checked by
     `batch.check_crc()`. A control batch opens like any other.
@@ -133,4 +139,4 @@ def open_batch(
         raise CorruptBatchError(f"it claims no records and has {end - start} bytes of them")
     if batch.count > (end - start) // MIN_RECORD_BYTES:
         raise CorruptBatchError(f"it claims {batch.count} records in {end - start} bytes")
-    return RecordSection(batch, data, start, end, batch.count, decoder)
+    return RecordSection(batch, data, start, end, batch.count, decoder, max_headers)

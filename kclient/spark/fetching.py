@@ -94,6 +94,7 @@ class RangeFetcher:
             aborted_transactions=piece.aborted,
             check_crcs=self._config.check_crcs,
             max_decompressed_batch_bytes=self._config.max_decompressed_batch_bytes,
+            max_headers_per_record=self._config.max_headers_per_record,
         )
 
     async def go_on(self) -> None:

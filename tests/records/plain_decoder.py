@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kclient.errors import CorruptBatchError
-from kclient.records.columns import Columns, Headers
+from kclient.records.columns import Columns
+from kclient.records.headers import Headers
 
 
 class Cursor:
@@ -44,10 +45,20 @@ class Cursor:
         return (self.position, -1) if size == -1 else (self.skip(size), size)
 
 
+class PlainColumns(Columns):
+    """Columns that read headers field by field too."""
+
+    @property
+    def headers(self) -> Iterator[Headers]:
+        for start in self.header_starts:
+            record = Cursor(self.data, start, len(self.data))
+            yield () if start < 0 else tuple(header(record) for _ in counted(record))
+
+
 class PlainDecoder:
     """A `Decoder`, for comparison."""
 
-    columns_type = Columns
+    columns_type = PlainColumns
 
     def decode(
         self,
@@ -60,6 +71,7 @@ class PlainDecoder:
         base_timestamp: int,
         previous_delta: int,
         last_delta: int,
+        max_headers: int,
     ) -> int:
         batch = Cursor(columns.data, position, min(end, len(columns.data)))
         for _ in range(count):
@@ -72,7 +84,7 @@ class PlainDecoder:
             if delta <= previous_delta or delta > last_delta:
                 raise CorruptBatchError("an offset out of order")
             key, value = record.nullable(), record.nullable()
-            headers: Headers = tuple(header(record) for _ in counted(record))
+            header_start, headers = record.position, [header(record) for _ in counted(record)]
             if record.position != record.end:
                 raise CorruptBatchError("bytes behind the headers")
             previous_delta = delta
@@ -82,7 +94,7 @@ class PlainDecoder:
             columns.key_sizes.append(key[1])
             columns.value_starts.append(value[0])
             columns.value_sizes.append(value[1])
-            columns.headers.append(headers)
+            columns.header_starts.append(header_start if headers else -1)
         return batch.position
 
 

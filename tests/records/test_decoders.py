@@ -24,6 +24,7 @@ from tests.records.plain_decoder import PlainDecoder
 from tests.records.support import golden_cases
 from tests.records.test_roundtrip import batches
 
+LIMIT = 1000
 DECODERS: dict[str, Decoder] = {"pure": PURE}
 PLAIN = PlainDecoder()
 
@@ -115,6 +116,7 @@ def decoded(decoder: Decoder, section: Section) -> tuple[list[Any], int | None]:
             base_timestamp=1_700_000_000_000,
             previous_delta=section.previous_delta,
             last_delta=section.last_delta,
+            max_headers=LIMIT,
         )
     except CorruptBatchError:
         position = None

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kclient.errors import BatchTooLargeError, CorruptBatchError, DecodeError
-from kclient.records.columns import Headers
+from kclient.errors import BatchTooLargeError, CorruptBatchError, DecodeError, TooManyHeadersError
+from kclient.records.headers import Headers
 from kclient.records.reader import STALE, PartitionReader
 from kclient.records.records import Records
 from kclient.records.writer import NewRecord, build_batch, build_marker
@@ -338,3 +338,18 @@ def test_an_interrupt_in_a_deserializer_makes_the_reader_stale() -> None:
     with pytest.raises(KeyboardInterrupt):
         reader.take(5)
     assert reader.next_offset == STALE
+
+
+@pytest.mark.spec("B.10.11", "H-26")
+def test_a_record_with_more_headers_than_the_limit_is_refused_after_those_before_it() -> None:
+    headers = [("name", b"value"), ("name", None), ("", b"")]
+    sound, bad = NewRecord(value=b"sound", headers=headers[:2]), NewRecord(value=b"bad", headers=headers)
+    reader = PartitionReader("t", 7, build_batch([sound, bad], base_offset=40), 40, max_headers_per_record=2)
+    assert [record.headers for record in Records([reader.take(10)])] == [tuple(headers[:2])]
+    with pytest.raises(
+        TooManyHeadersError, match=r"offset 41 has 3 headers, more than 2.*seek to offset 42"
+    ) as told:
+        reader.take(10)
+    error = told.value
+    assert (error.topic, error.partition, error.offset, error.next_offset) == ("t", 7, 41, 42)
+    assert (error.count, error.limit) == (3, 2)

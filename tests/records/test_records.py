@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from kclient.errors import ArgumentError, ConfigError, CorruptDataError
-from kclient.records.columns import Headers
+from kclient.records.headers import Headers
 from kclient.records.reader import PartitionReader
 from kclient.records.records import Record, Records
 from kclient.records.writer import NewRecord, build_batch

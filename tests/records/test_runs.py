@@ -81,6 +81,7 @@ def outcome(
             base_timestamp=BASE_TIMESTAMP,
             previous_delta=first - 1,
             last_delta=last,
+            max_headers=10,
         )
     except CorruptBatchError:
         position = None
@@ -151,6 +152,7 @@ def run_behind(
         base_timestamp=0,
         previous_delta=deltas[0] - 1,
         last_delta=deltas[-1],
+        max_headers=10,
     )
     end = len(data) if end is None else end
     count = read_run(columns, 0, model, min(most, len(others)), end, 0, 0)

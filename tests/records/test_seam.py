@@ -35,6 +35,7 @@ from kclient.spark.worker import clients, read_range
 from kclient.types import TimestampType
 
 COUNT = 700
+NUMBERS = ("offsets", "timestamps", "key_starts", "key_sizes", "value_starts", "value_sizes", "header_starts")
 ALL = default_columns(include_headers=True)
 
 
@@ -48,6 +49,7 @@ class ArrayColumns(Columns):
     key_sizes: array[int] = attrs.field(factory=lambda: array("i"))
     value_starts: array[int] = attrs.field(factory=lambda: array("i"))
     value_sizes: array[int] = attrs.field(factory=lambda: array("i"))
+    header_starts: array[int] = attrs.field(factory=lambda: array("i"))
 
     def stamp(self, start: int, timestamp: int) -> None:
         self.timestamps[start:] = array("q", [timestamp]) * (len(self) - start)
@@ -67,9 +69,8 @@ class Fake:
         try:
             return PURE.decode(found, position, count, **limits)
         finally:
-            for name in ("offsets", "timestamps", "key_starts", "key_sizes", "value_starts", "value_sizes"):
+            for name in NUMBERS:
                 getattr(columns, name).extend(getattr(found, name))
-            columns.headers.extend(found.headers)
 
     @property
     def records(self) -> int:

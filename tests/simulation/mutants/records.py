@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kclient.errors import CorruptBatchError
-from kclient.records import aborted, legacy, pure
+from kclient.records import aborted, columns, legacy
 from kclient.records.aborted import AbortedTransactions, control_type
 from kclient.records.batch import Batch
 from kclient.records.columns import Columns
@@ -58,11 +58,10 @@ def ignore_broker_time(patch: Patch) -> None:
 def null_header_is_empty(patch: Patch) -> None:
     """Take a header without a value for one with an empty value."""
 
-    def read_headers(data: bytes, position: int, end: int) -> Any:
-        headers, position = before(data, position, end)
-        return tuple((name, value or b"") for name, value in headers), position
+    def read_headers(data: bytes, position: int) -> Any:
+        return tuple((name, value or b"") for name, value in before(data, position))
 
-    before = patch.put(pure, "read_headers", read_headers)
+    before = patch.put(columns, "read_headers", read_headers)
 
 
 @mutant("M-49", "I-05", seed=47)
