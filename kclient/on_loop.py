@@ -90,9 +90,9 @@ class OnLoop(AsyncConsumer):
         """Poll for iteration."""
         await self._poll_for_iteration()
 
-    async def leave_block(self, *, clean: bool) -> None:
-        """Close at the end of a with-block."""
-        await self._close(CLOSE_SECONDS, clean=clean)
+    async def end(self, timeout: float = CLOSE_SECONDS, *, clean: bool, leave: bool | None = None) -> None:
+        """Close; the thread knows whether what is in hand was processed."""
+        await self._close(timeout, clean=clean, leave=leave)
 
     async def abandon(self) -> None:
         """End everything for a Consumer that the garbage collector found."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import datetime
 import re
+import sys
 import threading
 import warnings
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,6 +24,7 @@ from kclient.consumer.async_consumer import AsyncConsumer
 from kclient.consumer.committing import CommitCallback
 from kclient.consumer.explanation import Explanation
 from kclient.consumer.listener import RebalanceListener, checked_listener, coroutine_methods
+from kclient.consumer.processing import exception_since
 from kclient.consumer.waiting import closed_error
 from kclient.errors import ConcurrentUseError, ConfigError
 from kclient.metrics import MetricValues
@@ -54,7 +56,8 @@ class Consumer:
     about rebalances, by plain functions. Nothing is sent before the first call that needs a broker.
 
     An offset is committed only after the record was returned and the application asked for the next one, committed
-    explicitly, or closed cleanly. Leaving the `with` block by an exception does not commit what was in hand.
+    explicitly, or closed cleanly. What was in hand is not committed by a close while an exception is handled, nor by
+    one in another thread than the one that reads.
 
     Every call raises ClosedError after `close()`, UsedAfterForkError in a forked process, and ConcurrentUseError while
     another thread is inside. Calls that wait take a `timeout` in seconds (None: default_api_timeout_ms); they raise
@@ -76,6 +79,7 @@ class Consumer:
     ) -> None:
         self._thread: LoopThread | None = None
         self._inside: dict[str, threading.Thread] = {}  # "thread": the one that is inside
+        self._processing = ThreadProcessing()
         self._depth = 0  # its calls, one within the other
         self._listeners: Listeners = Listeners()
         self._inner = OnLoop(
@@ -116,6 +120,7 @@ class Consumer:
 
     def poll(self, timeout: float = 1.0, max_records: int | None = None) -> Records[Any, Any]:
         records = self._await(lambda: self._inner.poll(timeout, max_records))
+        self._processing.taken()
         self._inner.received = True  # from here to the caller's next line no signal is looked at
         return records
 
@@ -127,6 +132,7 @@ class Consumer:
     def _records(self) -> Iterator[Record[Any, Any]]:
         while not self._inner.closed:
             hand = self._inner.hand
+            self._processing.taken()
             yield from hand
             if hand is self._inner.hand and not self._inner.closed:
                 self._await(self._inner.refill)
@@ -221,7 +227,8 @@ class Consumer:
     def close(self, timeout: float = 30.0, *, leave: bool | None = None) -> None:
         self._inner.check_process()
         if not self._inner.closed:
-            self._await(lambda: self._inner.close(timeout, leave=leave))
+            clean = not self._processing.interrupted()
+            self._await(lambda: self._inner.end(timeout, clean=clean, leave=leave))
 
     def __enter__(self) -> Self:
         self._inner.check_process()
@@ -234,7 +241,8 @@ class Consumer:
             return  # a forked child is leaving; the parent's consumer is none of its business
         self._inner.check_process()
         if not self._inner.closed:
-            self._await(lambda: self._inner.leave_block(clean=error is None))
+            clean = error is None and not self._processing.interrupted()
+            self._await(lambda: self._inner.end(clean=clean))
 
     def __del__(self) -> None:
         thread = getattr(self, "_thread", None)
@@ -290,6 +298,24 @@ class Consumer:
         if self._inner.closed and self._thread is not None:
             self._thread.leave(self._inner)
             self._thread = None
+
+
+class ThreadProcessing:
+    """Whether the records that a thread took are processed; see `kclient.consumer.processing`."""
+
+    def __init__(self) -> None:
+        self._thread: threading.Thread | None = None
+        self._handled: BaseException | None = None
+
+    def taken(self) -> None:
+        """The running thread takes records. An exception that it handles already says nothing about them."""
+        self._thread = threading.current_thread()
+        self._handled = sys.exception()
+
+    def interrupted(self) -> bool:
+        """Whether they may be half processed, judged in the thread that closes."""
+        elsewhere = self._thread is not None and self._thread is not threading.current_thread()
+        return elsewhere or exception_since(self._handled)
 
 
 def _refuse_coroutines(whose: str, names: Sequence[str]) -> None:

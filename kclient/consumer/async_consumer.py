@@ -51,7 +51,8 @@ class AsyncConsumer(Life):
     `commit_async`, `wakeup` and what only looks are plain calls.
 
     An offset is committed only after the record was returned and the application asked for the next one, committed
-    explicitly, or closed cleanly. Leaving the `async with` block by an exception does not commit what was in hand.
+    explicitly, or closed cleanly. What was in hand is not committed by a close while an exception is handled, nor where
+    the task that iterates was cancelled.
 
     Every call raises ClosedError after `close()` and UsedAfterForkError in a forked process. Calls that wait take a
     `timeout` in seconds (None: default_api_timeout_ms); they raise DeadlineError when it passes, WakeupError after
@@ -122,7 +123,9 @@ class AsyncConsumer(Life):
         Spec: B.3, S1-12…S1-22, S3-08…S3-19.
         """
         session = self._open()
-        return await self._polls.poll(checked_timeout(timeout), _checked_count(max_records, session))
+        records = await self._polls.poll(checked_timeout(timeout), _checked_count(max_records, session))
+        self._processing.taken()
+        return records
 
     def __aiter__(self) -> Self:
         """Records one by one, until the consumer is closed; `max_poll_records` are fetched at a time.
@@ -130,6 +133,7 @@ class AsyncConsumer(Life):
         Asking for the next record releases the one before. Leaving the loop and coming back goes on behind it.
         """
         self._open()
+        self._processing.taken()
         return self
 
     async def __anext__(self) -> Record[Any, Any]:
@@ -328,6 +332,9 @@ class AsyncConsumer(Life):
     async def close(self, timeout: float = 30.0, *, leave: bool | None = None) -> None:
         """Commit what was released or is in hand (with automatic commits), leave the group, end everything.
 
+        While an exception is handled, or where the task that took the records was cancelled, failed, or has not come
+        back for more, only what was released is committed: docs/services.md.
+
         Takes at most `timeout` seconds; what every broker refuses is not waited for so long. A member that is joining
         leaves even without time, which takes a second at most; so does the end of a close that is cancelled. A second
         close waits for the first, as long as its own timeout. Raises ListenerError at the end, and UsageError on
@@ -339,15 +346,12 @@ class AsyncConsumer(Life):
 
         Spec: B.18, B.13.10, I-24.
         """
-        if leave not in (None, True, False):
-            raise ArgumentError(
-                f"leave is True, False, or None for what the kind of member calls for, not {leave!r}."
-            )
-        await self._close(checked_timeout(timeout), clean=True, leave=leave)
+        await self._close(timeout, clean=not self._processing.interrupted(), leave=leave)
 
     async def _poll_for_iteration(self) -> None:
         session = self._open()
         await self._polls.poll(ITERATION_POLL_SECONDS, session.config.max_poll_records, one_by_one=True)
+        self._processing.taken()
 
 
 def _checked_count(max_records: int | None, session: Session) -> int:

@@ -16,10 +16,11 @@ from kclient.consumer import closing
 from kclient.consumer.listener import RebalanceListener, checked_listener
 from kclient.consumer.nesting import inside, is_inside
 from kclient.consumer.polling import Poll
+from kclient.consumer.processing import TaskProcessing
 from kclient.consumer.session import Session
 from kclient.consumer.subscription import checked_topics
 from kclient.consumer.waiting import closed_error
-from kclient.errors import ConfigError, UsageError, UsedAfterForkError
+from kclient.errors import ArgumentError, ConfigError, UsageError, UsedAfterForkError
 from kclient.fetch.lease import Lease
 from kclient.notice import Notice
 from kclient.runtime import Runtime
@@ -45,6 +46,7 @@ class Life:
         loaded = load(settings, config, properties)
         self._session = Session(loaded, runtime or Runtime(), self._call_user, self._decode)
         self._polls = Poll(self._session)
+        self._processing = TaskProcessing()
         self._pid = os.getpid()
         self._loop: asyncio.AbstractEventLoop | None = None
         self.closed = False
@@ -71,7 +73,7 @@ class Life:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._close(CLOSE_SECONDS, clean=error is None)
+        await self._close(CLOSE_SECONDS, clean=error is None and not self._processing.interrupted())
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise UsageError(
@@ -96,6 +98,11 @@ class Life:
     # --- inside
 
     async def _close(self, timeout: float, *, clean: bool, leave: bool | None = None) -> None:
+        timeout = checked_timeout(timeout)
+        if leave not in (None, True, False):
+            raise ArgumentError(
+                f"leave is True, False, or None for what the kind of member calls for, not {leave!r}."
+            )
         self.check_process()
         if self.closed:
             return
@@ -109,6 +116,7 @@ class Life:
                 await closing.close(self._session, self._polls, timeout, clean=clean, leave=leave)
         finally:
             self.closed = True
+            self._processing = TaskProcessing()  # lets go of the task, and with it of what it raised
             self._over.notify()
 
     async def _see_closed(self, timeout: float) -> None:
