@@ -49,6 +49,7 @@ class MessageSection:
     end: int
     base_offset: int
     check_crcs: bool
+    dropped_below: int = 0
     previous_offset: int = -1
 
     @property
@@ -72,11 +73,13 @@ class MessageSection:
         crc, magic, attributes = _HEAD.unpack_from(data, start)
         if magic != self.batch.magic:
             raise CorruptBatchError(f"a message of format {magic} within one of format {self.batch.magic}")
-        if self.check_crcs and zlib.crc32(memoryview(data)[start + 4 : end]) != crc:
+        offset = self.base_offset + inner_offset
+        # As in Java: nothing is wrong with a damaged message that is dropped anyway.
+        checked = self.check_crcs and offset >= self.dropped_below
+        if checked and zlib.crc32(memoryview(data)[start + 4 : end]) != crc:
             raise CorruptBatchError("a message within it has a wrong CRC")
         if attributes & CODEC_MASK:
             raise CorruptBatchError("a compressed message lies within a compressed message")
-        offset = self.base_offset + inner_offset
         if not self.previous_offset < offset < INT64_MAX:
             raise CorruptBatchError(f"offset {offset} follows offset {self.previous_offset} within it")
         body = start + _HEAD.size + (_INT64.size if magic == 1 else 0)
@@ -101,8 +104,17 @@ class MessageSection:
         return timestamp
 
 
-def open_message(batch: Batch, limit: int, check_crcs: bool) -> MessageSection:
-    """Unwrap a batch of format 0 or 1.
+def lies_below(batch: Batch, offset: int) -> bool:
+    """Whether a batch of format 0 or 1 holds offsets below this one alone, so that its bytes do not matter.
+
+    A wrapper with offset 0 does not say what lies within.
+    """
+    says_its_offset = batch.compression == 0 or batch.last_offset > 0
+    return batch.magic < 2 and says_its_offset and batch.last_offset < offset
+
+
+def open_message(batch: Batch, limit: int, check_crcs: bool, dropped_below: int = 0) -> MessageSection:
+    """Unwrap a batch of format 0 or 1. Of messages at offsets `dropped_below` this one the CRC is not checked.
 
     Raises CorruptBatchError, BatchTooLargeError and UnsupportedFormatError.
 
@@ -113,7 +125,7 @@ def open_message(batch: Batch, limit: int, check_crcs: bool) -> MessageSection:
         return MessageSection(batch, batch.field, batch.start, batch.end, 0, check_crcs=False)
     data = decompress(batch.compression, _wrapper_value(batch), limit, magic=batch.magic)
     end, last_offset = _whole_messages(data)
-    return MessageSection(batch, data, 0, end, _base_offset(batch, last_offset), check_crcs)
+    return MessageSection(batch, data, 0, end, _base_offset(batch, last_offset), check_crcs, dropped_below)
 
 
 def _base_offset(batch: Batch, last_inner_offset: int) -> int:

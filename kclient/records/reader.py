@@ -1,9 +1,9 @@
 """One fetched partition, taken in pieces.
 
-The rules: what lies below the position is dropped; control batches, aborted data and empty batches move the
-position and give no records; when a batch is used up the position is the offset behind the batch, not behind
-its last record. What is sound before a fault is handed out first, then every call raises the fault. Corrupt
-data stay corrupt until the user seeks; a deserializer is asked again each time.
+The rules: what lies below the position is dropped, and a message of format 0 or 1 there may be damaged; control
+batches, aborted data and empty batches move the position and give no records; when a batch is used up the position is
+the offset behind the batch, not behind its last record. What is sound before a fault is handed out first, then every
+call raises the fault. Corrupt data stay corrupt until the user seeks; a deserializer is asked again each time.
 
 If anything else escapes (KeyboardInterrupt in a deserializer), `next_offset` becomes −1, so that the caller,
 who compares it with the position, drops this reader and fetches again: nothing is lost or given twice.
@@ -24,6 +24,7 @@ from kclient.records.decoder import Decoder, decoder_in_use
 from kclient.records.deserialize import Deserializer, Deserializers
 from kclient.records.faults import BATCH_FAULTS, BatchFault, cut_off, located
 from kclient.records.headers import MAX_HEADERS_PER_RECORD
+from kclient.records.legacy import lies_below
 from kclient.records.sections import MAX_DECOMPRESSED_BATCH_BYTES, Section, columns_for, open_batch
 from kclient.records.undecodable import Undecodable
 from kclient.types import IsolationLevel, TopicPartition
@@ -161,6 +162,9 @@ class PartitionReader:
 
     def _enter(self, batch: Batch) -> None:
         self._work_left -= WORK_A_BATCH
+        if lies_below(batch, self.next_offset):
+            self._leave(batch)
+            return
         try:
             if self._check_crcs:
                 batch.check_crc()
@@ -175,6 +179,7 @@ class PartitionReader:
                     check_crcs=self._check_crcs,
                     decoder=self._decoder,
                     max_headers=self._max_headers,
+                    dropped_below=self.next_offset,
                 )
                 self._leave_if_finished()
         except BATCH_FAULTS as fault:

@@ -114,20 +114,22 @@ def open_batch(
     check_crcs: bool = True,
     decoder: Decoder = PURE,
     max_headers: int = ANY_NUMBER,
+    dropped_below: int = 0,
 ) -> Section:
     """Decompress a batch, to at most `limit` bytes, and make it ready to be read.
 
     Reading refuses a record of more than `max_headers` headers.
 
     `check_crcs` is about the messages within a wrapper of formats 0 and 1; the batch's own CRC is checked by
-    `batch.check_crc()`. A control batch opens like any other.
+    `batch.check_crc()`. Messages at offsets `dropped_below` this one may be damaged. A control batch opens like any
+    other.
 
     Raises CorruptBatchError, BatchTooLargeError and UnsupportedFormatError.
 
     Spec: B.10.12, B.11, H-12, H-14, H-15.
     """
     if batch.magic < 2:
-        return open_message(batch, limit, check_crcs)
+        return open_message(batch, limit, check_crcs, dropped_below)
     data, start, end = batch.field, batch.start + BATCH_HEADER_BYTES, batch.end
     highest_count = batch.last_offset - batch.base_offset + 1
     if not 0 <= batch.count <= highest_count:

@@ -6,7 +6,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from kclient.embedded.legacy import message
 from kclient.errors import BatchTooLargeError, CorruptBatchError, DecodeError, TooManyHeadersError
+from kclient.records.compression import Compression, compress
 from kclient.records.headers import Headers
 from kclient.records.reader import STALE, PartitionReader
 from kclient.records.records import Records
@@ -250,6 +252,52 @@ def test_what_is_sound_comes_first_then_the_fault_is_raised_every_time() -> None
 @pytest.mark.spec("B.10.12")
 def test_without_check_crcs_a_wrong_crc_is_not_looked_at() -> None:
     assert offsets(with_wrong_crc(plain(0, 3)), check_crcs=False) == [0, 1, 2]
+
+
+def old_message(offset: int, magic: int) -> bytes:
+    return message(offset, magic, 0, 7, None, b"number %d" % offset)
+
+
+@pytest.mark.spec("B.10.12", "B.11.4")
+@pytest.mark.parametrize("magic", [0, 1])
+def test_a_damaged_old_message_before_the_fetch_offset_is_dropped_as_the_others_there_are(magic: int) -> None:
+    """As in Java, which checks a message of format 0 or 1 only if it hands it out."""
+    data = b"".join(
+        [
+            old_message(3, magic),
+            with_wrong_crc(old_message(4, magic)),
+            with_wrong_crc(old_message(5, magic)),
+            old_message(6, magic),
+            old_message(7, magic),
+        ]
+    )
+    assert offsets(data, 6) == [6, 7]
+    assert offsets(data, 7) == [7]
+    with pytest.raises(CorruptBatchError) as refused:
+        offsets(data, 5)
+    assert (refused.value.base_offset, refused.value.next_offset) == (5, 6)
+    assert "seek to offset 6" in str(refused.value)
+
+
+@pytest.mark.spec("B.10.12", "B.11.4")
+@pytest.mark.parametrize("magic", [0, 1])
+def test_a_damaged_message_in_a_wrapper_counts_from_the_fetch_offset_on(magic: int) -> None:
+    first = 0 if magic == 0 else 3
+    inner = [old_message(offset - first, magic) for offset in range(3, 7)]
+    inner[1] = with_wrong_crc(inner[1])
+    wrapper = message(6, magic, Compression.GZIP, 7, None, compress(Compression.GZIP, b"".join(inner)))
+    assert offsets(wrapper, 5) == [5, 6]
+    assert offsets(with_wrong_crc(wrapper) + old_message(7, magic), 7) == [7]
+    for fetch_offset in (3, 4):
+        with pytest.raises(CorruptBatchError, match="a message within it has a wrong CRC"):
+            offsets(wrapper, fetch_offset)
+
+
+@pytest.mark.spec("B.11.4")
+def test_a_wrapper_that_does_not_say_its_offset_is_opened_whatever_the_fetch_offset() -> None:
+    """Old producers left it at 0."""
+    packed = compress(Compression.GZIP, b"".join(old_message(offset, 1) for offset in range(4)))
+    assert offsets(message(0, 1, Compression.GZIP, 7, None, packed), 2) == [2, 3]
 
 
 @pytest.mark.spec("H-27")
