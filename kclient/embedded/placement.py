@@ -12,7 +12,7 @@ from kclient.embedded import topic_config
 from kclient.embedded.refusal import Refused
 from kclient.embedded.releases import Release
 from kclient.embedded.state import ClusterState
-from kclient.embedded.topic_names import legal_name
+from kclient.network.topology import is_legal_topic
 from kclient.protocol.errors import (
     INVALID_CONFIG,
     INVALID_PARTITIONS,
@@ -31,7 +31,7 @@ def check_name(state: ClusterState, name: str) -> None:
     """A legal name that is not taken, nor one that differs from another only in dots and underscores."""
     if name in state.topics:
         raise Refused(TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-    if not legal_name(name):
+    if not is_legal_topic(name):
         raise Refused(INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: '{name}'")
     folded = name.replace(".", "_")
     for other in state.topics:

@@ -26,8 +26,8 @@ from kclient.network.features import Features
 from kclient.network.metadata import MetadataCache
 from kclient.network.metadata_task import MetadataTask
 from kclient.network.node import Node, Surroundings
-from kclient.network.pool import Pool, first_ready
-from kclient.network.questions import ask_until_answered, metadata_request
+from kclient.network.pool import Pool, first_ready, shuffled
+from kclient.network.questions import ask_until_answered, keep_asked, metadata_request
 from kclient.network.security import authenticator_of, tls_of
 from kclient.network.topology import Broker
 from kclient.network.unreachable import no_connection
@@ -78,13 +78,13 @@ class Cluster:
                 self._pool = Pool(
                     await canonical_servers(servers, self._runtime), self.metadata, self._around
                 )
-            server = await first_ready(self._pool.shuffled(self._pool.bootstrap))
+            server = await first_ready(shuffled(self._pool.bootstrap, self._runtime))
             self._around.via = server.peer.address
             for other in self._pool.bootstrap:
                 if other is not server:
                     other.disconnect()  # one is enough, also of those that are ready a moment later (I-34)
             await self._first_metadata()
-            await first_ready(self._pool.shuffled(self._pool.brokers()))
+            await first_ready(self._pool.each())
             self._require_open()
         except BaseException:
             self._pool.disconnect()  # nothing is left of a start that failed; it may be tried again
@@ -172,6 +172,7 @@ class Cluster:
         version, answer = await self.request_any(request, min_version=lowest)
         if not isinstance(answer, MetadataResponse):
             raise InternalError(f"Metadata was answered by {type(answer).__name__}")
+        keep_asked(request, answer)
         return version, answer
 
     # --- requests

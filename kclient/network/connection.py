@@ -41,7 +41,8 @@ from kclient.notice import Notice, wait_any
 from kclient.protocol.errors import NONE
 from kclient.protocol.headers import read_response_header, request_frame
 from kclient.protocol.message import Message
-from kclient.protocol.registry import read_message, response_name
+from kclient.protocol.registry import message_class, read_message, response_name
+from kclient.protocol.struct_limit import SMALL_BYTES, require_few_structs
 from kclient.security.tls import Tls
 
 logger = get_logger("kclient.connection")
@@ -249,7 +250,10 @@ class Connection:
         if entry.api_key == API_VERSIONS:
             message, end = read_api_versions(entry.version, frame, at)
         else:
-            message, end = read_message(response_name(entry.api_key), entry.version, frame, at)
+            name = response_name(entry.api_key)
+            if len(frame) > SMALL_BYTES:
+                require_few_structs(message_class(name), entry.version, frame, at, entry.most_structs)
+            message, end = read_message(name, entry.version, frame, at)
         if end != len(frame):
             self.trailing_bytes += len(frame) - end
             logger.debug("%s: %d bytes behind the answer to %s", self.peer, len(frame) - end, entry.name)

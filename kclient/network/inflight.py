@@ -10,9 +10,14 @@ from typing import Final
 import attrs
 
 from kclient.errors import KclientError
+from kclient.generated.metadata_request import MetadataRequest
 from kclient.protocol.message import Message
+from kclient.protocol.struct_limit import MOST_STRUCTS
 
 MAX_IN_FLIGHT: Final = 100
+MOST_OF_ALL_TOPICS: Final = 1_000_000  # brokers, topics and partitions of a cluster
+MOST_OF_NO_TOPIC: Final = 100_000
+PARTITIONS_PER_TOPIC: Final = 1_000
 # The first request holds a line end and an empty line, so a server of a line protocol (HTTP, SMTP, Redis) answers it
 # at once instead of waiting for more, and we can tell at once that it is not Kafka.
 FIRST_CORRELATION_ID: Final = int.from_bytes(b"\r\n\r\n", "big")
@@ -27,6 +32,7 @@ class Entry:
     api_key: int
     version: int
     answer: asyncio.Future[Message]
+    most_structs: int = MOST_STRUCTS
     timer: asyncio.TimerHandle = attrs.field(init=False)
     sent: float = 0.0  # in the loop's time
 
@@ -61,7 +67,7 @@ class InFlight:
         api_key = -1 if message.API_KEY is None else message.API_KEY
         name = message.NAME.removesuffix("Request")
         answer: asyncio.Future[Message] = self._loop.create_future()
-        entry = Entry(self._next_id, name, api_key, version, answer)
+        entry = Entry(self._next_id, name, api_key, version, answer, most_structs(message))
         entry.timer = self._loop.call_at(deadline, late, entry)
         self._next_id = (self._next_id + 1) & 0x7FFF_FFFF
         self._entries.append(entry)
@@ -83,3 +89,12 @@ class InFlight:
             entry.timer.cancel()
             if not entry.answer.done():
                 entry.answer.set_exception(error_for(entry))
+
+
+def most_structs(request: Message) -> int:
+    """How many brokers, topics and partitions an answer may name; of Metadata fewer where it was asked for topics."""
+    if not isinstance(request, MetadataRequest):
+        return MOST_STRUCTS
+    if request.topics is None:
+        return MOST_OF_ALL_TOPICS
+    return min(MOST_OF_NO_TOPIC + PARTITIONS_PER_TOPIC * len(request.topics), MOST_OF_ALL_TOPICS)

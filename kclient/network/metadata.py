@@ -20,8 +20,16 @@ from kclient.generated.metadata_response import (
     MetadataResponseTopic,
 )
 from kclient.log import get_logger
-from kclient.network.failures import broker_error
-from kclient.network.topology import Broker, PartitionMetadata, TopicMetadata, is_usable, usable_brokers
+from kclient.names import some_of
+from kclient.network.failures import MOST_NAMES, broker_error
+from kclient.network.topology import (
+    MOST_BROKERS,
+    Broker,
+    PartitionMetadata,
+    TopicMetadata,
+    is_usable,
+    usable_brokers,
+)
 from kclient.network.unreachable import no_brokers
 from kclient.notice import Notice
 from kclient.protocol.errors import (
@@ -166,8 +174,8 @@ class MetadataCache:
 
     def learn_broker(self, broker: Broker) -> None:
         """Note the address of a broker that an answer without racks named, such as a coordinator; its rack stays."""
-        if is_usable(broker):
-            known = self.brokers.get(broker.node_id)
+        known = self.brokers.get(broker.node_id)
+        if is_usable(broker) and (known is not None or len(self.brokers) < MOST_BROKERS):
             # Without the rack the group's leader would see the racks change, and change back with the next update.
             rack = broker.rack if known is None else known.rack
             self.brokers[broker.node_id] = attrs.evolve(broker, rack=rack)
@@ -189,13 +197,13 @@ class MetadataCache:
         if problem is None and self._unauthorized:
             problem = broker_error(
                 TOPIC_AUTHORIZATION_FAILED,
-                "reading the metadata of " + ", ".join(self._unauthorized),
+                "reading the metadata of " + some_of(self._unauthorized, MOST_NAMES),
                 topics=self._unauthorized,
             )
         elif problem is None and self._invalid:
             problem = broker_error(
                 INVALID_TOPIC_EXCEPTION,
-                "reading the metadata of " + ", ".join(self._invalid),
+                "reading the metadata of " + some_of(self._invalid, MOST_NAMES),
                 topics=self._invalid,
             )
         self._unauthorized = self._invalid = ()

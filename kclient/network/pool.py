@@ -7,16 +7,19 @@ long-polling fetch from the same broker.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, TypeVar
 
 from kclient.errors import AuthenticationError, ConnectError
 from kclient.network.connection import Connection
 from kclient.network.metadata import MetadataCache
 from kclient.network.node import Node, Surroundings
 from kclient.network.unreachable import Peer, unknown_node
+from kclient.runtime import Runtime
 
+T = TypeVar("T")
+
+MOST_PROBLEMS: Final = 20  # that the error of all names
 STAGGER_SECONDS: Final = 0.25  # how long the next server waits for the one before, when any of them will do
 
 
@@ -66,20 +69,30 @@ class Pool:
         connected = [node for (known, _), node in self._nodes.items() if known == node_id and node.connection]
         return connected[0] if connected else None
 
-    def brokers(self) -> list[Node]:
-        """A node for every broker that metadata names, or the bootstrap servers while it names none."""
+    def each(self) -> Iterator[Node]:
+        """Every broker of the metadata, else every bootstrap server, from a random start; made when it is taken."""
         if not self._metadata.brokers:
-            return list(self.bootstrap)
-        return [self.node(node_id, "") for node_id in sorted(self._metadata.brokers)]
+            yield from shuffled(self.bootstrap, self._around.runtime)
+            return
+        for node_id in shuffled(sorted(self._metadata.brokers), self._around.runtime):
+            if node_id in self._metadata.brokers:  # not gone since the round began
+                yield self.node(node_id, "")
 
-    def shuffled(self, nodes: Sequence[Node]) -> list[Node]:
-        """The nodes in their order, from a random start."""
-        start = int(self._around.runtime.rng.uniform(0, len(nodes))) if nodes else 0
-        return [*nodes[start:], *nodes[:start]]
+    def _candidates(self) -> list[Node]:
+        """The nodes that were used before, and the first broker that was not: all others are worth the same."""
+        if not self._metadata.brokers:
+            return shuffled(self.bootstrap, self._around.runtime)
+        found, has_new = [], False
+        for node_id in shuffled(sorted(self._metadata.brokers), self._around.runtime):
+            is_new = (node_id, "") not in self._nodes
+            if not (is_new and has_new):
+                found.append(self.node(node_id, ""))
+            has_new = has_new or is_new
+        return found
 
     def least_loaded(self) -> Node | None:
         """The best node for a question that any can answer; None if every one is backing off. Spec: B.4.7."""
-        nodes = self.shuffled(self.brokers())
+        nodes = self._candidates()
         ready = [node for node in nodes if node.load is not None]
         if ready:
             return min(ready, key=lambda node: node.load or 0)
@@ -92,7 +105,7 @@ class Pool:
 
     def soonest(self) -> Node:
         """The node whose next attempt comes first."""
-        return min(self.shuffled(self.brokers()), key=lambda node: node.retry_at)
+        return min(self._candidates(), key=lambda node: node.retry_at)
 
     @property
     def lost(self) -> bool:
@@ -105,7 +118,12 @@ class Pool:
     @property
     def out_of_reach(self) -> bool:
         """Whether nothing is connected, and everybody who could be has been tried in vain."""
-        return not self.in_touch and all(node.failed_attempts for node in self.brokers())
+        if self.in_touch:
+            return False
+        if not self._metadata.brokers:
+            return all(node.failed_attempts for node in self.bootstrap)
+        tried = (self._nodes.get((node_id, "")) for node_id in self._metadata.brokers)
+        return all(node is not None and node.failed_attempts for node in tried)
 
     @property
     def in_touch(self) -> bool:
@@ -133,22 +151,28 @@ class Pool:
         return [*self.bootstrap, *self._nodes.values()]
 
 
-async def first_ready(nodes: Sequence[Node]) -> Node:
+def shuffled(ordered: Sequence[T], runtime: Runtime) -> list[T]:
+    """In their order, from a random start."""
+    start = int(runtime.rng.uniform(0, len(ordered))) if ordered else 0
+    return [*ordered[start:], *ordered[:start]]
+
+
+async def first_ready(nodes: Iterable[Node]) -> Node:
     """The first of the nodes that becomes ready; each begins when the one before failed or a moment has passed.
 
     Raises the ConnectError of the last one when none does; notes on it name the others' failures.
     """
-    waiting = deque(nodes)
+    rest = iter(nodes)
+    waiting = next(rest, None)
     attempts: dict[asyncio.Task[Connection], Node] = {}
     problems: list[ConnectError] = []
     try:
-        while waiting or attempts:
-            if waiting:
-                node = waiting.popleft()
-                attempts[asyncio.ensure_future(node.ready())] = node
-            await asyncio.wait(
-                attempts, timeout=STAGGER_SECONDS if waiting else None, return_when=asyncio.FIRST_COMPLETED
-            )
+        while waiting is not None or attempts:
+            if waiting is not None:
+                attempts[asyncio.ensure_future(waiting.ready())] = waiting
+                waiting = next(rest, None)
+            stagger = None if waiting is None else STAGGER_SECONDS
+            await asyncio.wait(attempts, timeout=stagger, return_when=asyncio.FIRST_COMPLETED)
             for attempt in [attempt for attempt in attempts if attempt.done()]:
                 node = attempts.pop(attempt)
                 problem = attempt.exception()
@@ -158,7 +182,7 @@ async def first_ready(nodes: Sequence[Node]) -> Node:
                     raise problem
                 if isinstance(problem, AuthenticationError):
                     raise problem  # the others have the same users, and count attempts
-                problems.append(problem)
+                problems = [*problems[-MOST_PROBLEMS:], problem]
     finally:
         for attempt in attempts:
             attempt.cancel()

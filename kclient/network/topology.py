@@ -1,19 +1,24 @@
-"""Brokers, topics and partitions as values, and the check that a claimed broker can be one."""
+"""Brokers, topics and partitions as values, and the check that a claimed broker or topic can be one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import attrs
 
 from kclient.generated.metadata_response import MetadataResponseBroker
 from kclient.log import get_logger
+from kclient.names import counted, some_of
 from kclient.protocol.errors import NONE
+from kclient.text import printable
 
 logger = get_logger("kclient.metadata")
 
-LONGEST_HOST: Final = 255
+MOST_BROKERS: Final = 10_000
+HOST: Final = re.compile(r"[\w.:%-]{1,255}")  # names with letters of any script, addresses, zones of IPv6
+TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
 @attrs.frozen
@@ -48,18 +53,32 @@ class TopicMetadata:
     partitions: Mapping[int, PartitionMetadata] = attrs.field(factory=dict)
 
 
-def usable_brokers(claimed: Iterable[MetadataResponseBroker]) -> dict[int, Broker]:
-    """The brokers of an answer by id, without those that cannot be. Spec: H-09."""
+def usable_brokers(claimed: Sequence[MetadataResponseBroker]) -> dict[int, Broker]:
+    """The brokers of an answer by id, without those that cannot be; none if there are too many. Spec: H-09."""
+    if len(claimed) > MOST_BROKERS:
+        logger.warning(
+            "metadata names %d brokers, more than %d: the answer is not used", len(claimed), MOST_BROKERS
+        )
+        return {}
     brokers: dict[int, Broker] = {}
+    impossible: list[str] = []
     for one in claimed:
         broker = Broker(one.node_id, one.host, one.port, one.rack)
         if broker.node_id in brokers or not is_usable(broker):
-            logger.warning("metadata names an impossible broker: id %d, port %d", one.node_id, one.port)
-            continue
-        brokers[broker.node_id] = broker
+            impossible.append(f"id {one.node_id} at {printable(one.host)!r}, port {one.port}")
+        else:
+            brokers[broker.node_id] = broker
+    if impossible:
+        many = counted(len(impossible), "impossible broker")
+        logger.warning("metadata names %s: %s", many, some_of(impossible))
     return brokers
 
 
 def is_usable(broker: Broker) -> bool:
     """Whether id, host and port are possible at all."""
-    return broker.node_id >= 0 and 0 < len(broker.host) <= LONGEST_HOST and 0 < broker.port <= 65_535
+    return broker.node_id >= 0 and HOST.fullmatch(broker.host) is not None and 0 < broker.port <= 65_535
+
+
+def is_legal_topic(name: str) -> bool:
+    """Letters, digits, dots, underscores and hyphens, at most 249, and neither "." nor ".."."""
+    return TOPIC.fullmatch(name) is not None and name not in (".", "..")

@@ -10,7 +10,6 @@ from kclient.embedded.operations import CLUSTER
 from kclient.embedded.refusal import Refused
 from kclient.embedded.settings import KEYS as BROKER_KEYS
 from kclient.embedded.topic_config import BROKER, CLUSTER_DEFAULT, DEFAULT, TOPIC, Described
-from kclient.embedded.topic_names import legal_name
 from kclient.generated.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from kclient.generated.describe_configs_response import (
     DescribeConfigsResourceResult,
@@ -18,6 +17,7 @@ from kclient.generated.describe_configs_response import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
+from kclient.network.topology import is_legal_topic
 from kclient.protocol.errors import (
     CLUSTER_AUTHORIZATION_FAILED,
     INVALID_REQUEST,
@@ -79,7 +79,7 @@ def _of_topic(call: Call, request: DescribeConfigsRequest, name: str) -> list[De
     state = call.state
     if not call.allowed("DESCRIBE_CONFIGS", f"Topic:{name}"):
         raise Refused(TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed.")
-    if not legal_name(name):
+    if not is_legal_topic(name):
         raise Refused(INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: '{name}'")
     topic = state.topics.get(name)
     if topic is None:

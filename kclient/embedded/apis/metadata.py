@@ -14,7 +14,6 @@ from kclient.embedded.operations import (
 )
 from kclient.embedded.refusal import Refused
 from kclient.embedded.state import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from kclient.embedded.topic_names import legal_name
 from kclient.embedded.topics import NO_LEADER, Partition, Topic
 from kclient.generated.metadata_request import MetadataRequest
 from kclient.generated.metadata_response import (
@@ -23,6 +22,7 @@ from kclient.generated.metadata_response import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from kclient.network.topology import is_legal_topic
 from kclient.protocol.errors import (
     COORDINATOR_NOT_AVAILABLE,
     INVALID_REQUEST,
@@ -106,7 +106,7 @@ def _by_name(call: Call, name: str, may_create: bool) -> MetadataResponseTopic:
         return MetadataResponseTopic(error_code=TOPIC_AUTHORIZATION_FAILED, name=name)
     if (topic := state.topics.get(name)) is not None:
         return _described(call, topic)
-    if not legal_name(name):
+    if not is_legal_topic(name):
         return MetadataResponseTopic(error_code=INVALID_TOPIC_EXCEPTION, name=name)
     if not (
         may_create and state.settings.auto_create_topics_enable and call.allowed("CREATE", f"Topic:{name}")

@@ -1,0 +1,94 @@
+"""What a hostile broker does to a client: functions that run in a process of their own (tests/hostile/bounded.py)."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from kclient.config import Config
+from kclient.errors import KclientError
+from kclient.network.cluster import Cluster
+from kclient.network.topology import MOST_BROKERS
+from kclient.runtime import Runtime
+from tests.hostile.raw_peer import RawPeer, broker, metadata, topic, uvarint
+
+ORDERS = topic("orders", partitions=2)
+
+
+class Warnings(logging.Handler):
+    """The WARNINGs of kclient, in their order."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.texts: list[str] = []
+        logging.getLogger("kclient").addHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.texts.append(record.getMessage())
+
+    def about(self, words: str) -> list[str]:
+        return [text for text in self.texts if words in text]
+
+
+def cluster_of(peer: RawPeer, **settings: Any) -> Cluster:
+    config = Config(bootstrap_servers=(peer.address,), request_timeout_ms=1_500, **settings)
+    cluster = Cluster(config, Runtime())
+    cluster.set_topics(["orders"])
+    return cluster
+
+
+async def brokers_without_end(count: int, possible: bool) -> dict[str, Any]:
+    """Start a cluster whose metadata names so many brokers; how it ends, WARNINGs, and answers."""
+    warnings = Warnings()
+    async with RawPeer({}) as peer:
+        host = "127.0.0.1" if count <= MOST_BROKERS else "h" * 90
+        host = host if possible else "x$(id) " + host
+        many = [broker(number, host, peer.port) for number in range(count)]
+        body = {version: metadata(version, many, ORDERS, 1) for version in (12, 13)}
+        peer.answers["MetadataRequest"] = lambda request, version: body[version]
+        cluster, ended = cluster_of(peer), "started"
+        try:
+            await cluster.start()
+            await cluster.request_any(_api_versions())
+        except KclientError as error:
+            ended = f"{type(error).__name__}: {error.text}"
+        await cluster.close(1)
+        answers = peer.asked.count("MetadataRequest")
+        told = warnings.about("metadata names")
+        return {"ended": ended, "answers": answers, "warnings": told, "bytes": len(body[12])}
+
+
+async def topics_without_end(extra: int, partitions: int = 2) -> dict[str, Any]:
+    """Poll `orders` while each answer names so many topics more."""
+    warnings = Warnings()
+    async with RawPeer({}) as peer:
+        others = topic("other") * extra
+        own = ORDERS if partitions == 2 else _wide("orders", partitions)
+        body = {
+            version: metadata(version, [broker(0, "127.0.0.1", peer.port)], own + others, extra + 1)
+            for version in (12, 13)
+        }
+        peer.answers["MetadataRequest"] = lambda request, version: body[version]
+        cluster, ended = cluster_of(peer), "started"
+        try:
+            await cluster.start()
+        except KclientError as error:
+            ended = f"{type(error).__name__}: {error.text}"
+        known = sorted(cluster.metadata.topics)
+        await cluster.close(1)
+        told = warnings.about("not asked for")
+        return {"ended": ended, "topics": known, "warnings": told, "bytes": len(body[12])}
+
+
+def _wide(name: str, partitions: int) -> bytes:
+    """A topic of many partitions, all of the same bytes."""
+    one = topic(name, 1)
+    at = one.index(b"\x02" + bytes(2))  # the count of partitions
+    row = one[at + 1 : -5]
+    return one[:at] + uvarint(partitions + 1) + row * partitions + one[-5:]
+
+
+def _api_versions() -> Any:
+    from kclient.generated.api_versions_request import ApiVersionsRequest
+
+    return ApiVersionsRequest(client_software_name="x", client_software_version="1")
