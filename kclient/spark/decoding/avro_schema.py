@@ -56,6 +56,7 @@ def checked(option: str, text: str) -> Any:
 def expanded(schema: Any) -> Any:
     """The schema with the definition in place of each name. Raises ValueError where that is too much."""
     library = avro_library()
+    json.dumps(schema, ensure_ascii=False).encode()  # half of a pair is no text
     check_size(library.parse_schema(schema))
     return library.schema.expand_schema(schema)
 

@@ -1,7 +1,8 @@
 """A schema registry, as far as a reader needs it: the schema of an id, and the newest of a subject.
 
 Answers are bounded, redirects are refused (they would take the password along), and nothing but https is spoken unless
-the options allow it. A schema never changes under its id, so each process asks once for each. That an id is unknown is
+the options allow it. An answer has ten seconds, from the connection to its
+last byte. A schema never changes under its id, so each process asks once for each. That an id is unknown is
 remembered for a minute: what was not written with the registry's frame may seem to name another id in every record.
 
 Spec: SP-44, SP-75.
@@ -23,7 +24,9 @@ import attrs
 from kclient.errors import ConfigError, ConnectError
 from kclient.runtime import Runtime
 from kclient.security.secret import HiddenText, Secret
+from kclient.spark.decoding.http_deadline import HANDLERS, BoundedRequest, Deadline
 from kclient.spark.kafka_keys import secret_of
+from kclient.text import printable
 
 TIMEOUT_SECONDS: Final = 10.0
 MAX_ANSWER_BYTES: Final = 4 << 20
@@ -31,6 +34,7 @@ NO_TEXT: Final = ("Cc", "Cs")  # control characters, halves of a pair
 
 UNKNOWN_MS: Final = 60_000
 MAX_UNKNOWN: Final = 10_000
+MAX_KEPT_CHARACTERS: Final = 64 << 20
 
 runtime: Final = Runtime()
 _schemas: Final[dict[tuple[str, int], str]] = {}
@@ -47,7 +51,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         """Leave the answer as it is, an error."""
 
 
-_opener: Final = urllib.request.build_opener(_NoRedirect)
+_opener: Final = urllib.request.build_opener(_NoRedirect, *HANDLERS)
 
 
 @attrs.frozen
@@ -67,10 +71,11 @@ class Registry:
         if key not in _schemas:
             _refuse_again(key)
             try:
-                _schemas[key] = self._ask(f"/schemas/ids/{schema_id}", f"schema id {schema_id}")
+                text = self._ask(f"/schemas/ids/{schema_id}", f"schema id {schema_id}")
             except UnknownSchemaError as refused:
                 _remember(key, str(refused))
                 raise
+            _keep(key, text)
         return _schemas[key]
 
     def subject(self, subject: str, version: str = "latest") -> str:
@@ -90,25 +95,34 @@ class Registry:
         )
 
     def _ask(self, path: str, what: str) -> str:
-        try:
-            with _opener.open(self._request(path), timeout=TIMEOUT_SECONDS) as answer:
-                data = answer.read(MAX_ANSWER_BYTES + 1)
-        except urllib.error.HTTPError as problem:
-            problem.close()
-            raise self._refused(problem.code, what) from None
-        except (OSError, HTTPException) as problem:
-            raise ConnectError(
-                f"The schema registry {self.url} does not answer: {problem}. It may be down, or need another "
-                "certificate authority (SSL_CERT_FILE). Look at its address.",
-                stage="tcp",
-            ) from problem
+        with Deadline(TIMEOUT_SECONDS) as deadline:
+            try:
+                with _opener.open(self._request(path, deadline), timeout=TIMEOUT_SECONDS) as answer:
+                    data = answer.read(MAX_ANSWER_BYTES + 1)
+            except urllib.error.HTTPError as problem:
+                problem.close()
+                raise self._refused(problem.code, what) from None
+            except (OSError, HTTPException) as problem:
+                raise self._unreachable(problem, deadline) from problem
+        if deadline.is_over:  # what was read is a part of it
+            raise self._unreachable(TimeoutError("timed out"), deadline)
         return self._schema_in(data, what)
 
-    def _request(self, path: str) -> urllib.request.Request:
+    def _unreachable(self, problem: Exception, deadline: Deadline) -> ConnectError:
+        why = f"it took longer than {deadline.seconds:g} s" if deadline.is_over else printable(str(problem))
+        return ConnectError(
+            f"The schema registry {self.url} does not answer: {why}. It may be down, or need another "
+            "certificate authority (SSL_CERT_FILE). Look at its address.",
+            stage="tcp",
+        )
+
+    def _request(self, path: str, deadline: Deadline) -> BoundedRequest:
         headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
         if self.auth is not None:
             headers["Authorization"] = _authorization(secret_of(self.auth, self.reference))
-        return urllib.request.Request(self.url + path, headers=headers)  # noqa: S310 (the options allow http and https)
+        request = BoundedRequest(self.url + path, headers=headers)
+        request.deadline = deadline
+        return request
 
     def _refused(self, code: int, what: str) -> Exception:
         if code == 404:
@@ -133,11 +147,12 @@ class Registry:
             answer: Any = json.loads(data) if len(data) <= MAX_ANSWER_BYTES else None
             kind, text = answer.get("schemaType", "AVRO"), answer["schema"]
             json.loads(text)
+            text.encode()  # half of a pair is no text
         except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
             raise UnknownSchemaError(f"{what} is no Avro schema, says the registry's answer") from None
         if kind != "AVRO" or answer.get("references"):
             why = (
-                f"is of the type {kind}"
+                f"is of the type {printable(str(kind))}"
                 if kind != "AVRO"
                 else "refers to other schemas, which are not followed"
             )
@@ -150,6 +165,13 @@ def _refuse_again(key: tuple[str, int]) -> None:
     asked_ms, why = _unknown.get(key, (0, ""))
     if why and 0 <= runtime.wall_ms() - asked_ms < UNKNOWN_MS:
         raise UnknownSchemaError(why)
+
+
+def _keep(key: tuple[str, int], text: str) -> None:
+    """Remember a schema, and forget the oldest where all together are too long."""
+    _schemas[key] = text
+    while len(_schemas) > 1 and sum(map(len, _schemas.values())) > MAX_KEPT_CHARACTERS:
+        del _schemas[next(iter(_schemas))]
 
 
 def _remember(key: tuple[str, int], why: str) -> None:
