@@ -115,8 +115,10 @@ def _sources() -> Finding:
     names = sorted(module.name for module in pkgutil.iter_modules() if module.name.startswith("pyspark_"))
     if OURS not in names:
         return _unlisted()
+    if installed("pyspark") is None:
+        return Finding("source", f"{OURS} is installed, but pyspark is not", "FAIL", INSTALL)
     broken = [name for name in names if _ran([sys.executable, "-c", f"import {name}"])[0] != 0]
-    if importlib.util.find_spec("pyspark") is not None and broken:
+    if broken:
         hint = "call kclient.spark.register(spark), or remove that package"
         return Finding("source", f"{', '.join(broken)} cannot be imported", "FAIL", hint)
     return Finding("source", "spark.read.format('kclient') is found by itself")

@@ -43,7 +43,7 @@ def key(default: Any, rule: Rule) -> Any:
     return attrs.field(default=default, metadata={"rule": rule})
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, repr=False)
 class Config:
     """A checked configuration. Times are milliseconds, sizes bytes, as in Kafka's own keys. Spec: B.1."""
 
@@ -148,6 +148,12 @@ class Config:
     def isolation(self) -> IsolationLevel:
         """`isolation_level` as ListOffsets and Fetch spell it."""
         return IsolationLevel[self.isolation_level.upper()]
+
+    def __repr__(self) -> str:
+        """The keys that do not have their defaults. `explain()` lists all of them."""
+        values = {field.name: getattr(self, field.name) for field in keys()}
+        changed = [field.name for field in keys() if values[field.name] != field.default]
+        return f"Config({', '.join(f'{name}={values[name]!r}' for name in changed)})"
 
     def explain(self) -> str:
         """A table of every key: its value (secrets as three stars), where it was set, its default.

@@ -96,4 +96,7 @@ def settle(values: dict[str, Any], given: Mapping[str, Any]) -> None:
         )
     if not given.get("client_id"):
         who = values["group_instance_id"] or str(next(_consumers))
-        values["client_id"] = f"consumer-{values['group_id'] or 'null'}-{who}"
+        group = values[
+            "group_id"
+        ]  # without one Java writes consumer-null-1, which looks like a mistake in a broker's log
+        values["client_id"] = f"consumer-{who}" if group is None else f"consumer-{group}-{who}"

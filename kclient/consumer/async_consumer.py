@@ -149,10 +149,12 @@ class AsyncConsumer(Life):
 
     async def commit(
         self,
-        offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None,
         timeout: float | None = None,
     ) -> None:
         """Store offsets for the group: those behind everything that was handed out, or the given ones.
+
+        An offset is that of the next record to consume: the last processed one + 1.
 
         Tried again until it is done or cannot be. Raises CommitFailedError (`reason`, `uncommitted`), BrokerError,
         AuthorizationError, ArgumentError.
@@ -171,7 +173,7 @@ class AsyncConsumer(Life):
 
     def commit_async(
         self,
-        offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None,
         callback: CommitCallback | None = None,
     ) -> None:
         """As `commit`, without waiting and without a second try.

@@ -6,8 +6,9 @@ A listener may commit, seek and pause. Plain and async methods both suit an Asyn
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Iterator
+from difflib import get_close_matches
+from typing import Any, Final, Protocol
 
 from kclient.errors import ArgumentError, KclientError, ListenerError, WakeupError
 from kclient.log import get_logger
@@ -19,13 +20,24 @@ log = get_logger("kclient.group")
 ASSIGNED = "on_partitions_assigned"
 REVOKED = "on_partitions_revoked"
 LOST = "on_partitions_lost"
+METHODS: Final = (ASSIGNED, REVOKED, LOST)
+OTHER_CLIENTS_NAMES: Final = {
+    "on_assign": ASSIGNED,
+    "on_revoke": REVOKED,
+    "on_lost": LOST,
+}  # confluent-kafka's
 
 CallUser = Callable[..., Awaitable[Any]]
 """Runs a function of the user's in the user's context and gives back its result, awaited where it is a coroutine."""
 
 
 class RebalanceListener(Protocol):
-    """Inherit from it and write the methods you need."""
+    """Inherit from it and write the methods you need.
+
+    A listener that commits or seeks is made with its consumer, and given to `subscribe`:
+
+        consumer.subscribe(["orders"], listener=Totals(consumer))
+    """
 
     def on_partitions_assigned(self, partitions: tuple[TopicPartition, ...]) -> Awaitable[None] | None:
         """These partitions are new; their records come after this call. Empty where everything was there before."""
@@ -44,22 +56,41 @@ class RebalanceListener(Protocol):
 
 
 def checked_listener(listener: Any) -> Any:
-    """A listener as given. Raises ArgumentError for an object without any of the three methods."""
-    if listener is None or any(callable(getattr(listener, name, None)) for name in (ASSIGNED, REVOKED, LOST)):
+    """Return the listener. Raise ArgumentError if it has none of the three methods, or one under a misspelt name."""
+    if listener is None:
+        return None
+    for written, meant in _misspelt_methods(listener):
+        raise ArgumentError(
+            f"The method {written} of {type(listener).__name__} would never be called: there is no such callback. "
+            f"Did you mean {meant}?"
+        )
+    if any(callable(getattr(listener, name, None)) for name in METHODS):
         return listener
     raise ArgumentError(
-        f"{listener!r} is no listener: it has none of {ASSIGNED}, {REVOKED}, {LOST}. "
-        "Inherit from kclient.RebalanceListener."
+        f"{listener!r} is no listener: it has none of {', '.join(METHODS)}. Inherit from kclient.RebalanceListener."
     )
+
+
+def _misspelt_methods(listener: Any) -> Iterator[tuple[str, str]]:
+    """Methods whose names look like that of a callback which the listener does not define, and that callback."""
+    defined = {
+        name for base in type(listener).__mro__ if base is not RebalanceListener for name in vars(base)
+    }
+    missing = {_plain(name): name for name in METHODS if name not in defined}
+    for name in sorted(defined - {*METHODS}):
+        written = _plain(OTHER_CLIENTS_NAMES.get(name, name))
+        near = get_close_matches(written, missing, n=1, cutoff=0.9)
+        if near and callable(getattr(listener, name, None)):
+            yield name, missing[near[0]]
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").lower()
 
 
 def coroutine_methods(listener: Any) -> list[str]:
     """The names of those methods that are coroutine functions."""
-    return [
-        name
-        for name in (ASSIGNED, REVOKED, LOST)
-        if inspect.iscoroutinefunction(getattr(listener, name, None))
-    ]
+    return [name for name in METHODS if inspect.iscoroutinefunction(getattr(listener, name, None))]
 
 
 async def tell(

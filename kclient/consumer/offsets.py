@@ -17,9 +17,11 @@ EPOCH_BITS: Final = 31
 
 
 def checked_offsets(offsets: Any) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Offsets to commit as given. Raises ArgumentError for what is none."""
+    """Offsets to commit: OffsetAndMetadata or int as given. Raises ArgumentError for anything else."""
     if not isinstance(offsets, Mapping):
-        raise ArgumentError(f"Offsets are a mapping of TopicPartition to OffsetAndMetadata, not {offsets!r}.")
+        raise ArgumentError(
+            f"Offsets are a mapping of TopicPartition to an offset or OffsetAndMetadata, not {offsets!r}."
+        )
     return {
         tp: checked_offset(tp, at)
         for tp, at in zip(checked_partitions(offsets), offsets.values(), strict=True)
@@ -27,11 +29,13 @@ def checked_offsets(offsets: Any) -> dict[TopicPartition, OffsetAndMetadata]:
 
 
 def checked_offset(partition: TopicPartition, at: Any) -> OffsetAndMetadata:
-    """One offset as given. Raises ArgumentError."""
+    """One offset: OffsetAndMetadata or int as given. Raises ArgumentError."""
+    if isinstance(at, int):
+        at = OffsetAndMetadata(at)
     if not isinstance(at, OffsetAndMetadata):
         raise ArgumentError(
-            f"The offset for {partition} is {at!r}. Give OffsetAndMetadata(offset), where offset is "
-            "that of the next record to consume."
+            f"The offset for {partition} is {at!r}. Give the offset of the next record to consume, or "
+            "OffsetAndMetadata(offset)."
         )
     if not is_number(at.offset, OFFSET_BITS):
         raise ArgumentError(

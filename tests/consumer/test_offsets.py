@@ -67,12 +67,20 @@ def test_an_offset_that_cannot_be_is_refused_by_the_call_and_costs_nothing(
     with_one_record(scenario)
 
 
-def test_a_bare_offset_can_be_sought_to_and_not_committed() -> None:
+def test_a_bare_offset_can_be_sought_to_and_committed() -> None:
     async def scenario(cluster: EmbeddedCluster, consumer: AsyncConsumer) -> None:
         with pytest.raises(ArgumentError, match="The offset for t-0 is '5'"):
             consumer.seek(T0, "5")  # type: ignore[arg-type]
-        with pytest.raises(ArgumentError, match=r"Give OffsetAndMetadata\(offset\)"):
-            await consumer.commit({T0: 0})  # type: ignore[dict-item]
+        with pytest.raises(ArgumentError, match=r"or OffsetAndMetadata\(offset\)"):
+            await consumer.commit({T0: "5"})  # type: ignore[dict-item]
+        with pytest.raises(ArgumentError, match="The offset for t-0 is True"):
+            await consumer.commit({T0: True})
+        await consumer.commit({T0: 5})
+        assert await consumer.committed([T0]) == {T0: OffsetAndMetadata(5)}
+        stored: list[Any] = []
+        consumer.commit_async({T0: 6}, lambda offsets, error: stored.append((offsets, error)))
+        await consumer.commit({T0: 7})
+        assert stored == [({T0: OffsetAndMetadata(6)}, None)]
         consumer.seek(T0, 0)
         assert [record.offset for record in await read(consumer, 1)] == [0]
 

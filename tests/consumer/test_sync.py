@@ -388,3 +388,48 @@ def test_a_consumer_whose_listener_refers_to_it_can_be_forgotten_too(broker: Min
 def test_an_object_without_any_of_the_methods_is_no_listener(broker: MiniBroker) -> None:
     with pytest.raises(ArgumentError, match=r"1 is no listener.*RebalanceListener"):
         consumer(broker, "a", listener=1)
+
+
+class PartlyMisspelt(RebalanceListener):
+    def on_partitions_revoked(self, partitions: tuple[TopicPartition, ...]) -> None: ...
+
+    def on_partition_assigned(self, partitions: tuple[TopicPartition, ...]) -> None: ...
+
+
+class Confluent:
+    def on_assign(self, consumer: object, partitions: object) -> None: ...
+
+
+class CamelCase(RebalanceListener):
+    def onPartitionsLost(self, partitions: tuple[TopicPartition, ...]) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("listener", "written", "meant"),
+    [
+        (PartlyMisspelt(), "on_partition_assigned", "on_partitions_assigned"),
+        (Confluent(), "on_assign", "on_partitions_assigned"),
+        (CamelCase(), "onPartitionsLost", "on_partitions_lost"),
+    ],
+)
+def test_a_misspelt_callback_is_refused(listener: Any, written: str, meant: str, broker: MiniBroker) -> None:
+    """It was once never called, silently."""
+    with pytest.raises(ArgumentError, match=rf"method {written} of .* Did you mean {meant}\?"):
+        consumer(broker, "a", listener=listener)
+    with consumer(broker) as c, pytest.raises(ArgumentError, match=written):
+        c.subscribe(["a"], listener=listener)
+
+
+def test_a_helper_with_a_similar_name_is_no_misspelt_callback(broker: MiniBroker) -> None:
+    class OneByOne(RebalanceListener):
+        def on_partitions_assigned(self, partitions: tuple[TopicPartition, ...]) -> None:
+            for partition in partitions:
+                self.on_partition_assigned(partition)
+
+        def on_partition_assigned(self, partition: TopicPartition) -> None:
+            told.append(partition)
+
+    told: list[TopicPartition] = []
+    with consumer(broker, "a", listener=OneByOne()) as c:
+        c.poll(5)
+    assert told == [A0]
