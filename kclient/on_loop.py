@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kclient.bridge import call_user
+from kclient.config import discard
 from kclient.consumer import AsyncConsumer, closing
 from kclient.consumer.hand import Hand
 from kclient.consumer.life import CLOSE_SECONDS
@@ -75,6 +76,10 @@ class OnLoop(AsyncConsumer):
         records = await super().poll(timeout, max_records)
         self.received = False
         return records
+
+    def discard(self) -> None:
+        """Close the user's objects: the consumer that they are for cannot be made."""
+        discard(self._session.config)
 
     @property
     def interceptors(self) -> tuple[Any, ...]:

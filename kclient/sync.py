@@ -90,7 +90,11 @@ class Consumer:
             runtime=runtime,
             **settings,
         )
-        _refuse_coroutines("The interceptors'", interceptors.coroutine_methods(self._inner.interceptors))
+        try:
+            _refuse_coroutines("The interceptors'", interceptors.coroutine_methods(self._inner.interceptors))
+        except ConfigError:
+            self._inner.discard()
+            raise
 
     # --- choosing what to read
 

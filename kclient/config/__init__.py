@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from kclient.config.loading import load
+from kclient.config.loading import discard, load
 from kclient.config.model import Config
 
-__all__ = ["Config", "load"]
+__all__ = ["Config", "discard", "load"]

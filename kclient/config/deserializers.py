@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from typing import Any
+
+from kclient.config.plugins import close_quietly
 
 
 def deserializer(raw: Any) -> Any:
@@ -39,12 +42,17 @@ def _check_parameters(function: Callable[..., Any]) -> None:
         ) from None
 
 
-def as_callable(raw: Any, settings: Mapping[str, Any], *, is_key: bool) -> Callable[[str, Any, bytes], Any]:
-    """Make the callable. An object of Java's shape is configured here, once."""
-    if isinstance(raw, type) and hasattr(raw, "deserialize"):
+def as_callable(
+    raw: Any, settings: Mapping[str, Any], made: ExitStack, *, is_key: bool
+) -> Callable[[str, Any, bytes], Any]:
+    """Make the callable. An object of Java's shape is configured here, once; `made` closes it if that fails."""
+    is_class = isinstance(raw, type) and hasattr(raw, "deserialize")
+    if is_class:
         raw = raw()
     if not hasattr(raw, "deserialize"):
         return raw  # type: ignore[no-any-return]
+    if is_class or hasattr(raw, "configure"):
+        made.callback(close_quietly, raw)
     if hasattr(raw, "configure"):
         raw.configure(settings, is_key)
     return raw.deserialize  # type: ignore[no-any-return]

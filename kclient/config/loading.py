@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import attrs
 
@@ -16,6 +17,9 @@ from kclient.config.properties import read_properties
 from kclient.config.refused import REFUSED, refusal
 from kclient.config.values import Rule
 from kclient.security.providers import problem_of
+
+DESERIALIZERS: Final = ("key_deserializer", "value_deserializer")
+PLUGINS: Final = ("interceptors", "metric_reporters")
 
 
 class Setting(NamedTuple):
@@ -129,10 +133,23 @@ def _defaults() -> dict[str, Any]:
 
 
 def _make_objects(values: dict[str, Any]) -> None:
-    """Make what is configured as a class, and let everybody read the settings who wants to."""
+    """Make what is configured as a class, and configure what reads the settings; if one raises, all are closed."""
     settings = {name.replace("_", "."): value for name, value in values.items()}
-    for name in ("key_deserializer", "value_deserializer"):
-        if values[name] is not None:
-            values[name] = deserializers.as_callable(values[name], settings, is_key=name.startswith("key"))
-    for name in ("interceptors", "metric_reporters"):
-        values[name] = plugins.make(values[name], settings)
+    with ExitStack() as made:
+        for name in DESERIALIZERS:
+            if (raw := values[name]) is not None:
+                values[name] = deserializers.as_callable(raw, settings, made, is_key=name.startswith("key"))
+        for name in PLUGINS:
+            values[name] = plugins.make(values[name], settings, made)
+        made.pop_all()
+
+
+def discard(config: Config) -> None:
+    """Close the objects of a configuration whose consumer could not be made."""
+    for name in PLUGINS:
+        for plugin in getattr(config, name):
+            plugins.close_quietly(plugin)
+    for name in DESERIALIZERS:
+        owner = getattr(getattr(config, name), "__self__", None)
+        if hasattr(owner, "deserialize"):
+            plugins.close_quietly(owner)

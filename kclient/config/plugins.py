@@ -2,7 +2,8 @@
 
 Each is an object, a class that is made into one without arguments, or the name of such a class as Python imports it
 (`package.module.Class`), which is how a properties file can name it. `configure(settings)` is called first where it is
-there, with Kafka's dotted keys.
+there, with Kafka's dotted keys. If one of them raises, or the consumer cannot be made for another reason, `close()` of
+all that were made or configured is called, as Java does.
 
 Spec: B.1.1 (interceptor.classes, metric.reporters).
 """
@@ -10,10 +11,15 @@ Spec: B.1.1 (interceptor.classes, metric.reporters).
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from typing import Any, Final
 
 from kclient.config.values import items
+from kclient.log import get_logger
+
+log = get_logger("kclient.config")
 
 JAVAS_OWN: Final = "org.apache.kafka.common.metrics.JmxReporter"
 """Every Java client has it by default; it says nothing about what a Python program wants."""
@@ -30,13 +36,32 @@ def reporters(raw: Any) -> tuple[Any, ...]:
     return tuple(_checked(item, "all", wanted) for item in _listed(raw) if item != JAVAS_OWN)
 
 
-def make(chosen: Iterable[Any], settings: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The objects: classes are made into one each, and all are configured."""
-    made = tuple(item() if isinstance(item, type) else item for item in chosen)
-    for item in made:
-        if callable(configure := getattr(item, "configure", None)):
+def make(chosen: Iterable[Any], settings: Mapping[str, Any], made: ExitStack) -> tuple[Any, ...]:
+    """The objects: classes are made into one each, and all are configured. `made` closes them if that fails."""
+    plugins = []
+    for item in chosen:
+        plugin = item() if isinstance(item, type) else item
+        configure = getattr(plugin, "configure", None)
+        if plugin is not item or callable(configure):
+            made.callback(close_quietly, plugin)
+        if callable(configure):
             configure(settings)
-    return made
+        plugins.append(plugin)
+    return tuple(plugins)
+
+
+def close_quietly(item: object) -> None:
+    """Close an object whose consumer could not be made; what its `close()` raises is logged.
+
+    A coroutine function is left alone: no loop runs here.
+    """
+    close = getattr(item, "close", None)
+    if not callable(close) or inspect.iscoroutinefunction(close):
+        return
+    try:
+        close()
+    except Exception:
+        log.exception("close() of a %s raised after the consumer could not be made", type(item).__name__)
 
 
 def _listed(raw: Any) -> list[Any]:

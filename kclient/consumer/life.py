@@ -11,7 +11,7 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, Final, NoReturn, Self
 
-from kclient.config import load
+from kclient.config import Config, discard, load
 from kclient.consumer import closing
 from kclient.consumer.listener import RebalanceListener, checked_listener
 from kclient.consumer.nesting import inside, is_inside
@@ -44,7 +44,16 @@ class Life:
     ) -> None:
         checked_topics(topics)  # a mapping of settings here explains why settings are missing
         loaded = load(settings, config, properties)
-        self._session = Session(loaded, runtime or Runtime(), self._call_user, self._decode)
+        try:
+            self._set_up(loaded, topics, listener, runtime or Runtime())
+        except BaseException:
+            discard(loaded)
+            raise
+
+    def _set_up(
+        self, config: Config, topics: tuple[str, ...], listener: RebalanceListener | None, runtime: Runtime
+    ) -> None:
+        self._session = Session(config, runtime, self._call_user, self._decode)
         self._polls = Poll(self._session)
         self._processing = TaskProcessing()
         self._pid = os.getpid()
@@ -57,7 +66,7 @@ class Life:
                 "the listener to subscribe().",
                 problems=("a listener is given without topics",),
             )
-        if topics and loaded.group_id is None:
+        if topics and config.group_id is None:
             raise ConfigError(
                 f"Following {', '.join(map(repr, topics))} needs group_id: a group shares out the partitions. "
                 "Set group_id, or name no topics and call assign() with partitions.",

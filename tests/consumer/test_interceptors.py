@@ -380,3 +380,73 @@ def test_interceptors_are_objects_classes_or_names_of_classes(
 def test_a_consumer_refuses_coroutines_that_nobody_would_await() -> None:
     with pytest.raises(ConfigError, match=r"The interceptors' SeenAsync.on_consume and SeenAsync.on_commit"):
         Consumer(bootstrap_servers="localhost:1", interceptors=[SeenAsync()])
+
+
+class Plugin(Seen):
+    """Can be an interceptor, a metric reporter and a deserializer; notes in `order` what happens to it."""
+
+    order: list[str]  # of the test's own subclass
+
+    def configure(self, settings: dict[str, Any], is_key: bool = False) -> None:
+        self.order.append(f"configure {type(self).__name__}")
+
+    def metric_added(self, *metric: Any) -> None: ...
+
+    def metric_removed(self, *metric: Any) -> None: ...
+
+    def deserialize(self, topic: str, headers: Any, data: bytes) -> bytes:
+        return data
+
+    def close(self) -> None:
+        self.order.append(f"close {type(self).__name__}")
+
+
+@pytest.mark.spec("S3-15", "B.1.1")
+@pytest.mark.parametrize("face", [Consumer, AsyncConsumer])
+def test_if_one_of_several_plugins_cannot_be_configured_those_before_are_closed(face: Any) -> None:
+    order: list[str] = []
+
+    class First(Plugin): ...
+
+    class Second(Plugin):
+        def configure(self, settings: dict[str, Any], is_key: bool = False) -> None:
+            super().configure(settings)
+            raise LookupError("no such audit log")
+
+    class Never(Plugin): ...
+
+    Plugin.order = order
+    keys = {"bootstrap_servers": "localhost:1", "group_id": "g"}
+    with pytest.raises(LookupError):
+        face(**keys, interceptors=[First, Second, Never])
+    assert order == ["configure First", "configure Second", "close Second", "close First"]
+    order.clear()
+    with pytest.raises(LookupError):
+        face(**keys, value_deserializer=First(), interceptors=[Never], metric_reporters=[Second()])
+    assert sorted(order[3:]) == ["close First", "close Never", "close Second"]
+
+
+@pytest.mark.spec("S3-15")
+def test_if_the_consumer_cannot_be_made_for_another_reason_its_plugins_are_closed() -> None:
+    order: list[str] = []
+
+    class One(Plugin): ...
+
+    class Failing(Plugin):
+        def close(self) -> None:
+            super().close()
+            raise LookupError
+
+    class Coroutines(One):
+        async def on_commit(self, offsets: Any) -> None: ...
+
+    Plugin.order = order
+    keys: dict[str, Any] = {"bootstrap_servers": "localhost:1", "interceptors": [Failing, One]}
+    for face in (Consumer, AsyncConsumer):
+        with pytest.raises(ConfigError, match="needs group_id"):
+            face("t", value_deserializer=One(), **keys)
+        assert order[3:] == ["close Failing", "close One", "close One"]
+        order.clear()
+    with pytest.raises(ConfigError, match="coroutine functions"):
+        Consumer(**{**keys, "interceptors": [Coroutines]})
+    assert order == ["configure Coroutines", "close Coroutines"]
