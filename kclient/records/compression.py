@@ -1,14 +1,16 @@
 """The codecs of record batches, their output bounded while it is produced, their errors translated once.
 
-A few bytes can unpack to gigabytes (zstd: 32,000 times its input), so each library is asked for one byte more
-than the limit at most, and a full answer is refused. Input behind the first gzip member, lz4 or zstd frame is
-fed in small pieces: these libraries copy what they do not use, and a thousand tiny frames must not cost a
-thousand copies of the whole. Libraries are imported when a batch first needs them.
+A few bytes can unpack to gigabytes (zstd: 32,000 times its input), so output is taken in steps, up to one byte more
+than the limit, and written where it stays: a list of parts that is joined at the end would need the memory twice.
+Input is fed in pieces, for the libraries copy what they do not use of it. Producers make one gzip member, lz4 or zstd
+frame of a batch, and some a few; each costs 20 µs however little it holds, so more than `MAX_FRAMES` are refused.
+Libraries are imported when a batch first needs them.
 """
 
 from __future__ import annotations
 
 import enum
+import io
 import sys
 import zlib
 from collections.abc import Callable
@@ -18,7 +20,9 @@ from kclient.errors import BatchTooLargeError, CorruptBatchError, UnsupportedFor
 from kclient.records import lz4_frame, snappy
 
 ZSTD_WINDOW_LOG_MAX = 27
-_PIECE_BYTES = 4096
+MAX_FRAMES = 4096
+_PIECE_BYTES = 32 * 1024  # of input
+_STEP_BYTES = 1024 * 1024  # of output
 _GZIP_WBITS = 31
 
 
@@ -33,7 +37,10 @@ class Compression(enum.IntEnum):
 
 
 class Frame(Protocol):
-    """One gzip member, lz4 frame or zstd frame being decompressed."""
+    """One gzip member, lz4 frame or zstd frame being decompressed.
+
+    `decompress` gives less than `max_length` where it needs more input; else the next call goes on without any.
+    """
 
     @property
     def eof(self) -> bool: ...
@@ -41,7 +48,25 @@ class Frame(Protocol):
     @property
     def unused_data(self) -> bytes: ...
 
-    def decompress(self, data: memoryview, max_length: int, /) -> bytes: ...
+    def decompress(self, data: bytes | memoryview, max_length: int, /) -> bytes: ...
+
+
+class GzipMember:
+    """One gzip member. zlib wants the input again that it has not got to."""
+
+    def __init__(self) -> None:
+        self._decompressor = zlib.decompressobj(_GZIP_WBITS)
+
+    @property
+    def eof(self) -> bool:
+        return self._decompressor.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._decompressor.unused_data
+
+    def decompress(self, data: bytes | memoryview, max_length: int, /) -> bytes:
+        return self._decompressor.decompress(data or self._decompressor.unconsumed_tail, max_length)
 
 
 def decompress(codec: int, data: bytes | memoryview, limit: int, *, magic: int = 2) -> bytes:
@@ -58,7 +83,7 @@ def decompress(codec: int, data: bytes | memoryview, limit: int, *, magic: int =
     view = memoryview(data)
     try:
         if codec == Compression.GZIP:
-            return _decompress_frames(lambda: zlib.decompressobj(_GZIP_WBITS), view, limit, zlib.error)
+            return _decompress_frames(GzipMember, view, limit, zlib.error)
         if codec == Compression.SNAPPY:
             return snappy.decompress(bytes(data), limit)
         if codec == Compression.LZ4:
@@ -111,26 +136,34 @@ def _decompress_frames(
     new_frame: Callable[[], Frame], data: memoryview, limit: int, library_error: type[Exception]
 ) -> bytes:
     """All frames of `data`, one behind the other; each must be whole."""
-    parts: list[bytes] = []
-    produced = 0
-    frame = new_frame()
-    pending, rest = data, data[:0]
+    unpacked = io.BytesIO()
+    frame, frames = new_frame(), 1
+    pending, rest = data[:_PIECE_BYTES], data[_PIECE_BYTES:]
     while pending:
         if frame.eof:
-            frame = new_frame()
+            if frames == MAX_FRAMES:
+                raise CorruptBatchError(f"its compressed records are in more than {MAX_FRAMES} frames")
+            frame, frames = new_frame(), frames + 1
         try:
-            part = frame.decompress(pending, limit + 1 - produced)
+            _unpack(frame, pending, unpacked, limit)
         except library_error as error:
             raise CorruptBatchError(f"its compressed records cannot be unpacked: {error}") from error
-        parts.append(part)
-        produced += len(part)
-        if produced > limit:
-            raise BatchTooLargeError(f"its records unpack to more than {limit} bytes", limit=limit)
         pending = memoryview(frame.unused_data) if frame.eof else data[:0]
-        if len(pending) > _PIECE_BYTES:
-            pending, rest = pending[:_PIECE_BYTES], pending[_PIECE_BYTES:]
-        elif not pending:
+        if not pending:
             pending, rest = rest[:_PIECE_BYTES], rest[_PIECE_BYTES:]
     if not frame.eof:
         raise CorruptBatchError("its compressed records are cut off")
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+    return unpacked.getvalue()
+
+
+def _unpack(frame: Frame, data: bytes | memoryview, unpacked: io.BytesIO, limit: int) -> None:
+    """Write all that the frame makes of `data`. Raises BatchTooLargeError, and what the library raises."""
+    while True:
+        step = min(_STEP_BYTES, limit + 1 - unpacked.tell())
+        part = frame.decompress(data, step)
+        unpacked.write(part)
+        if unpacked.tell() > limit:
+            raise BatchTooLargeError(f"its records unpack to more than {limit} bytes", limit=limit)
+        if frame.eof or len(part) < step:
+            return
+        data = b""

@@ -35,7 +35,7 @@ class Lz4Frame:
         unused: bytes | None = self._decompressor.unused_data
         return b"" if unused is None else unused
 
-    def decompress(self, data: memoryview, max_length: int, /) -> bytes:
+    def decompress(self, data: bytes | memoryview, max_length: int, /) -> bytes:
         step = min(max_length, max(_MIN_STEP_BYTES, 4 * len(data)))
         parts = [self._decompressor.decompress(data, max_length=step)]
         produced = len(parts[0])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
 from functools import cache
 from typing import Final
 
@@ -59,7 +58,10 @@ def _minimal(delta: int) -> bytes:
     return encode_signed(len(body)) + body
 
 
-def tiny_frames(codec: Compression, size: int, pack: Callable[[bytes], bytes]) -> bytes:
+def tiny_frames(codec: Compression, size: int) -> bytes:
     """A batch of about `size` bytes that consist of frames of nothing, and one of a record behind them."""
-    nothing = pack(b"")
-    return batch(nothing * (size // len(nothing)) + pack(record()), 1, codec=codec)
+    nothing, last = compress(codec, b""), compress(codec, record())
+    if codec == Compression.SNAPPY:  # one header, and blocks
+        header, nothing = nothing, struct.pack(">ib", 1, 0)
+        return batch(header + nothing * (size // len(nothing)) + last, 1, codec=codec)
+    return batch(nothing * (size // len(nothing)) + last, 1, codec=codec)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import random
 import struct
 import sys
 import tracemalloc
@@ -15,8 +16,9 @@ import pyarrow as pa
 import pytest
 
 from kclient.errors import BatchTooLargeError, CorruptBatchError, UnsupportedFormatError
-from kclient.records.compression import Compression, compress, decompress, load_zstd
+from kclient.records.compression import MAX_FRAMES, Compression, compress, decompress, load_zstd
 from kclient.records.lz4_frame import header_checksum
+from kclient.records.snappy import MAX_BLOCKS
 from kclient.records.writer import NewRecord, build_batch
 from tests.records.support import records_of
 from tests.records.test_hostile import patched
@@ -189,9 +191,40 @@ def test_a_zstd_window_above_128_mib_is_refused() -> None:
         pytest.param(4, zstd.compress, id="zstd"),
     ],
 )
-def test_many_tiny_frames_cost_in_proportion(codec: int, pack: Callable[[bytes], bytes]) -> None:
-    empty = pack(b"")
-    assert decompress(codec, empty * 50_000 + compress(codec, TEXT), 1 << 20) == TEXT
+def test_as_many_frames_as_are_allowed_are_unpacked_and_no_more(
+    codec: int, pack: Callable[[bytes], bytes]
+) -> None:
+    frames = pack(b"") * (MAX_FRAMES - 1) + compress(codec, TEXT)
+    assert decompress(codec, frames, 1 << 20) == TEXT
+    with pytest.raises(CorruptBatchError, match="more than 4096 frames"):
+        decompress(codec, frames + pack(b""), 1 << 20)
+
+
+def test_as_many_snappy_blocks_as_are_allowed_are_unpacked_and_no_more() -> None:
+    blocks = XERIAL_HEADER + struct.pack(">ib", 1, 0) * (MAX_BLOCKS - 1) + compress(2, TEXT[:100])
+    assert decompress(2, blocks, 1 << 20) == TEXT[:100]
+    with pytest.raises(CorruptBatchError, match="more than 65536 snappy blocks"):
+        decompress(2, blocks + struct.pack(">ib", 1, 0), 1 << 20)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("size", [MEBIBYTE - 1, MEBIBYTE, MEBIBYTE + 1, 3 * MEBIBYTE + 7])
+def test_what_is_larger_than_a_step_is_whole(codec: Compression, size: int) -> None:
+    noise = random.Random(size).randbytes(200_000)
+    data = (noise + bytes(size))[:size] + noise
+    assert decompress(codec, compress(codec, data), len(data)) == data
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_unpacking_takes_the_memory_once(codec: Compression) -> None:
+    packed = compress(codec, bytes(64 * MEBIBYTE))
+    tracemalloc.start()
+    try:
+        decompress(codec, packed, 64 * MEBIBYTE)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 1.2 * 64 * MEBIBYTE + 2 * len(packed) + 2 * MEBIBYTE
 
 
 def as_format_0(frame: bytes) -> bytes:
