@@ -120,6 +120,8 @@ def _state_of_question(session: Session, tp: TopicPartition, state: PartitionSta
     if not session.running:
         return "no broker has been reached yet"
     if state.fetch_state is INITIALIZING:
+        if state.awaits_poll:
+            return "the next poll() has it asked for"
         if session.group is not None and session.group.coordinator.node_id is None:
             return "the group's coordinator is not known yet"
         in_flight, retry_at = session.upkeep.asks_committed, session.upkeep.committed_retry_at

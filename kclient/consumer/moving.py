@@ -22,6 +22,7 @@ async def position(session: Session, partition: TopicPartition, timeout: float) 
                 here = OffsetAndMetadata(known.offset, known.offset_epoch)
                 return session.hand.consumed({tp: here})[tp].offset
             await session.start()
+            session.positions.poll_needs([tp])
             session.raise_stored()
             await session.news.wait(seen)
 

@@ -8,11 +8,13 @@
     4  steps of a rebalance          automatic commit before the revocation, on_partitions_revoked, _lost, _assigned:
                                      the whole group waits for these
     5  automatic commit              if due, and of what is assigned now
-    6  errors                        one: the oldest that the user's code raised in 3 and 4, else the first that a flow
+    6  first positions               of new partitions are looked up from here on: what was committed before counts, in
+                                     on_partitions_assigned too
+    7  errors                        one: the oldest that the user's code raised in 3 and 4, else the first that a flow
                                      stored (group, metadata, positions, fetches, missing topics). Only now, so that an
                                      error that comes again with every poll holds up neither callbacks nor the group.
                                      A stored one waits while the rebalance needs more steps and there is time for them
-    7  records                       what is at hand is decoded in the caller's context, positions move, interceptors
+    8  records                       what is at hand is decoded in the caller's context, positions move, interceptors
                                      see it. Nothing is raised between moving the positions and returning the records
 
 Spec: B.3, S1-12…S1-22, S3-08…S3-19.
@@ -76,6 +78,8 @@ class Poll:
                 records = await self._deliver(max_records)
                 if records is not None:
                     return await self._hand_out(records, one_by_one=one_by_one)
+            else:
+                session.positions.poll_needs()  # of what was assigned by hand, as soon as a broker is reached
             if session.runtime.now() >= deadline:
                 await asyncio.sleep(0)  # a loop of poll(0) must let the flows work
                 return Records(keeps_errors=session.config.on_decode_error == "keep")
@@ -106,7 +110,7 @@ class Poll:
         return session.running
 
     async def _attend(self) -> None:
-        """Steps 2 to 5 of the table. What the user's code raises must not keep the next step from its turn."""
+        """Steps 2 to 6 of the table. What the user's code raises must not keep the next step from its turn."""
         session = self._session
         if session.group is not None:
             session.group.poll_started()
@@ -116,6 +120,7 @@ class Poll:
         await self._run(session.rebalances)
         if session.group is not None and session.group.committing.auto_commit_due():
             session.group.auto_commit()
+        session.positions.poll_needs()
 
     async def _run(self, work: UserWork) -> None:
         """Run what is posted; keep what it raises until `_raise_errors`."""

@@ -188,8 +188,10 @@ class Session:
     def set_assignment(self, partitions: Iterable[TopicPartition]) -> None:
         """Make these the assigned partitions; what is buffered or in hand of others is gone."""
         wanted = dict.fromkeys(partitions)
+        new = [tp for tp in wanted if tp not in self.positions]
         self.take_back(tp for tp in self.positions.assigned() if tp not in wanted)
         self.positions.assign(wanted)
+        self.positions.await_poll(new)
         self.measures.assignment_changed()
         self.buffer.retain(wanted)
         self.upkeep.forget_pending()

@@ -138,6 +138,23 @@ class AssignedPartitions:
             state.pending_callback = False
         self.changed.notify()
 
+    def await_poll(self, partitions: Iterable[TopicPartition]) -> None:
+        """These are new: where they begin is looked up when the next poll() or position() needs it."""
+        for state in self._touching(partitions):
+            state.awaits_poll = True
+
+    def poll_needs(self, partitions: Iterable[TopicPartition] | None = None) -> None:
+        """A poll() needs every first position but those that a listener may still choose; position() needs this one."""
+        waiting = self._index[INITIALIZING]
+        if partitions is None:
+            needed = [tp for tp, state in waiting.items() if state.awaits_poll and not state.pending_callback]
+        else:
+            needed = [tp for tp in partitions if tp in waiting and waiting[tp].awaits_poll]
+        for state in self._touching(needed):
+            state.awaits_poll = False
+        if needed:
+            self.changed.notify()
+
     def mark_out_of_range(self, tp: TopicPartition) -> None:
         """The leader does not have the position: not fetched until it is reset or moved, or the user was told."""
         state = self.state(tp)
@@ -147,8 +164,14 @@ class AssignedPartitions:
         self.changed.notify()
 
     def look_again(self, tp: TopicPartition) -> None:
-        """The user was told: the next fetch shows whether it is still so. A topic that is gone stays so. Spec: I-14."""
+        """The user was told: the next fetch or poll shows whether it is still so. A topic that is gone stays so.
+
+        Spec: I-14.
+        """
         state = self.state(tp)
+        state.awaits_poll = (
+            state.fetch_state is INITIALIZING
+        )  # the user may commit first, as a NoOffsetError advises
         state.out_of_range = False
         self._touch(tp)
         if state.topic_replaced:

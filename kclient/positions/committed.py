@@ -1,9 +1,9 @@
 """The first position of a new partition: its committed offset, else what the reset policy says.
 
-One OffsetFetch at a time, for exactly the partitions that are INITIALIZING; when that set or the generation changes,
-the pending one is forgotten and another is sent. A set that changes again and again, while a listener seeks one
-partition after the other say, is asked for once in retry_backoff_ms. A failed or slow OffsetFetch never counts as
-"nothing committed".
+One OffsetFetch at a time, for exactly the partitions that are INITIALIZING and that a poll() or position() needs; when
+that set or the generation changes, the pending one is forgotten and another is sent. A set that changes again and
+again, while a listener seeks one partition after the other say, is asked for once in retry_backoff_ms. A failed or slow
+OffsetFetch never counts as "nothing committed".
 
 Spec: S0-06, S0-07, S0-19…S0-26, S0-57, S0-58, B.7, D-20.
 """

@@ -1,6 +1,6 @@
 """The state of one assigned partition, and the table of its transitions.
 
-    INITIALIZING      assigned a moment ago; the committed offset is looked up
+    INITIALIZING      assigned a moment ago; the next poll() or position() has the committed offset looked up
     AWAIT_RESET       no position, or the log lost it; ListOffsets is asked for a new one
     AWAIT_VALIDATION  the leader changed; OffsetForLeaderEpoch is asked whether the position is still in the log
     FETCHING          has a valid position: the one state in which records are fetched, delivered and committed
@@ -83,10 +83,11 @@ class EpochEnd:
 class PartitionState:
     """Everything known about one assigned partition. Times are seconds of the loop.
 
-    `unwanted`: the topic has left the subscription. `asked`: a question about the position is in flight. `retry_at`:
-    none is sent before. `divergence`: the answer to a validation came unasked, with a fetch. `topic_replaced`: the
-    position belongs to a topic that is gone, and the one of its name is another. `handed_topic_id`: of the topic whose
-    records were handed out last, or to which the user went since.
+    `awaits_poll`: the first position is looked up when a poll() or position() needs it, so that a commit made before
+    counts. `unwanted`: the topic has left the subscription. `asked`: a question about the position is in flight.
+    `retry_at`: none is sent before. `divergence`: the answer to a validation came unasked, with a fetch.
+    `topic_replaced`: the position belongs to a topic that is gone, and the one of its name is another.
+    `handed_topic_id`: of the topic whose records were handed out last, or to which the user went since.
 
     Spec: S0-10.
     """
@@ -101,6 +102,7 @@ class PartitionState:
     pending_revocation: bool = False
     unwanted: bool = False
     pending_callback: bool = False
+    awaits_poll: bool = False
     out_of_range: bool = False
     reset_strategy: ResetStrategy | None = None
     lost_offset: int | None = None

@@ -153,7 +153,8 @@ class Positions(AssignedPartitions):
 
     def needing_committed(self) -> list[TopicPartition]:
         """Partitions whose committed offset is wanted. Spec: S0-19, B.6.3."""
-        return [tp for tp, state in self._index[INITIALIZING].items() if not state.is_going]
+        waiting = self._index[INITIALIZING]
+        return [tp for tp, state in waiting.items() if not state.is_going and not state.awaits_poll]
 
     def needing_reset(self, now: float) -> dict[TopicPartition, PartitionState]:
         """Partitions that wait for ListOffsets and may be asked for now. Spec: S0-43."""

@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from kclient import AsyncConsumer, OffsetAndMetadata, RebalanceListener, TopicPartition
-from kclient.errors import KclientError, UnknownTopicError
+from kclient.errors import KclientError, NoOffsetError, UnknownTopicError
 from tests.scenarios.simulated import Place, simulate
 from tests.scenarios.support import T0, T1, reached
 
@@ -154,3 +154,95 @@ def test_callbacks_that_raise_in_every_poll_hold_up_no_rebalance() -> None:
             task.cancel()
 
     simulate(scenario, topics={"t": 2}, config={"group.initial.rebalance.delay.ms": 0})
+
+
+# --- first positions
+
+
+def begin_at(policy: str) -> dict[str, Any]:
+    return {"group_id": "g", "auto_offset_reset": policy}
+
+
+async def with_a_hundred_records(place: Place, **settings: Any) -> AsyncConsumer:
+    place.cluster.produce("t", [f"{n}" for n in range(100)], partition=0)
+    consumer = place.consumer(**settings)
+    await place.on_member(consumer.list_topics())  # connected, so nothing but the order keeps a look-up back
+    return consumer
+
+
+@pytest.mark.spec("S0-19", "B.6.3")
+@pytest.mark.parametrize("policy", ["earliest", "latest", "none"])
+def test_a_commit_between_assign_and_the_first_poll_counts(policy: str) -> None:
+    async def scenario(place: Place) -> None:
+        consumer = await with_a_hundred_records(place, **begin_at(policy))
+        await consumer.assign([T0])
+        await asyncio.sleep(1.0)
+        await place.on_member(consumer.commit({T0: OffsetAndMetadata(30)}))
+        assert [record.offset for record in await place.read(consumer, 70)] == list(range(30, 100))
+        assert len(place.asked("OffsetFetch")) == 1
+        assert place.asked("ListOffsets") == []
+
+    simulate(scenario, topics={"t": 1})
+
+
+@pytest.mark.spec("S0-19", "B.2")
+def test_position_needs_no_poll() -> None:
+    async def scenario(place: Place) -> None:
+        consumer = await with_a_hundred_records(place, **begin_at("latest"))
+        await consumer.assign([T0])
+        await place.on_member(consumer.commit({T0: OffsetAndMetadata(30)}))
+        assert await place.on_member(consumer.position(T0)) == 30
+
+    simulate(scenario, topics={"t": 1})
+
+
+@attrs.define
+class CommitsLate(RebalanceListener):
+    """Waits and commits before it returns, and may ask for the position first."""
+
+    asks_first: bool
+    consumer: AsyncConsumer = attrs.field(init=False)
+    position: int | None = None
+
+    async def on_partitions_assigned(self, partitions: tuple[TopicPartition, ...]) -> None:
+        if self.asks_first:
+            self.position = await self.consumer.position(T0)
+        await asyncio.sleep(2.0)
+        await self.consumer.commit({T0: OffsetAndMetadata(30)})
+
+
+@pytest.mark.spec("S0-10", "S0-19", "B.13.7")
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("asks_first", [False, True])
+def test_a_commit_inside_on_partitions_assigned_counts(protocol: str, asks_first: bool) -> None:
+    """Unless it asked for the position before: that one stands."""
+
+    async def scenario(place: Place) -> None:
+        listener = CommitsLate(asks_first)
+        settings = {**begin_at("earliest"), **PROTOCOLS[protocol]}
+        listener.consumer = consumer = await with_a_hundred_records(place, **settings)
+        await consumer.subscribe(["t"], listener=listener)
+        first = 0 if asks_first else 30
+        assert [record.offset for record in await place.read(consumer, 100 - first)] == list(
+            range(first, 100)
+        )
+        assert listener.position == (0 if asks_first else None)
+
+    simulate(scenario, topics={"t": 1})
+
+
+@pytest.mark.spec("S0-07", "S0-42")
+def test_the_error_of_a_missing_commit_is_not_raised_again_after_the_commit_that_it_advises() -> None:
+    async def scenario(place: Place) -> None:
+        consumer = await with_a_hundred_records(place, **begin_at("none"))
+        await consumer.assign([T0])
+        with pytest.raises(NoOffsetError):
+            await place.on_member(consumer.poll(1.0))
+        await asyncio.sleep(1.0)  # whoever logs and thinks it over
+        with pytest.raises(NoOffsetError):
+            await place.on_member(consumer.poll(1.0))
+        await asyncio.sleep(1.0)
+        await place.on_member(consumer.commit({T0: OffsetAndMetadata(30)}))
+        assert [record.offset for record in await place.read(consumer, 70)] == list(range(30, 100))
+
+    simulate(scenario, topics={"t": 1})
