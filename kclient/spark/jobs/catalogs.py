@@ -20,9 +20,10 @@ CATALOG: Final = "spark.sql.catalog."
 HOW: Final = (
     "For Iceberg: --conf spark.jars.packages=org.apache.iceberg:iceberg-spark-runtime-{release}_2.13:VERSION "
     "--conf spark.sql.catalog.{name}=org.apache.iceberg.spark.SparkCatalog, with its type and place. For Delta, whose "
-    "catalog is spark_catalog: --conf spark.jars.packages=io.delta:delta-spark_2.13:VERSION "
+    "catalog is spark_catalog: --conf spark.jars.packages=io.delta:delta-spark_{release}_2.13:VERSION "
     "--conf spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension "
-    "--conf spark.sql.catalog.spark_catalog=org.apache.spark.sql.delta.catalog.DeltaCatalog."
+    "--conf spark.sql.catalog.spark_catalog=org.apache.spark.sql.delta.catalog.DeltaCatalog "
+    "--conf spark.sql.catalogImplementation=hive."
 )
 
 

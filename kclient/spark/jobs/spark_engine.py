@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import AnalysisException, StreamingQueryException
 
-from kclient.errors import KclientError
+from kclient.errors import ConfigError, KclientError
 from kclient.spark.group_commit import GroupCommitter
 from kclient.spark.jobs.checkpoint import Offsets
 from kclient.spark.jobs.direct_writer import DirectWriter
@@ -97,7 +97,10 @@ class _Engine:
         try:
             return self._writer.start(session)
         except Exception as failure:
-            raise typed(failure) from failure
+            found = typed(failure)
+            if found is failure and isinstance(failure, AnalysisException):
+                raise _sink_refused(str(self._ledger.sink), failure) from failure
+            raise found from failure
 
     def _tell(self, query: StreamingQuery) -> None:
         """Tell of every batch that Spark has committed since. Its progress comes a little later than the batch."""
@@ -127,3 +130,12 @@ def _over(query: StreamingQuery) -> bool:
         return bool(query.awaitTermination(POLL_SECONDS))  # type: ignore[arg-type]
     except StreamingQueryException:
         return True
+
+
+def _sink_refused(sink: str, failure: AnalysisException) -> ConfigError:
+    """Spark looked at the query and would not begin it: the sink or its catalog is set up in another way."""
+    reason = str(failure).strip().splitlines()[0]
+    return ConfigError(
+        f"Spark refuses to write to {sink}: {reason} Nothing was written. The table may have other columns, or --conf "
+        "may lack a setting of its catalog. Correct what Spark names, and start again."
+    )

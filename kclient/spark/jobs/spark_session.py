@@ -12,12 +12,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from kclient.errors import ConfigError
+from kclient.spark.jobs.catalogs import SPARKS_OWN
 from kclient.spark.jobs.settings import IngestSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 REDACTED: Final = "(?i)secret|password|token|access[.]?key|credential|jaas"
+CATALOGS: Final = "spark.sql.catalogImplementation"
 DEFAULTS: Final[Mapping[str, str]] = {
     "spark.app.name": "kclient ingest",
     "spark.ui.showConsoleProgress": "false",
@@ -53,9 +55,22 @@ def session_of(settings: IngestSettings) -> Iterator[SparkSession]:
             "Type: kclient spark doctor, or give --engine direct."
         ) from error
     try:
+        check_catalog_lasts(session, settings)
         yield session
     finally:
         session.stop()
+
+
+def check_catalog_lasts(session: SparkSession, settings: IngestSettings) -> None:
+    """Refuse a table in a catalog that ends with this session: the next run would not find it. Raises ConfigError."""
+    if settings.sink.kind != "table" or settings.sink.where.partition(".")[0] != SPARKS_OWN:
+        return
+    if session.conf.get(CATALOGS, "in-memory") == "in-memory":
+        raise ConfigError(
+            f"--sink {settings.sink}: Spark keeps {SPARKS_OWN} in memory, so the next run would not find the table. "
+            f"Give a catalog that lasts: --conf {CATALOGS}=hive, with --conf spark.sql.warehouse.dir=DIR and the "
+            "metastore's settings, or a catalog of Iceberg's own."
+        )
 
 
 def without_spark() -> ConfigError:

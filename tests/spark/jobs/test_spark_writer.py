@@ -6,7 +6,9 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -20,6 +22,8 @@ from kclient.spark import manifest, spark_metadata
 from kclient.spark.jobs import sinks
 from kclient.spark.jobs.checkpoint import Checkpoint
 from kclient.spark.jobs.job import Job
+from kclient.spark.jobs.settings import IngestSettings
+from kclient.spark.jobs.spark_session import check_catalog_lasts
 from tests.docs.blocks import python_blocks
 from tests.spark.jobs.support import ends, fill, landed_in, run
 
@@ -199,6 +203,37 @@ def test_a_table_is_written_by_its_own_format(
         spark.sql("DROP DATABASE lake CASCADE")
 
 
+def test_a_table_that_spark_refuses_is_named_with_its_reason(
+    spark: SparkSession, cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    fill(cluster, 3)
+    spark.sql(f"CREATE DATABASE IF NOT EXISTS pond LOCATION '{tmp_path / 'warehouse'}'")
+    spark.sql("CREATE VIEW pond.orders AS SELECT 1 AS id")
+    try:
+        with pytest.raises(ConfigError, match=r"Spark refuses to write to spark_catalog.pond.orders: .*view"):
+            land(cluster, tmp_path, sink="table:spark_catalog.pond.orders")
+    finally:
+        spark.sql("DROP DATABASE pond CASCADE")
+
+
+@pytest.mark.parametrize(
+    ("sink", "kept", "refused"),
+    [
+        ("table:spark_catalog.lake.orders", "in-memory", True),
+        ("table:spark_catalog.lake.orders", "hive", False),
+        ("table:ice.lake.orders", "in-memory", False),
+        ("parquet:/lake/orders", "in-memory", False),
+    ],
+)
+def test_a_table_of_a_catalog_that_ends_with_the_run_is_refused(sink: str, kept: str, refused: bool) -> None:
+    settings = IngestSettings.parse(
+        {"bootstrap": "b:1", "topics": "t", "checkpoint": "/lake/ckpt", "sink": sink, "writer": "spark"}
+    )
+    session = SimpleNamespace(conf={"spark.sql.catalogImplementation": kept})
+    with pytest.raises(ConfigError, match="would not find the table") if refused else nullcontext():
+        check_catalog_lasts(session, settings)  # type: ignore[arg-type]
+
+
 @pytest.mark.spec("SP-89")
 def test_a_table_format_that_is_not_there_says_which_jar_and_how(
     spark: SparkSession, cluster: EmbeddedCluster, tmp_path: Path
@@ -207,7 +242,7 @@ def test_a_table_format_that_is_not_there_says_which_jar_and_how(
     with pytest.raises(ConfigError, match=r"this Spark has no catalog nowhere.*iceberg-spark-runtime-4"):
         land(cluster, tmp_path / "a", sink="table:nowhere.db.orders")
     spark.conf.set("spark.sql.catalog.ice", "org.apache.iceberg.spark.SparkCatalog")
-    with pytest.raises(ConfigError, match=r"no JAR of this Spark has that class.*delta-spark_2.13"):
+    with pytest.raises(ConfigError, match=r"no JAR of this Spark has that class.*delta-spark_4.3_2.13"):
         land(cluster, tmp_path / "b", sink="table:ice.db.orders")
 
 
