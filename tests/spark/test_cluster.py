@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,13 +21,14 @@ import attrs
 import pytest
 
 from kclient.embedded import EmbeddedCluster, Listener
+from kclient.spark import manifest
 from localkafka.errors import LocalKafkaError
 from localspark import environments
 from localspark.standalone import HOST, StandaloneCluster
 from tests.security.certificates import Authority
 from tests.spark import cluster_page
 from tests.spark.cluster_watch import Fetches, Processes, errors_of
-from tests.spark.jobs.support import Landed, assert_exactly_once
+from tests.spark.jobs.support import Landed, assert_exactly_once, fill
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -107,6 +109,7 @@ def ran(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]
             pytest.fail(errors_of(spark.logs()), pytrace=False)
         shutil.copytree(spark.folder, where / "spark")
         told = json.loads((where / "told.json").read_text())
+        told["typed"] = ingest_by_command(spark, where)
         yield Ran(told, wanted, fetches, processes, pages, where)
 
 
@@ -149,6 +152,36 @@ def submit(spark: StandaloneCluster, python: Path, where: Path, given: Path) -> 
     )
 
 
+def ingest_by_command(spark: StandaloneCluster, where: Path) -> dict[str, Any]:
+    """`kclient ingest --master spark://…` with this environment, which all machines of the cluster share."""
+    given = ["--sink", f"parquet:{where / 'typed'}", "--checkpoint", f"{where / 'typed-checkpoint'}"]
+    conf = {name: SMALL[name] for name in SMALL if not name.startswith(("spark.eventLog", "spark.log"))}
+    words = [word for name, text in conf.items() for word in ("--conf", f"{name}={text}")]
+    with EmbeddedCluster(topics={"orders": 2}) as kafka:
+        fill(kafka, 100)
+        where_from = ["-b", kafka.bootstrap_servers, "--topics", "orders", "--parallelism", "2"]
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "kclient",
+                "ingest",
+                *where_from,
+                *given,
+                "--master",
+                spark.master,
+                *words,
+            ],
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            env={**os.environ, "SPARK_LOCAL_IP": HOST},
+            check=False,
+        )
+    names = [one["name"] for one in spark.state()["completedapps"]]
+    return {"code": done.returncode, "error": done.stderr, "applications": names}
+
+
 def watch(spark: StandaloneCluster, driver: subprocess.Popen[str], processes: Processes) -> str:
     """Look at everything twice a second until the job has ended; what the master's page showed."""
     names = ("master", "worker-0", "worker-1")
@@ -178,6 +211,14 @@ def test_executors_read_from_every_broker_by_themselves(ran: Ran) -> None:
 def test_an_ingest_on_two_machines_lands_each_record_once(ran: Ran) -> None:
     assert ran.told["landed"] == [RECORDS, 0]
     assert_exactly_once(ran.folder / "sink", ran.wanted)
+
+
+@pytest.mark.spec("SP-82")
+def test_the_command_line_runs_a_job_on_the_cluster(ran: Ran) -> None:
+    typed = ran.told["typed"]
+    assert typed["code"] == 0, typed["error"]
+    assert "kclient ingest" in typed["applications"]
+    assert manifest.count(ran.folder / "typed") == 100
 
 
 @pytest.mark.spec("SP-44", "SP-45", "ST-17", "I-39")
