@@ -28,6 +28,7 @@ from kclient.network.metadata_task import MetadataTask
 from kclient.network.node import Node, Surroundings
 from kclient.network.pool import Pool, first_ready, shuffled
 from kclient.network.questions import ask_until_answered, keep_asked, metadata_request
+from kclient.network.receive_budget import ReceiveBudget
 from kclient.network.security import authenticator_of, tls_of
 from kclient.network.topology import Broker
 from kclient.network.unreachable import no_connection
@@ -333,4 +334,6 @@ def _settings(config: Config, runtime: Runtime) -> Settings:
         receive_buffer_bytes=config.receive_buffer_bytes,
         tls=tls_of(config),
         authenticate=authenticator_of(config, runtime),
+        # What Fetch asks for at most, and one answer of any size: an announced one alone never holds up the others.
+        receive_budget=ReceiveBudget(config.buffer_memory_bytes + config.max_frame_bytes),
     )

@@ -33,6 +33,7 @@ from kclient.metrics.network import NodeMetrics, unmeasured
 from kclient.network import unreachable
 from kclient.network.features import Features
 from kclient.network.inflight import Entry, InFlight
+from kclient.network.receive_budget import ReceiveBudget
 from kclient.network.session import Session
 from kclient.network.transport import SIZE, SMALLEST_FRAME, FrameProtocol
 from kclient.network.unreachable import Peer
@@ -69,6 +70,7 @@ class Settings:
     authenticate: Callable[[Connection], Awaitable[float | None]] | None = None
     traffic: NodeMetrics = attrs.field(factory=unmeasured)
     features: Features = attrs.field(factory=Features)
+    receive_budget: ReceiveBudget | None = None
 
 
 class Connection:
@@ -88,7 +90,9 @@ class Connection:
         self._counted = False  # among the connections of the metrics
         self.hung_up = False  # the peer ended it
         self.trailing_bytes = 0
-        self.protocol = FrameProtocol(HANDSHAKE_FRAME_BYTES, self._on_frame, self._on_lost)
+        self.protocol = FrameProtocol(
+            HANDSHAKE_FRAME_BYTES, self._on_frame, self._on_lost, settings.receive_budget
+        )
         self._settings = settings
         self._on_closed = on_closed
         self._loop = asyncio.get_running_loop()

@@ -4,20 +4,30 @@ A size is compared with the limit before anything is allocated for it. Small fra
 buffer, so that many of them may come with one read; a frame that is longer than what was read ahead gets a buffer of
 its own, and the rest of it is received straight into that. Every frame is handed out as a read-only memoryview that
 nobody else writes to, so records may stay views into it.
+
+A size is no more than a claim, so the buffer grows with what has come: it begins with FIRST_BYTES, and is made GROWTH
+times as large, up to the size, whenever it is full. Beyond FIRST_BYTES the frame needs room in the budget that all
+connections share; until there is room, nothing more is read.
+
+    announced  100 MiB       buffer  2 MiB → 16 MiB → 100 MiB
 """
 
 from __future__ import annotations
 
 import asyncio
 import struct
+import sys
 from collections.abc import Callable, Iterable
 
 from kclient.errors import InvalidFrameError
+from kclient.network.receive_budget import Claim, ReceiveBudget
 from kclient.notice import Notice
 
 SIZE = struct.Struct(">i")
 SMALLEST_FRAME = 4  # a response is at least its correlation id
 READ_AHEAD_BYTES = 65_536
+FIRST_BYTES = 2_097_152  # most answers to Fetch are shorter
+GROWTH = 8
 
 Bytes = bytes | bytearray | memoryview
 
@@ -26,7 +36,11 @@ class FrameProtocol(asyncio.BufferedProtocol):
     """One connection's two directions: `on_frame` for every frame, `on_lost` once at its end. Spec: B.4.14, H-01."""
 
     def __init__(
-        self, limit: int, on_frame: Callable[[memoryview], None], on_lost: Callable[[Exception | None], None]
+        self,
+        limit: int,
+        on_frame: Callable[[memoryview], None],
+        on_lost: Callable[[Exception | None], None],
+        budget: ReceiveBudget | None = None,
     ) -> None:
         self.limit = limit
         self.smallest = SMALLEST_FRAME
@@ -41,6 +55,9 @@ class FrameProtocol(asyncio.BufferedProtocol):
         self._ahead_end = 0
         self._frame: memoryview | None = None  # the long frame that is being received
         self._filled = 0
+        self._size = 0  # of the long frame, as announced
+        self._budget = ReceiveBudget(sys.maxsize) if budget is None else budget
+        self._claim: Claim | None = None
 
     # --- reading
 
@@ -56,9 +73,12 @@ class FrameProtocol(asyncio.BufferedProtocol):
             self._take_frames()
             return
         self._filled += nbytes
-        if self._filled == len(self._frame):
+        if self._filled == self._size:
             frame, self._frame = self._frame, None
+            self._release()
             self._on_frame(frame.toreadonly())
+        elif self._filled == len(self._frame):
+            self._grow()
 
     def _take_frames(self) -> None:
         at, end = 0, self._ahead_end
@@ -80,10 +100,36 @@ class FrameProtocol(asyncio.BufferedProtocol):
 
     def _start_frame(self, size: int, at: int) -> int:
         """Give a frame that is not whole yet a buffer of its own, with what has come of it."""
-        self._frame = memoryview(bytearray(size))
+        self._size = size
+        self._frame = memoryview(bytearray(min(size, FIRST_BYTES)))
         self._filled = self._ahead_end - at
         self._frame[: self._filled] = self._ahead[at : self._ahead_end]
         return self._ahead_end
+
+    def _grow(self) -> None:
+        """Make the buffer larger if the budget has room for the whole frame, else read no more until it has."""
+        if self._claim is None:
+            self._claim = self._budget.claim(self._size, self._granted)
+        if self._claim.is_granted:
+            self._enlarge()
+        elif self._transport is not None:
+            self._transport.pause_reading()
+
+    def _granted(self) -> None:
+        self._enlarge()
+        if self._transport is not None:
+            self._transport.resume_reading()
+
+    def _enlarge(self) -> None:
+        if self._frame is not None:
+            larger = memoryview(bytearray(min(self._size, GROWTH * len(self._frame))))
+            larger[: self._filled] = self._frame
+            self._frame = larger
+
+    def _release(self) -> None:
+        if self._claim is not None:
+            claim, self._claim = self._claim, None
+            self._budget.release(claim)
 
     def _keep_from(self, at: int) -> None:
         """Move the few bytes of a size that is not whole yet to the front."""
@@ -129,6 +175,8 @@ class FrameProtocol(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
+        self._frame = None
+        self._release()
         self._on_lost(self._refused or exc)
 
     def abort(self) -> None:

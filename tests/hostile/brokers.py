@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
+from collections import Counter
 from typing import Any
 
 from kclient.config import Config
 from kclient.errors import KclientError
+from kclient.generated.fetch_request import FetchRequest
 from kclient.network.cluster import Cluster
 from kclient.network.topology import MOST_BROKERS
 from kclient.runtime import Runtime
@@ -78,6 +82,22 @@ async def topics_without_end(extra: int, partitions: int = 2) -> dict[str, Any]:
         await cluster.close(1)
         told = warnings.about("not asked for")
         return {"ended": ended, "topics": known, "warnings": told, "bytes": len(body[12])}
+
+
+async def announced_frames(leaders: int, announced: int, sent: int) -> dict[str, int]:
+    """Ask so many brokers at once; each sends the size of a frame, and so many bytes of it. How the requests end."""
+    peers = [RawPeer({"FetchRequest": lambda *asked: None}, announced, sent) for _ in range(leaders)]
+    async with contextlib.AsyncExitStack() as stack:
+        for peer in peers:
+            await stack.enter_async_context(peer)
+        rows = [broker(number, "127.0.0.1", peer.port) for number, peer in enumerate(peers)]
+        peers[0].answers["MetadataRequest"] = lambda request, version: metadata(version, rows, ORDERS, 1)
+        cluster = cluster_of(peers[0])
+        await cluster.start()
+        asked = [cluster.request(node, FetchRequest(max_wait_ms=1, min_bytes=1)) for node in range(leaders)]
+        ends = await asyncio.gather(*asked, return_exceptions=True)
+        await cluster.close(1)
+        return dict(Counter(type(end).__name__ for end in ends))
 
 
 def _wide(name: str, partitions: int) -> bytes:

@@ -21,12 +21,13 @@ SIZE = struct.Struct(">i")
 class RawPeer:
     """`answers`: the name of a request → a function from request and version to the body of the answer.
 
-    A body is a message, bytes as they are, or None: the size of a frame of `announced` bytes is sent, and no more.
+    A body is a message, bytes as they are, or None: the size of a frame of `announced` bytes is sent and `sent` bytes
+    of it, and no more.
     """
 
-    def __init__(self, answers: dict[str, Answer], announced: int = 0) -> None:
+    def __init__(self, answers: dict[str, Answer], announced: int = 0, sent: int = 0) -> None:
         self.answers: dict[str, Answer] = {"ApiVersionsRequest": lambda *asked: api_versions({}), **answers}
-        self.announced = announced
+        self.announced, self.sent = announced, sent
         self.port = 0
         self.asked: list[str] = []
 
@@ -59,7 +60,7 @@ class RawPeer:
         self.asked.append(name)
         body = self.answers[name](request, version)
         if body is None:
-            return SIZE.pack(self.announced)
+            return SIZE.pack(self.announced) + bytes(self.sent)
         head = write_message(
             ResponseHeader(correlation_id=correlation_id), response_header_version(key, version)
         )

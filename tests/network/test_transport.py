@@ -9,7 +9,8 @@ import pytest
 
 from kclient.errors import InvalidFrameError
 from kclient.network import transport
-from kclient.network.transport import FrameProtocol
+from kclient.network.receive_budget import ReceiveBudget
+from kclient.network.transport import FIRST_BYTES, GROWTH, FrameProtocol
 
 
 class Wire(asyncio.Transport):
@@ -19,7 +20,7 @@ class Wire(asyncio.Transport):
         super().__init__()
         self.written = b""
         self.protocol: FrameProtocol | None = None
-        self.aborted = False
+        self.aborted = self.paused = False
 
     def writelines(self, parts: Iterable[bytes | bytearray | memoryview]) -> None:
         self.written += b"".join(parts)
@@ -30,15 +31,21 @@ class Wire(asyncio.Transport):
     def abort(self) -> None:
         self.aborted = True
 
+    def pause_reading(self) -> None:
+        self.paused = True
+
+    def resume_reading(self) -> None:
+        self.paused = False
+
 
 class Receiver:
     """A protocol on such a transport, and what it told its owner."""
 
-    def __init__(self, limit: int = 1000) -> None:
+    def __init__(self, limit: int = 1000, budget: ReceiveBudget | None = None) -> None:
         self.frames: list[memoryview] = []
         self.lost: list[Exception | None] = []
         self.wire = Wire()
-        self.protocol = FrameProtocol(limit, self.frames.append, self.lost.append)
+        self.protocol = FrameProtocol(limit, self.frames.append, self.lost.append, budget)
         self.protocol.connection_made(self.wire)
 
     def feed(self, data: bytes, step: int = 0) -> None:
@@ -149,3 +156,45 @@ def test_many_frames_come_with_one_read() -> None:
     count = transport.READ_AHEAD_BYTES // len(small)
     receiver.feed(small * count)
     assert len(receiver.frames) == count
+
+
+def test_the_buffer_of_a_frame_grows_with_what_has_come() -> None:
+    receiver = Receiver(limit=100_000_000)
+    receiver.feed((100_000_000).to_bytes(4, "big") + b"start")
+    assert len(receiver.protocol.get_buffer(-1)) <= FIRST_BYTES
+    receiver.feed(bytes(FIRST_BYTES))
+    assert len(receiver.protocol.get_buffer(-1)) <= GROWTH * FIRST_BYTES
+
+
+def test_a_frame_that_outgrows_its_buffer_comes_out_whole() -> None:
+    receiver = Receiver(limit=100_000_000)
+    long = bytes(range(256)) * 80_000  # 20 MB
+    receiver.feed(frame(long) + frame(b"next"), 100_000)
+    assert receiver.received() == [long, b"next"]
+
+
+def test_long_frames_wait_for_room_in_the_budget_of_all_connections() -> None:
+    budget = ReceiveBudget(2 * FIRST_BYTES)
+    first, second, third = (Receiver(limit=100_000_000, budget=budget) for _ in range(3))
+    body = bytes(FIRST_BYTES + 100)
+    for receiver in (first, second, third):
+        receiver.feed(frame(body)[: 4 + FIRST_BYTES])
+    assert [each.wire.paused for each in (first, second, third)] == [False, True, True]
+    third.protocol.connection_lost(None)
+    first.feed(body[FIRST_BYTES:])
+    assert first.received() == [body]
+    assert not second.wire.paused
+    second.feed(body[FIRST_BYTES:])
+    assert second.received() == [body]
+    assert budget.used == 0
+
+
+def test_a_connection_that_ends_gives_its_room_back() -> None:
+    budget = ReceiveBudget(2 * FIRST_BYTES)
+    first, second = (Receiver(limit=100_000_000, budget=budget) for _ in range(2))
+    for receiver in (first, second):
+        receiver.feed(frame(bytes(FIRST_BYTES + 100))[: 4 + FIRST_BYTES])
+    first.protocol.connection_lost(None)
+    assert not second.wire.paused
+    second.protocol.connection_lost(None)
+    assert budget.used == 0
