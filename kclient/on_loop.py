@@ -46,17 +46,19 @@ class OnLoop(AsyncConsumer):
 
     received = True
 
-    async def _call_user(self, function: Callable[..., Any], *args: Any) -> Any:
+    @staticmethod
+    async def _call_user(function: Callable[..., Any], *args: Any) -> Any:
         return await call_user(function, *args)
 
-    async def _decode(self, lease: Lease) -> None:
+    @staticmethod
+    async def _decode(lease: Lease) -> None:
         """Deserializers run on the thread that waits. Without them nothing is the user's, and the way there and back
         finds cold caches.
         """
         if lease.runs_user_code:
             await call_user(lease.decode)
         else:
-            await super()._decode(lease)
+            await AsyncConsumer._decode(lease)
 
     def _open(self) -> Session:
         session = super()._open()
@@ -101,4 +103,5 @@ class OnLoop(AsyncConsumer):
 
     async def abandon(self) -> None:
         """End everything for a Consumer that the garbage collector found."""
+        self.closed = True
         await closing.abandon(self._session)

@@ -12,7 +12,6 @@ import datetime
 import re
 import sys
 import threading
-import warnings
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from types import TracebackType
@@ -23,6 +22,7 @@ from kclient.consumer import interceptors
 from kclient.consumer.async_consumer import AsyncConsumer
 from kclient.consumer.committing import CommitCallback
 from kclient.consumer.explanation import Explanation
+from kclient.consumer.life import warn_unclosed
 from kclient.consumer.listener import RebalanceListener, checked_listener, coroutine_methods
 from kclient.consumer.processing import exception_since
 from kclient.consumer.waiting import closed_error
@@ -252,7 +252,7 @@ class Consumer:
         thread = getattr(self, "_thread", None)
         if thread is not None and self._inner.in_its_process:
             thread.abandon(self._inner, self._inner.abandon)
-            warnings.warn(f"{type(self).__name__} was not closed", ResourceWarning, source=self, stacklevel=1)
+            warn_unclosed(self)
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         self._inner.__reduce_ex__(protocol)

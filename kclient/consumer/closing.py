@@ -1,12 +1,34 @@
-"""Leaving: the order in which things end, every step bounded by what is left of the timeout.
+"""close() and unsubscribe(): what happens in which order, and why.
 
-    1  every waiting call ends
-    2  automatic commit, asynchronous commits and their callbacks; meanwhile fetch sessions are given back
-    3  the listener gives up the partitions; LeaveGroup
-    4  tasks, connections, deserializers
+    close                                                                 why then
 
-A step that fails does not keep the next from its turn; what a listener or a callback raised is raised at the end.
-Whatever holds up the first two, some time is left for the third (`leaving.py`).
+    1   other calls that wait raise ClosedError; wakeups end              no two tasks run the user's code; a wakeup
+                                                                          would cut the commits below short
+    2   commits under way get their answers, connected yet or not;        the next commit must not overtake them
+        fetch sessions are given back meanwhile
+    3   automatic commit of what the application came back from           as a member, before the partitions go
+        (`processing.py`)
+    4   callbacks and interceptors of all of these                        as a member, so that they may commit
+    5   the listener gives up the partitions                              as a member, so that it may commit
+    6   what these two have committed gets its answers                    as a member still
+    7   LeaveGroup                                                        soon: the others wait for the partitions
+    8   callbacks and interceptors of 6; no commit_async any more         nothing would be left to answer it
+    9   tasks, then connections                                           all of the above needed them
+    10  interceptors and deserializers are closed                         all of the above may have used them
+
+    unsubscribe                                                           wakeups are left for the next call
+
+    1   callbacks that are due
+    2   the listener gives up the partitions
+    3   commits under way, the listener's included, get their answers
+    4   LeaveGroup
+    5   assignment and subscription are dropped
+    6   callbacks of 3
+
+A step that fails does not keep the next from its turn; the first error of the user's code is raised at the end. Every
+step is bounded by what is left of the timeout, and some of it is kept for LeaveGroup (`leaving.py`). A commit without
+an answer at the end of 2 or 6 fails with CommitFailedError (closed), so that every callback runs. Where no broker can
+be reached any more, 2 and 3 take about a second (`out_of_reach.py`).
 Spec: B.18, I-24, D-15, U-10.
 """
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
+import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from os import PathLike
@@ -28,6 +29,8 @@ from kclient.timeouts import checked_timeout
 
 DECODE_SLICE_SECONDS: Final = 0.004
 CLOSE_SECONDS: Final = 30.0
+
+_abandoned: set[asyncio.Task[None]] = set()  # asyncio itself keeps no task alive
 
 
 class Life:
@@ -90,14 +93,24 @@ class Life:
             "Make it inside of the function that Spark or multiprocessing runs elsewhere, and send it the settings."
         )
 
-    # --- what the sync facade does in another way
+    def __del__(self) -> None:
+        session = getattr(self, "_session", None)  # None: the constructor has raised
+        if session is None or self.closed or not session.begun or not self.in_its_process:
+            return
+        if self._loop is not None:
+            _abandon(self._loop, session)
+        warn_unclosed(self)
 
-    async def _call_user(self, function: Callable[..., Any], *args: Any) -> Any:
+    # --- what the sync facade does in another way; the session keeps these, and must not keep the consumer
+
+    @staticmethod
+    async def _call_user(function: Callable[..., Any], *args: Any) -> Any:
         """Run a function of the user's."""
         result = function(*args)
         return await result if inspect.isawaitable(result) else result
 
-    async def _decode(self, lease: Lease) -> None:
+    @staticmethod
+    async def _decode(lease: Lease) -> None:
         """Decode in this task, and let others run at least every few milliseconds."""
         done = False
         while not done:
@@ -193,6 +206,29 @@ class Life:
             if timeout is None
             else checked_timeout(timeout)
         )
+
+
+def warn_unclosed(consumer: object) -> None:
+    """The warning of a consumer that the garbage collector found."""
+    warnings.warn(
+        f"{type(consumer).__name__} was not closed: nothing more was committed, and its group waits until the session "
+        "times out. Use a with block, or call close() in a finally.",
+        ResourceWarning,
+        source=consumer,
+        stacklevel=2,
+    )
+
+
+def _abandon(loop: asyncio.AbstractEventLoop, session: Session) -> None:
+    """End what runs for a consumer that was forgotten. Garbage is collected on any thread."""
+
+    def begin() -> None:
+        task = loop.create_task(closing.abandon(session), name="kclient end")
+        _abandoned.add(task)
+        task.add_done_callback(_abandoned.discard)
+
+    with suppress(RuntimeError):  # the loop has ended, and with it all that ran
+        loop.call_soon_threadsafe(begin)
 
 
 def running_loop() -> asyncio.AbstractEventLoop | None:

@@ -110,6 +110,11 @@ class Session:
             return False
         return start.done() and not start.cancelled() and start.exception() is None
 
+    @property
+    def begun(self) -> bool:
+        """Whether anything of this consumer may run, or be connected."""
+        return self._start is not None and self.ending is None
+
     async def start(self) -> None:
         """Reach the cluster and start the flows, once. Raises what `Cluster.start` raises; another call tries again.
 

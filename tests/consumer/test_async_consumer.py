@@ -294,6 +294,40 @@ def test_a_consumer_that_never_reached_a_broker_closes_at_once() -> None:
     with_broker(scenario)
 
 
+@pytest.mark.parametrize("used", [True, False])
+def test_a_consumer_that_is_forgotten_says_so_and_ends_what_runs_for_it(used: bool) -> None:
+    """One for which nothing runs says nothing."""
+
+    async def scenario(broker: MiniBroker) -> None:
+        consumers = [consumer(broker, "a")]
+        before = asyncio.all_tasks()
+        if used:
+            async for record in consumers[0]:
+                if record.offset == 2:
+                    break
+            with pytest.warns(ResourceWarning, match="AsyncConsumer was not closed"):
+                consumers.clear()
+        else:
+            assert consumers.pop().subscription() == ("a",)
+        await reached(lambda: asyncio.all_tasks() == before)
+        assert broker.committed == {}
+
+    with_broker(scenario)
+
+
+def test_a_consumer_whose_loop_has_ended_says_that_it_was_not_closed() -> None:
+    consumers: list[AsyncConsumer] = []
+
+    async def scenario(broker: MiniBroker) -> None:
+        consumers.append(consumer(broker, "a"))
+        assert len(await consumers[0].poll(5)) == 5
+
+    with pytest.raises(AssertionError):  # the tasks that are left
+        with_broker(scenario)
+    with pytest.warns(ResourceWarning, match="AsyncConsumer was not closed"):
+        consumers.clear()
+
+
 def test_nothing_listens_is_told_at_once_and_the_consumer_works_when_somebody_does() -> None:
     async def scenario(broker: MiniBroker) -> None:
         broker._server.close()
