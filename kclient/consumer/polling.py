@@ -5,16 +5,17 @@
     1  wakeup, close                 the call is not wanted any more; nothing below has begun
     2  poll timer, missing topics    a member that polls lives, whatever the steps below raise
     3  commit callbacks              in the order of their commits, before a listener that may ask what became of them
-    4  steps of a rebalance          automatic commit before the revocation, on_partitions_revoked, _lost, _assigned:
+    4  join                          a subscribed consumer takes part in its group from its first poll on
+    5  steps of a rebalance          automatic commit before the revocation, on_partitions_revoked, _lost, _assigned:
                                      the whole group waits for these
-    5  automatic commit              if due, and of what is assigned now
-    6  first positions               of new partitions are looked up from here on: what was committed before counts, in
+    6  automatic commit              if due, and of what is assigned now
+    7  first positions               of new partitions are looked up from here on: what was committed before counts, in
                                      on_partitions_assigned too
-    7  errors                        one: the oldest that the user's code raised in 3 and 4, else the first that a flow
+    8  errors                        one: the oldest that the user's code raised in 3 and 5, else the first that a flow
                                      stored (group, metadata, positions, fetches, missing topics). Only now, so that an
                                      error that comes again with every poll holds up neither callbacks nor the group.
                                      A stored one waits while the rebalance needs more steps and there is time for them
-    8  records                       what is at hand is decoded in the caller's context, positions move, interceptors
+    9  records                       what is at hand is decoded in the caller's context, positions move, interceptors
                                      see it. Nothing is raised between moving the positions and returning the records
 
 Spec: B.3, S1-12…S1-22, S3-08…S3-19.
@@ -110,13 +111,13 @@ class Poll:
         return session.running
 
     async def _attend(self) -> None:
-        """Steps 2 to 6 of the table. What the user's code raises must not keep the next step from its turn."""
+        """Steps 2 to 7 of the table. What the user's code raises must not keep the next step from its turn."""
         session = self._session
         if session.group is not None:
             session.group.poll_started()
         session.topic_watch.look(session.runtime.now())
         await self._run(session.callbacks)
-        session.match_pattern()
+        session.join_group()
         await self._run(session.rebalances)
         if session.group is not None and session.group.committing.auto_commit_due():
             session.group.auto_commit()

@@ -83,6 +83,7 @@ class Session:
         if self.group is not None:
             self._errors.insert(0, self.group.take_error)
         self._metadata_seen = 0
+        self._join_due = True
         self._start: asyncio.Task[None] | None = None
         self.ending: asyncio.Task[None] | None = None
         for notice in (self.positions.changed, self.buffer.changed, self.cluster.metadata.changed):
@@ -141,7 +142,6 @@ class Session:
             return  # only asynchronous commits wait for the connection
         self.flows.start("upkeep of positions", self.upkeep.run)
         self.flows.start("fetcher", self.fetcher.run)
-        self._join_if_ready()
 
     async def stop_starting(self) -> None:
         """Give up a start that has not succeeded."""
@@ -158,10 +158,20 @@ class Session:
         self.cluster.set_topics(self._wanted_topics())
         if self.subscription.kind is SubscriptionKind.PATTERN:
             self.cluster.request_update("a pattern is subscribed to")  # another one may have been before
-        if self.running:
-            self._join_if_ready()
+        if self._topics_to_join is not None and self.group_part.joining:
+            self.group_part.join(self._topics_to_join)  # a member says at once what it wants now
+        else:
+            self._join_due = True
+        self.news.notify()
 
-    def match_pattern(self) -> None:
+    def join_group(self) -> None:
+        """Take part in the group, for a poll: a member that does not poll would own partitions that nobody reads."""
+        if self._join_due and (topics := self._topics_to_join) is not None:
+            self.group_part.join(topics)
+            self._join_due = False
+        self._match_pattern()
+
+    def _match_pattern(self) -> None:
         """Metadata changed: find the topics of a pattern again. Spec: S1-16, S1-20."""
         version = self.cluster.metadata.version
         if version == self._metadata_seen or self.subscription.kind is not SubscriptionKind.PATTERN:
@@ -170,8 +180,9 @@ class Session:
         changed = self.subscription.match(
             self.cluster.metadata.topics, exclude_internal=self.config.exclude_internal_topics
         )
-        if changed or not self.group_part.joining:
+        if changed or self._join_due:
             self.group_part.join(self.subscription.topics)
+            self._join_due = False
 
     def learn_topics(self, topics: Iterable[str]) -> None:
         """The group's leader saw topics of our pattern before us. Spec: S3-45."""
@@ -184,9 +195,11 @@ class Session:
     def _wanted_topics(self) -> tuple[str, ...] | None:
         return None if self.subscription.kind is SubscriptionKind.PATTERN else self.subscription.topics
 
-    def _join_if_ready(self) -> None:
-        if self.subscription.kind in (SubscriptionKind.TOPICS, SubscriptionKind.BROKERS):
-            self.group_part.join(self.subscription.topics)
+    @property
+    def _topics_to_join(self) -> tuple[str, ...] | None:
+        """What to join with; a pattern joins when metadata shows what matches it."""
+        kinds = SubscriptionKind.TOPICS, SubscriptionKind.BROKERS
+        return self.subscription.topics if self.subscription.kind in kinds else None
 
     # --- keeping the parts in step
 

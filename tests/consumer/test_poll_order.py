@@ -246,3 +246,27 @@ def test_the_error_of_a_missing_commit_is_not_raised_again_after_the_commit_that
         assert [record.offset for record in await place.read(consumer, 70)] == list(range(30, 100))
 
     simulate(scenario, topics={"t": 1})
+
+
+# --- joining
+
+
+@pytest.mark.spec("B.17.2", "S1-12")
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_only_a_poll_joins_the_group(protocol: str) -> None:
+    async def scenario(place: Place) -> None:
+        consumer = place.consumer("t", group_id="g", **PROTOCOLS[protocol])
+        await place.on_member(consumer.partitions_for("t"))
+        await consumer.subscribe(["t", "u"])
+        await asyncio.sleep(5.0)
+        assert place.asked("ConsumerGroupHeartbeat") == place.asked("JoinGroup") == []
+        await place.poll_until(consumer, consumer.assignment, seconds=5.0)
+        await place.on_member(consumer.unsubscribe())
+        await consumer.subscribe(["u"])
+        joins = len(place.asked("ConsumerGroupHeartbeat") + place.asked("JoinGroup"))
+        await asyncio.sleep(5.0)
+        assert len(place.asked("ConsumerGroupHeartbeat") + place.asked("JoinGroup")) == joins
+        await place.poll_until(consumer, consumer.assignment, seconds=5.0)
+        assert {tp.topic for tp in consumer.assignment()} == {"u"}
+
+    simulate(scenario, topics={"t": 1, "u": 1}, config={"group.initial.rebalance.delay.ms": 0})
