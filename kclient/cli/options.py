@@ -101,7 +101,7 @@ class Connection:
             return {}
         try:
             found = read_properties(self.properties)
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise ConfigError(
                 f"--properties {self.properties} cannot be read: {problem_of(error)}. Give a file that is there."
             ) from error

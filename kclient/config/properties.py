@@ -13,6 +13,8 @@ from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
+from kclient.security.local_file import LARGEST_TEXT, read_local
+
 _BLANK = " \t\f"
 _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
 _LETTERS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -28,8 +30,8 @@ class Property(NamedTuple):
 
 
 def read_properties(path: str | PathLike[str]) -> list[Property]:
-    """Every property of a file in its order. Raises OSError where the file cannot be read."""
-    content = Path(path).read_bytes().decode("iso-8859-1")
+    """Every property of a file in its order. Raises OSError or ValueError where the file cannot be read."""
+    content = read_local(path, LARGEST_TEXT).decode("iso-8859-1")
     return [
         Property(*_key_and_value(line), f"{Path(path).name}, line {number}")
         for number, line in _logical_lines(content)

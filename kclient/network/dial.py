@@ -94,6 +94,8 @@ async def _connect(connection: Connection, settings: Settings, runtime: Runtime,
     runtime.set_buffers(transport, settings.send_buffer_bytes, settings.receive_buffer_bytes)
     if settings.tls is not None and not settings.tls.options.verify:
         logger.warning("%s: connected with TLS, and nothing proves that it is the broker", connection.peer)
+    elif settings.tls is not None and not settings.tls.options.check_hostname:
+        logger.warning("%s: connected with TLS, and any host's certificate would do here", connection.peer)
 
 
 async def _not_connected(

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 from os import PathLike
-from pathlib import Path
 
 import attrs
+
+from kclient.security.local_file import LARGEST_TEXT, read_local
 
 
 def problem_of(problem: OSError | ValueError) -> str:
@@ -41,7 +42,7 @@ class _File:
 
     def __call__(self) -> str:
         try:
-            content = Path(self.path).read_text("utf-8")
+            content = read_local(self.path, LARGEST_TEXT).decode()
         except (OSError, ValueError) as problem:  # ValueError: a path with NUL, too
             why = "it is not UTF-8 text" if isinstance(problem, UnicodeDecodeError) else problem_of(problem)
             raise ValueError(f"comes from the file {self.path}, which cannot be read: {why}") from None

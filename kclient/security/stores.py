@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 import shlex
-from pathlib import Path
 from typing import Final
 
 import attrs
 
 from kclient.errors import ConfigError
+from kclient.security.local_file import LARGEST_STORE, read_local
 from kclient.security.providers import problem_of
 from kclient.security.secret import Secret
 
@@ -89,7 +89,7 @@ def _read(store: Store) -> bytes:
     """The content of a file that is PEM or PKCS#12."""
     what = f"{store.name}_location={store.location}"
     try:
-        content = Path(store.location).read_bytes()
+        content = read_local(store.location, LARGEST_STORE)
     except (OSError, ValueError) as problem:  # ValueError: a path with NUL
         if store.location.lower().endswith(".jks"):
             raise java_only(store) from None

@@ -146,7 +146,7 @@ def locked(path: Path, owner: str) -> Iterator[int]:
     """
     with told(path):
         make_directory(path)
-        descriptor = os.open(path / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(path / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
     try:
         if not wait_for_lock(descriptor, path, fcntl.LOCK_EX):
             raise SinkError(

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 import attrs
@@ -22,6 +22,7 @@ import attrs
 from kclient.errors import SinkError
 from kclient.spark.durable import is_directory, names_in, write_atomically
 from kclient.spark.offsets import dump_offsets, parse_offsets
+from kclient.text import printable
 from kclient.types import TopicPartition
 
 DIRECTORY: Final = "_manifest"
@@ -177,4 +178,10 @@ def _offsets(content: Any) -> Mapping[TopicPartition, int]:
 
 
 def _files(content: Any) -> tuple[Written, ...]:
-    return tuple(Written(**file) for file in content)
+    """Raises ValueError for a path that leads out of the sink: readers, and the job that cleans up, follow it."""
+    files = tuple(Written(**file) for file in content)
+    for file in files:
+        place = PurePosixPath(file.path)
+        if place.is_absolute() or ".." in place.parts or "\0" in file.path:
+            raise ValueError(f"it names a file outside of the sink: {printable(file.path)}")
+    return files

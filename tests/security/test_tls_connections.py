@@ -155,6 +155,38 @@ def test_a_certificate_for_another_name_gives_its_names(tmp_path: Path, host: st
     asyncio.run(main())
 
 
+@pytest.mark.spec("U-17", "D-80")
+def test_a_common_name_is_no_name_of_a_host(tmp_path: Path) -> None:
+    context = AUTHORITY.issue(subject="localhost").server_context(tmp_path)
+
+    async def main() -> None:
+        async with ScriptedPeer(tls=context, topics={}) as peer:
+            error = await failure(config(f"localhost:{peer.port}"))
+            assert isinstance(error, HostnameMismatchError)
+            assert error.names == ()
+            assert "'localhost'" in error.text
+
+    asyncio.run(main())
+
+
+@pytest.mark.spec("D-80", "B.1.2")
+def test_the_empty_algorithm_is_warned_of_at_each_connection(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    context = AUTHORITY.issue("kafka.example").server_context(tmp_path)
+
+    async def main() -> None:
+        async with ScriptedPeer(tls=context, topics={"orders": 1}) as peer:
+            with caplog.at_level(logging.WARNING, "kclient.tls"):
+                await start(config(peer.address, ssl_endpoint_identification_algorithm=""))
+            warnings = [
+                record for record in caplog.records if "any host's certificate" in record.getMessage()
+            ]
+            assert len(warnings) == len(peer.connections) == 2
+
+    asyncio.run(main())
+
+
 @pytest.mark.spec("D-80", "B.1.2")
 def test_the_empty_algorithm_lets_another_name_pass_but_not_another_authority(tmp_path: Path) -> None:
     context = AUTHORITY.issue("kafka.example").server_context(tmp_path)

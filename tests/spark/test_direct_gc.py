@@ -95,3 +95,23 @@ def test_a_directory_without_a_manifest_is_no_sink(tmp_path: Path) -> None:
     put(tmp_path, FILES[0])
     assert gc(tmp_path, min_age_ms=0, apply=True) == []
     assert (tmp_path / FILES[0]).exists()
+
+
+@pytest.mark.spec("SP-78")
+@pytest.mark.parametrize(
+    "path", ["../../etc/passwd", "topic=orders/../../x.parquet", "/etc/passwd", "a\0b", ".."]
+)
+def test_a_manifest_cannot_lead_out_of_its_sink(tmp_path: Path, path: str) -> None:
+    name_in_manifest(tmp_path, [path])
+    with pytest.raises(SinkError, match="it names a file outside of the sink"):
+        manifest.files(tmp_path)
+
+
+@pytest.mark.spec("SP-78")
+def test_a_lock_does_not_follow_a_link(tmp_path: Path) -> None:
+    target = tmp_path / "elsewhere"
+    (tmp_path / "sink").mkdir()
+    (tmp_path / "sink" / ".lock").symlink_to(target)
+    with pytest.raises(SinkError, match="Writing below"), locked(tmp_path / "sink", "A job"):
+        pass
+    assert not target.exists()

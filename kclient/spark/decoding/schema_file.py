@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Final
 
 from kclient.errors import ConfigError
+from kclient.security.local_file import read_local
 from kclient.security.providers import problem_of
 
 MAX_SCHEMA_BYTES: Final = 4 << 20
@@ -14,13 +14,9 @@ MAX_SCHEMA_BYTES: Final = 4 << 20
 def read_schema_file(option: str, path: str, why: str) -> bytes:
     """What the file holds. `why` says what makes the option's text a file's name. Raises ConfigError."""
     try:
-        with Path(path).open("rb") as file:
-            data = file.read(MAX_SCHEMA_BYTES + 1)
+        return read_local(path, MAX_SCHEMA_BYTES)
     except (OSError, ValueError) as problem:
         raise ConfigError(
             f"{option} {why}, and {path[:200]!r} cannot be read: {problem_of(problem)}. "
             "Give the path of a schema that this process can read, or the schema itself."
         ) from problem
-    if len(data) > MAX_SCHEMA_BYTES:
-        raise ConfigError(f"{option}: the file {path} is larger than 4 MiB. Give the schema's own file.")
-    return data
