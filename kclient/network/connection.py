@@ -216,7 +216,10 @@ class Connection:
             raise unreachable.lost(self.peer, f"{name} was to be sent", self._why)
         if self._session is not None and self._session.renewing():
             return False
-        return not self.throttled and not self._in_flight.full and self.protocol.writable
+        may_send = not self.throttled and not self._in_flight.full and self.protocol.writable
+        if may_send and self._session is not None:
+            self._session.request_sent()
+        return may_send
 
     def _late(self, entry: Entry) -> None:
         why = f"no answer to {entry.name} in time"

@@ -40,6 +40,7 @@ MAX_TOKEN_BYTES: Final = 1_048_576
 NONCE_BYTES: Final = 24
 DERIVE_SECONDS: Final = 10.0
 ENCODED: Final = re.compile(r"[A-Za-z0-9+/_-]{4,}")
+SHORTEST_SESSION_MS: Final = 1_000  # Kafka refuses a renewal within a second of the last one
 RENEW_AT: Final = (0.85, 0.95)  # of a session's lifetime
 
 
@@ -91,6 +92,8 @@ class Authenticator:
         logger.debug("%s: authenticated with %s", line.peer, self._credentials.mechanism)
         if lifetime_ms <= 0:
             return None
+        if lifetime_ms < SHORTEST_SESSION_MS:
+            raise failures.session_too_short(line.peer, self._credentials.mechanism, lifetime_ms)
         return lifetime_ms / 1000 * self._runtime.rng.uniform(*RENEW_AT)
 
 

@@ -90,3 +90,14 @@ def no_credentials(peer: Peer, mechanism: str, why: str) -> AuthenticationError:
         mechanism=mechanism,
         **where(peer),
     )
+
+
+def session_too_short(peer: Peer, mechanism: str, lifetime_ms: int) -> AuthenticationError:
+    """The broker limits sessions to less than any broker can renew."""
+    return AuthenticationError(
+        f"{peer} accepted {mechanism} for a session of {lifetime_ms} ms. "
+        "No broker renews a session within a second of the last time: connections.max.reauth.ms is set too low, or the "
+        "peer is not the broker that it claims to be. Set connections.max.reauth.ms to 1000 or more, or to 0.",
+        mechanism=mechanism,
+        **where(peer),
+    )

@@ -1,7 +1,8 @@
 """The authentication of one connection: once before it is ready, and again whenever its session comes to its end.
 
 The renewal runs beside the requests that are in flight; until it is over no further request goes out (KIP-368). It is a
-task of its own, so it goes on when the request that set it off is cancelled.
+task of its own, so it goes on when the request that set it off is cancelled. If a renewal takes longer than the session
+that it brings, one request goes out before the next renewal: else there would be nothing but renewals.
 """
 
 from __future__ import annotations
@@ -34,19 +35,26 @@ class Session(Generic[Line]):
         self._loop = asyncio.get_running_loop()
         self._renew_at = math.inf
         self._renewal: asyncio.Task[None] | None = None
+        self._request_is_owed = False  # the session was over as soon as it began
 
     async def begin(self) -> None:
         """Authenticate. Raises KclientError."""
         began = self._loop.time()
         seconds = await self._authenticate(self._line)
         self._renew_at = math.inf if seconds is None else began + seconds
+        self._request_is_owed = self._loop.time() >= self._renew_at
 
     def renewing(self) -> bool:
         """Whether requests must wait for a renewal, which begins now if it is time."""
-        if self._renewal is None and self._loop.time() >= self._renew_at:
+        is_due = not self._request_is_owed and self._loop.time() >= self._renew_at
+        if self._renewal is None and is_due:
             self._renew_at = math.inf
             self._renewal = asyncio.create_task(self._renew())
         return self._renewal is not None
+
+    def request_sent(self) -> None:
+        """A request of the client's goes out: a renewal may follow."""
+        self._request_is_owed = False
 
     async def _renew(self) -> None:
         problem: KclientError | None = None

@@ -353,12 +353,18 @@ def test_a_key_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) 
 # --- sessions that end -----------------------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def short_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sessions shorter than any broker can renew, to save time."""
+    monkeypatch.setattr(sasl, "SHORTEST_SESSION_MS", 1)
+
+
 async def beat(connection: Connection) -> Any:
     return await connection.request(HeartbeatRequest(), 4, connection._loop.time() + 5)
 
 
 @pytest.mark.spec("B.4.12")
-def test_a_session_is_renewed_on_the_same_connection_before_the_next_request() -> None:
+def test_a_session_is_renewed_on_the_same_connection_before_the_next_request(short_sessions: None) -> None:
     """What is in flight is answered, what comes later waits, and everything keeps its order."""
     lifetime = 400
 
@@ -384,6 +390,34 @@ def test_a_session_is_renewed_on_the_same_connection_before_the_next_request() -
             assert {seen.connection for seen in peer.requests} == {0}
             renewed = peer.requests[4].at - began
             assert renewed >= 0.85 * lifetime / 1000 - 0.05
+            connection.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.spec("H-25")
+@pytest.mark.parametrize("lifetime_ms", [1, 10, 999])
+def test_a_session_that_no_broker_could_renew_is_refused(lifetime_ms: int) -> None:
+    with pytest.raises(AuthenticationError, match=f"a session of {lifetime_ms} ms"):
+        renewal(lifetime_ms)
+
+
+def test_a_request_goes_out_between_renewals_that_take_longer_than_a_session(short_sessions: None) -> None:
+    """The broker answers each token so late that the session is over when it begins."""
+
+    async def main() -> None:
+        late = On(AUTHENTICATE, token(session_lifetime_ms=20), delay=0.05)
+        beats = [On("HeartbeatRequest", HeartbeatResponse(error_code=code)) for code in (1, 2, 3)]
+        async with ScriptedPeer(*[late] * 4, *beats) as peer:
+            peer.standing |= {
+                HANDSHAKE: SaslHandshakeResponse(mechanisms=["PLAIN"]),
+                AUTHENTICATE: late.answer,
+            }
+            connection = await connect(peer, authenticate=who("PLAIN"))
+            answers = await asyncio.gather(*(beat(connection) for _ in range(3)))
+            assert [answer.error_code for answer in answers] == [1, 2, 3]
+            names = [seen.name for seen in peer.requests if seen.name != HANDSHAKE]
+            assert names == [AUTHENTICATE, *[AUTHENTICATE, "HeartbeatRequest"] * 3]
             connection.close()
 
     asyncio.run(main())
@@ -428,7 +462,7 @@ def test_a_lifetime_that_is_none_means_no_limit(lifetime_ms: int) -> None:
 
 
 @pytest.mark.spec("B.4.12", "B.4.8")
-def test_a_renewal_that_is_refused_ends_the_connection_with_the_reason() -> None:
+def test_a_renewal_that_is_refused_ends_the_connection_with_the_reason(short_sessions: None) -> None:
     async def main() -> None:
         no = On(AUTHENTICATE, token(error_code=SASL_AUTHENTICATION_FAILED, error_message="revoked"))
         steps = [handshake("PLAIN"), On(AUTHENTICATE, token(session_lifetime_ms=200)), handshake("PLAIN"), no]
@@ -509,7 +543,7 @@ def test_credentials_that_are_right_at_last_leave_nothing_of_the_refusal(
 
 
 @pytest.mark.spec("B.4.8", "B.4.12")
-def test_while_a_renewal_was_refused_requests_fail_at_once() -> None:
+def test_while_a_renewal_was_refused_requests_fail_at_once(short_sessions: None) -> None:
     async def main() -> None:
         no = On(AUTHENTICATE, token(error_code=SASL_AUTHENTICATION_FAILED, error_message="revoked"))
         yes = On(AUTHENTICATE, token(session_lifetime_ms=300))
