@@ -20,6 +20,15 @@ CONNECTION = Group("Connection", sort_key=10)
 BOOTSTRAP = ("-b", "--bootstrap")
 REFERENCES = {".env": env, ".file": file}
 MISSING = "bootstrap_servers is missing"
+CONSUMERS_OWN = {
+    "group.id": "this command takes a group from no file",
+    "auto.offset.reset": "this command begins where its own options and its last run say",
+    "enable.auto.commit": "this command commits by its own options",
+    "key.deserializer": "this command reads bytes",
+    "value.deserializer": "this command reads bytes",
+    "interceptor.classes": "interceptors see the records of a consumer",
+}
+"""Settings of a shared file that are for a consumer, and why a command that reads as the Spark source does has none."""
 
 
 def flag(text: str, **more: Any) -> Parameter:
@@ -83,14 +92,15 @@ class Connection:
     def source(self) -> tuple[str | None, dict[str, str]]:
         """For the Spark source: the servers, and the other settings as its options `kafka.*`, `--set` before the file.
 
-        A file that many clients share names a group for one of them: it is left out, and that is told.
+        A file that many clients share has settings that only a consumer uses (its group, where it begins, its
+        deserializers): they are left out, and a line on standard error names them.
 
         Raises ConfigError for what is not KEY=VALUE, and for a file that cannot be read or says a thing twice.
         """
         shared = self._file()
-        if shared.pop("group.id", None) is not None:
-            told = f"group.id of {self.properties} is left out: this command takes a group from no file"
-            sys.stderr.write(f"{program()}: {told}\n")
+        for key, instead in CONSUMERS_OWN.items():
+            if shared.pop(key, None) is not None:
+                sys.stderr.write(f"{program()}: {key} of {self.properties} is left out: {instead}\n")
         pairs = shared | self.pairs()
         servers = pairs.pop("bootstrap.servers", None)
         return self.bootstrap_servers or servers, {f"kafka.{key}": value for key, value in pairs.items()}

@@ -319,6 +319,23 @@ def test_2_and_the_name_of_the_option_that_was_typed(
     assert "value" not in done.err
 
 
+def test_what_a_shared_file_says_for_consumers_is_left_out_and_named(
+    cluster: EmbeddedCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "org.apache.kafka.common.serialization.StringDeserializer"
+    lines = {"auto.offset.reset": "latest", "key.deserializer": text, "value.deserializer": text}
+    file = tmp_path / "client.properties"
+    file.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
+    arguments = job(cluster.bootstrap_servers, tmp_path, "--properties", str(file), topic="short")
+    done = call(capsys, *arguments)
+    assert done.code == 0
+    assert [line for line in done.err.splitlines() if "is left out" in line] == [
+        line for line in done.err.splitlines() if str(file) in line
+    ]
+    assert all(f"{key} of {file} is left out" in done.err for key in lines)
+    assert call(capsys, *arguments, "--set", "auto.offset.reset=latest").code == 2
+
+
 def test_the_group_of_a_shared_file_is_left_out_and_told_once(
     cluster: EmbeddedCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,6 +13,7 @@ Spec: SP-81, SP-82, SP-83.
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 from typing import Final
 
@@ -29,7 +30,10 @@ from kclient.spark.jobs.values import Location
 from kclient.spark.manifest import Manifest, batch_name
 from kclient.spark.offsets import MAX_OFFSET
 
+log = logging.getLogger("kclient.spark")
+
 OWN: Final = "_kclient"
+LOOK_BACK: Final = 100  # manifests
 
 
 def held(sink: Location, writer: Writer) -> Path | None:
@@ -53,6 +57,28 @@ def check_sinks(settings: IngestSettings, checkpoint: Checkpoint) -> None:
         _check(settings.dlq, "direct", None if job is None else job.job)
     if job is not None:
         _check_there(job, checkpoint)
+    if settings.dlq is not None:
+        _look_for_dead_letters(settings.sink, settings.dlq.where)
+
+
+def _look_for_dead_letters(sink: Location, dlq: str) -> None:
+    """Warn where the newest dead letters of the sink are not in the directory: it may not be mounted.
+
+    A job may be given another directory, so this is not refused.
+    """
+    for name in reversed(manifest.names(sink.where)[-LOOK_BACK:]):
+        whole = manifest.read(sink.where, name)
+        if whole is None or not whole.dead_letters:
+            continue
+        if manifest.read(dlq, name) is None:
+            log.warning(
+                "%s has no dead letters of %s, which left some out of %s. If this is the directory of earlier runs, it "
+                "may not be mounted; --from-dlq needs them.",
+                dlq,
+                name,
+                sink.where,
+            )
+        return
 
 
 def _check(sink: Location, writer: Writer, job: str | None) -> None:

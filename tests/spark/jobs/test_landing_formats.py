@@ -121,6 +121,19 @@ def test_dead_letters_count_once_too(cluster: EmbeddedCluster, tmp_path: Path, s
     assert [one["_offset"] for one in landed(tmp_path / "dead")] == [1, 2]
 
 
+def test_a_directory_without_the_dead_letters_of_earlier_runs_is_warned_of(
+    cluster: EmbeddedCluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    dead: dict[str, Any] = {"on_bad_record": "dlq", "dlq": f"parquet:{tmp_path / 'dead'}"}
+    cluster.produce("orders", [b"no json"])
+    for wanted in (0, 0):
+        run(cluster, tmp_path, **JSON, **dead)
+        assert caplog.text.count("it may not be mounted") == wanted
+    (tmp_path / "dead").rename(tmp_path / "elsewhere")
+    run(cluster, tmp_path, **JSON, **dead)
+    assert caplog.text.count("it may not be mounted") >= 1
+
+
 @pytest.mark.spec("SP-82", "SP-88")
 @pytest.mark.parametrize("keeps", ["dlq", "fail"])
 def test_dead_letters_of_a_batch_that_was_killed_are_none(
