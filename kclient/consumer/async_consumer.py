@@ -198,7 +198,11 @@ class AsyncConsumer(Life):
         async with session.waits.limit(self._seconds(timeout), "the committed offsets") as wait:
             with session.measures.calls.inside("committed"):
                 await session.start()
-                return await committed.fetch(chosen, wait.because)
+                found = await committed.fetch(chosen, wait.because)
+        for tp, offset in found.items():
+            if offset is not None:
+                session.cluster.saw_leader_epoch(tp, offset.leader_epoch)
+        return found
 
     # --- positions
 

@@ -7,6 +7,7 @@ request to each leader: who looks at a thousand partitions one after the other d
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kclient.errors import KclientError
@@ -46,6 +47,12 @@ class Lag:
         here = OffsetAndMetadata(position.offset, position.offset_epoch)
         consumed = here if state.topic_replaced else session.hand.consumed({partition: here})[partition]
         return max(0, end - consumed.offset)
+
+    def learn_ends(self, ends: Mapping[TopicPartition, int]) -> None:
+        """Ends that a look-up brought: of partitions that are assigned now they count, as in Java."""
+        for partition, end in ends.items():
+            if (state := self._session.positions.find(partition)) is not None:
+                self._note(state, end)
 
     def _end(self, state: PartitionState) -> int | None:
         if self._isolation is IsolationLevel.READ_COMMITTED:

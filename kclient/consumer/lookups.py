@@ -124,9 +124,13 @@ async def _ask(
     left = deadline - session.runtime.now()
     backoff = Backoff.for_retries(session.config, session.runtime)
     async with session.waits.limit(left + TELLING_SECONDS, "the offsets"):
-        return await list_offsets(
+        found = await list_offsets(
             session.cluster, times, session.config.isolation, backoff=backoff, timeout=left
         )
+    session.lag.learn_ends(
+        {tp: at.offset for tp, at in found.items() if at is not None and times[tp] == LATEST_TIMESTAMP}
+    )
+    return found
 
 
 async def _ask_unheard(session: Session, times: Mapping[TopicPartition, int]) -> None:

@@ -34,6 +34,9 @@ def seek(session: Session, partition: TopicPartition, offset: int | OffsetAndMet
     target = checked_offset(tp, given)
     session.positions.state(tp)
     session.take_back([tp])
+    session.cluster.saw_leader_epoch(
+        tp, target.leader_epoch
+    )  # before the leader is read: metadata may be older
     session.positions.seek(tp, target, session.cluster.metadata.leader(tp))
     session.buffer.drop([tp])
 

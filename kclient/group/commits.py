@@ -244,9 +244,7 @@ class Commits:
         """A newer leader epoch than metadata knows: of a topic that is gone it would keep the new one's leader away."""
         cluster = self._coordinator.cluster
         for partition, offset in offsets.items():
-            epoch = offset.leader_epoch
-            if epoch is not None and cluster.metadata.update_last_seen_epoch(partition, epoch):
-                cluster.request_update("a commit names a newer leader epoch")
+            cluster.saw_leader_epoch(partition, offset.leader_epoch)
 
     def _ids(self, topics: TopicIds, offsets: Offsets) -> Mapping[str, bytes] | None:
         """The id of each topic that positions belong to; where nobody knows that, of the one that exists."""

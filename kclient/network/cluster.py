@@ -35,6 +35,7 @@ from kclient.network.unreachable import no_connection
 from kclient.protocol.message import Message
 from kclient.protocol.primitives import Uuid
 from kclient.runtime import Runtime
+from kclient.types import TopicPartition
 
 logger = get_logger("kclient.connection")
 
@@ -138,6 +139,14 @@ class Cluster:
         stale leader) an answer without news keeps being followed by longer and longer pauses. Spec: B.5.2, B.15.12.
         """
         self._updates.request_update(reason, reset_backoff=reset_backoff)
+
+    def saw_leader_epoch(self, tp: TopicPartition, epoch: int | None) -> None:
+        """Someone named a leader epoch of a partition: older metadata does not count from now on, newer is asked for.
+
+        Java's Metadata.updateLastSeenEpochIfNewer, for what users and brokers name outside of Metadata.
+        """
+        if epoch is not None and self.metadata.update_last_seen_epoch(tp, epoch):
+            self.request_update("a newer leader epoch was seen")
 
     async def update_now(self, timeout: float) -> None:
         """Update the metadata and wait for it. Raises DeadlineError."""

@@ -130,10 +130,7 @@ async def ask_leaders(
             if answer.refused:
                 logger.debug("ListOffsets was refused for %s, will ask again", names_of(answer.refused))
             for tp, found in answer.found.items():
-                if found.leader_epoch is not None and cluster.metadata.update_last_seen_epoch(
-                    tp, found.leader_epoch
-                ):
-                    cluster.request_update("a newer leader epoch was seen")
+                cluster.saw_leader_epoch(tp, found.leader_epoch)
         elif isinstance(answer, KclientError) and answer.retriable:
             logger.debug("ListOffsets failed, will ask again: %s", answer)
         else:

@@ -53,8 +53,7 @@ class Shared:
 
     def saw_epoch(self, tp: TopicPartition, epoch: int | None) -> None:
         """An answer named a leader epoch: older metadata does not count from now on. Spec: S0-23, B.5.6."""
-        if epoch is not None and self.cluster.metadata.update_last_seen_epoch(tp, epoch):
-            self.cluster.request_update("a newer leader epoch was seen")
+        self.cluster.saw_leader_epoch(tp, epoch)
 
     def sent(self, eras: Mapping[TopicPartition, int]) -> None:
         """These are in flight and are not asked for again before the request must have failed. Spec: S0-46."""

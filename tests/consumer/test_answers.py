@@ -84,6 +84,23 @@ def test_the_lag_goes_by_the_same_end_and_by_what_was_handed_out(level: str) -> 
 
 
 @levels
+@pytest.mark.spec("B.2", "U-26")
+def test_end_offsets_tells_the_lag_too(level: str) -> None:
+    """As in Java. Beginnings are no ends, and partitions that are not assigned have no lag."""
+
+    async def play(kafka: EmbeddedCluster, consumer: AsyncConsumer) -> None:
+        kafka.fail("Fetch", "UNKNOWN_SERVER_ERROR", times=None)
+        await consumer.assign([A0])
+        consumer.seek(A0, BEGINS)
+        await consumer.beginning_offsets([A0, A1])
+        await consumer.end_offsets([A0, A1])
+        assert consumer.current_lag(A0) == end_of(level) - BEGINS
+        kafka.lift()
+
+    ask(play, level)
+
+
+@levels
 @pytest.mark.spec("B.2")
 def test_a_lag_whose_end_is_not_known_is_asked_for_once_and_not_waited_for(level: str) -> None:
     async def play(kafka: EmbeddedCluster, consumer: AsyncConsumer) -> None:

@@ -12,7 +12,7 @@ from kclient import AsyncConsumer, KclientError, OffsetAndMetadata
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import ArgumentError, InternalError
 from kclient.group.commits import Commits
-from tests.scenarios.support import T0, asked, consumer_of, play, read
+from tests.scenarios.support import T0, asked, consumer_of, play, reached, read
 
 WRONG: list[tuple[Any, str]] = [
     (OffsetAndMetadata(-1), "The offset for t-0 is -1"),
@@ -44,7 +44,7 @@ def with_one_record(scenario: Callable[[EmbeddedCluster, AsyncConsumer], Awaitab
     """Play with a consumer that reads a partition by hand."""
 
     async def run() -> None:
-        async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        async with EmbeddedCluster(2, topics={"t": 1}) as cluster:
             cluster.produce("t", ["0"], partition=0)
             async with consumer_of(cluster, group_id="g") as consumer:
                 await consumer.assign([T0])
@@ -113,5 +113,43 @@ def test_a_callback_hears_of_a_commit_that_ended_in_a_bug(monkeypatch: pytest.Mo
         (error,) = told
         assert isinstance(error, InternalError)
         assert isinstance(error.__cause__, ZeroDivisionError)
+
+    with_one_record(scenario)
+
+
+async def by_seek(cluster: EmbeddedCluster, consumer: AsyncConsumer, epoch: int) -> None:
+    consumer.seek(T0, OffsetAndMetadata(0, epoch))
+
+
+async def by_committed(cluster: EmbeddedCluster, consumer: AsyncConsumer, epoch: int) -> None:
+    async with consumer_of(cluster, group_id="g") as other:
+        await other.commit({T0: OffsetAndMetadata(1, epoch)})
+    assert await consumer.committed([T0]) == {T0: OffsetAndMetadata(1, epoch)}
+
+
+async def by_commit(cluster: EmbeddedCluster, consumer: AsyncConsumer, epoch: int) -> None:
+    await consumer.commit({T0: OffsetAndMetadata(1, epoch)})
+
+
+@pytest.mark.spec("S0-23", "B.5.6")
+@pytest.mark.parametrize("names_an_epoch", [by_seek, by_committed, by_commit])
+def test_a_newer_leader_epoch_asks_for_metadata_and_older_metadata_does_not_count(
+    names_an_epoch: Callable[[EmbeddedCluster, AsyncConsumer, int], Awaitable[None]],
+) -> None:
+    async def scenario(cluster: EmbeddedCluster, consumer: AsyncConsumer) -> None:
+        await read(consumer, 1)
+        metadata = consumer._session.cluster.metadata
+        epoch = metadata.leader(T0).epoch
+        assert epoch is not None
+        before = metadata.version
+        await names_an_epoch(cluster, consumer, epoch + 1)
+        assert metadata.last_seen_epoch(T0) == epoch + 1
+        assert metadata.leader(T0).node_id is None
+        await reached(lambda: metadata.version > before)
+        assert metadata.leader(T0).node_id is None
+        cluster.move_leader("t", 0)
+        await reached(
+            lambda: metadata.leader(T0).epoch == epoch + 1 and metadata.leader(T0).node_id is not None
+        )
 
     with_one_record(scenario)

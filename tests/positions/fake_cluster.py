@@ -93,6 +93,10 @@ class FakeCluster:
         self._check_version(message, min_version)
         return self.versions.get(message.NAME)
 
+    def saw_leader_epoch(self, tp: Any, epoch: int | None) -> None:
+        if epoch is not None and self.metadata.update_last_seen_epoch(tp, epoch):
+            self.request_update("a newer leader epoch was seen")
+
     def request_update(self, reason: str, *, reset_backoff: bool = True) -> None:
         self.updates.append(reason)
         if reset_backoff:

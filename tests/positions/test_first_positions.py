@@ -265,7 +265,7 @@ def test_seeks_one_after_the_other_do_not_each_ask_for_all_that_are_left() -> No
     ],
     ids=["seek", "revoked", "revoked and back"],
 )
-@pytest.mark.spec("S0-24", "S0-58", "D-28")
+@pytest.mark.spec("S0-23", "S0-24", "S0-58", "D-28")
 def test_an_answer_that_came_a_moment_before_is_not_used_where_things_changed(
     meanwhile: Any, left: dict[TopicPartition, OffsetAndMetadata]
 ) -> None:
@@ -277,11 +277,16 @@ def test_an_answer_that_came_a_moment_before_is_not_used_where_things_changed(
             asked.append(partitions)
             return replies[len(asked) - 1]
 
-        async with upkeep(led_by_1(), P0, committed=committed) as (positions, _):
-            replies[0].set_result({P0: OffsetAndMetadata(5)})  # read before anybody hears of what follows
+        cluster = led_by_1()
+        async with upkeep(cluster, P0, committed=committed) as (positions, _):
+            replies[0].set_result({P0: OffsetAndMetadata(5, 7)})  # read before anybody hears of what follows
             meanwhile(positions)
             await settle()
             assert positions.all_consumed() == left
+            assert (
+                cluster.metadata.last_seen_epoch(P0) == 7
+            )  # whoever has the partition: older metadata is stale
+            assert "a newer leader epoch was seen" in cluster.updates
 
     run(scenario())
 
