@@ -257,7 +257,7 @@ class GroupAuthorizationError(AuthorizationError):
 
 
 class UnknownTopicError(KclientError):
-    """The topic, or the assigned partition, does not exist. `nearest` is an existing name that looks like it."""
+    """The topic, or a partition of it that was asked for, does not exist. `nearest` is an existing name like it."""
 
     kc_code = "KC-301"
     topic: str = ""

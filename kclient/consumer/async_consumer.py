@@ -157,7 +157,7 @@ class AsyncConsumer(Life):
         An offset is that of the next record to consume: the last processed one + 1.
 
         Tried again until it is done or cannot be. Raises CommitFailedError (`reason`, `uncommitted`), BrokerError,
-        AuthorizationError, ArgumentError.
+        AuthorizationError, ArgumentError, UnknownTopicError for a partition that its topic does not have.
 
         Spec: B.14, S3-19.
         """

@@ -11,12 +11,12 @@ fails, but for `commit_newest`, which waits until a heartbeat brings the newest 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 import attrs
 
 from kclient.config import Config
-from kclient.errors import ArgumentError, CommitFailedError, KclientError
+from kclient.errors import ArgumentError, CommitFailedError, KclientError, UnknownTopicError
 from kclient.generated.offset_commit_response import OffsetCommitResponse
 from kclient.group.commit_failure import commit_failed
 from kclient.group.coordinator import Coordinator
@@ -26,6 +26,7 @@ from kclient.group.offset_questions import Tell, TopicIds, follow_up, ids_by_nam
 from kclient.log import get_logger
 from kclient.metrics.coordinator import CoordinatorMetrics
 from kclient.metrics.registry import Registry
+from kclient.names import names_of
 from kclient.network.backoff import Backoff
 from kclient.protocol.errors import error as error_code
 from kclient.runtime import Runtime
@@ -112,8 +113,8 @@ class Commits:
         caller's timeout, or until it is `hopeless`; `tell` hears why each try failed. Without it `turn`
         is awaited once the coordinator is connected, and then the request goes out before anything else can.
 
-        Raises CommitFailedError, TopicAuthorizationError, GroupAuthorizationError, BrokerError, ArgumentError for a
-        negative offset.
+        Raises CommitFailedError, TopicAuthorizationError, GroupAuthorizationError, BrokerError, UnknownTopicError for a
+        partition that its topic does not have, ArgumentError for a negative offset.
 
         Spec: B.14.1, B.14.2, B.15.8.
         """
@@ -122,6 +123,7 @@ class Commits:
         topics = {partition: self._topic_id_of(partition, at.offset) for partition, at in left.items()}
         backoff = Backoff.for_retries(self._config, self._runtime)
         replaced: dict[TopicPartition, OffsetAndMetadata] = {}
+        unknown: frozenset[TopicPartition] = frozenset()
         self._learn_epochs(self._of_living_topics(left, topics, replaced))
         while left := self._of_living_topics(left, topics, replaced):
             try:
@@ -142,6 +144,8 @@ class Commits:
                 why = answer.why_left
                 if not retry:
                     raise self._not_retried(why, left | replaced)
+                before, unknown = unknown, answer.unknown
+                await self._check_partitions(before & unknown)
             tell(why)
             logger.debug("group %s: offsets not stored yet: %s", self._coordinator.group_id, why)
             await asyncio.sleep(backoff.next())
@@ -207,6 +211,33 @@ class Commits:
         await self._coordinator.connect()
         await turn()
         self._coordinator.require_connection()
+
+    async def _check_partitions(self, unknown: Iterable[TopicPartition]) -> None:
+        """Raise UnknownTopicError for a partition that its topic does not have: no retry would store its offset.
+
+        `unknown` are those that the coordinator did not know twice. A topic without an answer, or one that does not
+        exist, may be about to be created: its commit is tried again.
+        """
+        for topic in dict.fromkeys(tp.topic for tp in unknown):
+            count = await self._partition_count(topic)
+            missing = [tp for tp in unknown if tp.topic == topic and tp.partition >= count > 0]
+            if missing:
+                raise UnknownTopicError(
+                    f"No offset can be committed for {names_of(missing)}: topic {topic!r} has no such partition. Its "
+                    f"partitions are numbered from 0 to {count - 1}. Commit for one of these, or add partitions to it.",
+                    topic=topic,
+                )
+
+    async def _partition_count(self, topic: str) -> int:
+        """How many partitions a broker says that a topic has; 0 if it does not exist, or no broker answers."""
+        try:
+            answer = await self._coordinator.cluster.describe_topics(
+                [topic], allow_auto_create=False, timeout=self._config.request_timeout_ms / 1000
+            )
+        except KclientError as exc:
+            logger.debug("the partitions of %s are not known: %s", topic, exc)
+            return 0
+        return sum(len(one.partitions) for one in answer.topics if one.name == topic and not one.error_code)
 
     # --- small parts
 

@@ -82,6 +82,11 @@ class CommitAnswer:
         """The codes that came, and the partitions that each came for."""
         return why_again(self.again, self.left)
 
+    @property
+    def unknown(self) -> frozenset[TopicPartition]:
+        """The partitions that the coordinator says do not exist."""
+        return frozenset(tp for tp, code in self.again.items() if code == codes.UNKNOWN_TOPIC_OR_PARTITION)
+
 
 @attrs.frozen
 class CommitQuestion:

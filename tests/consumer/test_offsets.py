@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from kclient import AsyncConsumer, KclientError, OffsetAndMetadata
+from kclient import AsyncConsumer, KclientError, OffsetAndMetadata, TopicPartition
 from kclient.embedded import EmbeddedCluster
-from kclient.errors import ArgumentError, InternalError
+from kclient.errors import ArgumentError, DeadlineError, InternalError, UnknownTopicError
 from kclient.group.commits import Commits
+from tests.scenarios.simulated import Place, simulate
 from tests.scenarios.support import T0, asked, consumer_of, play, reached, read
 
 WRONG: list[tuple[Any, str]] = [
@@ -153,3 +154,47 @@ def test_a_newer_leader_epoch_asks_for_metadata_and_older_metadata_does_not_coun
         )
 
     with_one_record(scenario)
+
+
+T7 = TopicPartition("t", 7)
+
+
+@pytest.mark.spec("B.14", "S3-19")
+def test_a_commit_for_a_partition_that_its_topic_does_not_have_is_refused_soon() -> None:
+    async def scenario(place: Place) -> None:
+        consumer, began = place.consumer(group_id="g"), place.now
+        with pytest.raises(
+            UnknownTopicError, match=r"t-7: topic 't' has no such partition.* 0 to 1"
+        ) as caught:
+            await place.on_member(consumer.commit({T0: OffsetAndMetadata(3), T7: OffsetAndMetadata(5)}))
+        assert caught.value.topic == "t"
+        assert place.now - began < 3.0
+        assert place.cluster.committed("g") == {T0: 3}
+
+    simulate(scenario, topics={"t": 2})
+
+
+@pytest.mark.spec("B.14")
+def test_a_commit_for_a_partition_that_is_just_being_made_is_tried_again() -> None:
+    """Metadata shows it already, the coordinator does not know it yet."""
+
+    async def scenario(place: Place) -> None:
+        consumer = place.consumer(group_id="g")
+        place.cluster.fail("OffsetCommit", "UNKNOWN_TOPIC_OR_PARTITION", times=4)
+        await place.on_member(consumer.commit({T0: OffsetAndMetadata(5)}))
+        assert place.cluster.committed("g") == {T0: 5}
+
+    simulate(scenario, topics={"t": 1})
+
+
+@pytest.mark.spec("B.14")
+def test_a_commit_for_a_topic_that_does_not_exist_says_so_when_its_time_is_over() -> None:
+    async def scenario(place: Place) -> None:
+        consumer = place.consumer(group_id="g")
+        unknown = r"UNKNOWN_TOPIC_OR_PARTITION \(3\) for nowhere-0"
+        with pytest.raises(DeadlineError, match=unknown):
+            await place.on_member(
+                consumer.commit({TopicPartition("nowhere", 0): OffsetAndMetadata(5)}, timeout=5)
+            )
+
+    simulate(scenario, topics={"t": 1})
