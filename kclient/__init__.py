@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from kclient.security import Secret, env, file
     from kclient.sync import Consumer
     from kclient.types import (
+        Broker,
         DeadLetter,
         GroupMetadata,
         IsolationLevel,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 _WHERE = {
     "AsyncConsumer": "kclient.consumer",
+    "Broker": "kclient.types",
     "Config": "kclient.config",
     "DeadLetter": "kclient.types",
     "Consumer": "kclient.sync",
@@ -67,6 +69,7 @@ _WHERE = {
 
 __all__ = [
     "AsyncConsumer",
+    "Broker",
     "Config",
     "Consumer",
     "ConsumerInterceptor",

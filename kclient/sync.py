@@ -32,6 +32,7 @@ from kclient.on_loop import LentListener, Listeners, OnLoop
 from kclient.records.records import Record, Records
 from kclient.runtime import Runtime
 from kclient.types import (
+    Broker,
     GroupMetadata,
     OffsetAndMetadata,
     OffsetAndTimestamp,
@@ -207,6 +208,9 @@ class Consumer:
 
     def list_topics(self, timeout: float | None = None) -> dict[str, list[PartitionInfo]]:
         return self._await(lambda: self._inner.list_topics(timeout))
+
+    def brokers(self, timeout: float | None = None) -> dict[int, Broker]:
+        return self._await(lambda: self._inner.brokers(timeout))
 
     def current_lag(self, partition: TopicPartition) -> int | None:
         return self._call(lambda: self._inner.current_lag(partition))

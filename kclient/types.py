@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import attrs
@@ -78,8 +79,22 @@ class LeaderAndEpoch(NamedTuple):
 
 
 @attrs.frozen
+class Broker:
+    """A broker: its id, the address it is advertised with, and its rack. What Java calls a Node."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None = None
+
+
+@attrs.frozen
 class PartitionInfo:
-    """What the cluster says about a partition: broker ids of leader (None: none now), replicas, and those in sync."""
+    """What the cluster says about a partition: broker ids of leader (None: none now), replicas, and those in sync.
+
+    `brokers` are those of the same answer, by id; the properties look the ids up there. Infos are equal whatever the
+    addresses.
+    """
 
     topic: str
     partition: int
@@ -87,6 +102,30 @@ class PartitionInfo:
     replicas: tuple[int, ...] = ()
     in_sync_replicas: tuple[int, ...] = ()
     offline_replicas: tuple[int, ...] = ()
+    brokers: Mapping[int, Broker] = attrs.field(factory=dict, eq=False, repr=False)
+
+    @property
+    def leader_broker(self) -> Broker | None:
+        """The leader with its address; None while there is none."""
+        return None if self.leader is None else self._broker(self.leader)
+
+    @property
+    def replica_brokers(self) -> tuple[Broker, ...]:
+        """The replicas with their addresses. As in Java, one that is down has host "" and port −1."""
+        return tuple(map(self._broker, self.replicas))
+
+    @property
+    def in_sync_replica_brokers(self) -> tuple[Broker, ...]:
+        """The replicas in sync, with their addresses."""
+        return tuple(map(self._broker, self.in_sync_replicas))
+
+    @property
+    def offline_replica_brokers(self) -> tuple[Broker, ...]:
+        """The replicas that are offline, with their addresses where their broker is up."""
+        return tuple(map(self._broker, self.offline_replicas))
+
+    def _broker(self, node_id: int) -> Broker:
+        return self.brokers.get(node_id) or Broker(node_id, "", -1)
 
 
 @attrs.frozen

@@ -24,6 +24,7 @@ from kclient.metrics import MetricValues
 from kclient.records.records import Record, Records
 from kclient.timeouts import checked_timeout
 from kclient.types import (
+    Broker,
     GroupMetadata,
     OffsetAndMetadata,
     OffsetAndTimestamp,
@@ -273,6 +274,10 @@ class AsyncConsumer(Life):
     async def list_topics(self, timeout: float | None = None) -> dict[str, list[PartitionInfo]]:
         """Every topic that this client may see, with its partitions."""
         return await lookups.list_topics(self._open(), self._seconds(timeout))
+
+    async def brokers(self, timeout: float | None = None) -> dict[int, Broker]:
+        """The brokers that are up, by the ids that `PartitionInfo` names: host, port and rack."""
+        return await lookups.brokers(self._open(), self._seconds(timeout))
 
     def current_lag(self, partition: TopicPartition) -> int | None:
         """Records between what was handed out and the end, None until the end is known. Raises NotAssignedError.

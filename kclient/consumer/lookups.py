@@ -15,7 +15,7 @@ from kclient.network.failures import broker_error
 from kclient.positions.list_offsets import list_offsets
 from kclient.positions.strategy import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from kclient.protocol.errors import INVALID_TOPIC_EXCEPTION, TOPIC_AUTHORIZATION_FAILED
-from kclient.types import OffsetAndTimestamp, PartitionInfo, TopicPartition
+from kclient.types import Broker, OffsetAndTimestamp, PartitionInfo, TopicPartition
 
 if TYPE_CHECKING:
     from kclient.generated.metadata_response import MetadataResponse, MetadataResponseTopic
@@ -38,7 +38,7 @@ async def partitions_for(session: Session, topic: str, timeout: float) -> list[P
         answer = await session.cluster.describe_topics(
             [name], allow_auto_create=session.config.allow_auto_create_topics, timeout=timeout
         )
-    return _partitions(answer, checking=True).get(name, [])
+    return _partitions(session, answer, checking=True).get(name, [])
 
 
 async def list_topics(session: Session, timeout: float) -> dict[str, list[PartitionInfo]]:
@@ -46,7 +46,15 @@ async def list_topics(session: Session, timeout: float) -> dict[str, list[Partit
     async with session.waits.limit(timeout, "the list of topics"):
         await session.start()
         answer = await session.cluster.describe_topics(None, allow_auto_create=False, timeout=timeout)
-    return _partitions(answer, checking=False)
+    return _partitions(session, answer, checking=False)
+
+
+async def brokers(session: Session, timeout: float) -> dict[int, Broker]:
+    """The brokers of the cluster by id, asked for now."""
+    async with session.waits.limit(timeout, "the list of brokers"):
+        await session.start()
+        await session.cluster.describe_topics([], allow_auto_create=False, timeout=timeout)
+    return dict(session.cluster.metadata.brokers)
 
 
 async def offsets_for_times(
@@ -140,17 +148,21 @@ async def _ask_unheard(session: Session, times: Mapping[TopicPartition, int]) ->
         log.debug("a lookup that nobody waited for failed: %s", error)
 
 
-def _partitions(answer: MetadataResponse, *, checking: bool) -> dict[str, list[PartitionInfo]]:
+def _partitions(
+    session: Session, answer: MetadataResponse, *, checking: bool
+) -> dict[str, list[PartitionInfo]]:
+    """`answer` is the last that metadata has learnt from: the brokers are those that it names."""
     found: dict[str, list[PartitionInfo]] = {}
+    named = dict(session.cluster.metadata.brokers)
     for topic in answer.topics:
         if checking and topic.error_code in FATAL_FOR_A_TOPIC:
             raise broker_error(topic.error_code, f"Describing topic {topic.name}", topic=topic.name)
         if topic.name and not topic.error_code:
-            found[topic.name] = _infos(topic)
+            found[topic.name] = _infos(topic, named)
     return found
 
 
-def _infos(topic: MetadataResponseTopic) -> list[PartitionInfo]:
+def _infos(topic: MetadataResponseTopic, named: Mapping[int, Broker]) -> list[PartitionInfo]:
     partitions = sorted(topic.partitions, key=lambda partition: partition.partition_index)
     return [
         PartitionInfo(
@@ -160,6 +172,7 @@ def _infos(topic: MetadataResponseTopic) -> list[PartitionInfo]:
             tuple(partition.replica_nodes),
             tuple(partition.isr_nodes),
             tuple(partition.offline_replicas),
+            named,
         )
         for partition in partitions
     ]

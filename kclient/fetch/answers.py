@@ -31,7 +31,6 @@ from kclient.generated.fetch_response import FetchResponse, PartitionData
 from kclient.log import get_logger
 from kclient.metrics.fetching import FetchMetrics
 from kclient.metrics.registry import Registry
-from kclient.network.topology import Broker
 from kclient.protocol.errors import (
     FETCH_SESSION_ID_NOT_FOUND,
     INVALID_FETCH_SESSION_EPOCH,
@@ -40,7 +39,7 @@ from kclient.protocol.errors import (
 )
 from kclient.runtime import Runtime
 from kclient.seldom import Seldom
-from kclient.types import TopicPartition
+from kclient.types import Broker, TopicPartition
 
 if TYPE_CHECKING:
     from kclient.fetch.session import Row

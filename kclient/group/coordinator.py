@@ -24,10 +24,11 @@ from kclient.log import get_logger
 from kclient.network.backoff import Backoff
 from kclient.network.cluster import Cluster
 from kclient.network.failures import broker_error
-from kclient.network.topology import Broker, is_usable
+from kclient.network.topology import is_usable
 from kclient.protocol import errors as codes
 from kclient.protocol.message import Message
 from kclient.runtime import Runtime
+from kclient.types import Broker
 
 logger = get_logger("kclient.coordinator")
 

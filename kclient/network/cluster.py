@@ -30,12 +30,11 @@ from kclient.network.pool import Pool, first_ready, shuffled
 from kclient.network.questions import ask_until_answered, keep_asked, metadata_request
 from kclient.network.receive_budget import ReceiveBudget
 from kclient.network.security import authenticator_of, tls_of
-from kclient.network.topology import Broker
 from kclient.network.unreachable import no_connection
 from kclient.protocol.message import Message
 from kclient.protocol.primitives import Uuid
 from kclient.runtime import Runtime
-from kclient.types import TopicPartition
+from kclient.types import Broker, TopicPartition
 
 logger = get_logger("kclient.connection")
 

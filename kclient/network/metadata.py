@@ -24,7 +24,6 @@ from kclient.names import some_of
 from kclient.network.failures import MOST_NAMES, broker_error
 from kclient.network.topology import (
     MOST_BROKERS,
-    Broker,
     PartitionMetadata,
     TopicMetadata,
     is_usable,
@@ -41,7 +40,7 @@ from kclient.protocol.errors import (
     error,
 )
 from kclient.protocol.primitives import ZERO_UUID
-from kclient.types import LeaderAndEpoch, TopicPartition
+from kclient.types import Broker, LeaderAndEpoch, TopicPartition
 
 logger = get_logger("kclient.metadata")
 

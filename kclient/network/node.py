@@ -32,9 +32,9 @@ from kclient.network.backoff import Backoff
 from kclient.network.connection import Connection, Settings
 from kclient.network.dial import answers_plain, open_connection, resolve
 from kclient.network.probes import PROBE_SECONDS, answers_tls, require_no_sasl
-from kclient.network.topology import Broker
 from kclient.network.unreachable import Peer
 from kclient.runtime import Address, Runtime
+from kclient.types import Broker
 
 logger = get_logger("kclient.connection")
 

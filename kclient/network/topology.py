@@ -13,22 +13,13 @@ from kclient.log import get_logger
 from kclient.names import counted, some_of
 from kclient.protocol.errors import NONE
 from kclient.text import printable
+from kclient.types import Broker
 
 logger = get_logger("kclient.metadata")
 
 MOST_BROKERS: Final = 10_000
 HOST: Final = re.compile(r"[\w.:%-]{1,255}")  # names with letters of any script, addresses, zones of IPv6
 TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
-
-
-@attrs.frozen
-class Broker:
-    """A broker and the address it is advertised with."""
-
-    node_id: int
-    host: str
-    port: int
-    rack: str | None = None
 
 
 @attrs.frozen

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kclient import AsyncConsumer, OffsetAndTimestamp, TopicPartition
+from kclient import AsyncConsumer, Broker, OffsetAndTimestamp, PartitionInfo, TopicPartition
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import (
     ArgumentError,
@@ -274,3 +274,32 @@ def test_what_passes_by_itself_is_asked_again(error: str) -> None:
         assert await consumer.end_offsets([A0]) == {A0: END}
 
     ask(play)
+
+
+@pytest.mark.spec("B.2")
+def test_partitions_and_brokers_come_with_host_port_and_rack() -> None:
+    """As in Java's PartitionInfo, whose Nodes have them; an id of a broker that is down has none."""
+
+    async def main() -> None:
+        async with EmbeddedCluster(3, racks=["a", "b", None], topics={"t": 1}) as kafka:
+            addresses = [address.rsplit(":", 1) for address in kafka.bootstrap_servers.split(",")]
+            one, two, three = (
+                Broker(number, host, int(port), rack)
+                for number, (host, port), rack in zip((1, 2, 3), addresses, ("a", "b", None), strict=True)
+            )
+            async with AsyncConsumer(bootstrap_servers=kafka.bootstrap_servers) as consumer:
+                assert await consumer.brokers() == {1: one, 2: two, 3: three}
+                (info,) = await consumer.partitions_for("t")
+                assert (info.leader, info.leader_broker) == (1, one)
+                assert (info.replicas, info.replica_brokers) == ((1, 2, 3), (one, two, three))
+                assert info.in_sync_replica_brokers == (one, two, three)
+                assert info.offline_replica_brokers == ()
+                kafka.kill(3)
+                assert await consumer.brokers() == {1: one, 2: two}
+                ((info,),) = (await consumer.list_topics()).values()
+                assert info.replica_brokers == (one, two, Broker(3, "", -1))
+                assert info.offline_replica_brokers == (Broker(3, "", -1),)
+                assert PartitionInfo("t", 0, None).leader_broker is None
+                assert info == PartitionInfo("t", 0, 1, (1, 2, 3), (1, 2), (3,))
+
+    asyncio.run(main())

@@ -14,9 +14,8 @@ from kclient.generated.metadata_response import (
     MetadataResponseTopic,
 )
 from kclient.network.metadata import MetadataCache
-from kclient.network.topology import Broker
 from kclient.protocol.primitives import ZERO_UUID
-from kclient.types import LeaderAndEpoch, TopicPartition
+from kclient.types import Broker, LeaderAndEpoch, TopicPartition
 
 TP = TopicPartition("orders", 0)
 ID_A, ID_B = b"a" * 16, b"b" * 16

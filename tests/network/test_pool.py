@@ -12,8 +12,8 @@ import pytest
 from kclient.network.metadata import MetadataCache
 from kclient.network.node import Surroundings
 from kclient.network.pool import Pool
-from kclient.network.topology import Broker
 from kclient.runtime import Address, Runtime
+from kclient.types import Broker
 from tests.network.helpers import SETTINGS
 
 
