@@ -123,9 +123,8 @@ class _Material:
     def context(self, options: TlsOptions) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = options.verify and options.check_hostname
-        context.hostname_checks_common_name = (
-            False  # RFC 9525: only its alternative names say what a host is called
-        )
+        # RFC 9525: only the alternative names of a certificate say what a host is called.
+        context.hostname_checks_common_name = False
         context.verify_mode = ssl.CERT_REQUIRED if options.verify else ssl.CERT_NONE
         context.minimum_version, context.maximum_version = options.ciphers.versions(
             options.lowest, options.highest
