@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal
 import attrs
 from cyclopts import Group
 
-from kclient.cli.options import Connection, choice, flag, option
+from kclient.cli.options import Connection, choice, flag, option, warn_of_arguments
 from kclient.spark.jobs.settings import Codec, Engine, Format, IngestSettings, OnBadRecord, Writer
 
 WHAT: Final = Group("What and where to (required)", sort_key=1)
@@ -160,5 +160,6 @@ class IngestOptions:
         """All of it checked. Raises ConfigError with every problem."""
         given: dict[str, Any] = attrs.asdict(self, recurse=False)
         servers, theirs = connection.source()
+        warn_of_arguments("--options", (text.partition("=")[0] for text in self.options or ()))
         given["options"] = [*(f"{key}={value}" for key, value in theirs.items()), *(self.options or ())]
         return IngestSettings.parse({"bootstrap": servers, **given})

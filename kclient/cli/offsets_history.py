@@ -12,7 +12,7 @@ import attrs
 from cyclopts import Group, Parameter
 
 from kclient.cli.exits import INTERRUPTED, OK
-from kclient.cli.options import Connection, flag, option
+from kclient.cli.options import Connection, flag, option, warn_of_arguments
 from kclient.names import counted
 from kclient.spark.jobs.stopping import stop_on_signals
 
@@ -45,6 +45,7 @@ def offsets_history(
     from kclient.spark.jobs.offsets_history import OffsetsHistorySettings, run
 
     servers, theirs = connection.source()
+    warn_of_arguments("--options", (text.partition("=")[0] for text in options or ()))
     given = [*(f"{key}={value}" for key, value in theirs.items()), *(options or ())]
     settings = OffsetsHistorySettings.parse(
         {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, get_args
 
 import attrs
@@ -12,6 +12,7 @@ from cyclopts import Group, Parameter, Token
 from kclient.cli.program import program
 from kclient.config import Config, load
 from kclient.config.properties import read_properties
+from kclient.config.shown import is_secret, shown_key
 from kclient.errors import ConfigError
 from kclient.security.providers import env, file, problem_of
 from kclient.spark.jobs.values import interval_ms
@@ -76,11 +77,12 @@ class Connection:
     def pairs(self) -> dict[str, str]:
         """The settings given one by one. Raises ConfigError for what is not KEY=VALUE."""
         pairs = {}
-        for text in self.settings or ():
+        for number, text in enumerate(self.settings or (), 1):
             key, equals, value = text.partition("=")
             if not (key and equals):
                 raise ConfigError(
-                    f"--set: {text!r} is not KEY=VALUE. Write --set security.protocol=SSL, for one."
+                    f"--set number {number} is not KEY=VALUE (it is not shown, as it may hold a secret). "
+                    "Write --set security.protocol=SSL, for one."
                 )
             pairs[key] = value
         return pairs
@@ -101,7 +103,9 @@ class Connection:
         for key, instead in CONSUMERS_OWN.items():
             if shared.pop(key, None) is not None:
                 sys.stderr.write(f"{program()}: {key} of {self.properties} is left out: {instead}\n")
-        pairs = shared | self.pairs()
+        given = self.pairs()
+        warn_of_arguments("--set", given)
+        pairs = shared | given
         servers = pairs.pop("bootstrap.servers", None)
         return self.bootstrap_servers or servers, {f"kafka.{key}": value for key, value in pairs.items()}
 
@@ -118,7 +122,8 @@ class Connection:
         pairs: dict[str, str] = {}
         for prop in found:
             if prop.key in pairs:
-                raise ConfigError(f"--properties: {prop.key} stands twice ({prop.place}). Keep one.")
+                shown = shown_key(prop.key, prop.value)
+                raise ConfigError(f"--properties: {shown} stands twice ({prop.place}). Keep one.")
             pairs[prop.key] = prop.value
         return pairs
 
@@ -128,6 +133,7 @@ class Connection:
         Raises ConfigError for what is not KEY=VALUE; what is wrong with the file is told by who loads it.
         """
         pairs: dict[str, Any] = {**self.pairs()}
+        warn_of_arguments("--set", pairs)
         try:
             both = {**self._file(), **pairs}
         except ConfigError:
@@ -156,6 +162,16 @@ class WhereAsked(Connection):
         str | None,
         option("ask this cluster for the ends of the logs", "HOST:PORT,…", group=CONNECTION, alias=BOOTSTRAP),
     ] = None
+
+
+def warn_of_arguments(option: str, keys: Iterable[str]) -> None:
+    """Warn of secrets that stand on the command line, where `ps` and the shell's history show them."""
+    if found := [key for key in keys if is_secret(key)]:
+        names = ", ".join(found)
+        sys.stderr.write(
+            f"{program()}: WARNING: {option} {names}: everybody on this machine can read the command line. Write "
+            f"{found[0]}.env=NAME or {found[0]}.file=PATH, or put it into --properties FILE.\n"
+        )
 
 
 def _resolved(key: str, value: Any) -> tuple[str, Any]:

@@ -15,6 +15,7 @@ from kclient.config.model import rules as rules_by_key
 from kclient.config.problems import config_error
 from kclient.config.properties import read_properties
 from kclient.config.refused import REFUSED, refusal
+from kclient.config.shown import shown_key
 from kclient.config.values import Rule
 from kclient.security.providers import problem_of
 
@@ -68,9 +69,9 @@ def _from_mapping(config: Any, problems: list[str]) -> Iterable[Setting]:
     if config is None:
         return []
     if not isinstance(config, Mapping):
-        problems.append(
-            f"config is a mapping of keys to values, not {config!r}; a file is given as properties="
-        )
+        is_path = isinstance(config, str) and not any(sign in config for sign in "=:@")
+        shown = repr(config) if is_path else f"a {type(config).__name__}"  # whose parts may be secrets
+        problems.append(f"config is a mapping of keys to values, not {shown}; a file is given as properties=")
         return []
     return [Setting(str(name), value, "config") for name, value in config.items()]
 
@@ -92,7 +93,8 @@ def _unique(source: Iterable[Setting], problems: list[str]) -> dict[str, Setting
         name = setting.written.replace(".", "_").strip()
         name = spellings.KAFKAS_SPELLINGS.get(name, name)
         if name in found:
-            problems.append(f"{name} is set twice ({found[name].place} and {setting.place}); keep one")
+            shown = shown_key(name, setting.value)
+            problems.append(f"{shown} is set twice ({found[name].place} and {setting.place}); keep one")
         found[name] = setting
     return found
 
@@ -105,7 +107,7 @@ def _check(settings: Mapping[str, Setting], problems: list[str]) -> dict[str, An
         if rule := by_key.get(name):
             if value is None and _defaults().get(name, "") is None:
                 continue
-            shown = "" if rule in SECRETS else f"={value!r}"
+            shown = "" if rule in SECRETS or "@" in repr(value) else f"={value!r}"  # user:password@host
             try:
                 given[name] = rule(_provided(value, rule))
             except ValueError as error:
@@ -114,7 +116,8 @@ def _check(settings: Mapping[str, Setting], problems: list[str]) -> dict[str, An
             if not refused.allows(value):
                 problems.append(f"{written} ({place}) is refused: {refused.reason}")
         else:
-            problems.append(spellings.answer(name, f"{written} ({place})", [*by_key, *REFUSED]))
+            shown = shown_key(written, value)
+            problems.append(spellings.answer(name, f"{shown} ({place})", [*by_key, *REFUSED]))
     return given
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kclient.config.security_values import SPOKEN, not_for_sasl
-from kclient.security.jaas import parse_jaas
+from kclient.security.jaas import parse_jaas, shown_module, shown_option
 
 PREFIXES: Final = ("", "kafkashaded.")
 PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
@@ -125,12 +125,12 @@ def _jaas(values: Mapping[str, Any], mechanism: str) -> Iterator[str]:
     entry = parse_jaas(values["sasl_jaas_config"].reveal())
     wanted = PLAIN_MODULE if mechanism == "PLAIN" else SCRAM_MODULE
     if entry.module not in [prefix + wanted for prefix in PREFIXES]:
-        yield f"sasl_jaas_config must name {wanted} for {mechanism}; it names {entry.module}"
+        yield f"sasl_jaas_config must name {wanted} for {mechanism}; it names {shown_module(entry.module)}"
         return
     known = ("username", "password") if mechanism == "PLAIN" else ("username", "password", "tokenauth")
     for name in entry.options:
         if name not in known:
-            yield f"sasl_jaas_config has an option {name}, which {mechanism} does not know"
+            yield f"sasl_jaas_config has an option {shown_option(name)}, which {mechanism} does not know"
     if not entry.options.get("username") or not entry.options.get("password"):
         yield "sasl_jaas_config must hold a username and a password"
     if why := not_for_sasl("".join(entry.options.values())):

@@ -115,17 +115,19 @@ def servers(raw: Any) -> tuple[str, ...]:
     addresses = items(raw)
     if not addresses:
         raise ValueError("must name at least one host:port")
+    hides = "@" in repr(raw)  # a URL with a password, which may hold a comma
     for address in addresses:
+        shown = "one that is not shown, as there is an @ in the text," if hides else repr(address)
         match = _ADDRESS.fullmatch(address) if isinstance(address, str) else None
         if match is None:
             raise ValueError(
                 "must hold host:port as in localhost:9092, without a scheme, IPv6 addresses in brackets; "
-                f"{address!r} does not"
+                f"{shown} does not"
             )
         if not 1 <= int(match["port"]) <= 65_535:
-            raise ValueError(f"must hold ports from 1 to 65535; {address!r} does not")
+            raise ValueError(f"must hold ports from 1 to 65535; {shown} does not")
     if twice := [address for address in dict.fromkeys(addresses) if addresses.count(address) > 1]:
-        raise ValueError(f"names {', '.join(twice)} twice")
+        raise ValueError(f"names {'one' if hides else ', '.join(twice)} twice")
     return tuple(addresses)
 
 

@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Final, Protocol
+from urllib.parse import unquote_to_bytes
 
 import attrs
 
@@ -41,6 +42,7 @@ NONCE_BYTES: Final = 24
 DERIVE_SECONDS: Final = 10.0
 ENCODED: Final = re.compile(r"[A-Za-z0-9+/_-]{4,}")
 SHORTEST_SESSION_MS: Final = 1_000  # Kafka refuses a renewal within a second of the last one
+NO_CODE: Final = re.compile(r"[^A-Za-z0-9+/_-]+")
 RENEW_AT: Final = (0.85, 0.95)  # of a session's lifetime
 
 
@@ -189,9 +191,10 @@ class _Conversation:
     def _hidden(self, said: str) -> str:
         """What the broker says, without the password that it may have echoed, as it is or within an encoded token."""
         password = self.credentials.password.reveal()
+        said = said.replace(password, "***")
         if any(password.encode() in decoded for decoded in _decoded(said)):
             return "(not shown, for it repeats the password)"
-        return said.replace(password, "***")
+        return said
 
     async def _ask(self, message: Message, version: int, kind: type[Any]) -> Any:
         answer = await self.line.ask(message, version, self.deadline)
@@ -201,12 +204,20 @@ class _Conversation:
 
 
 def _decoded(text: str) -> Iterator[bytes]:
-    """What the words of a text are as base64 and as hex."""
-    for word in ENCODED.findall(text):
-        with suppress(ValueError):
-            yield base64.urlsafe_b64decode(word.replace("+", "-").replace("/", "_") + "=" * (-len(word) % 4))
-        with suppress(ValueError):
-            yield bytes.fromhex(word)
+    """What a text is as base64, as hex and percent-encoded: its words, from each place where a group may begin.
+
+    Spaces may have been put into an encoded text, so it is looked at without them, too.
+    """
+    yield unquote_to_bytes(text)
+    for word in ENCODED.findall(f"{text} {NO_CODE.sub('', text)}"):
+        for shift in range(4):
+            code = word[shift:].replace("+", "-").replace("/", "_")
+            with suppress(ValueError):
+                yield base64.urlsafe_b64decode(
+                    code[: len(code) - (len(code) % 4 == 1)] + "=" * (-len(code) % 4)
+                )
+            with suppress(ValueError):
+                yield bytes.fromhex(code[: len(code) // 2 * 2])
 
 
 def _salted(mechanism: str, password: Secret, challenge: Challenge) -> bytes:

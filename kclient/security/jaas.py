@@ -12,6 +12,17 @@ from typing import Final
 
 import attrs
 
+KNOWN: Final = (
+    "username",
+    "password",
+    "tokenauth",
+    "serviceName",
+    "principal",
+    "keyTab",
+    "useKeyTab",
+    "storeKey",
+)
+"""Options that login modules have. The name of another may be a piece of the password: no text shows it."""
 FLAGS: Final = ("required", "requisite", "sufficient", "optional")
 
 _TOKEN = re.compile(
@@ -21,6 +32,7 @@ _TOKEN = re.compile(
     r"""|(?P<sign>[=;])""",
     re.DOTALL,
 )
+_MODULE = re.compile(r"([a-z0-9_]+\.)+[A-Z][A-Za-z0-9]*LoginModule")
 _ESCAPE = re.compile(r"\\([0-3]?[0-7]{1,2}|.)", re.DOTALL)
 _LETTERS: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "a": "\a", "v": "\v"}
 
@@ -29,8 +41,18 @@ _LETTERS: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "a": "
 class JaasEntry:
     """A login module by its class name, and its options."""
 
-    module: str
-    options: dict[str, str] = attrs.field(repr=lambda options: f"<{', '.join(options)}>")
+    module: str = attrs.field(repr=lambda module: repr(shown_module(module)))
+    options: dict[str, str] = attrs.field(repr=lambda options: f"<{', '.join(map(shown_option, options))}>")
+
+
+def shown_module(name: str) -> str:
+    """How a text calls a login module: what has no name like one may be a password in the wrong place."""
+    return name if _MODULE.fullmatch(name) else "another class"
+
+
+def shown_option(name: str) -> str:
+    """How a text calls an option."""
+    return name if name in KNOWN else "(not shown)"
 
 
 def parse_jaas(text: str) -> JaasEntry:
@@ -52,13 +74,17 @@ def _options(tokens: list[tuple[str, str]]) -> dict[str, str]:
         group = tokens[at : at + 3]
         kinds = [kind for kind, _ in group]
         if kinds[:1] != ["word"] or group[1:2] != [("sign", "=")] or kinds[2:] not in (["word"], ["quoted"]):
-            where = f"behind option {list(options)[-1]}" if options else "in front of the first option"
+            where = (
+                f"behind option {shown_option(list(options)[-1])}"
+                if options
+                else "in front of the first option"
+            )
             raise ValueError(
                 f'must hold options as name="value" and one semicolon; {where} is something else'
             )
         name = group[0][1]
         if name in options:
-            raise ValueError(f"names option {name} twice")
+            raise ValueError(f"names option {shown_option(name)} twice")
         options[name] = group[2][1]
     return options
 

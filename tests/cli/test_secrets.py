@@ -78,3 +78,38 @@ def test_a_reference_to_nothing_says_what_is_missing(
     )
     assert (done.code, done.out) == (2, "")
     assert "the environment variable NOT_THERE, which is not set" in done.err
+
+
+@pytest.mark.spec("I-39")
+@pytest.mark.parametrize("written", [f"sasl.password{PASSWORD}", f"={PASSWORD}", f"sasl.password {PASSWORD}"])
+def test_a_slip_in_an_argument_does_not_show_it(written: str, capsys: pytest.CaptureFixture[str]) -> None:
+    done = call(capsys, "lag", "billing", "-b", "127.0.0.1:1", "--set", "client.id=x", "--set", written)
+    assert (done.code, done.out) == (2, "")
+    assert "--set number 2 is not KEY=VALUE" in done.err
+    assert PASSWORD not in done.err
+
+
+@pytest.mark.spec("I-39")
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        (["lag", "billing", "--set", f"sasl.password={PASSWORD}"], "sasl.password"),
+        (["ingest", "--topics", "t", "--set", f"ssl_key_password={PASSWORD}"], "ssl_key_password"),
+        (
+            ["ingest", "--topics", "t", "--options", f"schema.registry.auth={PASSWORD}"],
+            "schema.registry.auth",
+        ),
+        (
+            ["offsets-history", "--out", "x", "--options", f"kafka.sasl.password={PASSWORD}"],
+            "kafka.sasl.password",
+        ),
+    ],
+)
+def test_a_secret_on_the_command_line_is_warned_of(
+    arguments: list[str], name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = call(capsys, *arguments, "--set", "sasl.mechanism=NONE", "-b", "127.0.0.1:1")
+    assert done.code == 2
+    assert done.err.count("WARNING: ") == 1
+    assert f"{name}: everybody on this machine can read the command line. Write {name}.env=NAME" in done.err
+    assert PASSWORD not in done.err

@@ -188,7 +188,7 @@ def test_a_cluster_without_groups_is_told_beside_the_data(capsys: pytest.Capture
         (["lag"], 2, "lag: name at least one GROUP. Type: python -m kclient lag --all-groups"),
         (["lag", "g", "--all-groups"], 2, "--all-groups is not allowed with g"),
         (["lag", "g"], 2, "bootstrap_servers is missing"),
-        (["lag", "g", "-b", "x", "--set", "nonsense"], 2, "'nonsense' is not KEY=VALUE"),
+        (["lag", "g", "-b", "x", "--set", "nonsense"], 2, "--set number 1 is not KEY=VALUE"),
         (["lag", "g", "-b", "127.0.0.1:1", "--set", "isolation.levl=1"], 2, "isolation"),
         (["lag", "g", "-b", "x:1", "--timeout", "0"], 2, "must be a time such as 10s"),
         (["lag", "g", "-b", "x:1", "--topic", "t", "--all-topics"], 2, "not allowed with"),

@@ -131,12 +131,19 @@ def test_what_cannot_be_is_told(keys: dict[str, Any], told: str) -> None:
             f'{SCRAM} required username="a" password="secret" tokenauth="x";',
             "tokenauth must be true or false",
         ),
+        (
+            f'{SCRAM} required username="a" password="secret" passwordsecret="x";',
+            "has an option (not shown), which",
+        ),
+        ('secret required username="a" password="secret";', "it names another class"),
         ("secret", "must be one JAAS entry"),
     ],
 )
 def test_a_jaas_entry_must_suit_the_mechanism(entry: str, told: str) -> None:
     keys = {**SASL_SSL, "sasl_username": None, "sasl_password": None, "sasl_jaas_config": entry}
     assert told in problem(**keys)
+    assert "passwordsecret" not in problem(**keys)
+    assert "it names secret" not in problem(**keys)
 
 
 def test_credentials_that_are_no_text_are_told_before_they_are_sent(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,6 +77,8 @@ def test_jaas_as_java_reads_it(text: str, options: dict[str, str] | None) -> Non
         f"{PLAIN} required password=hunter2 hunter2;",
         f'{PLAIN} required password="hunter2"; {PLAIN} required password="hunter2";',
         f'{PLAIN} required pass§word="hunter2";',
+        f'{PLAIN} required hunter2=password "x";',
+        f"{PLAIN} required hunter2=a hunter2=b;",
     ],
 )
 def test_jaas_that_is_not_one_entry_is_refused_without_showing_it(text: str) -> None:
@@ -89,3 +91,4 @@ def test_jaas_that_is_not_one_entry_is_refused_without_showing_it(text: str) -> 
 def test_the_repr_of_an_entry_shows_the_names_of_its_options_alone() -> None:
     entry = parse_jaas(f'{PLAIN} required username="alice" password="hunter2";')
     assert repr(entry) == f"JaasEntry(module='{PLAIN}', options=<username, password>)"
+    assert "hunter2" not in repr(parse_jaas(f'{PLAIN} required passwordhunter2="x";'))

@@ -12,6 +12,7 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import quote_from_bytes
 
 import pytest
 
@@ -217,7 +218,22 @@ def test_a_broker_that_echoes_the_password_does_not_get_it_into_the_error() -> N
 
 
 @pytest.mark.spec("I-39")
-@pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode, binascii.hexlify])
+@pytest.mark.parametrize(
+    "encode",
+    [
+        base64.b64encode,
+        base64.urlsafe_b64encode,
+        binascii.hexlify,
+        lambda token: base64.b64encode(b"x" + token),
+        lambda token: base64.b64encode(token)[1:],
+        lambda token: base64.b64encode(token)[2:],
+        lambda token: base64.b64encode(token)[3:],
+        lambda token: b"abc" + base64.b64encode(token),
+        lambda token: b"f" + binascii.hexlify(token),
+        lambda token: b" ".join(base64.b64encode(token)[at : at + 3] for at in range(0, 40, 3)),
+        lambda token: quote_from_bytes(token, safe="").replace("h", "%68").encode(),
+    ],
+)
 def test_nor_does_one_that_echoes_the_token_encoded(encode: Callable[[bytes], bytes]) -> None:
     async def main() -> None:
         echo = encode(f"\0alice\0{PASSWORD}".encode()).decode().rstrip("=")

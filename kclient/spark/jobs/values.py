@@ -16,6 +16,8 @@ from typing import Any, Final, Literal, TypeAlias
 import attrs
 
 from kclient.config.values import INT64_MAX, items, text
+from kclient.security.local_file import LARGEST_TEXT, read_local
+from kclient.security.providers import problem_of
 
 SinkKind: TypeAlias = Literal["parquet", "table"]
 TriggerKind: TypeAlias = Literal["availableNow", "once", "interval"]
@@ -207,7 +209,7 @@ def pairs(raw: Any) -> dict[str, str]:
 
 def _content(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        return read_local(path, LARGEST_TEXT).decode().strip()
+    except (OSError, ValueError) as error:
+        reason = "it is no text" if isinstance(error, UnicodeDecodeError) else problem_of(error)
         raise ValueError(f"names the file {path}, which cannot be read: {reason}") from None
