@@ -243,7 +243,13 @@ class GroupPart:
         return None if state is None else state.topic_id_of(offset)
 
     def _identity(self) -> Identity:
-        return Identity() if self._membership is None else self._membership.commit_identity()
+        """Under which name to commit. Raises CommitFailedError for a subscribed consumer that has not joined."""
+        if self._membership is not None:
+            return self._membership.commit_identity()
+        if self._session.subscription.automatic:
+            why = "this consumer is not a member of the group: it joins with its first poll()"
+            raise commit_failed("not_joined", self.group_id, why)
+        return Identity()
 
     def _reader(self) -> Identity:
         return Identity() if self._membership is None else self._membership.fetch_identity()

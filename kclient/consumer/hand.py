@@ -9,6 +9,7 @@ Spec: I-01, U-02, D-78, S3-18, B.14.10.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -87,6 +88,17 @@ class Hand:
             if tp in held and held[tp].offset < confirmed.offset:
                 held[tp] = confirmed
         return _overlaid(positions, held)
+
+    def count_from(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> dict[TopicPartition, int]:
+        """How many records of each partition there are from these offsets on; partitions without any are left out."""
+        counts: Counter[TopicPartition] = Counter()
+        for chunk in self._chunks:
+            if chunk.partition in offsets and chunk.partition not in self._taken_back:
+                first = offsets[chunk.partition].offset
+                counts[chunk.partition] += sum(
+                    offset >= first for run in chunk.runs for offset in run.offsets
+                )
+        return dict(+counts)
 
     def confirm(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """The application committed these itself: they are released."""

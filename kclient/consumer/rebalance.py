@@ -55,6 +55,22 @@ class Rebalance:
         """What is assigned now."""
         return self._session.positions.assigned()
 
+    def poll_slow(self, since_poll: float) -> None:
+        """Warn of a handler that takes most of max_poll_interval_ms: others are about to get what it has in hand."""
+        session = self._session
+        config, in_hand = session.config, session.in_hand()
+        log.warning(
+            "group %s: %.1f s since the last poll(); after %g s this member is put out of the group. In hand: %s. "
+            "Handle records faster, lower max_poll_records (%d), or raise max_poll_interval_ms (%d).",
+            session.group_part.group_id,
+            since_poll,
+            config.max_poll_interval_ms / 1000,
+            some_of([f"{count} records of {tp}" for tp, count in in_hand.items()]) or "no records",
+            config.max_poll_records,
+            config.max_poll_interval_ms,
+            extra={"partitions": tuple(in_hand)},
+        )
+
     async def prepare(self, lost: bool, *, cooperative: bool = False) -> None:
         """Give up what must go before a join. Returns when the user's polls have done it."""
         with self._needing_polls():

@@ -231,6 +231,10 @@ class Session:
         """What an automatic commit stores: the positions behind everything that was released. Spec: I-01, U-02."""
         return self.hand.released(self.positions.all_consumed())
 
+    def in_hand(self) -> dict[TopicPartition, int]:
+        """How many records of each partition the application has and has not released."""
+        return self.hand.count_from(self.released())
+
     def _rewind(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
         for tp, offset in offsets.items():
             state = self.positions.find(tp)

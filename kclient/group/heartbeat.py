@@ -4,7 +4,7 @@ Three timers decide:
 
     heartbeat   heartbeat_interval_ms, restarted when a heartbeat is sent; after a failure, the retry backoff
     session     session_timeout_ms, restarted when a heartbeat is answered or the coordinator was found
-    poll        max_poll_interval_ms, restarted by every poll
+    poll        max_poll_interval_ms, restarted by every poll; a warning at 80 % of it
 
 All three start anew when heartbeats are switched on, after a successful JoinGroup. Round by round the first of these
 that holds is done: no member – wait; coordinator unknown – look it up; session over – give the coordinator up; poll
@@ -24,6 +24,7 @@ from kclient.generated.heartbeat_response import HeartbeatResponse
 from kclient.group.coordinator import MOVED, Coordinator
 from kclient.group.form import Form
 from kclient.group.generation import Generation, MemberState, Standing, lowest_version
+from kclient.group.poll_timer import PollTimer
 from kclient.log import get_logger
 from kclient.metrics.coordinator import CoordinatorMetrics
 from kclient.network.backoff import Backoff
@@ -37,7 +38,8 @@ logger = get_logger("kclient.group")
 class Heartbeats:
     """The heartbeats of one member.
 
-    `poll_expired` is awaited when the poll timer runs out and must end the membership; `fail` takes an error that more
+    `poll_expired` is awaited when the poll timer runs out and must end the membership, `poll_slow` is called some time
+    before; `fail` takes an error that more
     heartbeats cannot cure. Then heartbeats stay off until the next poll or join.
     """
 
@@ -48,6 +50,7 @@ class Heartbeats:
         config: Config,
         runtime: Runtime,
         poll_expired: Callable[[], Awaitable[None]],
+        poll_slow: Callable[[float], None],
         fail: Callable[[KclientError], None],
         metrics: CoordinatorMetrics,
     ) -> None:
@@ -61,31 +64,31 @@ class Heartbeats:
         self._interval = config.heartbeat_interval_ms / 1000
         self._session_timeout = config.session_timeout_ms / 1000
         self._request_timeout = config.request_timeout_ms / 1000
-        self._max_poll_interval = config.max_poll_interval_ms / 1000
         self._backoff = Backoff.for_retries(config, runtime)
         self._on = False
         self._due = 0.0
         self._answered_at = 0.0
-        self._polled_at = 0.0
+        self._polls = PollTimer(config, runtime, poll_slow)
 
     def switch_on(self) -> None:
         """Start all three timers. JoinGroup has succeeded."""
         now = self._runtime.now()
         self._on = True
         self._due = now + self._interval
-        self._answered_at = self._polled_at = now
+        self._answered_at = now
+        self._polls.restart()
         self._backoff.reset()
 
     def poll_started(self) -> None:
         """Restart the poll timer; heartbeats that an error has ended go on. Spec: S1-18, B.3.8."""
-        self._polled_at = self._runtime.now()
+        self._polls.restart()
         if self._standing.heartbeating and not self._on:
             self.switch_on()
             self._standing.changed.notify()
 
     def since_poll(self) -> float:
         """Seconds since the last poll."""
-        return self._runtime.now() - self._polled_at
+        return self._polls.since_poll()
 
     async def run(self) -> None:
         """Heartbeats for the consumer's life; end it by cancelling."""
@@ -104,7 +107,8 @@ class Heartbeats:
     async def _round(self, seen: int) -> None:
         now = self._runtime.now()
         session_ends = max(self._answered_at, self._coordinator.found_at) + self._session_timeout
-        poll_ends = self._polled_at + self._max_poll_interval
+        poll_ends = self._polls.ends
+        self._polls.warn_if_due()
         if self._coordinator.node_id is None:
             await self._coordinator.ensure()
         elif now >= session_ends:
@@ -115,7 +119,7 @@ class Heartbeats:
             await self._beat(session_ends, poll_ends)
         else:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout_at(min(self._due, session_ends, poll_ends)):
+                async with asyncio.timeout_at(min(self._due, session_ends, self._polls.next_at)):
                     await self._standing.changed.wait(seen)
 
     async def _beat(self, session_ends: float, poll_ends: float) -> None:

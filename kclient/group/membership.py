@@ -56,7 +56,14 @@ class ClassicMembership:
         self._wanted = Wanted()
         self._trouble = Trouble(coordinator.group_id, Backoff.for_retries(config, runtime))
         self._heartbeats = Heartbeats(
-            coordinator, self._standing, config, runtime, self._poll_expired, self._fail, metrics
+            coordinator,
+            self._standing,
+            config,
+            runtime,
+            self._poll_expired,
+            user.poll_slow,
+            self._fail,
+            metrics,
         )
         self._flow = GroupFlow(
             coordinator,

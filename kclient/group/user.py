@@ -22,6 +22,10 @@ class User(Protocol):
         """The partitions that are assigned now."""
         ...
 
+    def poll_slow(self, since_poll: float) -> None:
+        """The last poll was `since_poll` seconds ago, most of max_poll_interval_ms: warn. Spec: U-12."""
+        ...
+
     async def prepare(self, lost: bool, *, cooperative: bool = False) -> None:
         """Auto-commit, then give partitions up before a join, and tell the listener.
 

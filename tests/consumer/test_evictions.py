@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Any
 
 import pytest
@@ -75,3 +76,41 @@ def test_who_never_was_a_member_is_told_of_no_polls() -> None:
         assert "{" not in str(failed.value)
 
     simulate(scenario, topics={"t": 1})
+
+
+def warned(caplog: pytest.LogCaptureFixture) -> list[str]:
+    told = [
+        one
+        for one in caplog.records
+        if one.levelno == logging.WARNING and "since the last poll" in one.message
+    ]
+    return [one.getMessage() for one in told]
+
+
+@pytest.mark.spec("U-12", "S1-18")
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_handler_at_four_fifths_of_the_limit_is_warned_of_once(
+    protocol: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(place: Place) -> None:
+        place.cluster.produce("t", RECORDS, partition=0)
+        settings = {"group_id": "g", "max_poll_records": 7, "max_poll_interval_ms": 15_000}
+        consumer = place.consumer("t", **settings, group_protocol=protocol)
+        for _ in range(3):
+            await place.on_member(anext(consumer))
+        polled = place.now
+        await asyncio.sleep(11.9 - (place.now - polled))
+        assert warned(caplog) == []
+        await asyncio.sleep(2.6)
+        (text,) = warned(caplog)
+        assert "group g: 12.0 s since the last poll(); after 15 s" in text
+        assert "In hand: 5 records of t-0." in text
+        assert "max_poll_records (7), or raise max_poll_interval_ms (15000)" in text
+        await place.on_member(consumer.poll(0))
+        await asyncio.sleep(11.0)
+        assert len(warned(caplog)) == 1
+        await asyncio.sleep(2.0)
+        assert len(warned(caplog)) == 2
+        assert consumer.assignment() == (T0,)
+
+    simulate(scenario, topics={"t": 1}, config={"group.initial.rebalance.delay.ms": 0})

@@ -90,9 +90,13 @@ class RecordingUser:
     calls: list[tuple[Any, ...]] = attrs.field(factory=list)
     gate: asyncio.Event | None = None
     has: tuple[TopicPartition, ...] = ()
+    slow: list[float] = attrs.field(factory=list)
 
     def owned(self) -> tuple[TopicPartition, ...]:
         return self.has
+
+    def poll_slow(self, since_poll: float) -> None:
+        self.slow.append(since_poll)
 
     async def prepare(self, lost: bool, *, cooperative: bool = False) -> None:
         if self.gate is not None:

@@ -25,6 +25,7 @@ from kclient.group.consumer_protocol.standing import JOIN_EPOCH, Standing, Subsc
 from kclient.group.consumer_protocol.states import MemberState, Rhythm
 from kclient.group.coordinator import Coordinator
 from kclient.group.form import Form
+from kclient.group.poll_timer import PollTimer
 from kclient.log import get_logger
 from kclient.metrics.coordinator import CoordinatorMetrics
 from kclient.network.backoff import Backoff
@@ -37,7 +38,8 @@ API: Final = "ConsumerGroupHeartbeat"
 
 
 class Heartbeats:
-    """The heartbeats of one member. `poll_expired` is awaited when the poll timer runs out; `tell` takes an error that
+    """The heartbeats of one member. `poll_expired` is awaited when the poll timer runs out, `poll_slow` is called
+    some time before; `tell` takes an error that
     the next poll is to raise.
     """
 
@@ -50,6 +52,7 @@ class Heartbeats:
         config: Config,
         runtime: Runtime,
         poll_expired: Callable[[], Awaitable[None]],
+        poll_slow: Callable[[float], None],
         tell: Callable[[KclientError], None],
         metrics: CoordinatorMetrics,
     ) -> None:
@@ -62,28 +65,27 @@ class Heartbeats:
         self._tell = tell
         self._metrics = metrics
         self._request_timeout = config.request_timeout_ms / 1000
-        self._max_poll_interval = config.max_poll_interval_ms / 1000
         self._shortest_interval = config.retry_backoff_ms / 1000
         self._backoff = Backoff.for_retries(config, runtime)
         self._interval = 0.0  # until the first answer says
         self._due = 0.0
         self._not_before = 0.0  # the pause after a failure
         self._failures = 0  # since an answer was good
-        self._polled_at = 0.0
+        self._polls = PollTimer(config, runtime, poll_slow)
         self.sent_join = False  # the coordinator may know of us
 
     def begin(self) -> None:
         """A new membership begins."""
-        self._polled_at = self._runtime.now()
+        self._polls.restart()
         self.sent_join = False
 
     def poll_started(self) -> None:
         """Restart the poll timer. Spec: S1-18, B.3.8."""
-        self._polled_at = self._runtime.now()
+        self._polls.restart()
 
     def since_poll(self) -> float:
         """Seconds since the last poll."""
-        return self._runtime.now() - self._polled_at
+        return self._polls.since_poll()
 
     async def run(self) -> None:
         """Heartbeats while there is a membership; end it by cancelling."""
@@ -102,13 +104,15 @@ class Heartbeats:
         """The first of these that holds: the poll timer is over, no coordinator, a heartbeat is due; else wait."""
         now = self._runtime.now()
         leaving = self._standing.state is MemberState.PREPARE_LEAVING
-        poll_ends = None if leaving else self._polled_at + self._max_poll_interval
+        poll_ends = None if leaving else self._polls.ends
+        if not leaving:
+            self._polls.warn_if_due()
         due = self._not_before if self._standing.rhythm is Rhythm.AT_ONCE else self._due
         if poll_ends is not None and now >= poll_ends:
             await self._poll_expired()
         elif now < due:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout_at(due if poll_ends is None else min(due, poll_ends)):
+                async with asyncio.timeout_at(due if leaving else min(due, self._polls.next_at)):
                     await self._standing.changed.wait(seen)
         else:
             try:

@@ -66,6 +66,7 @@ class ConsumerMembership:
             config,
             runtime,
             self._poll_expired,
+            user.poll_slow,
             self._tell,
             metrics,
         )

@@ -277,7 +277,7 @@ def no_poll_limit(patch: Patch) -> None:
     """Stay a member however long the application does not poll."""
 
     async def round_(self: Heartbeats, seen: int) -> None:
-        self._max_poll_interval = FOR_EVER
+        self._polls._interval = FOR_EVER
         await before(self, seen)
 
     before = patch.put(Heartbeats, "_round", round_)
