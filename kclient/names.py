@@ -10,7 +10,9 @@ from kclient.types import TopicPartition
 
 def names_of(partitions: Iterable[TopicPartition], limit: int = 5) -> str:
     """The first few partitions, and how many more there are."""
-    return some_of([str(tp) for tp in partitions], limit) or "no partitions"
+    listed = list(partitions)
+    more = f" and {len(listed) - limit} more" if len(listed) > limit else ""
+    return some_of([str(tp) for tp in listed[:limit]], limit) + more or "no partitions"
 
 
 def some_of(names: Sequence[str], limit: int = 5) -> str:

@@ -21,6 +21,7 @@ from collections.abc import Sequence
 
 from kclient.config import Config
 from kclient.errors import KclientError
+from kclient.group.assignment_check import by_topic, impossible_assignment, why_impossible
 from kclient.group.assignors import COOPERATIVE, Assignment, Assignor, common_protocol
 from kclient.group.assignors.base import assignor_failed
 from kclient.group.coordinator import Coordinator
@@ -74,6 +75,7 @@ class GroupFlow:
         self._trouble = trouble
         self._metrics = metrics
         self._instance_id = config.group_instance_id
+        self._request_timeout = config.request_timeout_ms / 1000
         self._now = runtime.now
         self._seldom = Seldom(logger)
         self._join = Join(coordinator, standing, heartbeats, config, assignors, user.owned)
@@ -133,6 +135,7 @@ class GroupFlow:
 
     async def _complete(self, generation: Generation, assignment: Assignment) -> None:
         """Hand the assignment over, unless it is not for what we want now. Spec: B.13.7, S3-42, S3-44, S3-46."""
+        await self._require_possible(assignment)
         if not self._wanted.accept(assignment):
             self._seldom.warn(
                 "mismatch",
@@ -156,6 +159,15 @@ class GroupFlow:
         )
         if gave_up:
             self._standing.request_rejoin("need to revoke partitions and re-join")
+
+    async def _require_possible(self, assignment: Assignment) -> None:
+        """Raise for an assignment that cannot be, also in the light of newer metadata."""
+        assigned, metadata = by_topic(assignment.partitions), self._cluster.metadata
+        if why_impossible(assigned, metadata) is None:
+            return
+        await self._cluster.update_now(self._request_timeout)
+        if (why := why_impossible(assigned, metadata)) is not None:
+            raise impossible_assignment(self._coordinator.group_id, why)
 
     async def _rejoin_needed(self) -> None:
         """Wait until the flag is up, the subscription is another, or the leader's topics have changed. Spec: B.13.2."""

@@ -16,11 +16,14 @@ from kclient.generated.consumer_protocol_subscription import ConsumerProtocolSub
 from kclient.generated.consumer_protocol_subscription import TopicPartition as OwnedTopic
 from kclient.group.assignors.base import Assignment, Subscription, partition_key, utf16_key
 from kclient.protocol import registry
+from kclient.protocol.message import Message
+from kclient.protocol.struct_limit import SMALL_BYTES, require_few_structs
 from kclient.types import TopicPartition
 
 PROTOCOL_TYPE = "consumer"
 NEWEST_VERSION = 3
 NO_GENERATION = -1
+MOST_STRUCTS = 100_000  # topics of a member, or eighths of its partitions
 
 _VERSION = struct.Struct(">h")
 
@@ -55,7 +58,7 @@ def encode_assignment(assignment: Assignment, version: int = NEWEST_VERSION) -> 
 
 def decode_subscription(blob: bytes | memoryview) -> Subscription:
     """Read a subscription that another member wrote. Raises ProtocolDecodeError. Spec: S3-41, H-19."""
-    message, _ = registry.read_message("ConsumerProtocolSubscription", *_split(blob, "subscription"))
+    message, _ = _read("ConsumerProtocolSubscription", blob, "subscription")
     if not isinstance(message, ConsumerProtocolSubscription):
         raise InternalError(f"the registry read {type(message).__name__} as ConsumerProtocolSubscription")
     return Subscription(
@@ -73,7 +76,7 @@ def decode_subscription(blob: bytes | memoryview) -> Subscription:
 
 def decode_assignment(blob: bytes | memoryview) -> Assignment:
     """Read the assignment that the leader wrote. Raises ProtocolDecodeError. Spec: S3-40, S3-41, H-19."""
-    message, _ = registry.read_message("ConsumerProtocolAssignment", *_split(blob, "assignment"))
+    message, _ = _read("ConsumerProtocolAssignment", blob, "assignment")
     if not isinstance(message, ConsumerProtocolAssignment):
         raise InternalError(f"the registry read {type(message).__name__} as ConsumerProtocolAssignment")
     return Assignment(
@@ -84,6 +87,13 @@ def decode_assignment(blob: bytes | memoryview) -> Assignment:
         ),
         user_data=message.user_data,
     )
+
+
+def _read(name: str, blob: bytes | memoryview, what: str) -> tuple[Message, int]:
+    version, body = _split(blob, what)
+    if len(body) > SMALL_BYTES:
+        require_few_structs(registry.message_class(name), version, body, 0, MOST_STRUCTS)
+    return registry.read_message(name, version, body)
 
 
 def _split(blob: bytes | memoryview, what: str) -> tuple[int, bytes | memoryview]:

@@ -13,6 +13,7 @@ Heartbeats go on beside it and end a membership that the coordinator does not kn
 
 from __future__ import annotations
 
+from kclient.group.assignment_check import impossible_assignment, why_impossible
 from kclient.group.consumer_protocol.assignment import Assignments, Step
 from kclient.group.consumer_protocol.heartbeat import Heartbeats
 from kclient.group.consumer_protocol.standing import Standing
@@ -47,6 +48,7 @@ class MemberFlow:
         self._assignments = assignments
         self._heartbeats = heartbeats
         self._metrics = metrics
+        self._refused_round = 0  # of an assignment that cannot be
 
     async def run(self) -> None:
         """Member again and again, until cancelled."""
@@ -75,11 +77,23 @@ class MemberFlow:
             if standing.state is MemberState.RECONCILING:
                 self._keep_fresh()
                 step = self._assignments.next_step(metadata.topic_name)
-                if step is not None:
+                if step is not None and self._is_possible(step):
                     return step
                 asked_for = self._ask_for_names(asked_for)
             await wait_any((standing.changed, seen), (metadata.changed, seen_metadata))
         return None
+
+    def _is_possible(self, step: Step) -> bool:
+        """Whether what the coordinator wants can be; if not, metadata is asked, and nothing taken over before."""
+        assigned = {step.names[one]: numbers for one, numbers in step.owned.partitions.items()}
+        why = why_impossible(assigned, self._cluster.metadata)
+        if why is None:
+            return True
+        if self._refused_round != step.owned.round:
+            self._refused_round = step.owned.round
+            logger.warning("%s", impossible_assignment(self._coordinator.group_id, why).text)
+        self._cluster.request_update("the assignment names what is not known", reset_backoff=False)
+        return False
 
     def _keep_fresh(self) -> None:
         """Only the coordinator knows the topics of its pattern: theirs is the metadata that is needed. Spec: B.5.1."""

@@ -192,7 +192,7 @@ class Heartbeats:
         self._failures = 0
         told = response.heartbeat_interval_ms / 1000
         sent = self._due - self._interval
-        self._interval = told if told > 0 else self._shortest_interval
+        self._interval = max(told, self._shortest_interval)
         self._due = sent + self._interval
         standing.epoch = response.member_epoch
         standing.heard += 1

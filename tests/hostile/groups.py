@@ -1,0 +1,88 @@
+"""What a hostile member or coordinator assigns: functions that run in a process of their own."""
+
+from __future__ import annotations
+
+import struct
+import time
+from array import array
+from typing import Any
+
+from kclient import AsyncConsumer
+from kclient.embedded import EmbeddedCluster
+from kclient.errors import KclientError
+from kclient.generated.consumer_group_heartbeat_response import Assignment, TopicPartitions
+
+POLL_SECONDS = 0.4
+CLOSE_SECONDS = 2.0
+
+
+def numbers_blob(topic: str, count: int) -> bytes:
+    """A classic assignment, version 0, of partitions 0 to count − 1 of one topic."""
+    numbers = array("i", range(count))
+    numbers.byteswap()
+    name = topic.encode()
+    head = struct.pack(">hih", 0, 1, len(name)) + name + struct.pack(">i", count)
+    return head + numbers.tobytes() + struct.pack(">i", -1)
+
+
+async def assigned_without_end(protocol: str, count: int) -> dict[str, Any]:
+    """Poll as a member that is assigned so many partitions of a topic of two; how long polls and the close take."""
+    async with EmbeddedCluster(topics={"orders": 2}) as cluster:
+        blob = numbers_blob("orders", count) if protocol == "classic" else b""
+
+        def classic(request: Any, answer: Any) -> Any:
+            answer.assignment = blob
+            return answer
+
+        def newer(request: Any, answer: Any) -> Any:
+            if answer.assignment is not None and answer.assignment.topic_partitions:
+                [row] = answer.assignment.topic_partitions
+                numbers = list(range(count))
+                answer.assignment = Assignment([TopicPartitions(topic_id=row.topic_id, partitions=numbers)])
+            return answer
+
+        cluster.on("SyncGroup", classic)
+        cluster.on("ConsumerGroupHeartbeat", newer)
+        consumer = AsyncConsumer(
+            "orders",
+            bootstrap_servers=cluster.bootstrap_servers,
+            group_id="g",
+            group_protocol=protocol,
+            enable_auto_commit=False,
+        )
+        polls, errors = [], set()
+        for _ in range(4):
+            began = time.monotonic()
+            try:
+                await consumer.poll(POLL_SECONDS)
+            except KclientError as error:
+                errors.add(f"{type(error).__name__}: {error.text[:200]}")
+            polls.append(time.monotonic() - began)
+        owned = len(consumer.assignment())
+        began = time.monotonic()
+        await consumer.close(CLOSE_SECONDS)
+        closed = time.monotonic() - began
+        return {"polls": polls, "close": closed, "errors": sorted(errors), "owned": owned}
+
+
+async def heartbeats_per_second(interval_ms: int) -> float:
+    """How often a member beats that its coordinator asks to beat so often."""
+    async with EmbeddedCluster(topics={"orders": 2}) as cluster:
+        beats = 0
+
+        def hurry(request: Any, answer: Any) -> Any:
+            nonlocal beats
+            beats += 1
+            answer.heartbeat_interval_ms = interval_ms
+            return answer
+
+        cluster.on("ConsumerGroupHeartbeat", hurry)
+        settings: dict[str, Any] = {"group_id": "g", "group_protocol": "consumer"}
+        async with AsyncConsumer(
+            "orders", bootstrap_servers=cluster.bootstrap_servers, **settings
+        ) as consumer:
+            while not consumer.assignment():
+                await consumer.poll(0.1)
+            before, began = beats, time.monotonic()
+            await consumer.poll(1.0)
+            return (beats - before) / (time.monotonic() - began)
