@@ -7,13 +7,17 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kclient.errors import ConfigError, DecodeError
 from kclient.spark.columns import check_columns
-from kclient.spark.decoding import decoder_of
+from kclient.spark.decoding import decoder_of, json_values
+from kclient.spark.decoding.json_faults import fault_of
+from kclient.spark.decoding.json_values import Json
+from kclient.spark.decoding.values import Refused
 from kclient.spark.options import SourceOptions
 from tests.spark.decoded import decoder, raw, values_of
 
@@ -217,3 +221,98 @@ def test_a_schema_of_the_users_own_names_decoded_columns() -> None:
 def test_a_schema_that_cannot_be_says_where(schema: str, told: str) -> None:
     with pytest.raises(ConfigError, match=told):
         decoder(valueFormat="json", valueSchema=schema)
+
+
+FAULTS = [
+    *BAD[:-1],
+    b'{"flight":1e2}',
+    b'{"flight":-2147483649}',
+    b'{"flight":NaN}',
+    b'{"flight":-0,"delay":NaN}',
+    b'{"delay":"NaN"}',
+    b'{"delay":Inf}',
+    b'{"delay":1e999}',
+    b'{"flight":null,"tags":null}',
+    b'{"tags":[null,"a"]}',
+    b'{"tags":[1]}',
+    b'{"tags":{}}',
+    b'{"carrier":"a\tb"}',
+    b'{"carrier":"\\u0000"}',
+    b'{"x":"\\ud800"}',
+    b'{"flight":01}',
+    b'{"flight":1.}',
+    b"\xef\xbb\xbf{}",
+    b'{"flight":' + b"9" * 5_000 + b"}",
+    b'{"flight":1}\x0b',
+    "{}\u00a0".encode(),
+]
+TIMES = [
+    "2013-01-31",
+    "2013-02-30",
+    "0000-01-01",
+    "-2013-01-01",
+    "2013-1-1",
+    "",
+    "20130131",
+    "2013-01-31T10:00:00Z",
+]
+
+
+@pytest.mark.spec("SP-76")
+@pytest.mark.parametrize("document", FAULTS)
+def test_a_fault_is_found_only_where_the_parser_finds_one(document: bytes) -> None:
+    kind = Json.of("valueSchema", FLIGHT)
+    if fault_of(document, kind.type) is not None:
+        with pytest.raises(Refused):
+            kind._parse(pa.array([document], pa.binary()))
+
+
+@pytest.mark.spec("SP-76")
+@pytest.mark.parametrize(
+    "kind", ["DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "DECIMAL(4,2)", "BOOLEAN", "STRING", "DOUBLE"]
+)
+@settings(deadline=None)
+@given(
+    st.one_of(
+        st.sampled_from(TIMES),
+        st.text(max_size=5),
+        st.integers(),
+        st.floats(),
+        st.booleans(),
+        st.none(),
+        st.dates().map(str),
+        st.datetimes().map(str),
+        st.from_regex(r"[0-9]{4}-[0-9]{2}-[0-9]{2}( [0-9]{2}:[0-9]{2})?", fullmatch=True),
+    )
+)
+def test_nor_is_one_found_in_any_value_that_the_parser_takes(kind: str, value: Any) -> None:
+    document = json.dumps({"v": value}).encode()
+    form = Json.of("valueSchema", f"v {kind}")
+    if fault_of(document, form.type) is not None:
+        with pytest.raises(Refused):
+            form._parse(pa.array([document], pa.binary()))
+
+
+@pytest.mark.spec("SP-76")
+@pytest.mark.parametrize(
+    "bad", [b'{"flight":"12"}', b'{"flight":1', b"hello", b'{"carrier":7}', b'{"tags":[true]}']
+)
+@pytest.mark.parametrize("every", [1, 2, 7])
+def test_bad_documents_cost_little_however_many_there_are(
+    monkeypatch: pytest.MonkeyPatch, bad: bytes, every: int
+) -> None:
+    """Counted in calls of Arrow's parser, which were a dozen and more for each bad document."""
+    calls = 0
+    read = json_values._read
+
+    def counted(*arguments: Any) -> pa.Table:
+        nonlocal calls
+        calls += 1
+        return read(*arguments)
+
+    monkeypatch.setattr(json_values, "_read", counted)
+    made = decoder(valueFormat="json", valueSchema=FLIGHT, badRecords="column")
+    values: list[bytes | None] = [bad if row % every == 0 else b'{"flight":1}' for row in range(10_000)]
+    errors = made.decode(raw(values), ["_error"]).column("_error")
+    assert errors.null_count == 10_000 - len(range(0, 10_000, every))
+    assert calls < 100

@@ -26,6 +26,7 @@ from kclient.errors import ConfigError
 from kclient.spark.decoding.ddl import parse_ddl
 from kclient.spark.decoding.elements import too_many
 from kclient.spark.decoding.json_elements import has_more, longest_harmless
+from kclient.spark.decoding.json_faults import NOT_ONE, fault_of
 from kclient.spark.decoding.spark_types import TIMESTAMP_NTZ, list_of
 from kclient.spark.decoding.text import as_text
 from kclient.spark.decoding.values import Bad, Decoded, Refused, decode_apart, without
@@ -37,7 +38,6 @@ READ_AS_TEXT: Final = (
 )  # which Arrow's parser does not take as ISO 8601, or not strictly
 BEFORE, BEHIND, NOTHING, NULL, EMPTY, LINE = map(pa.scalar, ('{"v":', "}", "", "null", "{}", "\n"))
 SPACE: Final = " \t\r\n"
-NOT_ONE: Final = "it is not exactly one JSON document"
 LINE_END: Final = pc.MatchSubstringOptions("\n")
 
 _PARSE_ERROR: Final = re.compile(
@@ -64,10 +64,13 @@ class Json:
     def decode(self, values: pa.Array) -> Decoded:
         """The values; a JSON null is null as well."""
         large = self.too_large(values)
-        decoded = decode_apart(without(values, large), self._parse, self.type)
+        decoded = decode_apart(without(values, large), self._parse, self.type, self._fault_of)
         return Decoded(
             decoded.array, {**decoded.bad, **dict.fromkeys(large, Bad(too_many(self.max_elements)))}
         )
+
+    def _fault_of(self, data: bytes) -> str | None:
+        return fault_of(data, self.type)
 
     def too_large(self, values: pa.Array) -> list[int]:
         """The rows with more elements than a value may hold, none of which may be parsed."""

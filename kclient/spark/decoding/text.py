@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import attrs
 import pyarrow as pa
 
 from kclient.spark.decoding.values import Decoded, Refused, decode_apart
+
+NO_TEXT: Final = "it is not UTF-8"
 
 
 @attrs.frozen
@@ -29,4 +33,4 @@ def as_text(values: pa.Array) -> pa.Array:
     try:
         return values.cast(pa.string())
     except pa.ArrowInvalid:
-        raise Refused("it is not UTF-8") from None
+        raise Refused(NO_TEXT) from None

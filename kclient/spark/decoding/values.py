@@ -5,14 +5,17 @@ Spec: SP-76.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, Final, Protocol, TypeVar
 
 import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kclient.text import printable
+
+LOOKED_THROUGH: Final = 2_048
+"""Of so many values that are refused together each is looked at by itself."""
 
 T = TypeVar("T", "list[Any]", "pa.Array")
 
@@ -30,7 +33,7 @@ class Decoded:
     """Typed values, one for each that came, null where there was none or a bad one; and the bad ones by row."""
 
     array: pa.Array
-    bad: Mapping[int, Bad] = attrs.field(factory=dict)
+    bad: dict[int, Bad] = attrs.field(factory=dict)
 
 
 def without(values: pa.Array, rows: Collection[int]) -> pa.Array:
@@ -77,26 +80,50 @@ class Refused(Exception):
     """Some of the values given together are bad; the text tells of one that was given alone."""
 
 
-def decode_apart(values: T, convert: Callable[[T], pa.Array], kind: pa.DataType) -> Decoded:
+def decode_apart(
+    values: T,
+    convert: Callable[[T], pa.Array],
+    kind: pa.DataType,
+    fault_of: Callable[[bytes], str | None] | None = None,
+) -> Decoded:
     """Convert all at once; where that is refused, half as many, down to each bad value, and behind it more again.
 
     So a value means the same whatever stands beside it, and a batch without bad values is read in one go. `convert`
-    raises Refused; a bad value becomes null.
+    raises Refused; a bad value becomes null. Where a call of `convert` costs much, `fault_of` finds most bad values of
+    a few hundred one by one, so that each costs little however many there are.
     """
     arrays: list[pa.Array] = [pa.nulls(0, kind)]
     bad: dict[int, Bad] = {}
     start, size = 0, len(values)
+    few = 1 if fault_of is None else LOOKED_THROUGH
     while start < len(values):
         end = min(start + size, len(values))
         try:
             arrays.append(convert(values[start:end]))
         except Refused as refused:
-            if end - start > 1:
+            if end - start > few:
                 size = (end - start) // 2
                 continue
-            bad[start] = Bad(str(refused))
-            arrays.append(pa.nulls(1, kind))
+            if fault_of is None:
+                found = Decoded(pa.nulls(1, kind), {0: Bad(str(refused))})
+            else:
+                found = _looked_through(values[start:end], convert, kind, fault_of)
+            arrays.append(found.array)
+            bad |= {start + row: why for row, why in found.bad.items()}
         else:
             size *= 2
         start = end
     return Decoded(pa.concat_arrays(arrays) if len(arrays) > 2 else arrays[-1], bad)
+
+
+def _looked_through(
+    values: Any,
+    convert: Callable[[Any], pa.Array],
+    kind: pa.DataType,
+    fault_of: Callable[[bytes], str | None],
+) -> Decoded:
+    """Convert what `fault_of` finds no fault with."""
+    rows = enumerate(values.to_pylist())
+    faults = {row: Bad(why) for row, value in rows if value is not None and (why := fault_of(value))}
+    decoded = decode_apart(without(values, faults), convert, kind)
+    return Decoded(decoded.array, decoded.bad | faults)
