@@ -25,6 +25,8 @@ from kclient.errors import (
 from kclient.protocol.errors import FENCED_INSTANCE_ID
 from kclient.records.records import Record, Records
 from kclient.types import OffsetAndMetadata, TopicPartition
+from tests.simulation import endings
+from tests.simulation.endings import draw_ending
 from tests.simulation.grouping import (
     CLASSIC,
     CONSUMER,
@@ -118,6 +120,7 @@ class Member:
         self.mood = 0  # of the next callback: 1 raises, 2 takes long, 3 commits, 4 asks for the end
         self.cancel_after: float | None = None  # seconds into the next poll
         self.same_errors = 0  # refusals of the broker's, one poll after the other
+        self.unanswered = 0  # asynchronous commits that have no outcome yet
         self.gave_up = False  # it ended because of them
 
     def __str__(self) -> str:
@@ -212,23 +215,29 @@ class Member:
 
     async def _round(self, consumer: AsyncConsumer) -> None:
         """One poll, the work on what it returned, and the commit."""
-        scenario, watch = self.stage.scenario, self.stage.watch
+        scenario = self.stage.scenario
         self._release()
         await self.prepare(consumer)
-        with self.calling("poll"):
-            watch.poll_began(self)
-            records = await self._poll(consumer)
-        self.polls += 1
-        self.same_errors = 0
-        for record in records:
-            self._take(record)
-        watch.poll_ended(self, len(records))
+        records = await self.poll_once(consumer, scenario.poll_timeout)
         for tp in records.partitions():
             await self._look_where(consumer, tp)
         await self._work(len(records))
         if scenario.fidgety:
             await (self.calm_down if self.stage.quiet else self.fidget)(consumer)
         await self._commit_by_turn(consumer)
+
+    async def poll_once(self, consumer: AsyncConsumer, timeout: float) -> Records[Any, Any]:
+        """One poll; its records are in hand then, those before are released."""
+        self._release()
+        with self.calling("poll"):
+            self.stage.watch.poll_began(self)
+            records = await self._poll(consumer, timeout)
+        self.polls += 1
+        self.same_errors = 0
+        for record in records:
+            self._take(record)
+        self.stage.watch.poll_ended(self, len(records))
+        return records
 
     def _take(self, record: Record[Any, Any]) -> None:
         """Note a record that was handed out."""
@@ -276,9 +285,8 @@ class Member:
         for tp in partitions:
             self.holdings.pop(tp, None)
 
-    async def _poll(self, consumer: AsyncConsumer) -> Records[Any, Any]:
+    async def _poll(self, consumer: AsyncConsumer, timeout: float) -> Records[Any, Any]:
         """A poll, or one that is cancelled on the way (F-51)."""
-        timeout = self.stage.scenario.poll_timeout
         if self.cancel_after is None:
             return await consumer.poll(timeout)
         polling = asyncio.ensure_future(consumer.poll(timeout))
@@ -316,12 +324,20 @@ class Member:
         if how == "sync" and self.polls % 5 == 0:
             await self.commit()
         elif how == "async" and self.polls % 5 == 0:
-            offsets = self._owned(consumer)
-            self.stage.watch.commit_began(self, offsets)
-            self._release()
-            consumer.commit_async(
-                offsets, callback=lambda _, error: self.stage.watch.commit_ended(self, offsets, error)
-            )
+            self.commit_async(consumer)
+
+    def commit_async(self, consumer: AsyncConsumer) -> None:
+        """Commit what was handed out, without waiting."""
+        offsets = self._owned(consumer)
+
+        def answered(_: object, error: KclientError | None) -> None:
+            self.unanswered -= 1
+            self.stage.watch.commit_ended(self, offsets, error)
+
+        self.stage.watch.commit_began(self, offsets)
+        self._release()
+        consumer.commit_async(offsets, callback=answered)
+        self.unanswered += 1
 
     async def commit(self) -> None:
         """Commit what was handed out; what goes wrong is told and not raised, as most applications have it."""
@@ -366,6 +382,8 @@ class Member:
                 await self.resubscribe(consumer)
 
     async def resubscribe(self, consumer: AsyncConsumer) -> None:
+        if self.stage.scenario.endings:
+            consumer.wakeup()
         try:
             with self.calling("unsubscribe"):
                 await consumer.unsubscribe()
@@ -417,12 +435,13 @@ class Member:
 
     async def _close(self, consumer: AsyncConsumer) -> None:
         watch, began = self.stage.watch, self.stage.now
+        ending = draw_ending(self)
         watch.close_began(self, CLOSE_SECONDS)
         self._release()
         problem: KclientError | None = None
         try:
             with self.calling("close"):
-                await consumer.close(CLOSE_SECONDS)
+                await endings.close(self, consumer, ending, CLOSE_SECONDS)
         except KclientError as error:
             problem = error
         self.over = True

@@ -38,6 +38,7 @@ PROTOCOLS: Final = (
 )
 PROTOCOLS_SHARE: Final = 0.4  # of the releases that know more than one
 LISTS_SHARE: Final = 0.45
+ENDINGS_SHARE: Final = 0.15
 
 
 @attrs.frozen(kw_only=True)
@@ -83,6 +84,7 @@ class Scenario:
     later_protocol: str = ""  # the same for protocols
     remote_assignor: str = ""  # what members of the consumer protocol ask for
     pattern: bool = False  # they subscribe to a pattern
+    endings: bool = False  # applications are woken while they close, and die in handlers (endings.py)
     racks: bool = False  # brokers and clients are in racks, and followers serve those of theirs (KIP-392)
 
     def to_json(self) -> dict[str, Any]:
@@ -103,6 +105,7 @@ def draw(rng: Random) -> Scenario:
     """A scenario of this seed's own; small numbers are likelier, because they show more in less time."""
     plain = _draw_plain(rng)
     rare = attrs.evolve(plain, **_draw_rare(Random(str(plain)), plain))
+    rare = attrs.evolve(rare, endings=Random(f"{plain} ways out").random() < ENDINGS_SHARE)
     return rare if rare.manual else attrs.evolve(rare, **_draw_group(Random(f"{plain} group"), rare))
 
 

@@ -13,6 +13,7 @@ from typing import Final
 
 from tests.simulation.mutants import (
     classic,
+    closing,
     commits,
     connections,
     consumer_protocol,
@@ -37,6 +38,7 @@ __all__ = [
     "NOT_APPLICABLE",
     "Mutant",
     "classic",
+    "closing",
     "commits",
     "connections",
     "consumer_protocol",

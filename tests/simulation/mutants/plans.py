@@ -107,5 +107,14 @@ STALE: Final = Plan(
         Fault("close", "member-3", 35.0, 5.0),
     ),
 )
+# Two applications that die in their handlers, or are woken while they end: one after the other, and again and again.
+DYING: Final = Plan(
+    Scenario(endings=True, members=2, max_poll_records=10, process_seconds=0.01, records_per_second=40.0),
+    tuple(Fault("close", f"member-{1 + number % 2}", 12.0 + 5.0 * number, 3.0) for number in range(8)),
+)
+RESTLESS: Final = Plan(
+    Scenario(endings=True, fidgety=True, commit="on_revoke", poll_timeout=0.1, records_per_second=40.0),
+    (Fault("close", "member-1", 20.0, 3.0), Fault("close", "member-2", 30.0, 3.0)),
+)
 BY_PATTERN: Final = Plan(Scenario(protocol="consumer", pattern=True, members=2))
 CALM: Final = Plan(Scenario(protocol="consumer", members=2))
