@@ -9,6 +9,9 @@ from collections.abc import Iterable, Mapping
 
 from kclient.embedded.state import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, ClusterState
 from kclient.embedded.topics import NO_LEADER, Partition, Topic
+from kclient.log import get_logger
+
+logger = get_logger("kclient.embedded")
 
 INTERNAL = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
 
@@ -31,7 +34,7 @@ def create_topic(
 
 
 def create_internal_topic(state: ClusterState, name: str) -> Topic | None:
-    """Make a coordinators' topic unless it is there; None while too few brokers are up. Spec: S1-03…S1-05, S1-33."""
+    """Make a coordinators' topic unless it is there; None and a line in the log while too few brokers are up."""
     settings = state.settings
     if name in state.topics:
         return state.topics[name]
@@ -40,6 +43,7 @@ def create_internal_topic(state: ClusterState, name: str) -> Topic | None:
             settings.offsets_topic_num_partitions,
             settings.offsets_topic_replication_factor,
         )
+        which = "the offsets topic (configured via 'offsets.topic.replication.factor')"
         config = {
             "cleanup.policy": "compact",
             "compression.type": "producer",
@@ -48,6 +52,7 @@ def create_internal_topic(state: ClusterState, name: str) -> Topic | None:
     else:
         partitions = settings.transaction_state_log_num_partitions
         replication = settings.transaction_state_log_replication_factor
+        which = "the transactions state topic (configured via 'transaction.state.log.replication.factor')"
         config = {
             "cleanup.policy": "compact",
             "compression.type": "uncompressed",
@@ -55,7 +60,14 @@ def create_internal_topic(state: ClusterState, name: str) -> Topic | None:
             "min.insync.replicas": str(settings.transaction_state_log_min_isr),
             "unclean.leader.election.enable": "false",
         }
-    if len(state.alive()) < replication:
+    if (alive := len(state.alive())) < replication:
+        logger.error(
+            "Number of alive brokers '%d' does not meet the required replication factor '%d' for %s. "
+            "This error can be ignored if the cluster is starting up and not all brokers are up yet.",
+            alive,
+            replication,
+            which,
+        )
         return None
     return create_topic(state, name, partitions, replication, config)
 

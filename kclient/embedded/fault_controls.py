@@ -33,7 +33,10 @@ class FaultControls:
 
     @control
     def drop(self, api: str, times: int | None = 1, handled: bool = False, **where: Any) -> Rule:
-        """Answer nothing; `handled` says whether what was asked is done all the same."""
+        """Answer nothing; `handled` says whether what was asked is done all the same.
+
+        Later requests of the connection are answered, as no broker does: for one that hangs take `delay`.
+        """
         return self._rule(api, times, silent=handled, ignore=not handled, **where)
 
     @control

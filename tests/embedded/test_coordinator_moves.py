@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Any
 
 import pytest
@@ -70,17 +71,29 @@ def test_the_offsets_topic_has_fifty_partitions_and_kafkas_settings() -> None:
 
 
 @pytest.mark.spec("S1-04")
-def test_with_too_few_brokers_the_topic_is_not_made() -> None:
+def test_with_too_few_brokers_the_topic_is_not_made_and_an_error_says_which_setting_wants_more(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def scenario(world: World) -> None:
         world.cluster.kill(3)
         for _ in range(2):
             assert (await world.find()).error_code == COORDINATOR_NOT_AVAILABLE
             world.pass_time(1.0)
         assert CONSUMER_OFFSETS not in world.state.topics
+        await world.find(key_type=1, key="a transaction")
+        world.pass_time(1.0)
         await world.cluster.restart(3)
         await known(world)
 
-    play(scenario)
+    with caplog.at_level(logging.ERROR, "kclient.embedded"):
+        play(scenario)
+    few = "Number of alive brokers '2' does not meet the required replication factor '3' for"
+    starts = [record.getMessage().partition(". ")[0] for record in caplog.records]
+    assert starts[0] == f"{few} the offsets topic (configured via 'offsets.topic.replication.factor')"
+    assert (
+        f"{few} the transactions state topic (configured via 'transaction.state.log.replication.factor')"
+        in starts
+    )
 
 
 @pytest.mark.spec("S1-06", "S1-07", "S1-34")
