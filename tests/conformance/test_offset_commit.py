@@ -71,16 +71,20 @@ def test_another_generation_is_refused(target: Target, group: str, topic: str, v
     assert committed(target, group, topic) == NOTHING
 
 
-@pytest.mark.spec("B.21")
+@pytest.mark.spec("B.21", "S1-27", "S1-28")
 def test_an_unknown_member_is_refused(target: Target, group: str, topic: str, version: int) -> None:
     with Member(target, group) as member:
         member.settle()
         for fields in (
             {"generation_id_or_member_epoch": 1, "member_id": "nobody"},
             {"generation_id_or_member_epoch": 1, "member_id": ""},
+            {"generation_id_or_member_epoch": -1, "member_id": "nobody"},
             {},
         ):
             assert commit(target, group, topic, version, **fields) == errors.UNKNOWN_MEMBER_ID
+        fields = {"generation_id_or_member_epoch": -1, "member_id": member.member_id}
+        assert commit(target, group, topic, version, **fields) == errors.ILLEGAL_GENERATION
+    assert committed(target, group, topic) == NOTHING
 
 
 @pytest.mark.spec("B.21")

@@ -53,7 +53,7 @@ def test_polls_count_as_polls_while_no_coordinator_can_be_found() -> None:
     simulate(scenario, topics={"t": 1})
 
 
-@pytest.mark.spec("S1-22", "S3-18")
+@pytest.mark.spec("S0-03", "S1-22", "S3-18")
 def test_an_automatic_commit_goes_out_in_a_poll_and_nobody_waits_for_its_answer() -> None:
     async def scenario(place: Place) -> None:
         place.cluster.produce("t", ["1", "2"])
@@ -84,5 +84,26 @@ def test_a_pattern_that_matches_nothing_yet_is_a_member_all_the_same() -> None:
         assert consumer.assignment() == ()
         place.cluster.produce("orders-1", ["x"])
         await place.read(consumer, 1, seconds=20)
+
+    simulate(scenario, topics={"t": 1})
+
+
+@pytest.mark.spec("S1-15")
+def test_one_poll_waits_through_news_of_all_kinds_until_records_come_or_its_time_is_over() -> None:
+    """Metadata, heartbeats, an assignment and answers without records come meanwhile."""
+
+    async def scenario(place: Place) -> None:
+        often = {"metadata_max_age_ms": 300, "heartbeat_interval_ms": 200, "fetch_max_wait_ms": 100}
+        consumer = place.consumer("t", **IN_A_GROUP, **often)
+        began = place.now
+        assert len(await place.on_member(consumer.poll(3.0))) == 0
+        assert place.now - began == pytest.approx(3, abs=0.1)
+        assert consumer.assignment()
+        waiting = asyncio.ensure_future(place.on_member(consumer.poll(30.0)))
+        await asyncio.sleep(5)
+        assert not waiting.done()
+        place.cluster.produce("t", ["x"])
+        assert [record.value for record in await waiting] == [b"x"]
+        assert place.now - began == pytest.approx(8, abs=0.3)
 
     simulate(scenario, topics={"t": 1})

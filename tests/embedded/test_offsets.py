@@ -15,10 +15,12 @@ from kclient.generated.offset_commit_value import OffsetCommitValue
 from kclient.group.offsets_records import OffsetsRecord, read_offsets_record
 from kclient.protocol.errors import (
     COORDINATOR_NOT_AVAILABLE,
+    ILLEGAL_GENERATION,
     INVALID_COMMIT_OFFSET_SIZE,
     NONE,
     NOT_COORDINATOR,
     OFFSET_METADATA_TOO_LARGE,
+    UNKNOWN_MEMBER_ID,
     UNKNOWN_SERVER_ERROR,
     UNSTABLE_OFFSET_COMMIT,
 )
@@ -93,6 +95,34 @@ def test_a_commit_is_a_record_in_the_layout_of_the_release(
             topic_id=topic_id,
         )
         assert abs(value.commit_timestamp - world.state.clock.wall_ms()) < 10_000
+
+    play(scenario, release)
+
+
+@pytest.mark.spec("S1-27", "S1-28", "S3-24", "I-09")
+@pytest.mark.parametrize(("release", "version"), [("4.3", 2), ("4.3", 9), ("2.8", 1)])
+def test_a_live_group_stores_offsets_of_its_members_in_this_generation_alone(
+    release: str, version: int
+) -> None:
+    """tests/conformance puts the same questions to a real Kafka."""
+
+    async def scenario(world: World) -> None:
+        member = world.member()
+        await stable(world, member)
+        now, who = member.generation, member.member_id
+        said = {"generation_id_or_member_epoch": now, "member_id": who}
+        assert await world.commit(3, version=version, **said) == NONE
+        for generation, member_id, code in (
+            (-1, "", UNKNOWN_MEMBER_ID),
+            (-1, who, ILLEGAL_GENERATION),
+            (now, "", UNKNOWN_MEMBER_ID),
+            (now, "somebody", UNKNOWN_MEMBER_ID),
+            (now - 1, who, ILLEGAL_GENERATION),
+            (now + 1, who, ILLEGAL_GENERATION),
+        ):
+            said = {"generation_id_or_member_epoch": generation, "member_id": member_id}
+            assert await world.commit(9, version=version, **said) == code, said
+            assert await world.fetched() == (3, NONE), said
 
     play(scenario, release)
 

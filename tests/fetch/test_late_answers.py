@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 
 import pytest
@@ -29,3 +30,23 @@ def test_records_of_a_revoked_partition_are_dropped_and_the_others_kept() -> Non
     answers.follow_positions()
     assert answers.take(1, session, answer(data(P0, batch(0, 1)), data(P1, batch(0, 1))))
     assert shop.offsets() == [(1, 0), (1, 1)]
+
+
+@pytest.mark.spec("S2-53", "S2-40")
+def test_an_answer_about_data_that_are_in_the_buffer_already_is_dropped_and_the_log_says_what_is_next(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The leader moved while a Fetch was out, and both leaders answered."""
+    caplog.set_level(logging.DEBUG, "kclient.fetch")
+    shop = Shop(P0)
+    cluster = FakeCluster({("orders", 0): (1, 5)})
+    answers = Answers(cluster, shop.positions, shop.buffer, shop.config, Runtime(rng=random.Random(1)))
+    answers.follow_positions()
+    wanted = {P0: PartitionFetch(P0, 0, 5, None, shop.positions.state(P0).era)}
+    for node_id in (1, 2):
+        session = FetchSession()
+        session.next_step(wanted)
+        assert answers.take(node_id, session, answer(data(P0, batch(0, 1))))
+    assert shop.offsets() == [(0, 0), (0, 1)]
+    told = [(one.levelno, one.getMessage()) for one in caplog.records if "Dropping" in one.getMessage()]
+    assert told == [(logging.DEBUG, f"Dropping a fetch of {P0} at 0: 2 is next")]

@@ -25,7 +25,7 @@ from tests.peer import On
 from tests.standing import topic_id
 
 
-@pytest.mark.spec("S1-26", "S1-27", "S1-28", "S1-29", "S1-30", "S1-31", "S1-32", "S1-38", "B.14.3", "B.14.4")
+@pytest.mark.spec("S1-26", "S1-29", "S1-30", "S1-31", "S1-32", "S1-38", "B.14.3", "B.14.4")
 @pytest.mark.parametrize("version", range(1, 11))
 def test_a_commit_in_every_version(version: int) -> None:
     async def scene(asking: Asking) -> None:
@@ -50,6 +50,19 @@ def test_a_commit_in_every_version(version: int) -> None:
     assert (second.committed_offset, second.committed_metadata) == (0, "")
     assert first.committed_leader_epoch == (3 if version >= 6 else -1)
     assert second.committed_leader_epoch == -1
+
+
+@pytest.mark.spec("S1-27", "S1-28", "B.14.3")
+@pytest.mark.parametrize("version", range(1, 11))
+def test_a_member_commits_under_its_generation_and_its_member_id_in_every_version(version: int) -> None:
+    async def scene(asking: Asking) -> None:
+        await asking.commits.commit({F0: OffsetAndMetadata(5)}, retry=True)
+
+    script = On("OffsetCommitRequest", stored({F0: 0}))
+    peer = scripted(script, versions={"OffsetCommitRequest": (version, version)})
+    play(peer, scene, identity=lambda: Identity(4, "m-1"))
+    (sent,) = peer.of("OffsetCommitRequest")
+    assert (sent.generation_id_or_member_epoch, sent.member_id, sent.group_instance_id) == (4, "m-1", None)
 
 
 @pytest.mark.spec("S1-01")

@@ -162,16 +162,18 @@ def test_a_pattern_is_matched_against_fresh_metadata_before_the_first_join() -> 
     simulate(scenario, topics={"t": 1, "t2": 1, "u": 1})
 
 
-@pytest.mark.spec("S1-16", "S4-07", "B.2")
+@pytest.mark.spec("S1-16", "S1-20", "S4-07", "B.2")
 def test_another_pattern_takes_the_place_of_the_first_at_once() -> None:
     """Metadata hold all topics already, and will not be asked for again for minutes."""
 
     async def scenario(place: Place) -> None:
         async with following(place, "t.*", "a", metadata_max_age_ms=300_000) as (a,):
+            place.cluster.create_topic("u2", 1)  # known to fresh metadata alone
+            before, joined = place.now, joins(a)
             await a.host.start(a.consumer.subscribe(pattern=re.compile("u.*"), listener=a))
-            before = place.now
-            await until(lambda: a.consumer.assignment() == (TopicPartition("u", 0),))
+            await until(lambda: a.consumer.assignment() == (TopicPartition("u", 0), TopicPartition("u2", 0)))
             assert place.now - before < 10
+            assert joins(a) == joined + 1  # not with the topics of older metadata first
 
     simulate(scenario, topics={"t": 1, "u": 1})
 

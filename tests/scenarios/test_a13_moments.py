@@ -435,7 +435,7 @@ def says_closed(call: Callable[[], object]) -> bool:
     return False
 
 
-@pytest.mark.spec("S3-08", "S4-04", "B.2", "B.6.1")
+@pytest.mark.spec("S3-08", "B.2", "B.6.1")
 def test_calls_that_make_no_sense_are_refused() -> None:
     with threaded(group_id="g") as (_, consumer):
         with pytest.raises(UsageError, match="subscribe\\(\\) or assign\\(\\)"):
