@@ -1,4 +1,4 @@
-"""ApiVersionsResponse, versions 0–4: its classes, and one read and write pair per layout.
+"""ApiVersionsResponse, versions 0–5: its classes, and one read and write pair per layout.
 
 Generated from schemas/ApiVersionsResponse.json by `python -m codegen`; edits here are lost.
 """
@@ -102,7 +102,8 @@ class ApiVersionsResponse(Message):
 
     Attributes:
         error_code: 0; UNSUPPORTED_VERSION (35) in a version 0 body says to ask again with a version that
-            ApiKeys allows.
+            ApiKeys allows; REBOOTSTRAP_REQUIRED (129) that this is another node or cluster than the request
+            named.
         api_keys: The APIs this listener answers; after UNSUPPORTED_VERSION perhaps ApiVersions alone, or
             nothing from very old brokers.
         throttle_time_ms: Milliseconds of quota debt, 0 for none. Since version 2 the answer is immediate and
@@ -120,7 +121,7 @@ class ApiVersionsResponse(Message):
     NAME: ClassVar[str] = "ApiVersionsResponse"
     TYPE: ClassVar[str] = "response"
     API_KEY: ClassVar[int | None] = 18
-    VERSIONS: ClassVar[tuple[int, int]] = (0, 4)
+    VERSIONS: ClassVar[tuple[int, int]] = (0, 5)
     FLEXIBLE_SINCE: ClassVar[int | None] = 3
 
     error_code: int = 0
@@ -209,7 +210,7 @@ def write_v1(message: ApiVersionsResponse, add: Add) -> None:
     add(pack_i4(message.throttle_time_ms))
 
 
-# ApiVersion in versions 3–4
+# ApiVersion in versions 3–5
 def read_api_version_v3(data: Buffer, at: int, size: int) -> tuple[ApiVersion, int]:
     message = new(ApiVersion)
     message.unknown_tags = ()
@@ -229,7 +230,7 @@ def write_api_version_v3(message: ApiVersion, add: Add) -> None:
         add(b"\x00")
 
 
-# SupportedFeatureKey in versions 3–4
+# SupportedFeatureKey in versions 3–5
 def read_supported_feature_key_v3(data: Buffer, at: int, size: int) -> tuple[SupportedFeatureKey, int]:
     message = new(SupportedFeatureKey)
     message.unknown_tags = ()
@@ -261,7 +262,7 @@ def write_supported_feature_key_v3(message: SupportedFeatureKey, add: Add) -> No
         add(b"\x00")
 
 
-# FinalizedFeatureKey in versions 3–4
+# FinalizedFeatureKey in versions 3–5
 def read_finalized_feature_key_v3(data: Buffer, at: int, size: int) -> tuple[FinalizedFeatureKey, int]:
     message = new(FinalizedFeatureKey)
     message.unknown_tags = ()
@@ -363,7 +364,7 @@ def write_zk_migration_ready_tag_v3(value: bool, add: Add) -> None:
     add(pack_bool(value))
 
 
-# ApiVersionsResponse in versions 3–4
+# ApiVersionsResponse in versions 3–5
 def read_v3(data: Buffer, at: int, size: int) -> tuple[ApiVersionsResponse, int]:
     message = new(ApiVersionsResponse)
     message.supported_features = []
@@ -428,34 +429,35 @@ CODECS: dict[int, Codec[ApiVersionsResponse]] = {
     2: (read_v1, write_v1),
     3: (read_v3, write_v3),
     4: (read_v3, write_v3),
+    5: (read_v3, write_v3),
 }
 
 # what JSON and error messages know of the fields
 ApiVersion.FIELDS = (
-    Field("api_key", "apiKey", "int16", (0, 4)),
-    Field("min_version", "minVersion", "int16", (0, 4)),
-    Field("max_version", "maxVersion", "int16", (0, 4)),
+    Field("api_key", "apiKey", "int16", (0, 5)),
+    Field("min_version", "minVersion", "int16", (0, 5)),
+    Field("max_version", "maxVersion", "int16", (0, 5)),
 )
 SupportedFeatureKey.FIELDS = (
-    Field("name", "name", "string", (3, 4)),
-    Field("min_version", "minVersion", "int16", (3, 4)),
-    Field("max_version", "maxVersion", "int16", (3, 4)),
+    Field("name", "name", "string", (3, 5)),
+    Field("min_version", "minVersion", "int16", (3, 5)),
+    Field("max_version", "maxVersion", "int16", (3, 5)),
 )
 FinalizedFeatureKey.FIELDS = (
-    Field("name", "name", "string", (3, 4)),
-    Field("max_version_level", "maxVersionLevel", "int16", (3, 4)),
-    Field("min_version_level", "minVersionLevel", "int16", (3, 4)),
+    Field("name", "name", "string", (3, 5)),
+    Field("max_version_level", "maxVersionLevel", "int16", (3, 5)),
+    Field("min_version_level", "minVersionLevel", "int16", (3, 5)),
 )
 ApiVersionsResponse.FIELDS = (
-    Field("error_code", "errorCode", "int16", (0, 4)),
-    Field("api_keys", "apiKeys", "[]ApiVersion", (0, 4), struct=ApiVersion),
-    Field("throttle_time_ms", "throttleTimeMs", "int32", (1, 4), ignorable=True),
+    Field("error_code", "errorCode", "int16", (0, 5)),
+    Field("api_keys", "apiKeys", "[]ApiVersion", (0, 5), struct=ApiVersion),
+    Field("throttle_time_ms", "throttleTimeMs", "int32", (1, 5), ignorable=True),
     Field(
         "supported_features",
         "supportedFeatures",
         "[]SupportedFeatureKey",
-        (3, 4),
-        tagged=(3, 4),
+        (3, 5),
+        tagged=(3, 5),
         tag=0,
         struct=SupportedFeatureKey,
         ignorable=True,
@@ -464,8 +466,8 @@ ApiVersionsResponse.FIELDS = (
         "finalized_features_epoch",
         "finalizedFeaturesEpoch",
         "int64",
-        (3, 4),
-        tagged=(3, 4),
+        (3, 5),
+        tagged=(3, 5),
         tag=1,
         ignorable=True,
     ),
@@ -473,11 +475,11 @@ ApiVersionsResponse.FIELDS = (
         "finalized_features",
         "finalizedFeatures",
         "[]FinalizedFeatureKey",
-        (3, 4),
-        tagged=(3, 4),
+        (3, 5),
+        tagged=(3, 5),
         tag=2,
         struct=FinalizedFeatureKey,
         ignorable=True,
     ),
-    Field("zk_migration_ready", "zkMigrationReady", "bool", (3, 4), tagged=(3, 4), tag=3, ignorable=True),
+    Field("zk_migration_ready", "zkMigrationReady", "bool", (3, 5), tagged=(3, 5), tag=3, ignorable=True),
 )

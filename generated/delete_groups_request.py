@@ -1,4 +1,4 @@
-"""DeleteGroupsRequest, versions 0–2: its classes, and one read and write pair per layout.
+"""DeleteGroupsRequest, versions 0–3: its classes, and one read and write pair per layout.
 
 Generated from schemas/DeleteGroupsRequest.json by `python -m codegen`; edits here are lost.
 """
@@ -44,7 +44,7 @@ class DeleteGroupsRequest(Message):
     NAME: ClassVar[str] = "DeleteGroupsRequest"
     TYPE: ClassVar[str] = "request"
     API_KEY: ClassVar[int | None] = 42
-    VERSIONS: ClassVar[tuple[int, int]] = (0, 2)
+    VERSIONS: ClassVar[tuple[int, int]] = (0, 3)
     FLEXIBLE_SINCE: ClassVar[int | None] = 2
 
     groups_names: list[str] = Factory(list)
@@ -73,7 +73,7 @@ def write_v0(message: DeleteGroupsRequest, add: Add) -> None:
         add(groups_name_bytes)
 
 
-# DeleteGroupsRequest in version 2
+# DeleteGroupsRequest in versions 2–3
 def read_v2(data: Buffer, at: int, size: int) -> tuple[DeleteGroupsRequest, int]:
     message = new(DeleteGroupsRequest)
     message.unknown_tags = ()
@@ -111,7 +111,8 @@ CODECS: dict[int, Codec[DeleteGroupsRequest]] = {
     0: (read_v0, write_v0),
     1: (read_v0, write_v0),
     2: (read_v2, write_v2),
+    3: (read_v2, write_v2),
 }
 
 # what JSON and error messages know of the fields
-DeleteGroupsRequest.FIELDS = (Field("groups_names", "groupsNames", "[]string", (0, 2)),)
+DeleteGroupsRequest.FIELDS = (Field("groups_names", "groupsNames", "[]string", (0, 3)),)

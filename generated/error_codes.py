@@ -142,6 +142,9 @@ STREAMS_INVALID_TOPOLOGY: Final = 130
 STREAMS_INVALID_TOPOLOGY_EPOCH: Final = 131
 STREAMS_TOPOLOGY_FENCED: Final = 132
 SHARE_SESSION_LIMIT_REACHED: Final = 133
+GROUP_DELETION_FAILED: Final = 134
+STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED: Final = 135
+CONTROLLER_ID_NOT_REGISTERED: Final = 136
 
 # code, name, retriable, invalid metadata, refresh and retry
 TABLE: Final[tuple[tuple[int, str, bool, bool, bool], ...]] = (
@@ -280,4 +283,7 @@ TABLE: Final[tuple[tuple[int, str, bool, bool, bool], ...]] = (
     (131, "STREAMS_INVALID_TOPOLOGY_EPOCH", False, False, False),
     (132, "STREAMS_TOPOLOGY_FENCED", False, False, False),
     (133, "SHARE_SESSION_LIMIT_REACHED", True, False, False),
+    (134, "GROUP_DELETION_FAILED", False, False, False),
+    (135, "STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED", False, False, False),
+    (136, "CONTROLLER_ID_NOT_REGISTERED", False, False, False),
 )

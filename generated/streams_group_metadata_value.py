@@ -58,6 +58,10 @@ class StreamsGroupMetadataValue(Message):
             for none.
         last_assignment_configs: The assignment settings in force when tasks were last assigned; null or empty
             when none were kept.
+        stored_description_topology_epoch: The topology epoch whose description the group keeps (Kafka 4.4);
+            -1 for none.
+        failed_description_topology_epoch: The topology epoch whose description could not be kept (Kafka 4.4);
+            -1 for none.
     """
 
     NAME: ClassVar[str] = "StreamsGroupMetadataValue"
@@ -70,6 +74,8 @@ class StreamsGroupMetadataValue(Message):
     metadata_hash: int = 0
     validated_topology_epoch: int = -1
     last_assignment_configs: list[LastAssignmentConfig] | None = Factory(list)
+    stored_description_topology_epoch: int = -1
+    failed_description_topology_epoch: int = -1
 
 
 # LastAssignmentConfig in version 0
@@ -160,11 +166,35 @@ def write_last_assignment_configs_tag_v0(value: list[LastAssignmentConfig] | Non
             write_last_assignment_config_v0(last_assignment_config, add)
 
 
+def read_stored_description_topology_epoch_tag_v0(data: Buffer, at: int, size: int) -> tuple[int, int]:
+    value: int
+    (value,) = unpack_i4(data, at)
+    at += 4
+    return value, at
+
+
+def write_stored_description_topology_epoch_tag_v0(value: int, add: Add) -> None:
+    add(pack_i4(value))
+
+
+def read_failed_description_topology_epoch_tag_v0(data: Buffer, at: int, size: int) -> tuple[int, int]:
+    value: int
+    (value,) = unpack_i4(data, at)
+    at += 4
+    return value, at
+
+
+def write_failed_description_topology_epoch_tag_v0(value: int, add: Add) -> None:
+    add(pack_i4(value))
+
+
 # StreamsGroupMetadataValue in version 0
 def read_v0(data: Buffer, at: int, size: int) -> tuple[StreamsGroupMetadataValue, int]:
     message = new(StreamsGroupMetadataValue)
     message.validated_topology_epoch = -1
     message.last_assignment_configs = []
+    message.stored_description_topology_epoch = -1
+    message.failed_description_topology_epoch = -1
     message.unknown_tags = ()
     message.epoch, message.metadata_hash, tags = unpack_i4_i8_u1(data, at)
     at += 13
@@ -174,6 +204,16 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[StreamsGroupMetadataValue
             message.validated_topology_epoch = read_whole(read_validated_topology_epoch_tag_v0, found.pop(0))
         if 1 in found:
             message.last_assignment_configs = read_whole(read_last_assignment_configs_tag_v0, found.pop(1))
+        if 2 in found:
+            message.stored_description_topology_epoch = read_whole(
+                read_stored_description_topology_epoch_tag_v0,
+                found.pop(2),
+            )
+        if 3 in found:
+            message.failed_description_topology_epoch = read_whole(
+                read_failed_description_topology_epoch_tag_v0,
+                found.pop(3),
+            )
         message.unknown_tags = left_over(found)
     return message, at
 
@@ -185,8 +225,18 @@ def write_v0(message: StreamsGroupMetadataValue, add: Add) -> None:
         tags[0] = written(write_validated_topology_epoch_tag_v0, message.validated_topology_epoch)
     if message.last_assignment_configs != []:
         tags[1] = written(write_last_assignment_configs_tag_v0, message.last_assignment_configs)
+    if message.stored_description_topology_epoch != -1:
+        tags[2] = written(
+            write_stored_description_topology_epoch_tag_v0,
+            message.stored_description_topology_epoch,
+        )
+    if message.failed_description_topology_epoch != -1:
+        tags[3] = written(
+            write_failed_description_topology_epoch_tag_v0,
+            message.failed_description_topology_epoch,
+        )
     if tags or message.unknown_tags:
-        write_tags((0, 1), tags, message.unknown_tags, add)
+        write_tags((0, 1, 2, 3), tags, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -214,5 +264,21 @@ StreamsGroupMetadataValue.FIELDS = (
         tagged=(0, 0),
         tag=1,
         struct=LastAssignmentConfig,
+    ),
+    Field(
+        "stored_description_topology_epoch",
+        "storedDescriptionTopologyEpoch",
+        "int32",
+        (0, 0),
+        tagged=(0, 0),
+        tag=2,
+    ),
+    Field(
+        "failed_description_topology_epoch",
+        "failedDescriptionTopologyEpoch",
+        "int32",
+        (0, 0),
+        tagged=(0, 0),
+        tag=3,
     ),
 )

@@ -79,6 +79,8 @@ class TransactionLogValue(Message):
             timeout counts from it. -1 before that.
         client_transaction_version: The transaction.version that the producer speaks: from 2 on every
             transaction ends with a new epoch.
+        next_producer_epoch: The epoch that takes over when the transaction that is being ended is complete;
+            -1 when it stays the same.
     """
 
     NAME: ClassVar[str] = "TransactionLogValue"
@@ -97,6 +99,7 @@ class TransactionLogValue(Message):
     transaction_last_update_timestamp_ms: int = 0
     transaction_start_timestamp_ms: int = 0
     client_transaction_version: int = 0
+    next_producer_epoch: int = -1
 
 
 # PartitionsSchema in version 0
@@ -136,6 +139,7 @@ def read_v0(data: Buffer, at: int, size: int) -> tuple[TransactionLogValue, int]
     message.previous_producer_id = -1
     message.next_producer_id = -1
     message.client_transaction_version = 0
+    message.next_producer_epoch = -1
     message.unknown_tags = ()
     (
         message.producer_id,
@@ -260,12 +264,24 @@ def write_client_transaction_version_tag_v1(value: int, add: Add) -> None:
     add(pack_i2(value))
 
 
+def read_next_producer_epoch_tag_v1(data: Buffer, at: int, size: int) -> tuple[int, int]:
+    value: int
+    (value,) = unpack_i2(data, at)
+    at += 2
+    return value, at
+
+
+def write_next_producer_epoch_tag_v1(value: int, add: Add) -> None:
+    add(pack_i2(value))
+
+
 # TransactionLogValue in version 1
 def read_v1(data: Buffer, at: int, size: int) -> tuple[TransactionLogValue, int]:
     message = new(TransactionLogValue)
     message.previous_producer_id = -1
     message.next_producer_id = -1
     message.client_transaction_version = 0
+    message.next_producer_epoch = -1
     message.unknown_tags = ()
     (
         message.producer_id,
@@ -305,6 +321,8 @@ def read_v1(data: Buffer, at: int, size: int) -> tuple[TransactionLogValue, int]
                 read_client_transaction_version_tag_v1,
                 found.pop(2),
             )
+        if 3 in found:
+            message.next_producer_epoch = read_whole(read_next_producer_epoch_tag_v1, found.pop(3))
         message.unknown_tags = left_over(found)
     return message, at
 
@@ -333,8 +351,10 @@ def write_v1(message: TransactionLogValue, add: Add) -> None:
         tags[1] = written(write_next_producer_id_tag_v1, message.next_producer_id)
     if message.client_transaction_version != 0:
         tags[2] = written(write_client_transaction_version_tag_v1, message.client_transaction_version)
+    if message.next_producer_epoch != -1:
+        tags[3] = written(write_next_producer_epoch_tag_v1, message.next_producer_epoch)
     if tags or message.unknown_tags:
-        write_tags((0, 1, 2), tags, message.unknown_tags, add)
+        write_tags((0, 1, 2, 3), tags, message.unknown_tags, add)
     else:
         add(b"\x00")
 
@@ -384,4 +404,5 @@ TransactionLogValue.FIELDS = (
         tag=2,
         ignorable=True,
     ),
+    Field("next_producer_epoch", "nextProducerEpoch", "int16", (1, 1), tagged=(1, 1), tag=3, ignorable=True),
 )

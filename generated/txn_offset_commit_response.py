@@ -1,4 +1,4 @@
-"""TxnOffsetCommitResponse, versions 0–5: its classes, and one read and write pair per layout.
+"""TxnOffsetCommitResponse, versions 0–6: its classes, and one read and write pair per layout.
 
 Generated from schemas/TxnOffsetCommitResponse.json by `python -m codegen`; edits here are lost.
 """
@@ -12,11 +12,13 @@ from attrs import Factory, define
 
 from kclient.protocol.message import Field, Message, Struct
 from kclient.protocol.primitives import (
+    ZERO_UUID,
     Add,
     Buffer,
     Codec,
     Malformed,
     Unwritable,
+    Uuid,
     compact_length,
     compact_string_length,
     left_over,
@@ -31,12 +33,14 @@ pack_i2 = struct.Struct(">h").pack
 pack_i4 = struct.Struct(">i").pack
 pack_i4_i2 = struct.Struct(">ih").pack
 pack_i4x2 = struct.Struct(">ii").pack
+pack_uuid = struct.Struct(">16s").pack
 unpack_i2 = struct.Struct(">h").unpack_from
 unpack_i4 = struct.Struct(">i").unpack_from
 unpack_i4_i2 = struct.Struct(">ih").unpack_from
 unpack_i4_i2_u1 = struct.Struct(">ihB").unpack_from
 unpack_i4_u1 = struct.Struct(">iB").unpack_from
 unpack_i4x2 = struct.Struct(">ii").unpack_from
+unpack_uuid_u1 = struct.Struct(">16sB").unpack_from
 
 
 @define(weakref_slot=False)
@@ -57,11 +61,13 @@ class TxnOffsetCommitResponseTopic(Struct):
     """One entry per topic, with a result for each of its partitions.
 
     Attributes:
-        name: The topic of these results.
+        name: The topic of these results, by name until version 5.
+        topic_id: The topic of these results, by id since version 6.
         partitions: The results by partition of this topic.
     """
 
     name: str = ""
+    topic_id: Uuid = ZERO_UUID
     partitions: list[TxnOffsetCommitResponsePartition] = Factory(list)
 
 
@@ -78,7 +84,7 @@ class TxnOffsetCommitResponse(Message):
     NAME: ClassVar[str] = "TxnOffsetCommitResponse"
     TYPE: ClassVar[str] = "response"
     API_KEY: ClassVar[int | None] = 28
-    VERSIONS: ClassVar[tuple[int, int]] = (0, 5)
+    VERSIONS: ClassVar[tuple[int, int]] = (0, 6)
     FLEXIBLE_SINCE: ClassVar[int | None] = 3
 
     throttle_time_ms: int = 0
@@ -114,6 +120,7 @@ def read_txn_offset_commit_response_topic_v0(
     size: int,
 ) -> tuple[TxnOffsetCommitResponseTopic, int]:
     message = new(TxnOffsetCommitResponseTopic)
+    message.topic_id = ZERO_UUID
     message.unknown_tags = ()
     (length,) = unpack_i2(data, at)
     at += 2
@@ -171,7 +178,7 @@ def write_v0(message: TxnOffsetCommitResponse, add: Add) -> None:
         write_txn_offset_commit_response_topic_v0(topic, add)
 
 
-# TxnOffsetCommitResponsePartition in versions 3–5
+# TxnOffsetCommitResponsePartition in versions 3–6
 def read_txn_offset_commit_response_partition_v3(
     data: Buffer,
     at: int,
@@ -205,6 +212,7 @@ def read_txn_offset_commit_response_topic_v3(
     size: int,
 ) -> tuple[TxnOffsetCommitResponseTopic, int]:
     message = new(TxnOffsetCommitResponseTopic)
+    message.topic_id = ZERO_UUID
     message.unknown_tags = ()
     length = data[at]
     at += 1
@@ -285,6 +293,85 @@ def write_v3(message: TxnOffsetCommitResponse, add: Add) -> None:
         add(b"\x00")
 
 
+# TxnOffsetCommitResponseTopic in version 6
+def read_txn_offset_commit_response_topic_v6(
+    data: Buffer,
+    at: int,
+    size: int,
+) -> tuple[TxnOffsetCommitResponseTopic, int]:
+    message = new(TxnOffsetCommitResponseTopic)
+    message.name = ""
+    message.unknown_tags = ()
+    message.topic_id, count = unpack_uuid_u1(data, at)
+    at += 17
+    if count > 127:
+        count, at = read_uvarint(data, at - 1)
+    count -= 1
+    if not 0 <= count * 7 <= size - at:
+        raise Malformed("partitions")
+    partitions: list[TxnOffsetCommitResponsePartition] = []
+    for _ in range(count):
+        partition, at = read_txn_offset_commit_response_partition_v3(data, at, size)
+        partitions.append(partition)
+    message.partitions = partitions
+    tags = data[at]
+    at += 1
+    if tags:
+        found, at = read_tags(tags, data, at, size)
+        message.unknown_tags = left_over(found)
+    return message, at
+
+
+def write_txn_offset_commit_response_topic_v6(message: TxnOffsetCommitResponseTopic, add: Add) -> None:
+    if len(message.topic_id) != 16:
+        raise Unwritable("topic_id")
+    add(pack_uuid(message.topic_id))
+    partitions = message.partitions
+    add(compact_length[len(partitions)])
+    for partition in partitions:
+        write_txn_offset_commit_response_partition_v3(partition, add)
+    if message.unknown_tags:
+        write_tags((), {}, message.unknown_tags, add)
+    else:
+        add(b"\x00")
+
+
+# TxnOffsetCommitResponse in version 6
+def read_v6(data: Buffer, at: int, size: int) -> tuple[TxnOffsetCommitResponse, int]:
+    message = new(TxnOffsetCommitResponse)
+    message.unknown_tags = ()
+    message.throttle_time_ms, count = unpack_i4_u1(data, at)
+    at += 5
+    if count > 127:
+        count, at = read_uvarint(data, at - 1)
+    count -= 1
+    if not 0 <= count * 18 <= size - at:
+        raise Malformed("topics")
+    topics: list[TxnOffsetCommitResponseTopic] = []
+    for _ in range(count):
+        topic, at = read_txn_offset_commit_response_topic_v6(data, at, size)
+        topics.append(topic)
+    message.topics = topics
+    tags = data[at]
+    at += 1
+    if tags:
+        found, at = read_tags(tags, data, at, size)
+        message.unknown_tags = left_over(found)
+    return message, at
+
+
+def write_v6(message: TxnOffsetCommitResponse, add: Add) -> None:
+    add(pack_i4(message.throttle_time_ms))
+    topics = message.topics
+    add(compact_length[len(topics)])
+    for topic in topics:
+        write_txn_offset_commit_response_topic_v6(topic, add)
+    if message.unknown_tags:
+        write_tags((), {}, message.unknown_tags, add)
+    else:
+        add(b"\x00")
+
+
 # version → its layout's pair
 CODECS: dict[int, Codec[TxnOffsetCommitResponse]] = {
     0: (read_v0, write_v0),
@@ -293,24 +380,26 @@ CODECS: dict[int, Codec[TxnOffsetCommitResponse]] = {
     3: (read_v3, write_v3),
     4: (read_v3, write_v3),
     5: (read_v3, write_v3),
+    6: (read_v6, write_v6),
 }
 
 # what JSON and error messages know of the fields
 TxnOffsetCommitResponsePartition.FIELDS = (
-    Field("partition_index", "partitionIndex", "int32", (0, 5)),
-    Field("error_code", "errorCode", "int16", (0, 5)),
+    Field("partition_index", "partitionIndex", "int32", (0, 6)),
+    Field("error_code", "errorCode", "int16", (0, 6)),
 )
 TxnOffsetCommitResponseTopic.FIELDS = (
-    Field("name", "name", "string", (0, 5)),
+    Field("name", "name", "string", (0, 5), ignorable=True),
+    Field("topic_id", "topicId", "uuid", (6, 6), ignorable=True),
     Field(
         "partitions",
         "partitions",
         "[]TxnOffsetCommitResponsePartition",
-        (0, 5),
+        (0, 6),
         struct=TxnOffsetCommitResponsePartition,
     ),
 )
 TxnOffsetCommitResponse.FIELDS = (
-    Field("throttle_time_ms", "throttleTimeMs", "int32", (0, 5)),
-    Field("topics", "topics", "[]TxnOffsetCommitResponseTopic", (0, 5), struct=TxnOffsetCommitResponseTopic),
+    Field("throttle_time_ms", "throttleTimeMs", "int32", (0, 6)),
+    Field("topics", "topics", "[]TxnOffsetCommitResponseTopic", (0, 6), struct=TxnOffsetCommitResponseTopic),
 )

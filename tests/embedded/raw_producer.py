@@ -139,7 +139,7 @@ class RawProducer:
             producer_id=self.producer_id,
             producer_epoch=self.epoch,
             member_id=member[0],
-            generation_id=member[1],
+            generation_id_or_member_epoch=member[1],
             topics=[TxnOffsetCommitRequestTopic(name=tp.topic, partitions=[row])],
         )
         node = await coordinator_of(self.cluster, self.asker, OFFSETS_TOPIC, group_id)

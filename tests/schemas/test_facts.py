@@ -31,7 +31,7 @@ APIS: dict[str, tuple[int, int, int | None]] = {
     "DescribeGroups": (15, 6, 5),
     "ListGroups": (16, 5, 3),
     "SaslHandshake": (17, 1, None),
-    "ApiVersions": (18, 4, 3),
+    "ApiVersions": (18, 5, 3),
     "CreateTopics": (19, 7, 5),
     "DeleteTopics": (20, 6, 4),
     "InitProducerId": (22, 6, 2),
@@ -39,10 +39,10 @@ APIS: dict[str, tuple[int, int, int | None]] = {
     "AddPartitionsToTxn": (24, 5, 3),
     "AddOffsetsToTxn": (25, 4, 3),
     "EndTxn": (26, 5, 3),
-    "TxnOffsetCommit": (28, 5, 3),
+    "TxnOffsetCommit": (28, 6, 3),
     "DescribeConfigs": (32, 4, 4),
     "SaslAuthenticate": (36, 2, 2),
-    "DeleteGroups": (42, 2, 2),
+    "DeleteGroups": (42, 3, 2),
     "OffsetDelete": (47, 0, None),
     "ConsumerGroupHeartbeat": (68, 1, 0),
     "ConsumerGroupDescribe": (69, 1, 0),
@@ -157,7 +157,15 @@ def test_the_peer_knows_most_messages() -> None:
 def test_every_layout_equals_the_peers(name: str) -> None:
     first, last = bounds(PEER[name]["validVersions"])
     for version in range(int(first), int(min(last, newest(MESSAGES[name]))) + 1):
-        assert layout(MESSAGES[name], version) == layout(PEER[name], version), f"version {version}"
+        assert layout(MESSAGES[name], version) == in_new_words(name, version), f"version {version}"
+
+
+def in_new_words(name: str, version: int) -> list[str]:
+    """The peer's layout; it has a field of TxnOffsetCommit by its name before Kafka 4.4."""
+    lines = layout(PEER[name], version)
+    if name != "TxnOffsetCommitRequest":
+        return lines
+    return [line.replace("GenerationId:", "GenerationIdOrMemberEpoch:") for line in lines]
 
 
 @pytest.mark.spec("B.15.1")

@@ -86,8 +86,8 @@ def test_header_versions_are_those_of_java() -> None:
 
 @pytest.mark.spec("C.1")
 def test_api_versions_answers_have_header_0_at_every_version() -> None:
-    assert [response_header_version(18, version) for version in range(5)] == [0] * 5
-    assert [request_header_version(18, version) for version in range(5)] == [1, 1, 1, 2, 2]
+    assert [response_header_version(18, version) for version in range(6)] == [0] * 6
+    assert [request_header_version(18, version) for version in range(6)] == [1, 1, 1, 2, 2, 2]
 
 
 def test_the_client_id_of_header_2_keeps_its_int16_length() -> None:
@@ -100,5 +100,5 @@ def test_the_client_id_of_header_2_keeps_its_int16_length() -> None:
 
 
 def test_every_frame_was_read() -> None:
-    assert sum(map(len, FRAMES.values())) == 623
+    assert sum(map(len, FRAMES.values())) == 638
     assert len(REQUESTS) + len(RESPONSES) == len(FRAMES)

@@ -1,7 +1,8 @@
 """TxnOffsetCommit: offsets of a group that count when the producer's transaction is committed.
 
 From version 3 on the producer says as which member of the group it commits. From version 5 on (transactions V2,
-KIP-890) the coordinator makes the group's partition part of the transaction.
+KIP-890) the coordinator makes the group's partition part of the transaction. From version 6 on topics have ids, and
+the answer tells a group that does not exist and an old member epoch from a wrong generation.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from kclient.embedded.transactions.transaction import Producer
 from kclient.generated.txn_offset_commit_request import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
 )
 from kclient.generated.txn_offset_commit_response import (
     TxnOffsetCommitResponse,
@@ -33,24 +35,31 @@ from kclient.protocol.errors import (
     COORDINATOR_LOAD_IN_PROGRESS,
     COORDINATOR_NOT_AVAILABLE,
     GROUP_AUTHORIZATION_FAILED,
+    GROUP_ID_NOT_FOUND,
     ILLEGAL_GENERATION,
     INVALID_PRODUCER_EPOCH,
     NONE,
     NOT_ENOUGH_REPLICAS,
     OFFSET_METADATA_TOO_LARGE,
+    STALE_MEMBER_EPOCH,
     TOPIC_AUTHORIZATION_FAILED,
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
 from kclient.protocol.primitives import ZERO_UUID
 from kclient.types import TopicPartition
 
+BY_ID: Final = (
+    6  # the first version that names topics by id, and the first with the codes of KIP-848's groups
+)
 V2_SINCE: Final = 5
 ABORTABLE_SINCE: Final = 4
 LOADING_SINCE: Final = 2  # before that clients did not expect COORDINATOR_LOAD_IN_PROGRESS
 VERIFIED_SINCE: Final = Release.parse("3.7")
 
 Asked = dict[TopicPartition, TxnOffsetCommitRequestPartition]
+Codes = dict[TopicPartition, int]
 
 
 async def handle(call: Call, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
@@ -59,20 +68,20 @@ async def handle(call: Call, request: TxnOffsetCommitRequest) -> TxnOffsetCommit
         raise Refused(TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if not call.allowed("READ", f"Group:{request.group_id}"):
         raise Refused(GROUP_AUTHORIZATION_FAILED)
-    asked = _asked(request)
-    errors = {tp: _problem(call, tp) for tp in asked}
-    known = {tp: row for tp, row in asked.items() if not errors[tp]}
+    asked = _asked(call, request)
+    codes = {tp: _problem(call, tp) for tp in asked}
+    known = {tp: row for tp, row in asked.items() if not codes[tp]}
     if known:
         try:
-            errors |= await _commit(call, request, known)
+            codes |= await _commit(call, request, known)
         except Refused as refused:
-            errors |= dict.fromkeys(known, _code(call, refused))
-    return _answer(errors)
+            codes |= dict.fromkeys(known, _code(call, refused))
+    return _answer(call, request, codes, UNKNOWN_TOPIC_ID)
 
 
 def refuse(call: Call, request: TxnOffsetCommitRequest, refused: Refused) -> TxnOffsetCommitResponse:
     """At every partition."""
-    return _answer(dict.fromkeys(_asked(request), _code(call, refused)))
+    return _answer(call, request, {}, _code(call, refused))
 
 
 def _code(call: Call, refused: Refused) -> int:
@@ -80,15 +89,27 @@ def _code(call: Call, refused: Refused) -> int:
         refused.code == COORDINATOR_LOAD_IN_PROGRESS and call.version < LOADING_SINCE
     ):
         return COORDINATOR_NOT_AVAILABLE
+    if refused.code in (STALE_MEMBER_EPOCH, GROUP_ID_NOT_FOUND) and call.version < BY_ID:
+        return ILLEGAL_GENERATION
     return refused.code
 
 
-def _asked(request: TxnOffsetCommitRequest) -> Asked:
+def _asked(call: Call, request: TxnOffsetCommitRequest) -> Asked:
+    """What is to be committed, of the topics that exist."""
     return {
-        TopicPartition(topic.name, row.partition_index): row
+        TopicPartition(name, row.partition_index): row
         for topic in request.topics
+        if (name := _name(call, topic)) is not None
         for row in topic.partitions
     }
+
+
+def _name(call: Call, topic: TxnOffsetCommitRequestTopic) -> str | None:
+    """The topic's name; None for an id that no topic has."""
+    if call.version < BY_ID:
+        return topic.name
+    found = call.state.topic_of_id(topic.topic_id)
+    return None if found is None else found.name
 
 
 def _problem(call: Call, tp: TopicPartition) -> int:
@@ -97,13 +118,17 @@ def _problem(call: Call, tp: TopicPartition) -> int:
     return NONE if call.state.partition(tp) is not None else UNKNOWN_TOPIC_OR_PARTITION
 
 
-async def _commit(call: Call, request: TxnOffsetCommitRequest, rows: Asked) -> dict[TopicPartition, int]:
+async def _commit(call: Call, request: TxnOffsetCommitRequest, rows: Asked) -> Codes:
     """Write the offsets into the transaction. Raises Refused if none is taken."""
     coordinator, group_id = call.broker.groups, request.group_id
     partition = coordinator.check(group_id)
     _enlist(call, request, partition)
     committer = Committer(
-        request.member_id, request.group_instance_id, request.generation_id, call.version, transactional=True
+        request.member_id,
+        request.group_instance_id,
+        request.generation_id_or_member_epoch,
+        call.version,
+        transactional=True,
     )
     group = _group(call, group_id, committer)
     group.check_commit(committer, list(rows))
@@ -150,7 +175,7 @@ def _group(call: Call, group_id: str, committer: Committer) -> Group:
     if group is not None:
         return group
     if committer.generation >= 0:
-        raise Refused(ILLEGAL_GENERATION)
+        raise Refused(GROUP_ID_NOT_FOUND)
     return ClassicGroup(call.broker.groups, group_id)
 
 
@@ -165,9 +190,19 @@ def _new(call: Call, tp: TopicPartition, row: TxnOffsetCommitRequestPartition) -
     )
 
 
-def _answer(errors: dict[TopicPartition, int]) -> TxnOffsetCommitResponse:
-    topics: dict[str, TxnOffsetCommitResponseTopic] = {}
-    for tp, code in errors.items():
-        row = topics.setdefault(tp.topic, TxnOffsetCommitResponseTopic(name=tp.topic))
-        row.partitions.append(TxnOffsetCommitResponsePartition(partition_index=tp.partition, error_code=code))
-    return TxnOffsetCommitResponse(topics=list(topics.values()))
+def _answer(call: Call, request: TxnOffsetCommitRequest, codes: Codes, other: int) -> TxnOffsetCommitResponse:
+    """Every partition with its code; `other` is that of those without one."""
+    topics = []
+    for topic in request.topics:
+        name = _name(call, topic)
+        rows = [
+            TxnOffsetCommitResponsePartition(
+                partition_index=row.partition_index,
+                error_code=other
+                if name is None
+                else codes.get(TopicPartition(name, row.partition_index), other),
+            )
+            for row in topic.partitions
+        ]
+        topics.append(TxnOffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=rows))
+    return TxnOffsetCommitResponse(topics=topics)
