@@ -23,7 +23,7 @@ $(READY): pyproject.toml
 	@touch $@
 
 jars: $(READY)  ## fetch the Kafka releases that tests and demo start (kept in ~/.cache/kclient)
-	$(BIN)/python -m localkafka.fetch 4.3.1 2.8.2 2.3.1 0.10.2.2
+	$(BIN)/python -m localkafka.fetch 4.4.0 4.3.1 2.8.2 2.3.1 0.10.2.2
 
 codegen: $(READY)  ## write generated/ anew from schemas/
 	$(BIN)/python -m codegen
@@ -45,9 +45,10 @@ test: check jars $(FLIGHTS)  ## check, then all tests, those on a real Kafka inc
 test-fast: $(READY)  ## the tests that need neither Kafka nor patience
 	$(BIN)/python -m pytest -m 'not kafka and not slow'
 
-test-brokers: $(READY)  ## the fetch scenarios on all eight Kafka releases, 0.10.2 to 4.3, or on RELEASES=2.1.1,3.9.1
+test-brokers: $(READY)  ## the fetch scenarios on all nine Kafka releases, 0.10.2 to 4.4, or on RELEASES=2.1.1,3.9.1; conformance of 4.4
 	$(BIN)/python -m localkafka.fetch $(or $(RELEASES),all)
 	$(BIN)/python -m pytest tests/brokers --releases $(or $(RELEASES),all)
+	$(if $(RELEASES),,$(BIN)/python -m pytest tests/conformance --releases all -k 4.4)
 
 test-spark-versions: $(READY)  ## the Spark source on pyspark 4.0, 4.1, 4.2 and 4.3, or on VERSIONS=4.0,4.2; TESTS="-k stream"
 	$(BIN)/python -m localspark.versions $(or $(VERSIONS),all) $(TESTS)

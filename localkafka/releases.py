@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-# What ConsumerGroupCommand is run from, whichever broker it asks.
+# What Kafka's own tools are run from, whichever broker they ask: 4.4.0 came without its kafka-tools.
 NEWEST = "4.3.1"
 
 
@@ -31,6 +31,7 @@ _JAXB_AND_LOGGING = ("javax.xml.bind:jaxb-api:2.3.1", "org.slf4j:slf4j-log4j12:1
 RELEASES = {
     release.version: release
     for release in (
+        Release("4.4.0", "2.13", kraft=True, extra=("org.apache.logging.log4j:log4j-slf4j-impl:2.25.4",)),
         Release(
             "4.3.1",
             "2.13",

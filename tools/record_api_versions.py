@@ -1,4 +1,4 @@
-"""Record what real brokers advertise: `python -m tools.record_api_versions 2.8.2 4.3.1` (all eight without arguments).
+"""Record what real brokers advertise: `python -m tools.record_api_versions 2.8.2 4.3.1` (all nine without arguments).
 
 Each release is started in turn and asked for ApiVersions, in the newest version of it that it answers. The files
 under tests/embedded/data/api_versions judge `kclient.embedded.releases`.

@@ -40,7 +40,7 @@ class EmbeddedCluster(Controls, FaultControls, SecurityControls):
     """See the module.
 
     `brokers` is their number, with ids from 1; `release` the Kafka whose API versions and behaviour they show, from
-    "0.10.0" to "4.3"; `config` broker settings under Kafka's names; `topics` name → partitions, made at the start;
+    "0.10.0" to "4.4"; `config` broker settings under Kafka's names; `topics` name → partitions, made at the start;
     `racks` one for each broker; `addresses` host and port for each broker instead of loopback and any free port;
     `serve` opens a broker's port, for networks that are none; `listeners` are more ways to reach every broker beside
     PLAINTEXT, found with `servers(name)`: `Listener("SASL_SSL", ssl=context, mechanisms=("PLAIN", "SCRAM-SHA-256"))`;

@@ -28,17 +28,19 @@ METADATA_LEVELS: Final = {
     27: "4.1",
     29: "4.2",
     30: "4.3",
+    33: "4.4",
 }
 
-# feature → the release that brought it, the highest level, and the release whose new clusters run it at that level
-OTHERS: Final = {
-    "group.version": ("4.0", 1, "4.0"),
-    "kraft.version": ("3.9", 1, None),
-    "share.version": ("4.1", 1, "4.2"),
-    "streams.version": ("4.1", 1, "4.2"),
-    "transaction.version": ("4.0", 2, "4.0"),
-    "eligible.leader.replicas.version": ("4.0", 1, "4.1"),
-}
+# feature, the release that brought it at this level, the highest level, and the release whose new clusters run it there
+OTHERS: Final = (
+    ("group.version", "4.0", 1, "4.0"),
+    ("kraft.version", "3.9", 1, None),
+    ("share.version", "4.1", 1, "4.2"),
+    ("share.version", "4.4", 2, "4.4"),
+    ("streams.version", "4.1", 1, "4.2"),
+    ("transaction.version", "4.0", 2, "4.0"),
+    ("eligible.leader.replicas.version", "4.0", 1, "4.1"),
+)
 
 
 @attrs.frozen
@@ -57,9 +59,9 @@ def features_of(release: Release) -> list[Feature]:
     if not levels:
         return []
     newest, lowest = levels[-1], levels[0] if release >= FOUR else 1
-    found = [Feature("metadata.version", lowest, newest, newest)]
-    for name, (since, highest, running_since) in OTHERS.items():
+    found = {"metadata.version": Feature("metadata.version", lowest, newest, newest)}
+    for name, since, highest, running_since in OTHERS:
         if release >= Release.parse(since):
             runs = running_since is not None and release >= Release.parse(running_since)
-            found.append(Feature(name, 0, highest, highest if runs else 0))
-    return found
+            found[name] = Feature(name, 0, highest, highest if runs else 0)
+    return list(found.values())

@@ -1,8 +1,11 @@
-"""The targets: two real brokers and two embedded ones, each started when the first test asks for it.
+"""The targets: three real brokers and three embedded ones, each started when the first test asks for it.
 
 A test takes the fixture `target` and runs against each. With `version` as well, and `@pytest.mark.api("Fetch")`, it
 runs in every version that the target offers; `@pytest.mark.api("Fetch", 7)` begins at 7, `few=True` takes the first,
 the last, and the first flexible one. `@pytest.mark.since("4.0")` leaves out the older targets.
+
+The main judges are Kafka 4.3 and 2.8. Of 4.4 only what 4.3 does not have is asked, tests marked `since("4.4")` and new
+versions, unless `--releases` names it: `make test-brokers` asks all.
 """
 
 from __future__ import annotations
@@ -16,12 +19,15 @@ import pytest
 from kclient.embedded.releases import Release
 from kclient.protocol.registry import MESSAGES
 from localkafka import KafkaCluster
+from localkafka.fetch import chosen
 from tests.conformance.asker import Asker
 from tests.conformance.target import SETTINGS, SETTINGS_OF_4, SETTINGS_OF_REAL_ONES, Target, fresh, offered
 from tests.kafka.fixtures import start
 
-REAL = {"kafka-4.3.1": "4.3.1", "kafka-2.8.2": "2.8.2"}
-EMBEDDED = {"embedded-4.3": "4.3", "embedded-2.8": "2.8"}
+REAL = {"kafka-4.4.0": "4.4.0", "kafka-4.3.1": "4.3.1", "kafka-2.8.2": "2.8.2"}
+EMBEDDED = {"embedded-4.4": "4.4", "embedded-4.3": "4.3", "embedded-2.8": "2.8"}
+LATEST = "4.4.0"
+MAIN = Release.parse("4.3")
 RELEASES = {name: Release.parse(text) for name, text in {**REAL, **EMBEDDED}.items()}
 
 
@@ -34,6 +40,11 @@ def pytest_configure(config: pytest.Config) -> None:
     )
 
 
+def asks_latest(config: pytest.Config) -> bool:
+    """Whether all is asked of the latest release too."""
+    return LATEST in chosen(config.getoption("--releases"))
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One run for each target, and each version of the marked API where the test takes `version`."""
     if "target" not in metafunc.fixturenames:
@@ -41,6 +52,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     since = metafunc.definition.get_closest_marker("since")
     oldest = Release.parse(since.args[0] if since else "0.10.0")
     names = [name for name, release in RELEASES.items() if release >= oldest]
+    brief = not asks_latest(metafunc.config) and oldest < RELEASES[f"kafka-{LATEST}"]
+    if brief and "version" not in metafunc.fixturenames:
+        names = [name for name in names if RELEASES[name] <= MAIN]
     if "version" not in metafunc.fixturenames:
         metafunc.parametrize("target", [_param(name, name) for name in names], indirect=True)
         return
@@ -50,6 +64,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         _param(f"{name}-v{version}", name, version)
         for name in names
         for version in _versions(RELEASES[name], *mark.args, **mark.kwargs)
+        if not brief or RELEASES[name] <= MAIN or version not in offered(MAIN, mark.args[0])
     ]
     metafunc.parametrize(("target", "version"), rows, indirect=["target"])
 

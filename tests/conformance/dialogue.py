@@ -271,7 +271,7 @@ class Dialogue:
             group_id=self.group,
             producer_id=producer_id,
             producer_epoch=epoch,
-            generation_id=generation,
+            generation_id_or_member_epoch=generation,
             topics=[TxnOffsetCommitRequestTopic(name=self.topic, partitions=[row])],
         )
 

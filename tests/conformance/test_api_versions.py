@@ -54,6 +54,31 @@ def test_a_strange_name_of_the_software_is_refused(
     assert answer.error_code == errors.INVALID_REQUEST
 
 
+@pytest.mark.since("4.4")
+@pytest.mark.parametrize(
+    ("cluster", "node", "code"),
+    [
+        ("this", 1, errors.NONE),
+        ("this", 2, errors.REBOOTSTRAP_REQUIRED),
+        ("another", 1, errors.REBOOTSTRAP_REQUIRED),
+        ("", 1, errors.REBOOTSTRAP_REQUIRED),
+        ("this", -1, errors.INVALID_REQUEST),
+        ("this", -2, errors.REBOOTSTRAP_REQUIRED),
+        (None, 1, errors.INVALID_REQUEST),
+        (None, -1, errors.NONE),
+    ],
+)
+def test_a_client_that_takes_the_node_for_another_is_told(
+    target: Target, asker: Asker, cluster: str | None, node: int, code: int
+) -> None:
+    """KIP-1242. The connection goes on, so that older versions of the request still have their answer."""
+    here = target.ask(MetadataRequest(topics=[])).cluster_id
+    request = ApiVersionsRequest("conformance", "1.0", here if cluster == "this" else cluster, node)
+    answer = asker.ask(request, 5)
+    assert (answer.error_code, bool(answer.api_keys)) == (code, code == errors.NONE)
+    assert asker.ask(request, 4).error_code == errors.NONE
+
+
 def test_an_unknown_version_of_another_api_ends_the_connection(asker: Asker) -> None:
     asker.send_raw(struct.pack(">hhi", 3, 99, 1) + b"\x00\x01x" + b"\x00\x00\x00\x00")
     assert asker.closed()

@@ -132,6 +132,7 @@ def test_members_that_share_and_leave(target: Target, group: str) -> None:
         (7, "m1", None),
         (5, "m1", None),
         (3, 5, False),
+        *([(6, 5)] if target.since("4.4") else []),
     ]
 
 

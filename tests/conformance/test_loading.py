@@ -22,7 +22,7 @@ from kclient.protocol.message import Message
 from localkafka import KafkaCluster
 from tests.conformance.asker import Asker
 from tests.conformance.classic import PROTOCOLS, Member
-from tests.conformance.conftest import REAL
+from tests.conformance.conftest import LATEST, REAL, asks_latest
 from tests.conformance.offsets import commit_request
 from tests.conformance.target import Target
 from tests.kafka.fixtures import start
@@ -41,7 +41,13 @@ GROUP = "loading"
 Question = tuple[Message, int]
 
 
-@pytest.fixture(params=REAL.values())
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """One run for each real broker."""
+    versions = [one for one in REAL.values() if one != LATEST or asks_latest(metafunc.config)]
+    metafunc.parametrize("kafka", versions, indirect=True)
+
+
+@pytest.fixture
 def kafka(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
     """A broker of its own for each release."""
     yield from start(request.param, 1, SLOW_LOADING)

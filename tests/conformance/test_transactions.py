@@ -13,6 +13,7 @@ from kclient.generated.init_producer_id_request import InitProducerIdRequest
 from kclient.protocol import errors
 from kclient.records.batch import read_batches
 from tests.conformance.classic import Member
+from tests.conformance.consumer import Member as ConsumerMember
 from tests.conformance.fetching import base_offsets, fetch_one
 from tests.conformance.offsets import NOTHING, Committed, committed
 from tests.conformance.target import Target, eventually, fresh
@@ -304,9 +305,9 @@ def test_a_member_commits_in_its_generation(target: Target, group: str, topic: s
     assert producer.add_offsets(group) == errors.NONE
     with Member(target, group) as member:
         member.settle()
-        good = {"generation_id": 1, "member_id": member.member_id}
+        good = {"generation_id_or_member_epoch": 1, "member_id": member.member_id}
         for changes, code in (
-            ({"generation_id": 2}, errors.ILLEGAL_GENERATION),
+            ({"generation_id_or_member_epoch": 2}, errors.ILLEGAL_GENERATION),
             ({"member_id": "nobody"}, errors.UNKNOWN_MEMBER_ID),
             ({}, errors.NONE),
         ):
@@ -319,7 +320,7 @@ def test_a_fenced_instance_commits_nothing(target: Target, group: str, topic: st
     assert producer.add_offsets(group) == errors.NONE
     with Member(target, group, instance_id="a") as member:
         member.settle()
-        other = {"generation_id": 1, "member_id": "nobody", "group_instance_id": "a"}
+        other = {"generation_id_or_member_epoch": 1, "member_id": "nobody", "group_instance_id": "a"}
         assert producer.commit_offset(group, topic, 3, version, **other) == errors.FENCED_INSTANCE_ID
 
 
@@ -336,4 +337,33 @@ def test_offsets_in_a_transaction_are_checked_like_others(
     assert producer.commit_offset(group, topic, 3, version, surrogates + "m") == large
     unknown = errors.UNKNOWN_TOPIC_OR_PARTITION
     assert producer.commit_offset(group, topic, 3, version, partition=5) == unknown
-    assert producer.commit_offset(group, "no-such-topic", 3, version) == unknown
+    nowhere = errors.UNKNOWN_TOPIC_ID if version >= 6 else unknown
+    assert producer.commit_offset(group, "no-such-topic", 3, version) == nowhere
+
+
+@pytest.mark.since("4.0")
+@pytest.mark.api("TxnOffsetCommit", 3)
+def test_a_group_that_does_not_exist_has_no_generation(
+    target: Target, group: str, topic: str, version: int
+) -> None:
+    producer = Producer(target).begun()
+    assert producer.add_offsets(group) == errors.NONE
+    member = {"generation_id_or_member_epoch": 1, "member_id": "nobody"}
+    expected = errors.GROUP_ID_NOT_FOUND if version >= 6 else errors.ILLEGAL_GENERATION
+    assert producer.commit_offset(group, topic, 3, version, **member) == expected
+
+
+@pytest.mark.since("4.0")
+@pytest.mark.api("TxnOffsetCommit", 3)
+def test_a_member_epoch_that_is_not_the_members_is_stale(
+    target: Target, group: str, topic: str, version: int
+) -> None:
+    producer = Producer(target).begun()
+    assert producer.add_offsets(group) == errors.NONE
+    member = ConsumerMember(target, group, "m")
+    assert member.join(topic).error_code == errors.NONE
+    ahead = {"generation_id_or_member_epoch": member.epoch + 1, "member_id": member.member_id}
+    expected = errors.STALE_MEMBER_EPOCH if version >= 6 else errors.ILLEGAL_GENERATION
+    assert producer.commit_offset(group, topic, 3, version, **ahead) == expected
+    now = {"generation_id_or_member_epoch": member.epoch, "member_id": member.member_id}
+    assert producer.commit_offset(group, topic, 3, version, **now) == errors.NONE

@@ -16,6 +16,7 @@ from kclient.generated.txn_offset_commit_request import (
     TxnOffsetCommitRequestTopic,
 )
 from kclient.protocol import errors
+from kclient.protocol.primitives import ZERO_UUID
 from kclient.records.writer import NewRecord, build_batch
 from tests.conformance.target import Target, eventually, fresh
 
@@ -144,6 +145,10 @@ class Producer:
         )
         return int(answer.error_code)
 
+    def _topic_id(self, topic: str, version: int) -> bytes:
+        """What names a topic since version 6 of TxnOffsetCommit."""
+        return self.target.topic_id(topic) if version >= 6 else ZERO_UUID
+
     def commit_offset(
         self, group: str, topic: str, offset: int = 7, version: int = 3, metadata: str = "", **fields: Any
     ) -> int:
@@ -157,7 +162,11 @@ class Producer:
                 "group_id": self.target.coordinated(group),
                 "producer_id": self.producer_id,
                 "producer_epoch": self.epoch,
-                "topics": [TxnOffsetCommitRequestTopic(name=topic, partitions=[row])],
+                "topics": [
+                    TxnOffsetCommitRequestTopic(
+                        name=topic, topic_id=self._topic_id(topic, version), partitions=[row]
+                    )
+                ],
                 **fields,
             }
         )

@@ -22,9 +22,9 @@ def recorded(path: Path) -> dict[int, tuple[int, int]]:
     return {row["apiKey"]: (row["minVersion"], row["maxVersion"]) for row in rows}
 
 
-def test_eight_brokers_judge() -> None:
+def test_nine_brokers_judge() -> None:
     assert [path.stem for path in RECORDINGS] == [
-        *("0.10.2.2", "0.11.0.3", "1.1.1", "2.1.1", "2.3.1", "2.8.2", "3.9.1", "4.3.1"),
+        *("0.10.2.2", "0.11.0.3", "1.1.1", "2.1.1", "2.3.1", "2.8.2", "3.9.1", "4.3.1", "4.4.0"),
     ]
 
 
@@ -43,7 +43,8 @@ def test_a_newer_release_never_takes_a_newest_version_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "release"), [("2.8", "2.8"), ("4.3.1", "4.3"), ("0.10.2.2", "0.10.2"), ("0.10.0", "0.10.0")]
+    ("text", "release"),
+    [("2.8", "2.8"), ("4.4.0", "4.4"), ("4.3.1", "4.3"), ("0.10.2.2", "0.10.2"), ("0.10.0", "0.10.0")],
 )
 def test_a_release_is_read_without_its_patch_level(text: str, release: str) -> None:
     assert str(Release.parse(text)) == release
@@ -51,5 +52,5 @@ def test_a_release_is_read_without_its_patch_level(text: str, release: str) -> N
 
 @pytest.mark.parametrize("text", ["", "5.0", "0.10", "0.9.0", "2.8.x", "4.3.1.2", "v2.8"])
 def test_an_unknown_release_is_refused_and_the_known_ones_named(text: str) -> None:
-    with pytest.raises(ArgumentError, match=r"known are 0\.10\.0, .*, 4\.3\."):
+    with pytest.raises(ArgumentError, match=r"known are 0\.10\.0, .*, 4\.4\."):
         Release.parse(text)

@@ -76,8 +76,8 @@ def test_without_java_fetching_says_so_and_fails_only_in_ci(tmp_path: Path, ci: 
 
 def test_a_release_that_nobody_knows_is_refused_and_the_known_ones_named() -> None:
     assert chosen("2.1.1,0.10.2.2") == ["2.1.1", "0.10.2.2"]
-    assert len(chosen("all")) == 8
-    with pytest.raises(LocalKafkaError, match=r"known are 4\.3\.1, .* and all, not 2\.1"):
+    assert len(chosen("all")) == 9
+    with pytest.raises(LocalKafkaError, match=r"known are 4\.4\.0, .* and all, not 2\.1"):
         chosen("2.8.2,2.1")
 
 

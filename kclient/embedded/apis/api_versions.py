@@ -1,4 +1,8 @@
-"""ApiVersions: what this release speaks, and which features the cluster has."""
+"""ApiVersions: what this release speaks, and which features the cluster has.
+
+From version 5 on (KIP-1242) a client says which node of which cluster it believes to reach. Another one answers
+REBOOTSTRAP_REQUIRED, but not before the client is authenticated.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +20,14 @@ from kclient.generated.api_versions_response import (
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
-from kclient.protocol.errors import INVALID_REQUEST
+from kclient.protocol.errors import INVALID_REQUEST, REBOOTSTRAP_REQUIRED
 
 NAMED_SINCE: Final = 3
 LEVEL_ZERO_SINCE: Final = (
     4  # older clients cannot read a feature whose lowest level is 0, so they do not hear of it
 )
+CHECKED_SINCE: Final = 5
+NO_NODE: Final = -1
 SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 
 
@@ -30,6 +36,8 @@ async def handle(call: Call, request: ApiVersionsRequest) -> ApiVersionsResponse
     names = (request.client_software_name, request.client_software_version)
     if call.version >= NAMED_SINCE and not all(map(SOFTWARE.fullmatch, names)):
         raise Refused(INVALID_REQUEST)
+    if call.version >= CHECKED_SINCE:
+        _check_destination(call, request)
     rows = apis.offered(call.state.release).items()
     answer = ApiVersionsResponse(
         api_keys=[ApiVersion(api_key=key, min_version=low, max_version=high) for key, (low, high) in rows]
@@ -42,6 +50,16 @@ async def handle(call: Call, request: ApiVersionsRequest) -> ApiVersionsResponse
 def refuse(call: Call, request: ApiVersionsRequest, refused: Refused) -> ApiVersionsResponse:
     """At the top."""
     return ApiVersionsResponse(error_code=refused.code)
+
+
+def _check_destination(call: Call, request: ApiVersionsRequest) -> None:
+    """Raise Refused if the client took this node for another one."""
+    if (request.cluster_id is None) is not (request.node_id == NO_NODE):
+        raise Refused(INVALID_REQUEST)
+    believed = (request.cluster_id, request.node_id)
+    here = (call.state.cluster_id, call.broker.node_id)
+    if request.cluster_id is not None and call.connection.authenticated and believed != here:
+        raise Refused(REBOOTSTRAP_REQUIRED)
 
 
 def _add_features(call: Call, answer: ApiVersionsResponse) -> None:

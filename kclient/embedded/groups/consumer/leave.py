@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import attrs
 
@@ -14,8 +15,11 @@ from kclient.embedded.groups.consumer.migration import downgrade_if_all_classic
 from kclient.embedded.groups.consumer.patterns import forget_unused
 from kclient.embedded.groups.consumer.timers import Kind
 from kclient.embedded.groups.consumer.validation import known_member
+from kclient.embedded.releases import Release
 from kclient.generated.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kclient.generated.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
+
+NO_MEMBERS_NO_TARGETS_SINCE: Final = Release.parse("4.4")  # an empty group's assignment epoch is its own
 
 
 def leave(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
@@ -38,6 +42,8 @@ def remove(group: ConsumerGroup, members: Sequence[Member]) -> None:
         journal.drop(member)
     forget_unused(journal)
     journal.bump(metadata_hash(group))
+    if not group.members and group.cluster.release >= NO_MEMBERS_NO_TARGETS_SINCE:
+        journal.assigned(0)
     journal.write()
 
 
