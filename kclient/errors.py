@@ -7,7 +7,7 @@
     │   ├── ClosedError · NotAssignedError · UsedAfterForkError · ConcurrentUseError
     ├── WakeupError                     wakeup() ended this call; nothing is lost
     ├── ListenerError                   a rebalance listener raised
-    ├── ConnectError (OSError)          .stage = dns | tcp | tls | sasl | versions | metadata | advertised
+    ├── ConnectError (OSError)          .stage = dns | tcp | tls | sasl | versions | misrouted | metadata | advertised
     │   ├── NameResolutionError         dns
     │   ├── PortClosedError             tcp: refused, no answer, reset
     │   ├── OpenFilesLimitError         dns or tcp: no file descriptor is left

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import logging
 import os
 import sys
 import traceback
@@ -34,7 +33,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a name that the terminal cannot show ends nothing
-    logging.getLogger(kclient.__name__).addHandler(logging.NullHandler())  # a command says itself what failed
     tokens = list(sys.argv[1:] if arguments is None else arguments)
     try:
         from kclient.cli import app

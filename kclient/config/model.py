@@ -52,10 +52,12 @@ class Config:
     client_dns_lookup: str = key(
         "use_all_dns_ips", one_of("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only")
     )
+    bootstrap_resolve_timeout_ms: int = key(0, integer(0, INT64_MAX))
     client_id: str = key("kclient", text)
     client_rack: str = key("", text)
     metadata_max_age_ms: int = key(300_000, integer(0, INT64_MAX))
     metadata_recovery_strategy: str = key("rebootstrap", one_of("rebootstrap", "none"))
+    metadata_cluster_check_enable: bool = key(True, boolean)
     metadata_recovery_rebootstrap_trigger_ms: int = key(300_000, integer(0, INT64_MAX))
     allow_auto_create_topics: bool = key(True, boolean)
     request_timeout_ms: int = key(30_000, integer(0))

@@ -100,6 +100,8 @@ REFUSED: dict[str, Refusal] = {
     "sasl_oauthbearer_jwks_endpoint_retry_backoff_ms": Refusal(OAUTH, ("100",)),
     "sasl_oauthbearer_jwks_endpoint_retry_backoff_max_ms": Refusal(OAUTH, ("10000",)),
     "sasl_oauthbearer_clock_skew_seconds": Refusal(OAUTH, ("30",)),
+    "sasl_oauthbearer_allow_unverified_audience": Refusal(OAUTH, ("false",)),
+    "sasl_oauthbearer_allow_unverified_issuer": Refusal(OAUTH, ("false",)),
     "sasl_oauthbearer_expected_audience": Refusal(OAUTH),
     "sasl_oauthbearer_expected_issuer": Refusal(OAUTH),
 }

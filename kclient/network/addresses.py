@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Iterable, Sequence
 
 from kclient.errors import ConfigError
-from kclient.network.unreachable import Peer
+from kclient.log import get_logger
+from kclient.network.unreachable import Peer, names_not_resolved
 from kclient.runtime import Runtime
+
+logger = get_logger("kclient.connection")
 
 
 def parse_server(text: str) -> Peer:
@@ -41,3 +45,35 @@ async def canonical_servers(peers: Iterable[Peer], runtime: Runtime) -> list[Pee
             names = [peer.host]
         found.update({Peer(name, peer.port): None for name in names})
     return list(found)
+
+
+async def until_resolved(peers: Sequence[Peer], runtime: Runtime, timeout: float, pause: float) -> None:
+    """Look the servers' names up, every `pause` seconds, until one of them has an address (KIP-909).
+
+    Raises NameResolutionError, which no other try can cure, when `timeout` seconds have passed without.
+    """
+    problem: Exception | None = None
+    try:
+        async with asyncio.timeout(timeout):
+            while True:
+                problem = await _unresolved(peers, runtime, problem)
+                if problem is None:
+                    return
+                await asyncio.sleep(pause)
+    except TimeoutError:
+        raise names_not_resolved(peers, timeout, problem) from problem
+
+
+async def _unresolved(peers: Sequence[Peer], runtime: Runtime, before: Exception | None) -> Exception | None:
+    """None when any name has an address, else why the last one has none. The first time it is worth a WARNING."""
+    problem: Exception | None = None
+    for peer in peers:
+        try:
+            if await runtime.resolve(peer.host, peer.port):
+                return None
+            problem = OSError("no address")
+        except (OSError, ValueError) as exc:
+            problem = exc
+    if before is None:
+        logger.warning("no bootstrap server resolves (%s); kclient tries again", problem)
+    return problem

@@ -9,17 +9,25 @@ Any lost connection and any failed attempt asks for a metadata update.
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import Iterable, Sequence
 from typing import Final
 
 from kclient.config import Config
-from kclient.errors import ClosedError, InternalError, KclientError, VersionError
+from kclient.errors import (
+    ClosedError,
+    ConnectError,
+    InternalError,
+    KclientError,
+    NameResolutionError,
+    VersionError,
+)
 from kclient.generated.metadata_request import MetadataRequest
 from kclient.generated.metadata_response import MetadataResponse
 from kclient.log import get_logger
 from kclient.metrics.network import NetworkMetrics
 from kclient.metrics.registry import Registry
-from kclient.network.addresses import canonical_servers, parse_servers
+from kclient.network.addresses import canonical_servers, parse_servers, until_resolved
 from kclient.network.backoff import Backoff
 from kclient.network.connection import Connection, Settings
 from kclient.network.features import Features
@@ -30,10 +38,11 @@ from kclient.network.pool import Pool, first_ready, shuffled
 from kclient.network.questions import ask_until_answered, keep_asked, metadata_request
 from kclient.network.receive_budget import ReceiveBudget
 from kclient.network.security import authenticator_of, tls_of
-from kclient.network.unreachable import no_connection
+from kclient.network.unreachable import MISROUTED, no_connection
 from kclient.protocol.message import Message
 from kclient.protocol.primitives import Uuid
 from kclient.runtime import Runtime
+from kclient.text import LONGEST_NAME
 from kclient.types import Broker, TopicPartition
 
 logger = get_logger("kclient.connection")
@@ -51,7 +60,7 @@ class Cluster:
         self._runtime = runtime
         self._request_timeout = config.request_timeout_ms / 1000
         self._around = Surroundings(
-            _settings(config, runtime),
+            _settings(config, runtime, self.metadata),
             runtime,
             (config.reconnect_backoff_ms, config.reconnect_backoff_max_ms),
             (config.socket_connection_setup_timeout_ms, config.socket_connection_setup_timeout_max_ms),
@@ -61,6 +70,7 @@ class Cluster:
         self._pool = Pool(parse_servers(config.bootstrap_servers), self.metadata, self._around)
         self._updates = MetadataTask(self.metadata, self._ask_metadata, self._rebootstrap, config, runtime)
         self._task: asyncio.Task[None] | None = None
+        self._unresolved: NameResolutionError | None = None  # for good: the bootstrap servers' names
         self._closed = False
 
     # --- life
@@ -70,9 +80,10 @@ class Cluster:
 
         Raises the ConnectError that says why it cannot be done: NameResolutionError, PortClosedError, VersionError
         (not Kafka), PeerSpeaksTlsError, or AdvertisedListenerError when the bootstrap server works and no address
-        that it names does. Every server and every address is tried once; a start that failed may be repeated.
-        Spec: B.4.11, U-16, U-17.
+        that it names does. Every server and every address is tried once; a start that failed may be repeated, but
+        for one whose names did not resolve within bootstrap_resolve_timeout_ms. Spec: B.4.11, U-16, U-17.
         """
+        await self._resolve_bootstrap()
         try:
             if self._config.client_dns_lookup == CANONICAL:
                 servers = parse_servers(self._config.bootstrap_servers)
@@ -95,6 +106,24 @@ class Cluster:
             node.disconnect()
         self._task = asyncio.create_task(self._updates.run(), name="kclient metadata")
         self._task.add_done_callback(self._task_over)
+
+    async def _resolve_bootstrap(self) -> None:
+        """With a time for it, wait until a bootstrap server resolves; without one, connecting tells what does not."""
+        timeout = self._config.bootstrap_resolve_timeout_ms / 1000
+        if self._unresolved is not None:
+            raise copy.copy(self._unresolved)
+        if timeout == 0:
+            return
+        try:
+            await until_resolved(
+                parse_servers(self._config.bootstrap_servers),
+                self._runtime,
+                timeout,
+                self._config.retry_backoff_ms / 1000,
+            )
+        except NameResolutionError as exc:
+            self._unresolved = exc
+            raise
 
     async def close(self, timeout: float) -> None:
         """Close every connection and wait at most `timeout` seconds for their ends; whatever waits fails."""
@@ -320,6 +349,11 @@ class Cluster:
     # --- trouble
 
     def _on_trouble(self, node: Node, problem: KclientError) -> None:
+        misrouted = isinstance(problem, ConnectError) and problem.stage == MISROUTED
+        if (
+            misrouted and self._task is not None
+        ):  # a start is at the bootstrap servers, and tries other brokers
+            self._rebootstrap(f"{node.peer} is another broker now")
         self._updates.request_update(f"trouble with {node.peer}", reset_backoff=False)
 
     def _rebootstrap(self, reason: str) -> None:
@@ -331,7 +365,8 @@ class Cluster:
         self._pool.disconnect()
 
 
-def _settings(config: Config, runtime: Runtime) -> Settings:
+def _settings(config: Config, runtime: Runtime, metadata: MetadataCache) -> Settings:
+    checks = config.metadata_cluster_check_enable and config.metadata_recovery_strategy == "rebootstrap"
     idle_ms = config.connections_max_idle_ms
     return Settings(
         client_id=config.client_id,
@@ -344,4 +379,10 @@ def _settings(config: Config, runtime: Runtime) -> Settings:
         authenticate=authenticator_of(config, runtime),
         # What Fetch asks for at most, and one answer of any size: an announced one alone never holds up the others.
         receive_budget=ReceiveBudget(config.buffer_memory_bytes + config.max_frame_bytes),
+        cluster_id=lambda: _sayable(metadata.cluster_id) if checks else None,
     )
+
+
+def _sayable(cluster_id: str | None) -> str | None:
+    """A cluster id that goes into every first request; a peer chose it, and Kafka's own have 22 characters."""
+    return cluster_id if cluster_id is not None and len(cluster_id) <= LONGEST_NAME else None

@@ -71,6 +71,8 @@ class Settings:
     traffic: NodeMetrics = attrs.field(factory=unmeasured)
     features: Features = attrs.field(factory=Features)
     receive_budget: ReceiveBudget | None = None
+    # The cluster that brokers are asked to be part of; None where nothing is to be checked.
+    cluster_id: Callable[[], str | None] = lambda: None
 
 
 class Connection:
@@ -126,11 +128,13 @@ class Connection:
         if self.protocol.connected:
             self._counted = True
             self._settings.traffic.opened()
-        self.offered = await negotiate(self._ask_versions, self.peer)
-        if self._session is not None:
+        if (
+            self._session is not None
+        ):  # nothing of the cluster is said to a peer that has not authenticated itself
+            self.offered = await negotiate(self._ask_versions, self.peer)
             self.stage = "sasl"
             await self._session.begin()
-            self.offered = await negotiate(self._ask_versions, self.peer)
+        self.offered = await negotiate(self._ask_versions, self.peer, self._settings.cluster_id())
         if self.closed:  # by something that came right behind the last answer
             raise unreachable.lost(self.peer, "becoming ready", self._why)
         self.protocol.limit = self._settings.max_frame_bytes

@@ -141,7 +141,8 @@ class Node:
 
     def disconnect(self) -> None:
         """Close what is open, on purpose; the next request connects again."""
-        if self._attempt is not None:
+        # An attempt that reports its failure may lead here (a misrouted one does): it ends with its own error.
+        if self._attempt is not None and self._attempt is not asyncio.current_task():
             self._attempt.cancel()
         if self.connection is not None:
             self.connection.close()

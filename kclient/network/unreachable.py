@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import shlex
+from collections.abc import Sequence
 from typing import Final
 
 import attrs
@@ -21,9 +22,11 @@ from kclient.errors import (
     PortClosedError,
     VersionError,
 )
+from kclient.names import some_of
 from kclient.text import printable
 
 OPEN_FILES_LIMITS: Final = frozenset({errno.EMFILE, errno.ENFILE})
+MISROUTED: Final = "misrouted"  # stage of the error
 TLS_RECORD_STARTS = (b"\x15\x03", b"\x16\x03")  # an alert, or a handshake message
 
 
@@ -207,6 +210,31 @@ def begin_again() -> ConnectError:
         "are known is another one now. kclient asks the bootstrap servers again, unless metadata_recovery_strategy "
         "is none; if this stays, look at what their names resolve to.",
         stage="metadata",
+    )
+
+
+def misrouted(peer: Peer, cluster_id: str | None) -> ConnectError:
+    """The broker says that it is another node, or of another cluster, than metadata says of its address (KIP-1242)."""
+    return ConnectError(
+        f"{peer} is not that node of cluster {printable(str(cluster_id))} (REBOOTSTRAP_REQUIRED, 129). "
+        "Its address leads to another broker since the metadata was read, or a proxy mixes brokers up. "
+        "kclient asks the bootstrap servers again; "
+        "if this stays, look at what advertised.listeners and its names lead to, or set "
+        "metadata_cluster_check_enable to false.",
+        **where(peer, MISROUTED),
+    )
+
+
+def names_not_resolved(peers: Sequence[Peer], timeout: float, cause: Exception | None) -> NameResolutionError:
+    """No bootstrap server had an address within `bootstrap_resolve_timeout_ms`; there is no other try."""
+    names = some_of([repr(peer.host) for peer in peers])
+    why = "the resolver did not answer" if cause is None else _reason(cause)
+    return NameResolutionError(
+        f"bootstrap_servers: none of {names} resolved within {timeout:g} s, which bootstrap_resolve_timeout_ms allows "
+        f"({why}). They are misspelt, only known in another network, or the resolver is down. "
+        "Correct that, close this client and open a new one.",
+        retriable=False,
+        **where(peers[0]),
     )
 
 

@@ -3,6 +3,9 @@
 A broker's offer is the answer to ApiVersions, the first request on every connection. A broker that does not know our
 version of ApiVersions answers UNSUPPORTED_VERSION in the layout of version 0, and may list the range it does know:
 we ask once more, on the same connection, and then give up.
+
+From version 5 on the request says which node of which cluster the connection is meant for, and a broker that is
+another one answers REBOOTSTRAP_REQUIRED (KIP-1242): an address leads elsewhere since metadata named it.
 """
 
 from __future__ import annotations
@@ -13,8 +16,8 @@ from typing import Final
 from kclient.errors import ProtocolDecodeError
 from kclient.generated.api_versions_request import ApiVersionsRequest
 from kclient.generated.api_versions_response import ApiVersionsResponse
-from kclient.network.unreachable import Peer, bad_versions, no_common_version
-from kclient.protocol.errors import NONE, UNSUPPORTED_VERSION, error
+from kclient.network.unreachable import Peer, bad_versions, misrouted, no_common_version
+from kclient.protocol.errors import NONE, REBOOTSTRAP_REQUIRED, UNSUPPORTED_VERSION, error
 from kclient.protocol.message import Message
 from kclient.protocol.registry import read_message
 
@@ -72,12 +75,20 @@ def choose_version(
     return min(ours[1], theirs[1])
 
 
-async def negotiate(ask: Ask, peer: Peer) -> dict[int, Range]:
-    """Ask for the broker's versions; one fallback if ours of ApiVersions is too new. Spec: B.4.4, H-08."""
+async def negotiate(ask: Ask, peer: Peer, cluster_id: str | None = None) -> dict[int, Range]:
+    """Ask for the broker's versions; one fallback if ours of ApiVersions is too new. Spec: B.4.4, H-08.
+
+    With a `cluster_id` a broker of 4.4 or newer checks that it is the peer's node of this cluster.
+    """
     newest = ApiVersionsRequest.VERSIONS[1]
-    answer = await _ask(ask, newest, peer)
+    request = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION)
+    if cluster_id is not None and peer.node_id is not None:  # a bootstrap server may be any node
+        request.cluster_id, request.node_id = cluster_id, peer.node_id
+    answer = await _ask(ask, request, newest, peer)
     if answer.error_code == UNSUPPORTED_VERSION:
-        answer = await _ask(ask, _fallback(answer, newest), peer)
+        answer = await _ask(ask, request, _fallback(answer, newest), peer)
+    if answer.error_code == REBOOTSTRAP_REQUIRED:
+        raise misrouted(peer, cluster_id)
     if answer.error_code != NONE:
         raise bad_versions(peer, f"the peer answered {error(answer.error_code).name} ({answer.error_code})")
     return _offer(answer, peer)
@@ -89,8 +100,7 @@ def read_api_versions(version: int, frame: memoryview, at: int) -> tuple[Message
     return read_message("ApiVersionsResponse", 0 if refused else version, frame, at)
 
 
-async def _ask(ask: Ask, version: int, peer: Peer) -> ApiVersionsResponse:
-    request = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION)
+async def _ask(ask: Ask, request: ApiVersionsRequest, version: int, peer: Peer) -> ApiVersionsResponse:
     try:
         answer = await ask(request, version)
     except ProtocolDecodeError as problem:

@@ -230,11 +230,6 @@ def test_a_remote_assignor_is_of_the_consumer_protocol() -> None:
     assert "must be classic or consumer or auto" in problems_of({**HERE, "group_protocol": "848"})[0]
 
 
-def test_keys_of_kafka_4_4_are_unknown() -> None:
-    (problem,) = problems_of({**HERE, "bootstrap_resolve_timeout_ms": 1})
-    assert "unknown" in problem
-
-
 @pytest.mark.parametrize("written", sorted(OTHER_SPELLINGS))
 def test_other_clients_spellings_are_answered_with_a_key_that_exists(written: str) -> None:
     ours = OTHER_SPELLINGS[written]

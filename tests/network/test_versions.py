@@ -51,9 +51,9 @@ def negotiate(*script: On) -> tuple[Connection, Sequence[tuple[int, ApiVersionsR
 
 @pytest.mark.spec("B.4.4")
 def test_the_newest_version_is_asked_with_the_softwares_name() -> None:
-    connection, asked = negotiate(On("ApiVersionsRequest", offer((18, 0, 4), (1, 4, 16))))
-    assert connection.offered == {18: (0, 4), 1: (4, 16)}
-    assert [version for version, _ in asked] == [4]
+    connection, asked = negotiate(On("ApiVersionsRequest", offer((18, 0, 5), (1, 4, 16))))
+    assert connection.offered == {18: (0, 5), 1: (4, 16)}
+    assert [version for version, _ in asked] == [5]
     name, version = asked[0][1].client_software_name, asked[0][1].client_software_version
     assert (name, version) == (SOFTWARE_NAME, SOFTWARE_VERSION)
     assert all(part.strip("-.").replace("-", "").replace(".", "").isalnum() for part in (name, version))
@@ -66,7 +66,7 @@ def test_the_software_version_is_the_packages() -> None:
 
 @pytest.mark.spec("B.4.4")
 @pytest.mark.parametrize(
-    ("listed", "second"), [([(18, 0, 3)], 3), ([(18, 0, 0)], 0), ([], 0), ([(1, 0, 5)], 0)]
+    ("listed", "second"), [([(18, 0, 4)], 4), ([(18, 0, 3)], 3), ([(18, 0, 0)], 0), ([], 0), ([(1, 0, 5)], 0)]
 )
 def test_a_refused_version_is_asked_again_as_the_refusal_says(
     listed: list[tuple[int, int, int]], second: int
@@ -74,8 +74,36 @@ def test_a_refused_version_is_asked_again_as_the_refusal_says(
     connection, asked = negotiate(
         On("ApiVersionsRequest", raw=refusal(*listed)), On("ApiVersionsRequest", offer((18, 0, 3)))
     )
-    assert [version for version, _ in asked] == [4, second]
+    assert [version for version, _ in asked] == [5, second]
     assert connection.offered == {18: (0, 3)}
+
+
+@pytest.mark.parametrize(
+    ("known", "refused", "sent"), [("c", False, ("c", 0)), (None, False, (None, -1)), ("c", True, ("c", 0))]
+)
+def test_a_broker_learns_which_node_it_is_taken_for(
+    known: str | None, refused: bool, sent: tuple[str | None, int]
+) -> None:
+    """KIP-1242. What an older version cannot say is left out of it."""
+
+    async def main() -> None:
+        older = [On("ApiVersionsRequest", offer((18, 0, 4)))]
+        script = [On("ApiVersionsRequest", raw=refusal((18, 0, 4))), *older] if refused else older
+        async with ScriptedPeer(*script) as peer:
+            (await connect(peer, cluster_id=lambda: known)).close()
+            [first, *others] = [(one.version, one.message) for one in peer.requests]
+            assert (first[0], first[1].cluster_id, first[1].node_id) == (5, *sent)
+            assert [(version, one.cluster_id, one.node_id) for version, one in others] == (
+                [(4, None, -1)] if refused else []
+            )
+
+    asyncio.run(main())
+
+
+def test_a_broker_that_is_another_one_is_not_connected_to() -> None:
+    with pytest.raises(ConnectError, match=r"node 0 at .* is not that node of cluster") as caught:
+        negotiate(On("ApiVersionsRequest", ApiVersionsResponse(error_code=129)))
+    assert (caught.value.stage, caught.value.retriable, caught.value.node_id) == ("misrouted", True, 0)
 
 
 @pytest.mark.spec("H-08")
@@ -91,9 +119,9 @@ def test_a_broker_that_refuses_every_version_is_given_up() -> None:
 @pytest.mark.spec("H-08")
 def test_a_refusal_that_lists_the_refused_version_leads_to_version_0_once() -> None:
     _, asked = negotiate(
-        On("ApiVersionsRequest", raw=refusal((18, 0, 4))), On("ApiVersionsRequest", offer((18, 0, 4)))
+        On("ApiVersionsRequest", raw=refusal((18, 0, 5))), On("ApiVersionsRequest", offer((18, 0, 5)))
     )
-    assert [version for version, _ in asked] == [4, 0]
+    assert [version for version, _ in asked] == [5, 0]
 
 
 @pytest.mark.spec("H-08")

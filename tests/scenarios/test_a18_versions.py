@@ -46,7 +46,7 @@ HISTORY = {
     "Heartbeat": "0:0.9 1:0.11 2:2.0 3:2.3 4:2.4",
     "LeaveGroup": "0:0.9 1:0.11 2:2.0 3,4:2.4 5:3.2",
     "SyncGroup": "0:0.9 1:0.11 2:2.0 3:2.3 4:2.4 5:2.5",
-    "ApiVersions": "0:0.10.0 3:2.4 4:3.9",  # 1 and 2 cannot be found out: older brokers list nothing when they refuse
+    "ApiVersions": "0:0.10.0 3:2.4 4:3.9 5:4.4",  # 1 and 2 stay hidden: older brokers list nothing when they refuse
     "OffsetForLeaderEpoch": "3:2.3 4:2.8",  # not asked of older brokers
 }
 
@@ -135,7 +135,7 @@ def looked_up(cluster: EmbeddedCluster) -> Iterator[Any]:
 
 
 @pytest.mark.spec("A-18", "B.4.4")
-@pytest.mark.parametrize("release", ["0.10.0", "0.11.0", "2.3", "2.4", "3.8", "3.9", "4.3"])
+@pytest.mark.parametrize("release", ["0.10.0", "0.11.0", "2.3", "2.4", "3.8", "3.9", "4.3", "4.4"])
 def test_a18_api_versions_falls_back_on_the_same_connection(
     release: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,7 +154,7 @@ def test_a18_api_versions_falls_back_on_the_same_connection(
     assert len(tapped) >= 2  # the bootstrap server, and the broker by its id
     for requests in tapped.values():
         versions = [version for key, version in requests if key == 18]
-        assert versions == ([4] if listed == 4 else [4, second])
+        assert versions == ([5] if listed == 5 else [5, second])
         assert [key for key, _ in requests][: len(versions)] == [18] * len(versions)
     assert {key for requests in tapped.values() for key, _ in requests} == {18, 3}
 
@@ -201,7 +201,7 @@ def test_a18_the_header_of_an_answer_to_api_versions_has_no_tags() -> None:
             await consumer.list_topics()
         await consumer.close()
         server.close()
-        assert asking[0][:4] == b"\0\x12\0\x04"
+        assert asking[0][:4] == b"\0\x12\0\x05"
         # So the answer was understood: Metadata in its newest version.
         assert asking[1][:4] == b"\0\x03\0\x0d"
 

@@ -34,6 +34,7 @@ from kclient.security import ScramError, ScramServer, Secret, plain_user, scram,
 from tests.network.helpers import connect
 from tests.pace import within
 from tests.peer import On, ScriptedPeer
+from tests.standing import api_versions
 
 PASSWORD = "pass,word=1"
 HANDSHAKE, AUTHENTICATE = "SaslHandshakeRequest", "SaslAuthenticateRequest"
@@ -97,6 +98,25 @@ def test_plain_sends_one_token_and_versions_are_asked_before_and_behind_it() -> 
                 (HANDSHAKE, 1),
                 (AUTHENTICATE, 2),
             ]
+            connection.close()
+
+    asyncio.run(main())
+
+
+def test_only_an_authenticated_broker_learns_which_cluster_it_is_taken_for() -> None:
+    """KIP-1242, in the order of Java: the versions before SASL are asked by a client that knows nothing."""
+
+    async def main() -> None:
+        offered = api_versions({})
+        steps = [
+            On("ApiVersionsRequest", offered, check=lambda one: (one.cluster_id, one.node_id) == (None, -1)),
+            handshake("PLAIN"),
+            On(AUTHENTICATE, token()),
+            On("ApiVersionsRequest", offered, check=lambda one: (one.cluster_id, one.node_id) == ("c", 0)),
+        ]
+        async with ScriptedPeer(*steps) as peer:
+            connection = await connect(peer, authenticate=who("PLAIN"), cluster_id=lambda: "c")
+            assert [seen.name for seen in peer.requests] == [step.request for step in steps]
             connection.close()
 
     asyncio.run(main())
