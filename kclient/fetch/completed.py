@@ -7,6 +7,7 @@ decoded.
 from __future__ import annotations
 
 import struct
+import sys
 from collections.abc import Sequence
 
 import attrs
@@ -70,7 +71,16 @@ class CompletedFetch:
         """About how many records are left; compaction and transactions may leave fewer."""
         return 1 if self.end_offset is None else max(1, self.end_offset - self.next_offset)
 
-    def take(self, max_records: int, config: Config) -> Chunk:
+    @property
+    def open_bytes(self) -> int:
+        """What a decompressed batch that is not used up takes in memory."""
+        return 0 if self._reader is None else self._reader.open_bytes
+
+    def close_batch(self) -> None:
+        """Free that memory. The next `take` decompresses the batch again, and goes on where this one stopped."""
+        self.fetch_offset, self._reader = self.next_offset, None
+
+    def take(self, max_records: int, config: Config, max_unpacked_bytes: int = sys.maxsize) -> Chunk:
         """The next records. Runs where decoding runs; raises what PartitionReader.take raises. Spec: S2-21, S2-48."""
         if self._reader is None:
             self._reader = PartitionReader(
@@ -86,7 +96,7 @@ class CompletedFetch:
                 value_deserializer=config.value_deserializer,
                 undecodable=undecodable(config.on_decode_error, config.dead_letters),
             )
-        return self._reader.take(max_records)
+        return self._reader.take(max_records, max_unpacked_bytes)
 
 
 def end_of(data: memoryview) -> int | None:

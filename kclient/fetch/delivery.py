@@ -13,6 +13,7 @@ Spec: S2-20…S2-25, S2-36…S2-41, S2-49, S2-50, S2-52, B.10.7…B.10.11, D-22,
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from kclient.config import Config
 from kclient.errors import CorruptBatchError, KclientError, TooManyHeadersError
@@ -53,6 +54,7 @@ class Delivery:
         self._config = config
         self._seen = -1
         self._lease: Lease | None = None
+        self._open: WeakSet[CompletedFetch] = WeakSet()  # with a batch that is decompressed and not used up
         self._fetched_again: dict[TopicPartition, tuple[int, int]] = {}  # era and offset of a damaged batch
 
     # --- begin ---------------------------------------------------------------------------------------------------
@@ -73,8 +75,17 @@ class Delivery:
         picked = self._pick(max_records)
         if not picked:
             return None
+        self._close_batches(picked)
         self._lease = Lease(picked, max_records, self._config)
         return self._lease
+
+    def _close_batches(self, picked: list[CompletedFetch]) -> None:
+        """Close the batches of partitions that are not read now (paused, failing) where they take too much memory."""
+        others = [fetch for fetch in self._open if fetch not in picked]
+        if sum(fetch.open_bytes for fetch in others) > self._config.buffer_memory_bytes:
+            for fetch in others:
+                fetch.close_batch()
+        self._open = WeakSet(fetch for fetch in self._open if fetch.open_bytes)
 
     def _pick(self, max_records: int) -> list[CompletedFetch]:
         """Heads of the line for about so many records; one whose failure was told already only if there is no other."""
@@ -152,6 +163,7 @@ class Delivery:
         Spec: S2-39…S2-41, B.10.7, B.10.9, B.10.11, H-11.
         """
         self._lease = None
+        self._open.update(fetch for fetch in lease.picked if fetch.open_bytes)
         delivered = [taken.chunk for taken in lease.taken if self._deliver(taken)]
         failed = self._line_up(lease)
         if (

@@ -44,10 +44,13 @@ class Lease:
         self._wanted = max_records
         self._config = config
         self.runs_user_code = config.key_deserializer is not None or config.value_deserializer is not None
+        self._unpacked_bytes_left = config.buffer_memory_bytes
         self._piece = 1 if self.runs_user_code else QUICK_PIECE
 
     def decode(self, budget_seconds: float | None = None) -> bool:
         """Decode up to the wanted number of records; True when done. Any thread, one at a time.
+
+        Fewer where their batches take `buffer_memory_bytes` decompressed: the next poll opens the next one.
 
         With a budget it returns False when that time is over, so that a caller in the loop can let others run. What is
         not an error of kclient (KeyboardInterrupt) passes through; the lease is then given up.
@@ -81,7 +84,7 @@ class Lease:
     def _take(self, fetch: CompletedFetch, count: int) -> None:
         start_offset = fetch.next_offset
         try:
-            chunk = fetch.take(count, self._config)
+            chunk = fetch.take(count, self._config, self._unpacked_bytes_left)
         except KclientError as failure:
             self.failure, self.failed = failure, fetch
             self._to_do.clear()
@@ -89,5 +92,9 @@ class Lease:
         if chunk.next_offset != start_offset:
             self.taken.append(Taken(fetch, start_offset, chunk))
             self._wanted -= len(chunk)
+        if len(chunk):  # else what was decompressed is free again
+            self._unpacked_bytes_left -= chunk.unpacked_bytes
         if fetch.exhausted:
             self._to_do.popleft()
+        elif not len(chunk) and self._unpacked_bytes_left <= 0:
+            self._to_do.clear()

@@ -11,6 +11,7 @@ who compares it with the position, drops this reader and fetches again: nothing 
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_left
 from collections.abc import Iterable
 
@@ -33,16 +34,18 @@ STALE = -1
 
 # A call of `take` ends, full or not, after so much work that gave no records: a caller in an event loop
 # regains control within milliseconds. The unit is one record decoded and dropped; entering a batch costs about
-# as much as twenty.
+# as much as twenty, and unpacking 2 KiB as much as one.
 WORK_A_CALL = 4000
 WORK_A_BATCH = 20
+UNPACKED_BYTES_A_UNIT = 2048
 
 
 @attrs.define(eq=False)
 class Chunk:
     """What one `take` returned: records of one partition, and the position and epoch behind them.
 
-    `undecoded` counts those whose deserializer failed, kept or left out.
+    `undecoded` counts those whose deserializer failed, kept or left out. `unpacked_bytes` is what the batches that this
+    take opened were decompressed to.
     """
 
     partition: TopicPartition
@@ -50,6 +53,7 @@ class Chunk:
     leader_epoch: int | None
     runs: list[Columns] = attrs.field(factory=list)
     undecoded: int = 0
+    unpacked_bytes: int = 0
 
     def __len__(self) -> int:
         return sum(map(len, self.runs))
@@ -109,6 +113,7 @@ class PartitionReader:
         self._fault: BatchFault | None = None
         self._work_left = 0
         self._undecoded = 0
+        self._unpacked = 0
         self._find_next_batch()
         if data and self._batch is None and self._fault is None:
             self._fault = cut_off(self.partition, fetch_offset, len(data), first_batch_size(data))
@@ -118,8 +123,16 @@ class PartitionReader:
         """Nothing is left to take or to raise."""
         return self._batch is None and self._undelivered is None and self._fault is None
 
-    def take(self, max_records: int) -> Chunk:
+    @property
+    def open_bytes(self) -> int:
+        """What the batch takes in memory that was decompressed and is not used up."""
+        return 0 if self._section is None else _unpacked_bytes(self._section)
+
+    def take(self, max_records: int, max_unpacked_bytes: int = sys.maxsize) -> Chunk:
         """Up to `max_records` more records; perhaps fewer, or none, before the reader is `exhausted`.
+
+        Opens no further batch once those opened by this call were decompressed to `max_unpacked_bytes`: 100 MB fit into
+        a compressed batch of 3 kB, and many such batches into one fetch. The one that reaches the limit is kept.
 
         Raises CorruptBatchError, BatchTooLargeError or UnsupportedFormatError about the batch at
         `next_offset`, again at every call; DecodeError where a deserializer failed on the record at
@@ -131,9 +144,9 @@ class PartitionReader:
         runs: list[Columns] = []
         before = self.next_offset
         failure: DecodeError | None = None
-        self._undecoded = 0
+        self._undecoded = self._unpacked = 0
         try:
-            failure = self._fill(runs, max_records)
+            failure = self._fill(runs, max_records, max_unpacked_bytes)
         except BaseException:
             self.next_offset = STALE
             raise
@@ -142,9 +155,11 @@ class PartitionReader:
                 raise failure
             if self._fault is not None and self._undelivered is None:
                 raise self._fault.with_traceback(None)
-        return Chunk(self.partition, self.next_offset, self.leader_epoch, runs, self._undecoded)
+        return Chunk(
+            self.partition, self.next_offset, self.leader_epoch, runs, self._undecoded, self._unpacked
+        )
 
-    def _fill(self, runs: list[Columns], wanted: int) -> DecodeError | None:
+    def _fill(self, runs: list[Columns], wanted: int, max_unpacked_bytes: int) -> DecodeError | None:
         self._work_left = WORK_A_CALL
         while wanted > 0 and self._work_left > 0:
             if self._undelivered is not None:
@@ -154,7 +169,7 @@ class PartitionReader:
                 wanted -= delivered
             elif self._section is not None:
                 wanted -= self._decode(self._section, runs, wanted)
-            elif self._batch is not None:
+            elif self._batch is not None and self._unpacked < max_unpacked_bytes:
                 self._enter(self._batch)
             else:
                 break
@@ -170,7 +185,8 @@ class PartitionReader:
                 batch.check_crc()
             self.leader_epoch = batch.leader_epoch
             hidden = self._aborted is not None and self._aborted.hides(batch, self._limit)
-            if hidden or batch.is_control:
+            passed = batch.magic == 2 and batch.last_offset < self.next_offset
+            if hidden or batch.is_control or passed:
                 self._leave(batch)
             else:
                 self._section = open_batch(
@@ -181,6 +197,7 @@ class PartitionReader:
                     max_headers=self._max_headers,
                     dropped_below=self.next_offset,
                 )
+                self._unpacked += _unpacked_bytes(self._section)
                 self._leave_if_finished()
         except BATCH_FAULTS as fault:
             self._stop(fault, batch)
@@ -230,6 +247,7 @@ class PartitionReader:
             self._leave(self._batch)
 
     def _leave(self, batch: Batch) -> None:
+        self._work_left -= self.open_bytes // UNPACKED_BYTES_A_UNIT
         self._section = None
         self.next_offset = max(self.next_offset, batch.next_offset)
         self._find_next_batch()
@@ -247,3 +265,7 @@ class PartitionReader:
         self._fault = located(fault, self.partition, base_offset, max(behind, self.next_offset) + 1)
         self._fault.__cause__ = fault.__cause__
         self._batch = self._section = None
+
+
+def _unpacked_bytes(section: Section) -> int:
+    return 0 if section.data is section.batch.field else len(section.data)

@@ -8,6 +8,8 @@ second one is wanted.
     entries                wanted│──── between ──│wanted│
 
 A filter then takes the wanted ones, which is the only time their bytes are touched. No object is made for a record.
+Large values are put together one by one instead: a filter guesses how much room it needs, and grows by copying. One
+alone is not copied at all.
 
 Spec: SP-65.
 """
@@ -28,6 +30,12 @@ Numbers: TypeAlias = Callable[[Columns], Sequence[int]]
 MOST_BYTES: Final = 2**31 - 1
 """Of one array: its offsets are signed and have 32 bits."""
 
+LARGE_BYTES: Final = 65_536
+"""Values that are as large as this on average cost more to copy than to look at one by one."""
+
+MOST_JOINED_BYTES: Final = 33_554_432
+"""Of different batches in one array, for which they have to be copied together first."""
+
 _EVERY_SECOND: Final = b"\x55"  # the lowest bit is the first entry
 _ZERO: Final = pa.scalar(0, pa.int32())  # a bare 0 would make 64 bits of everything
 
@@ -40,7 +48,8 @@ def portions(runs: Sequence[Columns], most_bytes: int = MOST_BYTES) -> Iterator[
         if not len(run):
             continue
         start, end = _extent(run)
-        if group and size + end - start > most_bytes:
+        most = most_bytes if not group or run.data is group[0].data else min(most_bytes, MOST_JOINED_BYTES)
+        if group and size + end - start > most:
             yield group
             group, size = [], 0
         group.append(run)
@@ -70,11 +79,21 @@ def _cut_out(runs: Sequence[Columns], starts_of: Numbers, sizes_of: Numbers) -> 
     offsets[1::2] = _numbers(pc.add(starts, pc.max_element_wise(sizes, _ZERO)))
     offsets[-1] = offsets[-2]
     entries = pa.Array.from_buffers(pa.binary(), 2 * count, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
-    every_second = pa.py_buffer(_EVERY_SECOND * (count // 4 + 1))
-    cut = entries.filter(pa.Array.from_buffers(pa.bool_(), 2 * count, [None, every_second]))
+    wanted = _every_second(entries, is_large=pc.sum(sizes).as_py() >= LARGE_BYTES * count)
     if smallest >= 0:
-        return cut
-    return pc.if_else(pc.greater_equal(sizes, _ZERO), cut, pa.scalar(None, pa.binary()))
+        return wanted
+    known = pc.greater_equal(sizes, _ZERO).buffers()[1]
+    return pa.Array.from_buffers(pa.binary(), count, [known, *wanted.buffers()[1:]], offset=wanted.offset)
+
+
+def _every_second(entries: Any, *, is_large: bool) -> Any:
+    count = len(entries) // 2
+    if is_large and count == 1:
+        return entries.slice(0, 1)
+    if is_large:
+        return pa.concat_arrays([entries.slice(2 * index, 1) for index in range(count)])
+    every_second = pa.py_buffer(_EVERY_SECOND * (count // 4 + 1))
+    return entries.filter(pa.Array.from_buffers(pa.bool_(), 2 * count, [None, every_second]))
 
 
 def _in_one(runs: Sequence[Columns], starts_of: Numbers) -> tuple[bytes, Any]:

@@ -33,19 +33,20 @@ class Batcher:
     def batches(self, reader: PartitionReader, end: int) -> Iterator[pa.RecordBatch]:
         """The records of a piece below `end`."""
         chunks: list[Chunk] = []
-        rows = size = 0
+        rows = size = unpacked = 0
         while not reader.exhausted and reader.next_offset < end:
-            chunk = reader.take(min(self._how_many(rows, size), end - reader.next_offset))
+            count = min(self._how_many(rows, size), end - reader.next_offset)
+            chunk = reader.take(count, self._size - unpacked)
             chunk.cut_at(end)
             if not len(chunk):
                 continue
             taken = chunk.size_bytes
             self._row_bytes = taken // len(chunk) + 1
             chunks.append(chunk)
-            rows, size = rows + len(chunk), size + taken
-            if rows >= self._rows_now or size >= self._size:
+            rows, size, unpacked = rows + len(chunk), size + taken, unpacked + chunk.unpacked_bytes
+            if rows >= self._rows_now or size >= self._size or unpacked >= self._size:
                 yield from to_batches(chunks, self._columns)
-                chunks, rows, size, self._rows_now = [], 0, 0, self._rows
+                chunks, rows, size, unpacked, self._rows_now = [], 0, 0, 0, self._rows
         if chunks:
             yield from to_batches(chunks, self._columns)
 

@@ -1,13 +1,16 @@
 """One Parquet file that grows by batches and gets its name when all of it is on the disk.
 
 Row groups hold about 122,880 rows, fewer where rows are large, so that a worker's memory is bounded. Only the topic is
-encoded by a dictionary: keys and values rarely repeat, and trying costs more than it saves.
+encoded by a dictionary: keys and values rarely repeat, and trying costs more than it saves. Columns of raw bytes have
+no statistics: the library keeps six copies of the largest value for them, and leaves out what is longer than 4 KiB.
 
 Spec: SP-77, SP-80.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
+from io import BytesIO
 from pathlib import Path
 from typing import Final
 
@@ -41,6 +44,7 @@ class ParquetFile:
                 schema,
                 compression=codec,
                 use_dictionary=[name for name in DICTIONARY if name in schema.names],
+                write_statistics=_other_than_bytes(schema),
                 **EXTRA.get(codec, {}),
             )
 
@@ -81,3 +85,18 @@ class ParquetFile:
         self._waiting = rest.to_batches()
         self._waiting_rows = rest.num_rows
         self._waiting_bytes = rest.nbytes
+        pa.default_memory_pool().release_unused()  # it would keep what the pages of the largest row group took
+
+
+@lru_cache(maxsize=16)
+def _other_than_bytes(schema: pa.Schema) -> list[str]:
+    """The paths of all columns in a file but those of raw bytes, as the library calls them."""
+    empty = BytesIO()
+    pq.write_table(schema.empty_table(), empty)
+    leaves = pq.ParquetFile(empty).schema
+    columns = [leaves.column(index) for index in range(len(leaves.names))]
+    return [
+        column.path
+        for column in columns
+        if column.physical_type != "BYTE_ARRAY" or column.logical_type.type != "NONE"
+    ]

@@ -1,52 +1,42 @@
 """What a child of `run_bounded` reads, by every way that leads from the bytes of a Fetch to a user.
 
-The batches come as hex, for they are made where memory does not count. Each way returns what a user saw.
+The cluster with the batches is in the process of the test, where memory does not count. Each way returns what a user
+saw.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from kclient import AsyncConsumer, TopicPartition
-from kclient.embedded import EmbeddedCluster
-from kclient.embedded.appending import append_all
-from kclient.embedded.control import leaders
 from kclient.errors import CorruptDataError, TooManyHeadersError
-from kclient.records.batch import read_batches
 from kclient.records.reader import PartitionReader
 from kclient.records.records import Records
-from kclient.spark.plan import OffsetRange
-from kclient.spark.worker import clients, read_range
-from tests.spark.ranges import options_for
 
 TP = TopicPartition("t", 0)
 Seen = dict[str, Any]
 
 
-def store(cluster: EmbeddedCluster, data: str) -> None:
-    """Append batches as they are."""
-    field = bytes.fromhex(data)
-    batches = [field[one.start : one.end] for one in read_batches(field)]
-    append_all(cluster.state, leaders.find(cluster.state, *TP), batches)
-
-
 @asynccontextmanager
-async def consumer_of(data: str, **settings: Any) -> AsyncIterator[AsyncConsumer[Any, Any]]:
-    """A consumer at the beginning of a partition that holds the batches."""
-    async with (
-        EmbeddedCluster(topics={TP.topic: 1}) as cluster,
-        AsyncConsumer(bootstrap_servers=cluster.bootstrap_servers, **settings) as consumer,
-    ):
-        store(cluster, data)
+async def consumer_of(servers: str) -> AsyncIterator[AsyncConsumer[Any, Any]]:
+    """A consumer at the beginning of the partition."""
+    async with AsyncConsumer(bootstrap_servers=servers) as consumer:
         await consumer.assign([TP])
         consumer.seek_to_beginning([TP])
         yield consumer
 
 
+def told(exc: CorruptDataError, seen: list[int]) -> Seen:
+    """What a user needs of an error."""
+    return {"offsets": seen, "error": type(exc).__name__, "text": str(exc), **vars(exc)}
+
+
 def take(data: str) -> Seen:
-    """By the reader of a partition, as `poll` and Spark use it."""
+    """By the reader of a partition, as `poll` and Spark use it; the field of a Fetch comes as hex."""
     reader, seen = PartitionReader(*TP, bytes.fromhex(data), 0), []
     try:
         while not reader.exhausted:
@@ -56,15 +46,10 @@ def take(data: str) -> Seen:
     return {"offsets": seen}
 
 
-def told(exc: CorruptDataError, seen: list[int]) -> Seen:
-    """What a user needs of an error."""
-    return {"offsets": seen, "error": type(exc).__name__, "text": str(exc), **vars(exc)}
-
-
-async def poll_and_go_past(data: str) -> Seen:
+async def poll_and_go_past(servers: str) -> Seen:
     """By polls; past a bad batch as its error says."""
     offsets: list[int] = []
-    async with consumer_of(data) as consumer:
+    async with consumer_of(servers) as consumer:
         try:
             while True:
                 offsets += [record.offset for record in await consumer.poll(timeout=10)]
@@ -74,30 +59,75 @@ async def poll_and_go_past(data: str) -> Seen:
             return {**told(exc, offsets), "after": after}
 
 
-async def poll_all(data: str, count: int, with_headers: bool = False) -> Seen:
-    """By polls of up to 500 records; `headers` counts those that were looked at."""
+async def poll_columns(servers: str, count: int) -> Seen:
+    """By polls, without an object for any record."""
     offsets: list[int] = []
-    headers = 0
-    async with consumer_of(data) as consumer:
+    async with consumer_of(servers) as consumer:
         while len(offsets) < count:
             records = await consumer.poll(timeout=10)
             offsets += [offset for chunk in records.chunks for run in chunk.runs for offset in run.offsets]
-            if with_headers:
-                headers += sum(len(record.headers) for record in records)
-    return {"offsets": offsets, "headers": headers}
-
-
-def read_with_spark(data: str, columns: list[str], end: int, **options: str) -> Seen:
-    """As a task of Spark reads a range."""
-    offsets: list[int] = []
-    with EmbeddedCluster(topics={TP.topic: 1}) as cluster:
-        cluster.home.call(lambda: store(cluster, data))
-        try:
-            wanted = OffsetRange(*TP, 0, end)
-            for batch in read_range(wanted, options_for(cluster, **options), ["offset", *columns]):
-                offsets += batch.column(0).to_pylist()
-        except CorruptDataError as exc:
-            return told(exc, offsets)
-        finally:
-            clients.close()
     return {"offsets": offsets}
+
+
+async def poll_values(servers: str, count: int) -> Seen:
+    """By polls; the number of headers and the size of the value of each record, in the order in which they came."""
+    headers: list[int] = []
+    sizes: list[int] = []
+    async with consumer_of(servers) as consumer:
+        while len(sizes) < count:
+            for record in await consumer.poll(timeout=10):
+                headers.append(len(record.headers))
+                sizes.append(len(record.value))
+    return {"sizes": sizes, "headers": headers}
+
+
+async def poll_arrow(servers: str, count: int) -> Seen:
+    """By polls as tables."""
+    import pyarrow.compute as pc
+
+    sizes: list[int] = []
+    async with consumer_of(servers) as consumer:
+        while len(sizes) < count:
+            table = (await consumer.poll(timeout=10)).to_arrow()
+            sizes += pc.binary_length(table.column("value")).to_pylist()
+    return {"sizes": sizes}
+
+
+def read_with_spark(servers: str, end: int) -> Seen:
+    """As a task of Spark reads the values of a range."""
+    import pyarrow.compute as pc
+
+    from kclient.spark.plan import OffsetRange
+    from kclient.spark.worker import clients, read_range
+
+    sizes: list[int] = []
+    try:
+        for batch in read_range(OffsetRange(*TP, 0, end), options_for(servers), ["value"]):
+            sizes += pc.binary_length(batch.column(0)).to_pylist()
+    except CorruptDataError as exc:
+        return told(exc, sizes)
+    finally:
+        clients.close()
+    return {"sizes": sizes}
+
+
+def ingest(servers: str, end: int) -> Seen:
+    """As a task of the ingest job writes a range to Parquet."""
+    import pyarrow.parquet as pq
+
+    from kclient.spark.direct import DirectTarget, write_range
+    from kclient.spark.plan import OffsetRange
+    from kclient.spark.worker import clients
+
+    with TemporaryDirectory() as root:
+        written = write_range(OffsetRange(*TP, 0, end), options_for(servers), DirectTarget(root=root))
+        clients.close()
+        rows = sum(pq.ParquetFile(Path(root) / file.path).metadata.num_rows for file in written.files)
+    return {"rows": rows}
+
+
+def options_for(servers: str) -> Any:
+    """The options of a source of that topic."""
+    from kclient.spark.options import SourceOptions
+
+    return SourceOptions.parse({"kafka.bootstrap.servers": servers, "subscribe": TP.topic})

@@ -135,9 +135,9 @@ def test_a_range_that_ends_in_the_middle_of_a_batch_decodes_nothing_behind_its_e
     wanted: list[int] = []
     take = PartitionReader.take
 
-    def noted(reader: PartitionReader, count: int) -> Chunk:
+    def noted(reader: PartitionReader, count: int, most_bytes: int) -> Chunk:
         wanted.append(count)
-        return take(reader, count)
+        return take(reader, count, most_bytes)
 
     monkeypatch.setattr(PartitionReader, "take", noted)
     data = build_batch([NewRecord(b"k", b"v")] * 5_000)

@@ -38,8 +38,8 @@ OTHERS_LEAD = (NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH)
 def drop_head(patch: Patch) -> None:
     """Drop the head of a buffer in 2 % of reads."""
 
-    def take(self: CompletedFetch, max_records: int, config: Any) -> Chunk:
-        chunk: Chunk = before(self, max_records, config)
+    def take(self: CompletedFetch, max_records: int, config: Any, most_bytes: int) -> Chunk:
+        chunk: Chunk = before(self, max_records, config, most_bytes)
         if chunk.runs and next(reads) % 50 == 0:
             del chunk.runs[0]
         return chunk
@@ -56,8 +56,8 @@ def duplicate_last_batch(patch: Patch) -> None:
         followed.update(id(self.queue(one.tp)[0]) for one in fetches if self.queue(one.tp))
         before_add(self, fetches)
 
-    def take(self: CompletedFetch, max_records: int, config: Any) -> Chunk:
-        chunk: Chunk = before_take(self, max_records, config)
+    def take(self: CompletedFetch, max_records: int, config: Any, most_bytes: int) -> Chunk:
+        chunk: Chunk = before_take(self, max_records, config, most_bytes)
         if self.exhausted and chunk.runs and id(self) in followed:
             chunk.runs.append(chunk.runs[-1])
         followed.discard(id(self))

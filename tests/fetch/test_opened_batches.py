@@ -1,0 +1,87 @@
+"""How much a poll may decompress: no further batch once those it opened take `buffer_memory_bytes`."""
+
+from __future__ import annotations
+
+import pytest
+
+from kclient.records.compression import Compression
+from kclient.records.writer import NewRecord, build_batch
+from kclient.types import OffsetAndMetadata, TopicPartition
+from tests.fetch.fetch_support import ON_1, P0, P1, P2, Shop
+
+BUFFER = 10_000
+
+
+def packed(first: int, records: int = 2, size: int = 3_000) -> bytes:
+    """A compressed batch of `records` values of `size` bytes."""
+    values = [NewRecord(None, bytes(size))] * records
+    return build_batch(values, base_offset=first, compression=Compression.ZSTD)
+
+
+def open_bytes(shop: Shop, tp: TopicPartition) -> int:
+    return shop.buffer.queue(tp)[0].open_bytes
+
+
+def test_a_poll_ends_with_the_batch_that_reaches_the_limit_and_the_next_goes_on() -> None:
+    shop = Shop(P0, buffer_memory_bytes=BUFFER)
+    shop.arrive(P0, b"".join(packed(first) for first in range(0, 10, 2)))
+    assert shop.offsets() == [(0, 0), (0, 1), (0, 2), (0, 3)]
+    assert shop.offsets() == [(0, 4), (0, 5), (0, 6), (0, 7)]
+    assert shop.offsets() == [(0, 8), (0, 9)]
+
+
+def test_the_limit_counts_over_partitions() -> None:
+    shop = Shop(P0, P1, buffer_memory_bytes=BUFFER)
+    shop.arrive(P0, packed(0, size=6_000))
+    shop.arrive(P1, packed(0, size=6_000))
+    assert shop.offsets() == [(0, 0), (0, 1)]
+    assert shop.offsets() == [(1, 0), (1, 1)]
+
+
+def test_a_batch_larger_than_the_limit_is_handed_out_alone_and_in_as_many_polls_as_it_takes() -> None:
+    shop = Shop(P0, buffer_memory_bytes=BUFFER)
+    shop.arrive(P0, packed(0, 6, size=5_000) + packed(6))
+    assert [len(shop.offsets(4)) for _ in range(3)] == [4, 4, 0]
+
+
+def test_batches_that_are_not_compressed_count_as_what_was_fetched_already() -> None:
+    shop = Shop(P0, buffer_memory_bytes=BUFFER)
+    shop.arrive(P0, b"".join(build_batch([NewRecord(None, bytes(9_000))], base_offset=n) for n in range(5)))
+    assert len(shop.offsets()) == 5
+
+
+def test_a_deserializer_sees_every_record_once_and_in_order() -> None:
+    seen: list[int] = []
+
+    def note(topic: str, headers: object, data: bytes) -> int:
+        seen.append(len(data))
+        return len(data)
+
+    shop = Shop(P0, buffer_memory_bytes=BUFFER, value_deserializer=note)
+    shop.arrive(P0, b"".join(packed(n, 1, size=6_000 + n) for n in range(5)))
+    assert [len(shop.offsets()) for _ in range(3)] == [2, 2, 1]
+    assert seen == [6_000, 6_001, 6_002, 6_003, 6_004]
+
+
+@pytest.mark.parametrize("half_read", [[P0], [P0, P1]])
+def test_paused_partitions_keep_no_decompressed_batches_beyond_the_limit(
+    half_read: list[TopicPartition],
+) -> None:
+    shop = Shop(P0, P1, P2, buffer_memory_bytes=BUFFER)
+    for tp in half_read:
+        shop.arrive(tp, packed(0, 3))  # 9 kB
+        assert shop.offsets(1) == [(tp.partition, 0)]
+        shop.positions.pause(tp)
+    shop.arrive(P2, packed(0))
+    assert shop.offsets() == [(2, 0), (2, 1)]
+    assert sum(open_bytes(shop, tp) for tp in half_read) <= BUFFER
+    for tp in half_read:
+        shop.positions.resume(tp)
+    assert sorted(shop.offsets() + shop.offsets()) == [(tp.partition, n) for tp in half_read for n in (1, 2)]
+
+
+def test_a_seek_into_a_later_batch_opens_none_before_it() -> None:
+    shop = Shop(P0, buffer_memory_bytes=1_024)
+    shop.positions.seek(P0, OffsetAndMetadata(8), ON_1)
+    shop.arrive(P0, b"".join(packed(first) for first in range(0, 10, 2)))
+    assert shop.offsets() == [(0, 8), (0, 9)]

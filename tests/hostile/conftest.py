@@ -1,0 +1,28 @@
+"""A log of hostile batches in the process of the test, for children of `run_bounded` to read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from kclient.embedded import EmbeddedCluster
+from kclient.embedded.appending import append_all
+from kclient.embedded.control import leaders
+from kclient.records.batch import read_batches
+
+Serve = Callable[[bytes], str]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """Put batches into partition 0 of topic t as they are; where its broker listens."""
+    with EmbeddedCluster(topics={"t": 1}) as kafka:
+
+        def put(field: bytes) -> str:
+            batches = [field[one.start : one.end] for one in read_batches(field)]
+            partition = leaders.find(kafka.state, "t", 0)
+            kafka.home.call(lambda: append_all(kafka.state, partition, batches))
+            return kafka.bootstrap_servers
+
+        yield put
