@@ -69,6 +69,7 @@ class Committing:
         self._line = CommitLine()
         self._seldom = Seldom(log)
         self._pending: dict[asyncio.Task[None], asyncio.Timeout | None] = {}  # asynchronous; None: not begun
+        self._hopeless: Hopeless = never  # whether another try of a commit is; asked once close() has begun
         self._given_up = ""  # why asynchronous commits fail at once
         self._ended = False
         self._auto_in_flight = False
@@ -85,7 +86,7 @@ class Committing:
     async def commit(self, offsets: Offsets, tell: Tell = unheard) -> None:
         """Store offsets, after the commits before and as the member that we are now. The caller bounds it.
 
-        `tell` hears why each try failed.
+        `tell` hears why each try failed. A listener that close() runs does not wait for a cluster that has gone.
 
         Raises what `Commits.commit` raises.
         """
@@ -94,7 +95,10 @@ class Committing:
         place = self._line.join()
         try:
             await place.alone()
-            await self._store(self._commits.commit(offsets, retry=True, asked=asked, tell=tell))
+            hopeless = self._hopeless
+            await self._store(
+                self._commits.commit(offsets, retry=True, asked=asked, hopeless=hopeless, tell=tell)
+            )
         finally:
             place.over()
 
@@ -124,6 +128,7 @@ class Committing:
 
     async def end(self, until: float, hopeless: Hopeless = never) -> None:
         """Wait for the answers until `until`, or until that is hopeless; asynchronous commits without one fail then."""
+        self._hopeless = hopeless
         settled = asyncio.create_task(self.settle())
         why = ""
         try:

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from kclient import AsyncConsumer, Consumer, OffsetAndMetadata
+from kclient import AsyncConsumer, Consumer, OffsetAndMetadata, RebalanceListener
 from kclient.embedded import EmbeddedCluster
-from kclient.errors import ClosedError, CommitFailedError, ConnectError
+from kclient.errors import ClosedError, CommitFailedError, ConnectError, KclientError
 from tests.scenarios.simulated import Place, simulate
 from tests.scenarios.support import SETTINGS, T0, asked, consumer_of, play, read
 
 SEVEN = {T0: OffsetAndMetadata(7)}
-BEGINNINGS = pytest.mark.parametrize("beginning", ["nothing chosen", "assigned", "subscribed"])
+BEGINNINGS = pytest.mark.parametrize("beginning", ["nothing chosen", "assigned"])
 
 
 class Outcomes(list[Any]):
@@ -36,13 +36,28 @@ def test_a_commit_of_a_consumer_that_is_not_connected_yet_is_stored_by_close(beg
             c = consumer_of(cluster, group_id="g")
             if beginning == "assigned":
                 await c.assign([T0])
-            elif beginning == "subscribed":
-                await c.subscribe(["t"])
             c.commit_async(SEVEN, outcomes)
             await c.close()
             assert outcomes == [None]
             assert cluster.committed("g") == {T0: 7}
             assert asked(cluster, "JoinGroup") == asked(cluster, "Fetch") == []
+
+    play(scenario)
+
+
+@pytest.mark.spec("B.14.2", "B.18")
+def test_a_commit_of_a_subscribed_consumer_that_has_not_joined_fails_in_its_callback() -> None:
+    """close() joins no group for it."""
+
+    async def scenario() -> None:
+        async with EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster:
+            cluster.prepare_groups()
+            outcomes = Outcomes()
+            c = consumer_of(cluster, "t", group_id="g")
+            c.commit_async(SEVEN, outcomes)
+            await c.close()
+            assert [error.reason for error in outcomes] == ["not_joined"]
+            assert asked(cluster, "JoinGroup") == []
 
     play(scenario)
 
@@ -190,3 +205,33 @@ def test_interceptors_hear_of_what_close_commits(begun: bool) -> None:
 
 async def _commit_async(c: AsyncConsumer, offsets: Any, callback: Any) -> None:
     c.commit_async(offsets, callback)
+
+
+@pytest.mark.spec("B.18", "U-10")
+def test_a_listener_that_commits_does_not_hold_close_up_where_the_cluster_has_gone() -> None:
+    """Its commit fails after a second or so, and not when close() runs out of time."""
+
+    class Committing(RebalanceListener):
+        error: Exception | None = None
+
+        async def on_partitions_revoked(self, partitions: Any) -> None:
+            try:
+                await c.commit()
+            except KclientError as exc:
+                self.error = exc
+
+    async def scenario(place: Place) -> None:
+        nonlocal c
+        listener = Committing()
+        c = place.consumer("t", group_id="g", listener=listener)
+        place.cluster.produce("t", ["v"])
+        await place.read(c, 1)
+        for node in range(1, 4):
+            place.cluster.kill(node)
+        began = place.now
+        await place.on_member(c.close())
+        assert place.now - began <= 3.0
+        assert isinstance(listener.error, CommitFailedError)
+
+    c: Any = None
+    simulate(scenario, brokers=3, topics={"t": 1}, config={"group.initial.rebalance.delay.ms": 0})
