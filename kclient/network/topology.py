@@ -18,6 +18,7 @@ from kclient.types import Broker
 logger = get_logger("kclient.metadata")
 
 MOST_BROKERS: Final = 10_000
+SHOWN_HOST: Final = 100
 HOST: Final = re.compile(r"[\w.:%-]{1,255}")  # names with letters of any script, addresses, zones of IPv6
 TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
@@ -56,7 +57,7 @@ def usable_brokers(claimed: Sequence[MetadataResponseBroker]) -> dict[int, Broke
     for one in claimed:
         broker = Broker(one.node_id, one.host, one.port, one.rack)
         if broker.node_id in brokers or not is_usable(broker):
-            impossible.append(f"id {one.node_id} at {printable(one.host)!r}, port {one.port}")
+            impossible.append(f"id {one.node_id} at {printable(one.host, SHOWN_HOST)}, port {one.port}")
         else:
             brokers[broker.node_id] = broker
     if impossible:
