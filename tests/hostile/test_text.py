@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
-import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -18,7 +15,6 @@ from kclient.network.failures import broker_error
 from kclient.network.unreachable import Peer, name_not_resolved
 from kclient.text import LONGEST_NAME, LONGEST_TEXT, printable
 
-ROOT = Path(__file__).parents[2]
 HOSTILE = "a\x1b[2J\r\n\u202eb\x00\ud800\x9b"
 SHOWN = r"a\x1b[2J\r\n\u202eb\x00\ud800\x9b"
 LOG = get_logger("kclient.metadata")
@@ -77,15 +73,3 @@ def test_tables_and_labels_are_printable() -> None:
     assert page.isascii()
     assert "\x1b" not in page
     assert len(page.splitlines()) == 2
-
-
-def test_every_logger_is_taken_where_records_are_made_printable() -> None:
-    found = subprocess.run(
-        ["grep", "-rn", r"getLogger(", "kclient", "pyspark_kclient", "--include=*.py"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.splitlines()
-    others = [line for line in found if not re.match(r"kclient/(log|__init__)\.py:", line)]
-    assert others == []

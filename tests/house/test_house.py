@@ -74,3 +74,15 @@ def test_make_help_tells_every_target() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     [phony] = re.findall(r"^\.PHONY: (.+)$", makefile, re.MULTILINE)
     assert [target for target in phony.split() if f"make {target} " not in shown] == []
+
+
+def test_every_logger_is_taken_where_records_are_made_printable() -> None:
+    found = subprocess.run(
+        ["grep", "-rn", r"getLogger(", "kclient", "pyspark_kclient", "--include=*.py"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    others = [line for line in found if not re.match(r"kclient/(log|__init__)\.py:", line)]
+    assert others == []

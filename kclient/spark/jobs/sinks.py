@@ -13,13 +13,13 @@ Spec: SP-81, SP-82, SP-83.
 from __future__ import annotations
 
 import json
-import logging
 from pathlib import Path
 from typing import Final
 
 import attrs
 
 from kclient.errors import SinkError
+from kclient.log import get_logger
 from kclient.names import counted
 from kclient.spark import manifest, spark_metadata
 from kclient.spark.durable import is_directory, read_if_there, write_atomically
@@ -30,7 +30,7 @@ from kclient.spark.jobs.values import Location
 from kclient.spark.manifest import Manifest, batch_name
 from kclient.spark.offsets import MAX_OFFSET
 
-log = logging.getLogger("kclient.spark")
+log = get_logger("kclient.spark")
 
 OWN: Final = "_kclient"
 LOOK_BACK: Final = 100  # manifests
