@@ -14,7 +14,6 @@ OTHER_SPELLINGS: dict[str, str] = {
     "message_max_bytes": "max_frame_bytes",
     "receive_message_max_bytes": "max_frame_bytes",
     "queued_max_messages_kbytes": "buffer_memory_bytes",
-    "queued_min_messages": "buffer_memory_bytes",
     "socket_timeout_ms": "request_timeout_ms",
     "socket_send_buffer_bytes": "send_buffer_bytes",
     "socket_receive_buffer_bytes": "receive_buffer_bytes",
@@ -38,16 +37,46 @@ OTHER_SPELLINGS: dict[str, str] = {
     "ssl_ciphers": "ssl_cipher_suites",
     "sasl_plain_username": "sasl_username",
     "sasl_plain_password": "sasl_password",
-    "sasl_oauth_token_provider": "sasl_login_callback_handler_class",
     "sasl_kerberos_name": "sasl_kerberos_service_name",
 }
-"""Another client's spelling → Kafka's own key."""
+"""Another client's spelling → the key of Kafka, or of kclient (OWN_KEYS), that does the same."""
+
+OWN_KEYS: frozenset[str] = frozenset(
+    {
+        "buffer_memory_bytes",
+        "max_frame_bytes",
+        "sasl_password",
+        "sasl_username",
+        "tls_insecure_skip_verify",
+        "topic_wait_ms",
+    }
+)
+"""Those of them that are kclient's own."""
+
+_KEYSTORE = "one PEM file holds the certificate and its key, with ssl_keystore_type=PEM"
+_TRUSTSTORE = "with ssl_truststore_type=PEM for a PEM file"
+
+DIFFERENCES: dict[str, str] = {
+    "queued_max_messages_kbytes": "in bytes: multiply by 1,024",
+    "enable_ssl_certificate_verification": "true where yours is false",
+    "ssl_check_hostname": "https, or empty where yours is false",
+    "ssl_ca_location": _TRUSTSTORE,
+    "ssl_cafile": _TRUSTSTORE,
+    "ssl_certificate_location": _KEYSTORE,
+    "ssl_certfile": _KEYSTORE,
+    "ssl_key_location": _KEYSTORE,
+    "ssl_keyfile": _KEYSTORE,
+    "rebalance_timeout_ms": "which bounds the time between two polls as well",
+}
+"""Another client's spelling → how the value of ours differs, its unit above all."""
 
 KAFKAS_SPELLINGS: dict[str, str] = {"interceptor_classes": "interceptors"}
 """Kafka's own key → ours, where objects are given and not names of classes. Both are taken."""
 
 NOT_NEEDED: dict[str, str] = {
     "enable_auto_offset_store": "kclient commits a record only after the next one was asked for",
+    "queued_min_messages": "buffer_memory_bytes bounds what is fetched ahead, in bytes and not in messages",
+    "sasl_oauth_token_provider": "kclient does not speak OAUTHBEARER yet; use PLAIN or SCRAM",
     "enable_partition_eof": "compare consumer.position(tp) with consumer.end_offsets([tp])",
     "default_topic_config": "write its keys beside the others",
     "statistics_interval_ms": "read consumer.metrics() whenever you like",
@@ -95,7 +124,10 @@ PRODUCERS: frozenset[str] = frozenset(
 def answer(name: str, written: str, known: Iterable[str]) -> str:
     """One sentence about a key that nobody here knows: our spelling, what to do instead, or the nearest name."""
     if name in OTHER_SPELLINGS:
-        return f"{written} is another client's spelling; Kafka's own is {OTHER_SPELLINGS[name]}"
+        ours = OTHER_SPELLINGS[name]
+        whose = "kclient's own" if ours in OWN_KEYS else "Kafka's own"
+        difference = f", {DIFFERENCES[name]}" if name in DIFFERENCES else ""
+        return f"{written} is another client's spelling; {whose} is {ours}{difference}"
     if name in NOT_NEEDED:
         return f"{written} does not exist here: {NOT_NEEDED[name]}"
     if name in PRODUCERS:

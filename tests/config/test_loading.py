@@ -235,7 +235,7 @@ def test_other_clients_spellings_are_answered_with_a_key_that_exists(written: st
     ours = OTHER_SPELLINGS[written]
     assert ours in rules() or ours in REFUSED
     (problem,) = problems_of({**HERE, written: 1})
-    assert problem.endswith(f"Kafka's own is {ours}")
+    assert f"own is {ours}" in problem
 
 
 def test_every_key_of_the_table_has_a_default_that_keeps_its_own_rule() -> None:
