@@ -26,8 +26,8 @@ class Outcomes(list[Any]):
 
 @pytest.mark.spec("B.14.2", "B.18")
 @BEGINNINGS
-def test_a_commit_of_a_consumer_that_is_not_connected_yet_is_stored_by_close(beginning: str) -> None:
-    """And no group is joined for it."""
+def test_a_commit_of_a_consumer_that_is_not_connected_yet_has_its_outcome_at_close(beginning: str) -> None:
+    """And no group is joined for it: a subscribed consumer that has not joined is told that it may not commit."""
 
     async def scenario() -> None:
         async with EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster:
@@ -38,8 +38,11 @@ def test_a_commit_of_a_consumer_that_is_not_connected_yet_is_stored_by_close(beg
                 await c.assign([T0])
             c.commit_async(SEVEN, outcomes)
             await c.close()
-            assert outcomes == [None]
-            assert cluster.committed("g") == {T0: 7}
+            may_not = beginning == "subscribed"
+            assert [getattr(error, "reason", error) for error in outcomes] == [
+                "not_joined" if may_not else None
+            ]
+            assert cluster.committed("g") == ({} if may_not else {T0: 7})
             assert asked(cluster, "JoinGroup") == asked(cluster, "Fetch") == []
 
     play(scenario)

@@ -30,6 +30,7 @@ def refuse(api: str, error: str) -> Callable[[Place], None]:
 TROUBLES: dict[str, tuple[dict[str, Any], Callable[[Place], None]]] = {
     "no committed offset": ({"auto_offset_reset": "none"}, lambda place: None),
     "out of range": ({"auto_offset_reset": "none"}, lambda place: place.cluster.delete_records("t", 1, 5)),
+    "reset refused": ({}, refuse("ListOffsets", "TOPIC_AUTHORIZATION_FAILED")),
     "committed offsets refused": ({}, refuse("OffsetFetch", "GROUP_AUTHORIZATION_FAILED")),
 }
 
@@ -90,7 +91,7 @@ def test_who_logs_and_retries_with_pauses_stays_a_good_member(protocol: str, tro
     async def scenario(place: Place) -> None:
         for partition in (0, 1):
             place.cluster.produce("t", [f"{n}" for n in range(10)], partition=partition)
-        offsets = {T0: 0} if trouble == "no committed offset" else {T0: 0, T1: 0}
+        offsets = {T0: 0} if trouble in ("no committed offset", "reset refused") else {T0: 0, T1: 0}
         await committed_from_outside(place, offsets)
         begin(place)
         erring = await erring_member(place, **settings, **PROTOCOLS[protocol])

@@ -8,7 +8,7 @@ from typing import Any
 
 from kclient import AsyncConsumer, Consumer, OffsetAndMetadata
 from kclient.embedded import EmbeddedCluster
-from tests.simulation.mutants.scripts import HERE, _with_cluster
+from tests.simulation.mutants.scripts import HERE, with_cluster
 from tests.simulation.mutants.table import Symptoms
 from tests.simulation.world import World, run
 
@@ -22,17 +22,17 @@ class Unwell(Exception):
 
 def commit_before_connected(seed: int) -> Symptoms:
     """An asynchronous commit of a consumer that was not connected yet has an outcome when it is closed. I-24."""
-    return run(seed, lambda world: _with_cluster(world, _commit_and_close), limit=600.0).result
+    return run(seed, lambda world: with_cluster(world, _commit_and_close), limit=600.0).result
 
 
 def commit_without_answer(seed: int) -> Symptoms:
     """So has one that the coordinator does not answer in time. I-24."""
-    return run(seed, lambda world: _with_cluster(world, _commit_in_vain), limit=600.0).result
+    return run(seed, lambda world: with_cluster(world, _commit_in_vain), limit=600.0).result
 
 
 def callbacks_that_raise(seed: int) -> Symptoms:
     """And each callback has its turn, whatever the others raise. I-24."""
-    return run(seed, lambda world: _with_cluster(world, _raise_in_callbacks), limit=600.0).result
+    return run(seed, lambda world: with_cluster(world, _raise_in_callbacks), limit=600.0).result
 
 
 def another_thread_closes(seed: int) -> Symptoms:

@@ -42,70 +42,70 @@ Use = Callable[[World, AsyncConsumer, EmbeddedCluster], Any]
 
 def wakeup_between_polls(seed: int) -> Symptoms:
     """A wakeup that comes while nobody waits ends the next poll. I-25."""
-    return run(seed, lambda world: _with_cluster(world, _wake_and_poll), limit=600.0).result
+    return run(seed, lambda world: with_cluster(world, _wake_and_poll), limit=600.0).result
 
 
 def many_rebalances(seed: int) -> Symptoms:
     """Rebalances leave nothing behind. I-33."""
-    return run(seed, lambda world: _with_cluster(world, _rebalance_often), limit=6_000.0).result
+    return run(seed, lambda world: with_cluster(world, _rebalance_often), limit=6_000.0).result
 
 
 def cancelled_question(seed: int) -> Symptoms:
     """An answer to a call that was cancelled is not taken for one to the next call. I-16."""
-    return run(seed, lambda world: _with_cluster(world, _cancel_and_ask), limit=600.0).result
+    return run(seed, lambda world: with_cluster(world, _cancel_and_ask), limit=600.0).result
 
 
 def lost_answer(seed: int) -> Symptoms:
     """The answer behind one that never came is not taken for that one. I-16."""
-    return run(seed, lambda world: _with_cluster(world, _ask_two_things), limit=600.0).result
+    return run(seed, lambda world: with_cluster(world, _ask_two_things), limit=600.0).result
 
 
 def start_while_refused(seed: int) -> Symptoms:
     """Who polls while no broker is there yet tries to connect again and again, but not at once. I-26."""
-    return run(seed, lambda world: _with_cluster(world, _poll_in_vain), limit=600.0).result
+    return run(seed, lambda world: with_cluster(world, _poll_in_vain), limit=600.0).result
 
 
 def silent_coordinator(seed: int) -> Symptoms:
     """A connection that fell silent is given up long before the session is over. I-27."""
-    return run(seed, lambda world: _with_cluster(world, _fall_silent), limit=600.0).result
+    return run(seed, lambda world: with_cluster(world, _fall_silent), limit=600.0).result
 
 
 def busy_application(seed: int) -> Symptoms:
     """Who works for longer than a session lasts, and less than max.poll.interval, stays a member. I-28."""
-    return run(seed, lambda world: _with_cluster(world, _work_long), limit=600.0).result
+    return run(seed, lambda world: with_cluster(world, _work_long), limit=600.0).result
 
 
 def absent_application(seed: int) -> Symptoms:
     """Who does not poll within max.poll.interval is no member any more. I-28."""
-    return run(seed, lambda world: _with_cluster(world, _stay_away), limit=600.0).result
+    return run(seed, lambda world: with_cluster(world, _stay_away), limit=600.0).result
 
 
 def long_outage(seed: int) -> Symptoms:
     """However long nothing could be reached: soon after it can, reading goes on. I-22."""
-    return run(seed, lambda world: _with_cluster(world, _sit_it_out), limit=600.0).result
+    return run(seed, lambda world: with_cluster(world, _sit_it_out), limit=600.0).result
 
 
 def few_warnings(seed: int) -> Symptoms:
     """A broker that stays out of reach is worth a few warnings, not one with each attempt. I-37."""
-    return run(seed, lambda world: _with_cluster(world, _count_warnings), limit=600.0).result
+    return run(seed, lambda world: with_cluster(world, _count_warnings), limit=600.0).result
 
 
 def slow_partner(seed: int) -> Symptoms:
     """One JoinGroup waits until the last member has come. I-27."""
-    return run(seed, lambda world: _with_cluster(world, _wait_for_partner), limit=600.0).result
+    return run(seed, lambda world: with_cluster(world, _wait_for_partner), limit=600.0).result
 
 
 def leader_of_the_past(seed: int) -> Symptoms:
     """Metadata that is older than what is known leads nobody back to the leader of the past. I-26."""
-    return run(seed, lambda world: _with_cluster(world, _hear_old_news, brokers=2), limit=600.0).result
+    return run(seed, lambda world: with_cluster(world, _hear_old_news, brokers=2), limit=600.0).result
 
 
 def cancelled_polls(seed: int) -> Symptoms:
     """Whoever was cancelled inside of a poll may poll again. I-30."""
-    return run(seed, lambda world: _with_cluster(world, _cancel_polls), limit=600.0).result
+    return run(seed, lambda world: with_cluster(world, _cancel_polls), limit=600.0).result
 
 
-async def _with_cluster(world: World, use: Use, brokers: int = 1) -> Symptoms:
+async def with_cluster(world: World, use: Use, brokers: int = 1) -> Symptoms:
     names = ["broker", "other"][:brokers]
     for name in names:
         world.host(name)

@@ -1,0 +1,67 @@
+"""Bugs of the order inside a poll, M-125…M-129."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import nullcontext
+from typing import Any
+
+from kclient.consumer.polling import Poll
+from kclient.consumer.rebalance import Rebalance
+from kclient.consumer.session import Session
+from kclient.positions.assigned import AssignedPartitions
+from kclient.types import TopicPartition
+from tests.simulation.mutants import polling_scripts as scripts
+from tests.simulation.mutants.table import Patch, mutant
+
+
+@mutant("M-125", "I-28", look=scripts.erring_member)
+def errors_first(patch: Patch) -> None:
+    """Raise stored errors before callbacks, rebalance steps and the automatic commit."""
+
+    async def attend(self: Poll) -> None:
+        if self._session.group is not None:
+            self._session.group.poll_started()
+        self._session.raise_stored()
+        await before(self)
+
+    before = patch.put(Poll, "_attend", attend)
+
+
+@mutant("M-126", "I-07", look=scripts.early_commit)
+def positions_at_once(patch: Patch) -> None:
+    """Look up the positions of new partitions as soon as they are assigned."""
+
+    def await_poll(self: AssignedPartitions, partitions: Iterable[TopicPartition]) -> None:
+        return
+
+    patch.put(AssignedPartitions, "await_poll", await_poll)
+
+
+@mutant("M-127", "I-28", look=scripts.connected_only)
+def join_on_connect(patch: Patch) -> None:
+    """Join the group with the first call that connects."""
+
+    async def start(self: Session) -> None:
+        await before(self)
+        self.join_group()
+
+    before = patch.put(Session, "start", start)
+
+
+@mutant("M-128", "I-15", look=scripts.advised_commit)
+def stale_error(patch: Patch) -> None:
+    """Ask for a first position again as soon as the error about it is raised."""
+
+    def look_again(self: AssignedPartitions, tp: TopicPartition) -> Any:
+        before(self, tp)
+        self.state(tp).awaits_poll = False
+
+    before = patch.put(AssignedPartitions, "look_again", look_again)
+
+
+@mutant("M-129", "I-28", look=scripts.slowly_erring_member)
+def one_step_a_poll(patch: Patch) -> None:
+    """Raise a stored error between the steps of a rebalance, so that each takes a poll, and a pause."""
+
+    patch.put(Rebalance, "_needing_polls", lambda self: nullcontext())
