@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 
 from kclient.text import printable
 
-LOOKED_THROUGH: Final = 2_048
-"""Of so many values that are refused together each is looked at by itself."""
+LOOKED_THROUGH: Final = 1_024
+"""Of so many values that are refused together, each is looked at by itself."""
 
 T = TypeVar("T", "list[Any]", "pa.Array")
 
