@@ -36,7 +36,8 @@ MAX_BUFFERED_PER_PARTITION = 2
 @attrs.define
 class Plan:
     """`nodes`: who has which partitions. `wanted`: what to ask whom. `full`: what has to be drained first. `asked`: who
-    has to say first where which partitions begin. `is_outdated`: metadata lacks somebody.
+    has to say first where which partitions begin. `leaderless`: which partitions have no leader that metadata knows.
+    `lost_replica`: a preferred replica is offline.
 
     `news`: what came to `wanted`, went or changed since it was looked at. `stands_until` (seconds of the loop): before
     that, only what is touched can change the plan.
@@ -47,9 +48,15 @@ class Plan:
     news: dict[int, dict[TopicPartition, None]] = attrs.field(factory=dict)
     full: dict[int, dict[TopicPartition, None]] = attrs.field(factory=dict)
     asked: dict[int, dict[TopicPartition, None]] = attrs.field(factory=dict)
-    is_outdated: bool = False
+    leaderless: dict[TopicPartition, None] = attrs.field(factory=dict)
+    lost_replica: bool = False
     stands_until: float = math.inf
     _node_of: dict[TopicPartition, int] = attrs.field(factory=dict)
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether newer metadata may have somebody to ask."""
+        return self.lost_replica or bool(self.leaderless)
 
     def ready(self) -> list[int]:
         """The nodes that may be asked for what is wanted of them, if they are free."""
@@ -75,6 +82,7 @@ class Plan:
 
     def forget(self, tp: TopicPartition) -> None:
         """It will be looked at again."""
+        self.leaderless.pop(tp, None)
         if (node := self._node_of.pop(tp, None)) is None:
             return
         if self.wanted.get(node, {}).pop(tp, None) is not None:
@@ -122,12 +130,14 @@ def _place(plan: Plan, tp: TopicPartition, sources: Sources, now: float) -> None
             plan.put(tp, leader, plan.asked)
         return
     if _loses_replica(tp, state, metadata, now):
-        plan.is_outdated, plan.stands_until = True, -math.inf
+        plan.lost_replica, plan.stands_until = True, -math.inf
     if state.preferred_read_replica is not None:
         plan.stands_until = min(plan.stands_until, state.preferred_until)
     node = whom_to_ask(state, metadata)
     if node is None:
-        plan.is_outdated, plan.stands_until = True, -math.inf
+        plan.leaderless[tp] = (
+            None  # newer metadata, or a new position, has it looked at again; nothing else can help
+        )
         return
     plan.put(tp, node, plan.nodes)
     topic_id = metadata.topic_id(tp.topic) or state.topic_id  # by name, what replaces a topic would be read

@@ -82,6 +82,39 @@ def test_one_busy_partition_of_many_is_the_only_one_that_a_fetch_looks_at(
     run(scenario())
 
 
+def test_a_partition_without_a_leader_does_not_have_all_others_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is looked at again with newer metadata, which the fetcher keeps asking for."""
+    partitions = [P0, *(TopicPartition("orders", n) for n in range(1, 100))]
+    leaderless = partitions[-1]
+
+    async def scenario() -> None:
+        cluster = FakeCluster({tuple(tp): (1, 5) for tp in partitions})
+        logs = Logs(cluster)
+        async with fetching(cluster, *partitions) as (shop, _):
+            shop.positions.follow_leader(leaderless, LeaderAndEpoch(9, 6), can_validate=False)
+            await asyncio.sleep(1)
+            asked = len(cluster.updates)
+            looked_at.clear()
+            for offset in range(5):
+                logs.append(P0, offset, offset + 1, batch(offset))
+                await asyncio.sleep(1)
+                assert shop.offsets() == [(0, offset)]
+            await asyncio.sleep(1)
+            assert set(looked_at) == {P0}
+            assert len(cluster.updates) > asked
+            cluster.set_leaders({tuple(tp): (1, 7) for tp in partitions})
+            shop.positions.follow_leader(leaderless, LeaderAndEpoch(1, 7), can_validate=False)
+            await asyncio.sleep(1)
+            assert any((leaderless.partition, 0) in asked for asked in offsets_asked(cluster)[-3:])
+
+    looked_at: list[TopicPartition] = []
+    place = plan._place
+    monkeypatch.setattr(plan, "_place", lambda *args: looked_at.append(args[1]) or place(*args))
+    run(scenario())
+
+
 MOVES: dict[str, Callable[[Positions, TopicPartition], object]] = {
     "seek": lambda positions, tp: positions.seek(tp, OffsetAndMetadata(7), LeaderAndEpoch(1, 5)),
     "pause": lambda positions, tp: positions.pause(tp),
