@@ -25,10 +25,11 @@
     5   assignment and subscription are dropped
     6   callbacks of 3
 
-A step that fails does not keep the next from its turn; the first error of the user's code is raised at the end. Every
-step is bounded by what is left of the timeout, and some of it is kept for LeaveGroup (`leaving.py`). A commit without
-an answer at the end of 2 or 6 fails with CommitFailedError (closed), so that every callback runs. Where no broker can
-be reached any more, 2 and 3 take about a second (`out_of_reach.py`).
+A step that fails does not keep the next from its turn; the first error of the user's code is raised at the end, one
+that a poll has kept goes before it. Every step is bounded by what is left of the timeout, and some of it is kept for
+LeaveGroup (`leaving.py`). A commit without an answer at the end of 2 or 6 fails with CommitFailedError (closed), so
+that every callback runs. Where no broker can be reached any more, commits are given up after a second
+(`out_of_reach.py`).
 Spec: B.18, I-24, D-15, U-10.
 """
 
@@ -81,8 +82,8 @@ async def close(
     finally:
         session.ending = asyncio.create_task(_end_of_close(session, deadline, leave), name="kclient end")
         await asyncio.shield(session.ending)
-    if first_error is not None:
-        raise first_error
+    if (error := polls.unraised_error() or first_error) is not None:
+        raise error
 
 
 async def abandon(session: Session) -> None:

@@ -35,7 +35,7 @@ from kclient.consumer.session import Session
 from kclient.consumer.subscription import SubscriptionKind
 from kclient.consumer.waiting import closed_error
 from kclient.consumer.work import UserWork
-from kclient.errors import ConcurrentUseError, DeadlineError, UsageError
+from kclient.errors import ConcurrentUseError, DeadlineError, UsageError, WakeupError
 from kclient.notice import Notice, wait_any
 from kclient.records.records import Records
 
@@ -129,6 +129,10 @@ class Poll:
             await work.run()
         except Exception as exc:  # noqa: BLE001 – raised when every step has had its turn
             self._errors.append(exc)
+
+    def unraised_error(self) -> Exception | None:
+        """The oldest error of the user's code that no poll has raised yet, for close(), which no wakeup ends."""
+        return next((exc for exc in self._errors if not isinstance(exc, WakeupError)), None)
 
     def _raise_errors(self, deadline: float) -> None:
         """Raise one error: the oldest of the user's code, else the first that a flow has stored.

@@ -47,7 +47,7 @@ class TaskProcessing:
             return True
         return bool(
             task.get_stack(limit=1)
-        )  # `exception()` would keep asyncio from logging one that nobody awaited
+        )  # `exception()` would keep asyncio from logging one that is never retrieved
 
 
 def exception_since(handled: BaseException | None) -> bool:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from kclient import AsyncConsumer, Consumer, OffsetAndMetadata, RebalanceListener
 from kclient.embedded import EmbeddedCluster
-from kclient.errors import ClosedError, CommitFailedError, ConnectError, KclientError
+from kclient.errors import ClosedError, CommitFailedError, ConnectError, KclientError, ListenerError
 from tests.scenarios.simulated import Place, simulate
-from tests.scenarios.support import SETTINGS, T0, asked, consumer_of, play, read
+from tests.scenarios.support import SETTINGS, T0, asked, consumer_of, play, reached, read
 
 SEVEN = {T0: OffsetAndMetadata(7)}
 BEGINNINGS = pytest.mark.parametrize("beginning", ["nothing chosen", "assigned"])
@@ -149,6 +150,39 @@ def test_a_callback_that_raises_keeps_no_other_from_its_turn() -> None:
                 await c.close()
             assert heard == [0, 1, 2, 3]
 
+    play(scenario)
+
+
+@pytest.mark.spec("B.18", "S3-32")
+def test_close_raises_what_the_polls_have_kept() -> None:
+    """A poll in which a callback and a listener raise can raise one of the two."""
+
+    class Upset(RebalanceListener):
+        def on_partitions_revoked(self, partitions: Any) -> None:
+            if partitions and not c.closing:
+                raise RuntimeError("the listener's")
+
+    def callback(offsets: Any, error: Any) -> None:
+        raise RuntimeError("the callback's")
+
+    async def scenario() -> None:
+        async with EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster:
+            cluster.produce("t", ["v"])
+            c.consumer = consumer = consumer_of(cluster, "t", group_id="g", listener=Upset())
+            await read(consumer, 1)
+            callbacks, rebalances = consumer._session.callbacks, consumer._session.rebalances
+            cluster.rebalance("g")
+            await reached(lambda: len(rebalances))
+            await consumer.poll(0)  # stops what goes; then the listener's turn comes
+            consumer.commit_async({}, callback)
+            await reached(lambda: len(rebalances) and len(callbacks))
+            with pytest.raises(RuntimeError, match="the callback's"):
+                await consumer.poll(5)
+            c.closing = True
+            with pytest.raises(ListenerError, match="on_partitions_revoked"):
+                await consumer.close()
+
+    c: Any = SimpleNamespace(closing=False)
     play(scenario)
 
 

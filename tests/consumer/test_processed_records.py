@@ -301,7 +301,7 @@ def test_what_a_task_took_is_committed_by_another_only_if_it_came_to_a_good_end(
 
 
 @pytest.mark.spec("I-01", "U-02")
-def test_asyncio_logs_the_error_of_a_task_that_nobody_awaits_all_the_same() -> None:
+def test_asyncio_logs_the_error_of_a_task_that_is_never_awaited() -> None:
     logged: list[str] = []
 
     async def scenario(c: AsyncConsumer) -> None:

@@ -33,7 +33,7 @@ class Died(Exception):
 
 
 def draw_ending(member: Member) -> str:
-    """How this incarnation ends. In the end, when all is quiet, nobody dies any more."""
+    """How this incarnation ends. In the quiet phase no application dies."""
     if not member.stage.scenario.endings:
         return PLAIN
     drawn = Random(f"{member.stage.world.seed}:{member}:ending").choice(WAYS)

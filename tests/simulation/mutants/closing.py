@@ -85,7 +85,7 @@ def other_thread_ignored(patch: Patch) -> None:
 
 @mutant("M-137", "I-24", look=closing_scripts.callbacks_that_raise)
 def callback_keeps_others(patch: Patch) -> None:
-    """Run no callback behind one that raised."""
+    """Run no callback after one that raised."""
 
     async def run_all(work: UserWork) -> None:
         await work.run()
