@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import ipaddress
 import os
 import signal
 import sys
@@ -23,6 +24,7 @@ from kclient.embedded.listener import MECHANISMS, Listener
 from kclient.embedded.releases import KNOWN
 from kclient.errors import ArgumentError, InternalError, KclientError
 from kclient.names import counted
+from kclient.text import printable
 
 BUG_EXIT: Final = 1
 USAGE_EXIT: Final = 2
@@ -93,7 +95,8 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         type=_user,
         metavar="NAME:PASSWORD",
-        help="let this user in at one more listener, with SASL (PLAIN and SCRAM), that is printed too; again for more",
+        help="let this user in at one more listener, with SASL (PLAIN and SCRAM), that is printed too; the first one "
+        "stays open to everybody; again for more",
     )
     add("--certificate", metavar="PEM", help="certificate and key: that listener speaks TLS")
     return parser
@@ -147,6 +150,14 @@ def _listeners(given: argparse.Namespace) -> list[Listener]:
     return [] if name == PLAINTEXT else [Listener(name, given.host, ssl=context, mechanisms=mechanisms)]
 
 
+def _is_loopback(host: str) -> bool:
+    """Whether nobody reaches this host from another machine; of a name only localhost is known to be so."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 async def _serve(given: argparse.Namespace) -> None:
     listeners = _listeners(given)
     ports = [given.port + number if given.port else 0 for number in range(given.brokers)]
@@ -173,6 +184,10 @@ async def _serve(given: argparse.Namespace) -> None:
         serve = "serves" if given.brokers == 1 else "serve"
         brokers = counted(given.brokers, "broker")
         teller.tell(f"{brokers} of release {given.release} {serve}; interrupt to end")
+        if not _is_loopback(given.host):
+            teller.tell(
+                f"anybody who reaches {printable(given.host)} may use {cluster.bootstrap_servers}, without a login"
+            )
         console.open()
         await over.wait()
         console.close()

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from kclient import Consumer, TopicPartition
-from kclient.embedded.__main__ import main
+from kclient.embedded.__main__ import _is_loopback, main
 from kclient.errors import AuthenticationError
 from tests.pace import within
 from tests.security.certificates import Authority
@@ -216,3 +216,12 @@ def test_a_command_that_fails_later_is_told() -> None:
         process.stdin.write("restart 1\n")
         process.stdin.flush()
         assert "in use" in line(process, "stderr")
+
+
+@pytest.mark.parametrize(
+    ("host", "loopback"),
+    [("127.0.0.1", True), ("127.1.2.3", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("::", False),
+     ("192.168.1.5", False), ("kafka", False)],
+)  # fmt: skip
+def test_a_host_that_others_may_reach_is_told_from_loopback(host: str, loopback: bool) -> None:
+    assert _is_loopback(host) is loopback

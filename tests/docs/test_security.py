@@ -1,0 +1,66 @@
+"""docs/security.md: its block runs, and the bounds that it names are those of the code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kclient.config import load
+from kclient.group import assignment_check
+from kclient.network import inflight, sasl, topology, transport
+from kclient.protocol import struct_limit
+from kclient.security.scram import MAX_ITERATIONS
+from kclient.text import LONGEST_NAME, LONGEST_TEXT
+from tests.docs.blocks import python_blocks
+from tests.security.certificates import Authority
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "security.md").read_text()
+MIB = 1 << 20
+
+
+def test_the_block_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Authority().write_pem(tmp_path / "ca.pem")
+    monkeypatch.setenv("KAFKA_PASSWORD", "secret")
+    (block,) = python_blocks(PAGE)
+    scope: dict[str, object] = {}
+    exec(compile(block.replace("/etc/kafka/ca.pem", str(tmp_path / "ca.pem")), "security.md", "exec"), scope)
+    assert "secret" not in repr(scope["consumer"])
+
+
+@pytest.mark.parametrize(
+    ("words", "value"),
+    [
+        (
+            "`max_frame_bytes` (100 MiB)",
+            load({"bootstrap_servers": "localhost:9092"}).max_frame_bytes == 100 * MIB,
+        ),
+        (
+            "2 MiB for each connection, then eight times",
+            (transport.FIRST_BYTES, transport.GROWTH) == (2 * MIB, 8),
+        ),
+        ("250,000; Metadata about named topics", struct_limit.MOST_STRUCTS == 250_000),
+        (
+            "100,000 and 1,000 for each",
+            inflight.MOST_OF_NO_TOPIC == 100_000 and inflight.PARTITIONS_PER_TOPIC == 1_000,
+        ),
+        ("about all topics 1,000,000", inflight.MOST_OF_ALL_TOPICS == 1_000_000),
+        ("| broker | 10,000 |", topology.MOST_BROKERS == 10_000),
+        ("twice over, and 1,000", assignment_check.MOST_NEW == 1_000),
+        ("one second or longer", sasl.SHORTEST_SESSION_MS == 1_000),
+        ("(131,072), and 10 s", MAX_ITERATIONS == 131_072 and sasl.DERIVE_SECONDS == 10),
+        ("300 characters of a name", LONGEST_NAME == 300),
+        ("16,384 of a whole text", LONGEST_TEXT == 16_384),
+    ],
+)
+def test_the_bounds_are_those_of_the_code(words: str, value: bool) -> None:
+    assert words in PAGE
+    assert value
+
+
+def test_the_threat_model_names_the_attackers_and_is_linked() -> None:
+    policy = (ROOT / "SECURITY.md").read_text()
+    assert [f"| **{letter}** |" in policy for letter in "PMBRL"] == [True] * 5
+    assert "docs/security.md" in policy
+    assert "docs/security.md" in (ROOT / "README.md").read_text()
