@@ -16,7 +16,7 @@ from kclient.config import Config
 from kclient.errors import CorruptDataError
 from kclient.generated.fetch_response import AbortedTransaction
 from kclient.metrics.fetching import AnswerSizes
-from kclient.records.batch import MAGIC_POSITION, SIZE_PREFIX_BYTES, read_batches
+from kclient.records.batch import MAGIC_POSITION, MIN_MESSAGE_BYTES, SIZE_PREFIX_BYTES, read_batches
 from kclient.records.reader import Chunk, PartitionReader
 from kclient.records.undecodable import undecodable
 from kclient.types import TopicPartition
@@ -108,7 +108,7 @@ def end_of(data: memoryview) -> int | None:
     while size - position > MAGIC_POSITION:
         length = _LENGTH.unpack_from(data, position + _LENGTH_POSITION)[0]
         after = position + SIZE_PREFIX_BYTES + length
-        if length <= 0 or after > size:
+        if length < MIN_MESSAGE_BYTES or after > size:
             break
         last, position = position, after
     if last is None or data[last + MAGIC_POSITION] != 2:

@@ -13,11 +13,12 @@ import struct
 from collections.abc import Iterable
 from typing import Protocol
 
-from kclient.errors import CorruptBatchError
+from kclient.errors import BatchTooLargeError, CorruptBatchError
 from kclient.records.batch import Batch
 from kclient.records.headers import MAX_HEADERS_PER_RECORD
 from kclient.records.sections import columns_for, open_batch
 
+MAX_CONTROL_BATCH_BYTES = 65_536  # decompressed; a marker takes about 20, and no broker compresses it
 _CONTROL_KEY = struct.Struct(">hh")
 _ABORT = 0
 
@@ -61,7 +62,10 @@ def control_type(batch: Batch, limit: int) -> int | None:
 
     Spec: B.11.3, H-17.
     """
-    section = open_batch(batch, limit, max_headers=MAX_HEADERS_PER_RECORD)
+    try:
+        section = open_batch(batch, min(limit, MAX_CONTROL_BATCH_BYTES), max_headers=MAX_HEADERS_PER_RECORD)
+    except BatchTooLargeError as exc:
+        raise CorruptBatchError(f"the records of its marker take more than {exc.limit} bytes") from exc
     if section.is_finished:
         return None
     columns = columns_for(section)

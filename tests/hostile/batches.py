@@ -6,8 +6,8 @@ import struct
 from functools import cache
 from typing import Final
 
-from kclient.records.batch import crc32c
-from kclient.records.compression import Compression, compress
+from kclient.records.batch import CONTROL_FLAG, TRANSACTIONAL_FLAG, crc32c
+from kclient.records.compression import ZSTD_WINDOW_LOG_MAX, Compression, compress, load_zstd
 from kclient.records.varint import encode_signed
 
 MIB: Final = 1024 * 1024
@@ -16,9 +16,18 @@ _BEFORE_CRC: Final = struct.Struct(">qiib")
 _TIME: Final = 1_700_000_000_000
 
 
-def batch(records: bytes, count: int, base_offset: int = 0, codec: Compression = Compression.NONE) -> bytes:
+def batch(
+    records: bytes,
+    count: int,
+    base_offset: int = 0,
+    codec: Compression = Compression.NONE,
+    *,
+    flags: int = 0,
+    producer_id: int = -1,
+) -> bytes:
     """A batch of format 2 around compressed records."""
-    body = _HEADER_FROM_ATTRIBUTES.pack(codec, count - 1, _TIME, _TIME, -1, -1, -1, count) + records
+    head = codec | flags, count - 1, _TIME, _TIME, producer_id, -1, -1, count
+    body = _HEADER_FROM_ATTRIBUTES.pack(*head) + records
     length = 4 + 1 + 4 + len(body)
     return _BEFORE_CRC.pack(base_offset, length, 0, 2) + struct.pack(">I", crc32c(body)) + body
 
@@ -39,7 +48,11 @@ def with_headers(count: int, records: int = 1) -> bytes:
 
 @cache
 def _large_value(size: int) -> bytes:
-    return compress(Compression.ZSTD, record(bytes(size)))
+    """With the widest window that readers must take: unpacking needs as much memory again for it."""
+    zstd = load_zstd()
+    compressor = zstd.ZstdCompressor(options={zstd.CompressionParameter.window_log: ZSTD_WINDOW_LOG_MAX})
+    packed: bytes = compressor.compress(record(bytes(size))) + compressor.flush()
+    return packed
 
 
 def large_values(count: int, size: int) -> bytes:
@@ -56,6 +69,13 @@ def minimal_records(count: int, codec: Compression = Compression.ZSTD) -> bytes:
 def _minimal(delta: int) -> bytes:
     body = b"\0\0" + encode_signed(delta) + b"\x01\x01\0"
     return encode_signed(len(body)) + body
+
+
+def compressed_marker(size: int) -> bytes:
+    """A control batch whose marker has a value of `size` zeros."""
+    packed = compress(Compression.ZSTD, record(bytes(size)))
+    flags = CONTROL_FLAG | TRANSACTIONAL_FLAG
+    return batch(packed, 1, codec=Compression.ZSTD, flags=flags, producer_id=7)
 
 
 def tiny_frames(codec: Compression, size: int) -> bytes:

@@ -16,6 +16,7 @@ from kclient import AsyncConsumer, TopicPartition
 from kclient.errors import CorruptDataError, TooManyHeadersError
 from kclient.records.reader import PartitionReader
 from kclient.records.records import Records
+from kclient.types import IsolationLevel
 
 TP = TopicPartition("t", 0)
 Seen = dict[str, Any]
@@ -35,9 +36,10 @@ def told(exc: CorruptDataError, seen: list[int]) -> Seen:
     return {"offsets": seen, "error": type(exc).__name__, "text": str(exc), **vars(exc)}
 
 
-def take(data: str) -> Seen:
+def take(data: str, isolation: str = "READ_UNCOMMITTED") -> Seen:
     """By the reader of a partition, as `poll` and Spark use it; the field of a Fetch comes as hex."""
-    reader, seen = PartitionReader(*TP, bytes.fromhex(data), 0), []
+    level = IsolationLevel[isolation]
+    reader, seen = PartitionReader(*TP, bytes.fromhex(data), 0, isolation_level=level), []
     try:
         while not reader.exhausted:
             seen += [record.offset for record in Records([reader.take(500)])]
@@ -67,6 +69,11 @@ async def poll_columns(servers: str, count: int) -> Seen:
             records = await consumer.poll(timeout=10)
             offsets += [offset for chunk in records.chunks for run in chunk.runs for offset in run.offsets]
     return {"offsets": offsets}
+
+
+async def poll_columns_once(servers: str) -> Seen:
+    """By one poll, without an object for any record."""
+    return await poll_columns(servers, 1)
 
 
 async def poll_values(servers: str, count: int) -> Seen:

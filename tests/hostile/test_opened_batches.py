@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.hostile.batches import MIB, large_values
+from tests.hostile.batches import MIB, large_values, minimal_records
 from tests.hostile.bounded import run_bounded
 from tests.hostile.conftest import Serve
 
@@ -29,3 +29,11 @@ def test_ingest_lands_30_batches_of_100_mb_one_after_the_other(serve: Serve) -> 
     servers = serve(large_values(COUNT, SIZE))
     seen = run_bounded(f"{READING}:ingest", servers, COUNT, seconds=60, peak_mb=PEAK_MB).result
     assert seen == {"rows": COUNT}
+
+
+def test_a_poll_decodes_as_many_of_half_a_million_minimal_records_as_it_hands_out(serve: Serve) -> None:
+    count = 500_000
+    servers = serve(minimal_records(count))
+    polled = run_bounded(f"{READING}:poll_columns_once", servers, seconds=2, peak_mb=100)
+    assert polled.result == {"offsets": list(range(500))}
+    assert polled.blocked < 0.2
