@@ -243,6 +243,7 @@ def test_options_that_no_setting_says_reach_the_source() -> None:
     settings = parse(options=[f"{name}={text}" for name, text in registry.items()], **JSON)
     assert settings.stream_options().items() >= registry.items()
     assert parse(writer="spark", options=["arrow.batch.rows=5"]).stream_options()["arrow.batch.rows"] == "5"
+    assert parse(options=["maxElementsPerValue=5"]).stream_options()["maxElementsPerValue"] == "5"
 
 
 @pytest.mark.spec("SP-42")
