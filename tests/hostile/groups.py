@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import time
 from array import array
@@ -11,6 +12,7 @@ from kclient import AsyncConsumer
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import KclientError
 from kclient.generated.consumer_group_heartbeat_response import Assignment, TopicPartitions
+from kclient.generated.metadata_response import MetadataResponseTopic
 
 POLL_SECONDS = 0.4
 CLOSE_SECONDS = 2.0
@@ -86,3 +88,24 @@ async def heartbeats_per_second(interval_ms: int) -> float:
             before, began = beats, time.monotonic()
             await consumer.poll(1.0)
             return (beats - before) / (time.monotonic() - began)
+
+
+async def pattern_against_a_long_name(length: int) -> dict[str, Any]:
+    """Subscribe to a pattern that takes cubic time, while an answer names a topic of so many characters."""
+    async with EmbeddedCluster(topics={"eu-west-a-events": 1}) as cluster:
+
+        def add(request: Any, answer: Any) -> Any:
+            answer.topics.append(
+                MetadataResponseTopic(name="-" * length, partitions=answer.topics[0].partitions)
+            )
+            return answer
+
+        cluster.on("Metadata", add, only_if=lambda request: request.topics is None)
+        keys: dict[str, Any] = {"bootstrap_servers": cluster.bootstrap_servers, "group_id": "g"}
+        consumer = AsyncConsumer(**keys)
+        await consumer.subscribe(pattern=re.compile(".*-.*-.*events"))
+        while not consumer.assignment():
+            await consumer.poll(0.2)
+        topics = sorted(consumer.subscription())
+        await consumer.close(1)
+        return {"topics": topics}

@@ -42,3 +42,9 @@ def test_partitions_that_metadata_does_not_name_yet_are_taken_over(protocol: str
 def test_a_coordinator_cannot_hurry_heartbeats_beyond_the_retry_backoff() -> None:
     outcome = run_bounded("tests.hostile.groups:heartbeats_per_second", 1, seconds=20, peak_mb=200)
     assert outcome.result < 15
+
+
+def test_a_name_that_no_topic_can_have_is_not_matched_against_a_pattern() -> None:
+    outcome = run_bounded("tests.hostile.groups:pattern_against_a_long_name", 3_000, seconds=5, peak_mb=200)
+    assert outcome.result["topics"] == ["eu-west-a-events"]
+    assert outcome.blocked < 0.5
