@@ -11,13 +11,14 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
 from demo.chronicle import Chronicle
 from demo.processes import Child
 from demo.recording import KILLED, MOVED
+from demo.stalls import Stall
 from demo.tally import Tally
 from demo.terminal import bar
 from localkafka.held import signals_held
@@ -68,6 +69,7 @@ class Group:
         self._broker_killed = False
         self._orphans: list[int] = []
         self._adopted = False
+        self._stalls: list[Stall] = []
 
     def run(self, kill_broker: Callable[[], None], beside: Callable[[], Sequence[str]]) -> Outcome:
         """Start, kill a broker after a fifth and a member after half, finish.
@@ -109,7 +111,11 @@ class Group:
             self._start_when_all_own()
             if not self._broker_killed and 5 * self._tally.total >= self._total:
                 self._broker_killed = True
+                at = self._chronicle.terminal.elapsed()
                 kill_broker()
+                names: set[int | str] = {member.name for member in self._members if member.alive}
+                meaning = "from SIGKILL until every member had committed again, to the new coordinator"
+                self._stalls.append(Stall("The broker killed", at, meaning, names, set(names)))
             if self._killed is None and 2 * self._tally.total >= self._total:
                 self._kill_one()
             self._show(beside())
@@ -134,6 +140,7 @@ class Group:
                 raise RuntimeError(f"member {member.name} ended by itself:\n{member.child.last_words()}")
             return False
         for event in events:
+            self._note_progress(member, event)
             if member.alive:
                 self._own(member, event.get("assigned", member.assigned))
             for partition, start, end in event.get("consumed", ()):
@@ -141,6 +148,16 @@ class Group:
             for partition, offset in event.get("committed", {}).items():
                 self._committed[int(partition)] = offset
         return True
+
+    def _note_progress(self, member: Member, event: dict[str, Any]) -> None:
+        """Whether what stood still since a kill has gone on. Commits that `own` looks up have no time."""
+        if not member.alive or "at" not in event:
+            return
+        at = self._chronicle.since(event["at"])
+        who: list[int | str] = [partition for partition, _, _ in event.get("consumed", ())]
+        who += [member.name] if event.get("committed") else []
+        recoveries = (stall.progressed(who, at) for stall in self._stalls)
+        self._chronicle.recording.recoveries += [one for one in recoveries if one is not None]
 
     def _own(self, member: Member, partitions: list[int]) -> None:
         """A member told what it has now, which may be what the killed one had."""
@@ -156,6 +173,10 @@ class Group:
         victim = max(self._members, key=lambda member: sum(map(self._lag, member.assigned)))
         orphans = list(victim.assigned)
         victim.alive = False
+        at = self._chronicle.terminal.elapsed()
+        unread: set[int | str] = {number for number in orphans if self._lag(number)}
+        meaning = "from SIGKILL until the other member had read on in each of its partitions (its session lasts 3 s)"
+        self._stalls.append(Stall("The member killed", at, meaning, unread))
         victim.child.process.kill()
         self._chronicle.finish(victim.lane, killed=True)
         self._own(victim, [])

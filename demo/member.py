@@ -16,6 +16,7 @@ import json
 import select
 import signal
 import sys
+import time
 from types import FrameType
 from typing import Any
 
@@ -80,7 +81,7 @@ class Member:
                 for tp in records.partitions()
                 for start, end in ranges(record.offset for record in records.of(tp))
             ]
-            tell(consumed=consumed)
+            tell(consumed=consumed, at=time.time())
             if consumed:
                 self._commit(records.next_offsets())
 
@@ -92,7 +93,8 @@ class Member:
         ) as failure:  # the partitions moved; whoever owns them now reads these records again
             tell(refused=failure.reason)
         else:
-            tell(committed={tp.partition: position.offset for tp, position in offsets.items()})
+            committed = {tp.partition: position.offset for tp, position in offsets.items()}
+            tell(committed=committed, at=time.time())
 
 
 def tell(**event: Any) -> None:

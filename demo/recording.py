@@ -58,6 +58,24 @@ class Owner:
 
 
 @attrs.frozen
+class Count:
+    """How many there were by then."""
+
+    at: float
+    total: int
+
+
+@attrs.frozen
+class Recovery:
+    """How long the work of what was killed at `at` stood still; `meaning` says from what until what."""
+
+    name: str
+    at: float
+    seconds: float
+    meaning: str
+
+
+@attrs.frozen
 class Batch:
     """A batch that the manifest names: which run of the job wrote it, when, and how much.
 
@@ -159,6 +177,9 @@ class Recording:
     spans: list[Span] = attrs.field(factory=list)
     owners: list[Owner] = attrs.field(factory=list)
     lags: dict[str, list[Sample]] = attrs.field(factory=dict)
+    published: list[Count] = attrs.field(factory=list)
+    recoveries: list[Recovery] = attrs.field(factory=list)
+    machine: dict[str, str] = attrs.field(factory=dict)
     batches: list[Batch] = attrs.field(factory=list)
     carriers: list[Carrier] = attrs.field(factory=list)
     places: list[Place] = attrs.field(factory=list)
@@ -197,7 +218,7 @@ class Recording:
         """Read what `save` wrote."""
         fields: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         for name, kind in LISTS.items():
-            fields[name] = [kind(**one) for one in fields[name]]
+            fields[name] = [kind(**one) for one in fields.get(name, ())]
         fields["lags"] = {
             group: [Sample(**one) for one in samples] for group, samples in fields["lags"].items()
         }
@@ -210,6 +231,8 @@ LISTS: Final[dict[str, type[Any]]] = {
     "events": Event,
     "spans": Span,
     "owners": Owner,
+    "published": Count,
+    "recoveries": Recovery,
     "batches": Batch,
     "carriers": Carrier,
     "places": Place,

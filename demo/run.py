@@ -18,9 +18,10 @@ from demo.chronicle import Chronicle
 from demo.flights import flights, require_data
 from demo.group import Group, Outcome
 from demo.job import SCHEMA_FILE, SPARK, Job
+from demo.machine import machine
 from demo.pipeline import Pipeline
 from demo.publish import publish
-from demo.recording import DONE, KILLED, Command, Numbers, Place, Recording
+from demo.recording import DONE, KILLED, Command, Count, Numbers, Place, Recording
 from demo.sampling import LagSampler
 from demo.terminal import Terminal, bar, carriers_table, numbers_table
 from kclient.spark import manifest
@@ -104,18 +105,22 @@ def _clear(out: Path) -> None:
 
 def _recording(cluster: Brokers, engine: str) -> Recording:
     began = datetime.now(UTC).isoformat(timespec="seconds")
-    return Recording(began, cluster.name, cluster.servers, TOPIC, PARTITIONS, GROUP, PIPELINE, engine)
+    recording = Recording(began, cluster.name, cluster.servers, TOPIC, PARTITIONS, GROUP, PIPELINE, engine)
+    recording.machine = machine(engine)
+    return recording
 
 
 def _publish(
     servers: str, count: int, chronicle: Chronicle, beside: Callable[[], Sequence[str]]
 ) -> list[int]:
     def show(done: int) -> None:
+        chronicle.recording.published.append(Count(chronicle.terminal.elapsed(), done))
         line = f"          published   {bar(done, count)} {done:>8,}"
         chronicle.terminal.draw([line, *beside()], f"published {done:,} of {count:,}")
 
     chronicle.begin("publisher", "publishes")
     published = asyncio.run(publish(servers, TOPIC, PARTITIONS, flights(count), show))
+    chronicle.recording.published.append(Count(chronicle.terminal.elapsed(), sum(published)))
     chronicle.finish("publisher")
     chronicle.terminal.say(f"published {sum(published):,} records to {TOPIC} in {PARTITIONS} partitions, lz4")
     return published
@@ -135,6 +140,7 @@ def _consume(
         chronicle.event(KILLED, killed.told, at)
 
     outcome = Group(cluster.servers, TOPIC, GROUP, published, chronicle, logs).run(kill_broker, beside)
+    chronicle.recording.repeated = outcome.repeated
     told = f"{outcome.repeated:,} of them twice" if outcome.repeated else "none of them twice"
     chronicle.event(
         DONE, f"the group has consumed {outcome.distinct:,} different records, {told}, and committed them"

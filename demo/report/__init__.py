@@ -15,6 +15,7 @@ import attrs
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from demo.recording import Numbers, Recording
+from demo.report.figures import figures
 from demo.report.geometry import Frame
 from demo.report.pictures import delays, lag, lanes, marks, throughput
 
@@ -68,6 +69,7 @@ def render(run: Recording) -> str:
         lags=[lag(run, group, frame) for group in (run.group, run.pipeline)],
         throughput=throughput(run, frame),
         delays=delays(run.carriers),
+        figures=figures(run),
         style=(HERE / "page.css").read_text(encoding="utf-8"),
     )
 

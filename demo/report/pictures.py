@@ -8,6 +8,7 @@ from typing import Final
 import attrs
 
 from demo.recording import Batch, Carrier, Recording, Sample
+from demo.report.figures import told_with_recovery
 from demo.report.geometry import Frame, Point, Tick, levels, roof, ticks, unbroken
 
 GAP_SECONDS: Final = 2.0
@@ -110,7 +111,14 @@ def marks(run: Recording, frame: Frame) -> list[Mark]:
     events = sorted(run.events, key=lambda event: event.at)
     rows = levels([frame.percent(event.at) for event in events], BADGE_PERCENT)
     return [
-        Mark(number, frame.percent(event.at), row, event.kind, event.at, event.text)
+        Mark(
+            number,
+            frame.percent(event.at),
+            row,
+            event.kind,
+            event.at,
+            told_with_recovery(run, event.kind, event.at, event.text),
+        )
         for number, (event, row) in enumerate(zip(events, rows, strict=True), 1)
     ]
 

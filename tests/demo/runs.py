@@ -12,10 +12,12 @@ from demo.recording import (
     Batch,
     Carrier,
     Command,
+    Count,
     Event,
     Numbers,
     Place,
     Recording,
+    Recovery,
     Sample,
 )
 
@@ -37,6 +39,10 @@ def a_run(**fields: Any) -> Recording:
     run.begin("ingest", "lands", 6.0)
     run.finish("broker 3", 4.0, killed=True)
     run.finish("member A", 9.0)
+    run.finish("ingest", 11.0, killed=True)
+    run.published = [Count(1.0, 300), Count(5.0, 600)]
+    run.recoveries = [Recovery("The member killed", 4.0, 3.4, "until the other read on")]
+    run.machine = {"Machine": "eight cores"}
     run.owns("A", [0], 2.0)
     run.owns("A", [0, 1], 5.0)
     run.owns("A", [], 9.0)

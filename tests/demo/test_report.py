@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from demo.recording import Sample
+import demo.report
+from demo.recording import Batch, Count, Sample
 from demo.report import render, write
+from demo.report.figures import delays_until_landed, figures
 from demo.report.geometry import Frame, levels, roof, ticks, unbroken
 from demo.report.pictures import delays, lag, lanes, throughput
 from tests.demo.runs import a_run, numbers
@@ -96,8 +98,59 @@ def test_every_picture_has_a_name_and_a_table() -> None:
     assert len(pictures) == 1 + 2 * (1 + 2) + 1  # timeline; each group's lag and its partitions; batches
     assert all(picture["role"] == "img" and picture["aria-label"] for picture in pictures)
     assert len(page.all("details")) == len(page.all("summary")) == 4
-    assert len(page.all("caption")) == len(page.all("table")) == 6
+    assert len(page.all("caption")) == len(page.all("table")) == 7
     assert {"lang": "en"} in page.all("html")
+
+
+def test_recovery_throughput_delay_machine_and_versions_are_told() -> None:
+    run = a_run()
+    found = {figure.name: figure for figure in figures(run)}
+    assert {name: figure.value for name, figure in found.items()} == {
+        "The job killed": "6.5 s",  # killed at 11 s, the first batch of its second run ended at 17.5 s
+        "The member killed": "3.4 s",
+        "Consumed and committed": "86 records/s",  # 600 in 7 s
+        "Landed in Parquet": "133 rows/s",  # 600 in 4.5 s
+        "From acknowledged to landed": "10.2 s",
+        "Machine": "eight cores",
+    }
+    text = Page(render(run)).text
+    for figure in found.values():
+        assert f"{figure.name} {figure.value} {figure.meaning}".strip() in text
+    assert "broker 3 killed; the work went on after 3.4 s" in text
+    assert "the job killed; the work went on after 6.5 s" in text
+
+
+def test_the_delay_until_a_row_landed_is_that_of_the_first_record_of_its_batch() -> None:
+    published = [Count(1.0, 100), Count(2.0, 400), Count(3.0, 600)]
+    batches = [Batch(1, 0, 2.0, 4.0, 400, 1, 1), Batch(1, 1, 4.0, 9.0, 200, 1, 1)]
+    assert delays_until_landed(published, batches) == [3.0, 6.0]
+    assert delays_until_landed([], batches) == []
+
+
+def test_records_that_came_twice_are_explained() -> None:
+    assert "a second time" not in Page(render(a_run())).text
+    text = Page(render(a_run(repeated=1_000))).text
+    assert "The members were handed 1,000 records a second time: a killed member has not committed" in text
+
+
+def test_a_recording_of_before_has_fewer_figures(tmp_path: Path) -> None:
+    run = a_run(published=[], recoveries=[], machine={}, spans=[])
+    assert [figure.name for figure in figures(run)] == ["Landed in Parquet"]
+
+
+def test_a_colour_has_one_meaning_in_every_picture() -> None:
+    """Two blues once meant starting and working in one picture, and member A and member B in the next."""
+    css = (Path(demo.report.__file__).parent / "page.css").read_text()
+    meanings = dict(re.findall(r"\.([\w-]+)(?:, \.[\w-]+)? \{ --(?:swatch|tone): var\(--([\w-]+)\)", css))
+    coloured = {name: colour for name, colour in meanings.items() if colour not in ("ink", "paper", "soft")}
+    assert coloured == {
+        "group": "group",
+        "pipeline": "pipeline",
+        "owner-A": "member-a",
+        "owner-B": "member-b",
+        "ingest": "pipeline",
+    }
+    assert set(re.findall(r"\.bar\.[^{]*\{[^}]*?var\(--(\w+)\)", css)) == {"tint"}
 
 
 def test_events_are_told_in_order_and_marked_by_number() -> None:
@@ -193,7 +246,7 @@ def test_runs_of_points_end_at_a_gap() -> None:
 
 
 TEXT = ("--ink", "--soft", "--bad", "--good")
-SHAPES = ("--group", "--group-2", "--pipeline", "--pipeline-2", "--quiet")
+SHAPES = ("--group", "--member-a", "--member-b", "--pipeline", "--quiet")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

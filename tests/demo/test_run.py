@@ -18,6 +18,7 @@ from demo.brokers import Embedded
 from demo.flights import data_file
 from demo.pipeline import Pipeline
 from demo.recording import KILLED, Recording
+from demo.report.figures import figures
 from demo.run import GROUP, PIPELINE, run
 from demo.terminal import Terminal
 from kclient.spark import manifest
@@ -59,6 +60,14 @@ def test_a_broker_a_member_and_the_job_were_killed(ran: tuple[int, Path, str]) -
     [dead] = [span.lane for span in recording.spans if span.killed and span.lane.startswith("member")]
     [survivor] = {owner.member for owner in recording.owners} - {dead.split()[1]}
     assert {owner.partition for owner in recording.owners if owner.member == survivor} == set(range(6))
+
+
+def test_recovery_after_each_kill_is_measured(ran: tuple[int, Path, str]) -> None:
+    run = Recording.load(ran[1] / "run.json")
+    names = [figure.name for figure in figures(run)]
+    assert names[:3] == ["The job killed", "The broker killed", "The member killed"]
+    assert {"Consumed and committed", "From acknowledged to landed", "Machine", "Versions"} <= set(names)
+    assert all(0 < one.seconds < 60 for one in run.recoveries)
 
 
 def test_every_batch_that_counts_is_recorded_once(ran: tuple[int, Path, str]) -> None:

@@ -1,0 +1,28 @@
+"""How long work stood still after a kill: until all that waited has gone on behind it."""
+
+from __future__ import annotations
+
+from demo.machine import machine
+from demo.recording import Recovery
+from demo.stalls import Stall
+
+
+def test_work_goes_on_when_the_last_that_waited_has() -> None:
+    stall = Stall("The member killed", 10.0, "why", {3, 4})
+    assert stall.progressed([3, 4], 9.9) is None  # written before the kill, read after it
+    assert stall.progressed([0, 3], 11.0) is None
+    assert stall.progressed([4], 13.5) == Recovery("The member killed", 10.0, 3.5, "why")
+    assert stall.progressed([4], 14.0) is None  # once
+
+
+def test_a_commit_that_may_have_been_on_its_way_does_not_count() -> None:
+    stall = Stall("The broker killed", 10.0, "why", {"A"}, {"A"})
+    assert stall.progressed(["A"], 10.01) is None
+    assert stall.progressed(["A"], 10.5) == Recovery("The broker killed", 10.0, 0.5, "why")
+
+
+def test_the_machine_and_versions_are_known() -> None:
+    found = machine("direct")
+    assert "cores" in found["Machine"]
+    assert "kclient-kafka" in found["Versions"]
+    assert "pyspark" not in found["Versions"]
