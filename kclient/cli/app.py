@@ -23,6 +23,7 @@ from kclient.cli.lag import lag, with_interval
 from kclient.cli.offsets_history import offsets_history
 from kclient.cli.program import program
 from kclient.cli.version import installed, version
+from kclient.config.shown import is_secret
 
 DESCRIPTION: Final = "Look into a Kafka cluster, and move its topics to where they are analysed."
 EPILOGUE: Final = (
@@ -74,7 +75,7 @@ def call(tokens: Sequence[str]) -> int:
         ended = app(with_interval(tokens))
     except CycloptsError as error:
         name = " ".join((program(), *(error.command_chain or ())))
-        sys.stderr.write(f"{name}: {_sentence(error)} Type: {name} --help\n")
+        sys.stderr.write(f"{name}: {_sentence(error, tokens)} Type: {name} --help\n")
         return USAGE
     return OK if ended is None else int(ended)
 
@@ -89,12 +90,18 @@ def _version() -> str:
     return installed("kclient-kafka") or "not installed"
 
 
-def _sentence(error: CycloptsError) -> str:
+def _sentence(error: CycloptsError, tokens: Sequence[str]) -> str:
+    if isinstance(error, UnusedCliTokensError) and any(map(is_secret, tokens)):
+        return (
+            "It does not know what to do with the value behind a secret's key. Write both as one, KEY=VALUE."
+        )
     if isinstance(error, UnusedCliTokensError):
         return _unused(error.unused_tokens or [], error.command_chain or ())
     if isinstance(error, UnknownOptionError) and _means_brokers(error):
         return f"Unknown option: {_typed(error)}. Say where the cluster is with -b HOST:PORT."
     text = " ".join(str(error).split())
+    if isinstance(error, UnknownOptionError):  # whose value may be a secret
+        text = text.replace(error.token.keyword or error.token.value, _typed(error))
     return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
@@ -105,7 +112,7 @@ def _means_brokers(error: UnknownOptionError) -> bool:
 
 
 def _typed(error: UnknownOptionError) -> str:
-    return error.token.keyword or error.token.value
+    return (error.token.keyword or error.token.value).partition("=")[0]
 
 
 def _unused(words: Sequence[str], chain: Sequence[str]) -> str:

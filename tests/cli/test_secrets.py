@@ -113,3 +113,31 @@ def test_a_secret_on_the_command_line_is_warned_of(
     assert done.err.count("WARNING: ") == 1
     assert f"{name}: everybody on this machine can read the command line. Write {name}.env=NAME" in done.err
     assert PASSWORD not in done.err
+
+
+@pytest.mark.spec("I-39")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["lag", "g", f"--sasl.password={PASSWORD}"],
+        ["ingest", "--topics", "t", f"--sasl.password={PASSWORD}"],
+        ["ingest", "--topics", "t", "--set", "sasl.password", PASSWORD],
+        ["ingest", "status", "--set", "sasl.password", PASSWORD],
+        ["lag", "g", "-b", f"SASL_SSL://u:{PASSWORD}@h:1"],
+        [
+            "ingest",
+            "-b",
+            f"SASL_SSL://u:{PASSWORD}@h:1",
+            "--topics",
+            "t",
+            "--sink",
+            "parquet:/s",
+            "--checkpoint",
+            "/c",
+        ],
+    ],
+)
+def test_what_was_typed_wrong_is_not_shown(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    done = call(capsys, *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert PASSWORD not in done.err

@@ -93,6 +93,7 @@ def bad_row(answer: dict[str, Any]) -> str:
         {"schema": '"int"', "schemaType": "x" * 200_000},
         {"schema": '"int"', "schemaType": ["x" * 200_000]},
         {"schema": json.dumps("x" * 200_000)},
+        {"schema": json.dumps("x" * 2_000_000)},
         {"schema": json.dumps({**SMALL, "fields": [{"name": "a", "type": "int", "default": "x" * 9_000}]})},
     ],
 )

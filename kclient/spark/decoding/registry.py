@@ -34,6 +34,9 @@ NO_TEXT: Final = ("Cc", "Cs")  # control characters, halves of a pair
 
 UNKNOWN_MS: Final = 60_000
 MAX_UNKNOWN: Final = 10_000
+MAX_SCHEMA_CHARACTERS: Final = (
+    1 << 20
+)  # a registry keeps them as records, which have 1 MiB at most by default
 MAX_KEPT_CHARACTERS: Final = 64 << 20
 
 runtime: Final = Runtime()
@@ -148,6 +151,10 @@ class Registry:
             kind, text = answer.get("schemaType", "AVRO"), answer["schema"]
             json.loads(text)
             text.encode()  # half of a pair is no text
+            if len(text) > MAX_SCHEMA_CHARACTERS:
+                raise UnknownSchemaError(
+                    f"{what} has a schema of more than {MAX_SCHEMA_CHARACTERS:,} characters"
+                )
         except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
             raise UnknownSchemaError(f"{what} is no Avro schema, says the registry's answer") from None
         if kind != "AVRO" or answer.get("references"):
