@@ -10,7 +10,13 @@ import attrs
 import pytest
 
 from kclient import AsyncConsumer, OffsetAndMetadata, RebalanceListener, TopicPartition
-from kclient.errors import KclientError, NoOffsetError, UnknownTopicError
+from kclient.errors import (
+    KclientError,
+    NoOffsetError,
+    TopicAuthorizationError,
+    UnknownTopicError,
+    WakeupError,
+)
 from tests.scenarios.simulated import Place, simulate
 from tests.scenarios.support import T0, T1, reached
 
@@ -271,3 +277,101 @@ def test_only_a_poll_joins_the_group(protocol: str) -> None:
         assert {tp.topic for tp in consumer.assignment()} == {"u"}
 
     simulate(scenario, topics={"t": 1, "u": 1}, config={"group.initial.rebalance.delay.ms": 0})
+
+
+# --- the whole order
+
+
+@attrs.define
+class NotesTheOrder(RebalanceListener):
+    """Writes down what a poll did, and when."""
+
+    place: Place
+    done: list[tuple[str, float]] = attrs.field(factory=list)
+
+    def note(self, what: str) -> None:
+        self.done.append((what, self.place.now))
+
+    async def on_partitions_revoked(self, partitions: tuple[TopicPartition, ...]) -> None:
+        self.note("revoked")
+
+    async def on_partitions_assigned(self, partitions: tuple[TopicPartition, ...]) -> None:
+        await asyncio.sleep(1.0)
+        self.note("assigned")
+
+    def at(self, what: str) -> float:
+        return next(at for one, at in self.done if one == what)
+
+
+@pytest.mark.spec("B.3.1", "S1-12", "S1-17", "S3-08")
+def test_one_poll_does_everything_in_the_order_of_its_table() -> None:
+    async def scenario(place: Place) -> None:
+        place.cluster.produce("t", ["first"], partition=0)
+        await committed_from_outside(place, {T0: 0})
+        refuse("ListOffsets", "TOPIC_AUTHORIZATION_FAILED")(place)  # so t-1 finds no place to begin
+        order = NotesTheOrder(place)
+        consumer = place.consumer(client_id="erring", group_id="g", enable_auto_commit=True)
+        await consumer.subscribe(["t"], listener=order)
+        while not await poll_or_none(place, consumer):
+            continue
+        await place.on_member(consumer.position(T0))
+        consumer.commit_async({T0: OffsetAndMetadata(0)}, lambda offsets, error: order.note("callback"))
+        place.cluster.rebalance("g")
+        await asyncio.sleep(5.0)  # the error is stored, the commit answered, the rebalance known
+        order.done.clear()
+        place.cluster.forget_requests()
+
+        consumer.wakeup()
+        with pytest.raises(WakeupError):
+            await place.on_member(consumer.poll(5.0))
+        assert order.done == []
+        with pytest.raises(TopicAuthorizationError):
+            await place.on_member(consumer.poll(5.0))
+        order.note("error")
+
+        assert [what for what, _ in order.done] == ["callback", "revoked", "assigned", "error"]
+        (join,), (look_up,) = place.asked("JoinGroup"), place.asked("OffsetFetch")
+        commits = [one.at for one in place.asked("OffsetCommit")]
+        assert (
+            commits[0]
+            <= order.at("revoked")
+            <= join.at
+            < order.at("assigned")
+            <= look_up.at
+            <= order.at("error")
+        )
+
+    simulate(scenario, topics={"t": 2}, config={"group.initial.rebalance.delay.ms": 0})
+
+
+async def poll_or_none(place: Place, consumer: AsyncConsumer) -> Any:
+    try:
+        return await place.on_member(consumer.poll(1.0))
+    except KclientError:
+        return ()
+
+
+@pytest.mark.spec("S3-36", "S3-50")
+def test_a_wakeup_in_on_partitions_assigned_ends_the_poll_and_the_assignment_stands() -> None:
+    """Java calls the method once more, with no partitions; that brings back nothing of what it was about to do."""
+
+    class Looks(NotesTheOrder):
+        async def on_partitions_assigned(self, partitions: tuple[TopicPartition, ...]) -> None:
+            self.note(f"assigned {len(partitions)}")
+            consumer.wakeup()
+            await consumer.committed([T0])
+
+    async def scenario(place: Place) -> None:
+        nonlocal consumer
+        place.cluster.produce("t", ["first"], partition=0)
+        order = Looks(place)
+        consumer = place.consumer(group_id="g")
+        await consumer.subscribe(["t"], listener=order)
+        with pytest.raises(WakeupError):
+            await place.on_member(consumer.poll(10.0))
+        assert consumer.assignment() == (T0,)
+        assert len(await place.read(consumer, 1)) == 1
+        assert [what for what, _ in order.done] == ["assigned 1"]
+
+    consumer: AsyncConsumer
+    simulate(scenario, topics={"t": 1}, config={"group.initial.rebalance.delay.ms": 0})

@@ -65,6 +65,7 @@ class GroupMember(RebalanceListener):
         self.fails: tuple[str, Exception] | None = None
         self.commits_when_revoked = False
         self._polling: asyncio.Task[None] | None = None
+        self._over = False
 
     # --- what it has been told
 
@@ -116,7 +117,7 @@ class GroupMember(RebalanceListener):
         self._polling = self.host.start(self._poll(), name=f"{self.name} polls")
 
     async def _poll(self) -> None:
-        while True:
+        while not self._over:
             try:
                 records = await self.consumer.poll(0.2)
             except KclientError as error:
@@ -136,8 +137,11 @@ class GroupMember(RebalanceListener):
             self._polling = None
 
     async def close(self) -> None:
-        """The clean end; nothing of it is left."""
+        """The clean end; nothing of it is left. A task that is cancelled would leave its last records uncommitted."""
         if self.host.alive:
+            self._over = True
+            if self._polling is not None:
+                await asyncio.wait({self._polling}, timeout=1)
             await self.stop()
             await self.host.start(self.leave())
             await asyncio.sleep(1)
@@ -151,6 +155,7 @@ class GroupMember(RebalanceListener):
     def kill(self) -> None:
         """kill -9."""
         self.host.kill()
+        self.consumer.closed = True  # its process is gone, and nothing warns of what it left open
 
 
 class Joining(Protocol):
