@@ -168,7 +168,9 @@ def test_close_raises_what_the_polls_have_kept() -> None:
     async def scenario() -> None:
         async with EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster:
             cluster.produce("t", ["v"])
-            c.consumer = consumer = consumer_of(cluster, "t", group_id="g", listener=Upset())
+            c.consumer = consumer = consumer_of(
+                cluster, "t", group_id="g", listener=Upset(), heartbeat_interval_ms=100
+            )
             await read(consumer, 1)
             callbacks, rebalances = consumer._session.callbacks, consumer._session.rebalances
             cluster.rebalance("g")

@@ -15,7 +15,7 @@ from tests.simulation.mutants.table import Patch, mutant
 OF_SESSIONS = (FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH)
 
 
-@mutant("M-28", "I-19", "I-22", seed=3)
+@mutant("M-28", "I-19", "I-22", seed=2)
 def not_added_again(patch: Patch) -> None:
     """Forget to add a partition to the session again that was left out for a while."""
 
