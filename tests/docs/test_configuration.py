@@ -10,11 +10,12 @@ import pytest
 from kclient.config import load
 from kclient.config.model import keys
 from kclient.errors import ConfigError
-from tests.config.test_nothing_ignored import KAFKAS_OWN
+from tests.config.test_nothing_ignored import SETTINGS
 from tests.docs.blocks import python_blocks
 
 PAGE = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text()
-OWN, DIFFERENT = PAGE.split("\n## ")[1:]
+SECTIONS = dict(section.split("\n", 1) for section in PAGE.split("\n## ")[1:])
+OWN, DIFFERENT = SECTIONS["kclient's own keys"], SECTIONS["Where Kafka's keys differ"]
 OF_TLS_AND_SASL = re.compile(r"ssl_(?!context)|sasl_(mechanism|jaas_config)$")
 
 
@@ -42,7 +43,7 @@ def test_the_blocks_run(
 
 
 def test_the_first_table_holds_every_key_of_our_own_with_its_default() -> None:
-    kafkas = {key.replace(".", "_") for key in KAFKAS_OWN}
+    kafkas = {key.replace(".", "_") for key in SETTINGS}
     own = {
         field.name: repr(field.default)
         for field in keys()
@@ -52,7 +53,7 @@ def test_the_first_table_holds_every_key_of_our_own_with_its_default() -> None:
 
 
 def test_keys_that_differ_from_kafkas_are_keys_of_kafka() -> None:
-    assert rows(DIFFERENT).keys() <= {key.replace(".", "_") for key in KAFKAS_OWN}
+    assert rows(DIFFERENT).keys() <= {key.replace(".", "_") for key in SETTINGS}
 
 
 def test_a_file_writes_a_duration_as_the_page_says() -> None:
