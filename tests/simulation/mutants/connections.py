@@ -32,7 +32,7 @@ from tests.simulation.mutants.table import Patch, mutant
 FOR_EVER = 1e6
 
 
-@mutant("M-85", "I-22", "I-02", seed=17)
+@mutant("M-85", "I-22", "I-02", seed=27)
 def never_connected_again(patch: Patch) -> None:
     """Do not connect again where a connection ended in the middle of a frame."""
 
