@@ -169,7 +169,7 @@ def warn_of_arguments(option: str, keys: Iterable[str]) -> None:
     if found := [key for key in keys if is_secret(key)]:
         names = ", ".join(found)
         sys.stderr.write(
-            f"{program()}: WARNING: {option} {names}: everybody on this machine can read the command line. Write "
+            f"{program()}: WARNING: {option} {names}: every user of this machine can read the command line. Write "
             f"{found[0]}.env=NAME or {found[0]}.file=PATH, or put it into --properties FILE.\n"
         )
 

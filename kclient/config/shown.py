@@ -21,8 +21,8 @@ def shown_key(written: str, value: Any) -> str:
     if name in SECRET_KEYS:
         return written
     references = [f"{key}_{kind}" for key in SECRET_KEYS for kind in ("env", "file")]
-    if (behind := [key for key in SECRET_KEYS if name.startswith(key)]) and name not in references:
-        return f"a key that begins with {behind[0]}, and goes on with what is not shown,"
+    if (found := [key for key in SECRET_KEYS if name.startswith(key)]) and name not in references:
+        return f"a key that begins with {found[0]}, and goes on with what is not shown,"
     if value == "" or not _LOOKS_LIKE_KEY.fullmatch(written.strip()):
         return HIDDEN
     return printable(written)

@@ -111,7 +111,7 @@ def test_a_secret_on_the_command_line_is_warned_of(
     done = call(capsys, *arguments, "--set", "sasl.mechanism=NONE", "-b", "127.0.0.1:1")
     assert done.code == 2
     assert done.err.count("WARNING: ") == 1
-    assert f"{name}: everybody on this machine can read the command line. Write {name}.env=NAME" in done.err
+    assert f"{name}: every user of this machine can read the command line. Write {name}.env=NAME" in done.err
     assert PASSWORD not in done.err
 
 

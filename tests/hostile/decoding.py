@@ -38,7 +38,7 @@ AVRO_ITEM: dict[str, dict[str, Any]] = {
 
 
 def error_of_avro_items(item: str, size: int) -> str:
-    """One array of as many of the smallest items as bytes are asked for, and a value in front of it and behind."""
+    """One array of as many of the smallest items as bytes are asked for, between two good values."""
     kind = AVRO_ITEM[item]
     written = {
         "type": "record",
@@ -91,7 +91,7 @@ def rows_of_large_values(kind: str) -> int:
         item = AVRO_ITEM["nulls"]
         value = bytes.fromhex("e09736") + bytes(443_888) + b"\0"
         options = {"valueSchema": json.dumps({"type": "array", "items": item})}
-    values = [value] * ((4 << 20) // len(value))
+    values = [value] * ((3 << 20) // len(value))
     rows = 0
     for batch in decoder(valueFormat=kind, **options).decode_all(iter([raw(values)]), ["value"]):
         rows += len(batch)
@@ -128,7 +128,7 @@ def _error_of_writer(schema: str) -> str:
 
 
 def error_of_reader_schema(depth: int, leaf: str) -> str:
-    """What a user is told who reads with such a schema."""
+    """The error that a user gets for such a reader schema."""
     return _error_of_reader(json.dumps(doubles(depth, leaf)))
 
 

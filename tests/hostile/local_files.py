@@ -28,7 +28,7 @@ WAYS: dict[str, Callable[[str], Any]] = {
 
 
 def problem_with(way: str, path: str) -> str:
-    """What the user is told."""
+    """The error that the user gets."""
     try:
         WAYS[way](path)
     except ConfigError as problem:
@@ -40,7 +40,7 @@ def content_of_pipe(text: str, folder: str) -> str:
     """What comes through a pipe that has a writer."""
     path = Path(folder) / "pipe"
     os.mkfifo(path)
-    keep = os.open(path, os.O_RDWR)  # a writer opens before and closes behind, as in a shell's <(…)
+    keep = os.open(path, os.O_RDWR)  # a writer opens before and closes after, as in a shell's <(…)
     writer = Timer(0.3, lambda: (os.write(keep, text.encode()), os.close(keep)))
     writer.start()
     found = file(path)()

@@ -1,4 +1,4 @@
-"""A name that leads to a device without an end, or to a pipe that nobody writes to, ends in an error."""
+"""A name that leads to a device without an end, or to a pipe without a writer, ends in an error."""
 
 from __future__ import annotations
 

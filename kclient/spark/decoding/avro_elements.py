@@ -187,7 +187,7 @@ def _read(data: bytes, at: int) -> tuple[int, int]:
 def _bytes(data: bytes, at: int, _meter: Meter) -> int:
     size, at = _read(data, at)
     if not 0 <= size <= len(data) - at:
-        raise ValueError("text behind the end")
+        raise ValueError("text beyond the end")
     return at + size
 
 

@@ -1,4 +1,4 @@
-"""Why a JSON document is certainly bad, seen by itself and quickly: Arrow's parser takes a call for each try.
+"""Why a JSON document is certainly bad, found for one document and quickly: a call of Arrow's parser is slow.
 
 It only says what the parser would say too. Where that is not certain (a field twice, a half of a pair, Inf, a decimal
 with too many digits) it says nothing, and the parser decides.
