@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import os
 import sys
 import traceback
@@ -13,6 +14,7 @@ import kclient
 from kclient.cli.exits import INTERRUPTED, OK, OUTPUT, USAGE, exit_code
 from kclient.cli.program import program
 from kclient.errors import InternalError, KclientError
+from kclient.log import get_logger
 from kclient.text import printable_lines
 
 EXTRAS: Final = {"cyclopts": "cli", "rich": "cli", "pyarrow": "arrow", "pyspark": "spark", "fastavro": "avro"}
@@ -33,6 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a name that the terminal cannot show ends nothing
+    get_logger(kclient.__name__).addHandler(logging.NullHandler())  # a command says itself what failed
     tokens = list(sys.argv[1:] if arguments is None else arguments)
     try:
         from kclient.cli import app

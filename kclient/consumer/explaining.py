@@ -62,8 +62,10 @@ def _say_consumer(session: Session) -> str:
         return "a rebalance waits for the next poll() to go on"
     if session.subscription.automatic:
         topics = ", ".join(session.subscription.topics) or _say_pattern(session)
-        return say_membership(session.group_part, topics, session.runtime.now())
-    return f"{len(session.positions)} partitions are assigned by hand"
+        sentence = say_membership(session.group_part, topics, session.runtime.now())
+    else:
+        sentence = f"{len(session.positions)} partitions are assigned by hand"
+    return sentence + session.topic_watch.words()
 
 
 def _say_pattern(session: Session) -> str:
@@ -137,7 +139,9 @@ def _state_of_question(session: Session, tp: TopicPartition, state: PartitionSta
 def _leader_unknown(session: Session, tp: TopicPartition) -> str:
     topic = session.cluster.metadata.topics.get(tp.topic)
     if topic is None:
-        return "the topic does not exist, or the metadata has not come yet"
+        if tp.topic in session.cluster.metadata.nonexistent:
+            return f"the topic does not exist: {tp.topic!r}"
+        return "the metadata of the topic has not come yet"
     if topic.error_code:
         return f"metadata says {error(topic.error_code).name} ({topic.error_code})"
     if topic.partitions and tp.partition not in topic.partitions:

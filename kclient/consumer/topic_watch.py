@@ -1,4 +1,10 @@
-"""Notices topics and partitions that are asked for and do not exist; tells the user after `topic_wait_ms`."""
+"""Notice topics and partitions that are asked for and do not exist.
+
+at once                     a WARNING that the topic does not exist; the consumer waits for it
+when it comes into being    a WARNING: with auto.create.topics.enable brokers create what a client asks for, also
+                            a misspelt name, which stays empty; the nearest other name goes with it
+after `topic_wait_ms`       UnknownTopicError from poll(), and again for as long as it is missing
+"""
 
 from __future__ import annotations
 
@@ -7,10 +13,14 @@ from typing import TYPE_CHECKING
 
 from kclient.consumer.subscription import SubscriptionKind
 from kclient.errors import KclientError, UnknownTopicError
+from kclient.log import get_logger
 from kclient.types import TopicPartition
 
 if TYPE_CHECKING:
     from kclient.consumer.session import Session
+
+
+log = get_logger("kclient.consumer")
 
 
 class TopicWatch:
@@ -22,6 +32,7 @@ class TopicWatch:
         self._missing_since: dict[str | TopicPartition, float] = {}
         self._error: KclientError | None = None
         self._asking = False
+        self._warned: set[tuple[str, str]] = set()
 
     def forget(self) -> None:
         """Another subscription: start over."""
@@ -36,6 +47,7 @@ class TopicWatch:
             self._version_seen = metadata.version
             since = self._missing_since
             self._missing_since = {missing: since.get(missing, now) for missing in self._missing()}
+            self._warn_of_topics()
         late = next(
             (missing for missing, since in self._missing_since.items() if now >= since + self._patience), None
         )
@@ -54,6 +66,63 @@ class TopicWatch:
         """The error for the next poll, once."""
         error, self._error = self._error, None
         return error
+
+    def words(self) -> str:
+        """What `explain()` adds: topics that do not exist, and those that came into being when they were asked for."""
+        missing, created = self._nonexistent(), self._created()
+        parts = [f"; {_names(missing)} not exist"] if missing else []
+        if created:
+            parts.append(
+                f"; {', '.join(map(repr, created))} did not exist until asked for: created by the brokers "
+                "(auto.create.topics.enable)?"
+            )
+        return "".join(parts)
+
+    def _nonexistent(self) -> list[str]:
+        metadata = self._session.cluster.metadata
+        return [topic for topic in self._wanted() if topic in metadata.nonexistent]
+
+    def _created(self) -> list[str]:
+        session = self._session
+        if not session.config.allow_auto_create_topics:
+            return []
+        return [topic for topic in self._wanted() if topic in session.cluster.metadata.created]
+
+    def _wanted(self) -> tuple[str, ...]:
+        subscription = self._session.subscription
+        by_name = subscription.kind in (SubscriptionKind.TOPICS, SubscriptionKind.MANUAL)
+        return subscription.topics if by_name else ()
+
+    def _warn_of_topics(self) -> None:
+        """Warn of each topic once that is missing, and once that it was created after it had been asked for."""
+        patience = self._patience
+        for topic in self._nonexistent():
+            if self._first("missing", topic):
+                log.warning(
+                    "topic %r does not exist; the consumer waits for it, and poll() raises UnknownTopicError when it "
+                    "is still missing after %g s",
+                    topic, patience, extra={"topic": topic},
+                )  # fmt: skip
+        for topic in self._created():
+            if self._first("created", topic):
+                self._session.flows.errand(
+                    "search for a created topic's nearest name", self._warn_created(topic)
+                )
+
+    def _first(self, what: str, topic: str) -> bool:
+        first = (what, topic) not in self._warned
+        self._warned.add((what, topic))
+        return first
+
+    async def _warn_created(self, topic: str) -> None:
+        known = [name for name in await self._known_topics() if name != topic]
+        near = await self._session.runtime.offload(_nearest, topic, known)
+        log.warning(
+            "topic %r did not exist, and was created after this consumer asked for it: brokers with "
+            "auto.create.topics.enable create what is asked for, also a misspelt name.%s With "
+            "allow_auto_create_topics=False they do not, and poll() raises UnknownTopicError",
+            topic, f" Did you mean {near[0]!r}?" if near else "", extra={"topic": topic},
+        )  # fmt: skip
 
     @property
     def _patience(self) -> float:
@@ -116,6 +185,10 @@ class TopicWatch:
         except KclientError:
             return sorted(session.cluster.metadata.topics)  # the names at hand must do for the hint
         return sorted(topic.name for topic in answer.topics if topic.name and not topic.error_code)
+
+
+def _names(topics: list[str]) -> str:
+    return f"topic {topics[0]!r} does" if len(topics) == 1 else f"topics {', '.join(map(repr, topics))} do"
 
 
 def _nearest(topic: str, known: list[str]) -> list[str]:

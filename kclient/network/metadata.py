@@ -65,6 +65,10 @@ class MetadataCache:
         self.controller_id: int | None = None
         self.cluster_id: str | None = None
         self.topics: dict[str, TopicMetadata] = {}
+        self.nonexistent: frozenset[str] = (
+            frozenset()
+        )  # topics of which an answer said so, and none said more since
+        self.created: frozenset[str] = frozenset()  # topics that first did not exist, and then did
         self._names: dict[bytes, str] = {}
         self._last_seen_epochs: dict[TopicPartition, int] = {}
         self._unauthorized: tuple[str, ...] = ()
@@ -126,6 +130,7 @@ class MetadataCache:
         reliable = version >= RELIABLE_EPOCHS_SINCE
         topics = [self._topic(topic, reliable) for topic in response.topics if topic.name]
         found = {topic.name: topic for topic in topics if topic.error_code != UNKNOWN_TOPIC_OR_PARTITION}
+        self._note_existence(topics)
         if whole:
             self.topics = found
             self._note_errors(topics)
@@ -207,6 +212,21 @@ class MetadataCache:
             )
         self._unauthorized = self._invalid = ()
         return problem
+
+    def _note_existence(self, topics: Iterable[TopicMetadata]) -> None:
+        """Note which topics do not exist, and which were created after a client had asked for them.
+
+        ZooKeeper brokers answer LEADER_NOT_AVAILABLE for a topic that they create because of this very request.
+        """
+        found = {topic.name for topic in topics if topic.partitions}
+        missing = {
+            topic.name
+            for topic in topics
+            if topic.error_code == UNKNOWN_TOPIC_OR_PARTITION
+            or (topic.error_code == LEADER_NOT_AVAILABLE and topic.name not in self.topics)
+        }
+        self.created = self.created - missing | self.nonexistent & found
+        self.nonexistent = self.nonexistent - found | missing
 
     def _note_errors(self, topics: Iterable[TopicMetadata]) -> None:
         self._unauthorized = tuple(t.name for t in topics if t.error_code == TOPIC_AUTHORIZATION_FAILED)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import logging
 import re
+import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -198,6 +201,76 @@ def test_partitions_and_topics_that_are_not_there() -> None:
             await says(consumer, strange, "waiting for the offset.*the topic does not exist")
 
     on_a_cluster(play)
+
+
+def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.name == "kclient.consumer"]
+
+
+def test_a_misspelt_topic_that_the_brokers_create_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    """It once stayed silent: an empty topic that somebody waits at for ever."""
+
+    async def play(kafka: EmbeddedCluster) -> None:
+        kafka.create_topic("flights", 1)
+        async with AsyncConsumer(
+            "flihgts", bootstrap_servers=kafka.bootstrap_servers, group_id="g", topic_wait_ms=60_000
+        ) as consumer:
+            async with asyncio.timeout(10):
+                while not consumer.assignment() or "Did you mean" not in caplog.text:
+                    await consumer.poll(0.05)
+            explained = await consumer.explain()
+            assert "'flihgts' did not exist until asked for: created by the brokers" in explained.consumer
+            await consumer.subscribe(["flights"])
+            assert "flihgts" not in (await consumer.explain()).consumer
+
+    with caplog.at_level(logging.WARNING, "kclient.consumer"):
+        on_a_cluster(play)
+    missing, created = warnings_of(caplog)
+    assert missing.startswith("topic 'flihgts' does not exist; the consumer waits for it")
+    assert created.startswith(
+        "topic 'flihgts' did not exist, and was created after this consumer asked for it"
+    )
+    assert "Did you mean 'flights'?" in created
+    assert "allow_auto_create_topics=False" in created
+
+
+def test_a_topic_that_comes_later_is_waited_for_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    async def play(kafka: EmbeddedCluster) -> None:
+        async with AsyncConsumer(
+            "later",
+            bootstrap_servers=kafka.bootstrap_servers,
+            group_id="g",
+            topic_wait_ms=60_000,
+            allow_auto_create_topics=False,
+            auto_offset_reset="earliest",
+            metadata_max_age_ms=100,
+        ) as consumer:
+            async with asyncio.timeout(10):
+                while not warnings_of(caplog):
+                    await consumer.poll(0.05)
+                assert "; topic 'later' does not exist" in (await consumer.explain()).consumer
+                kafka.create_topic("later", 1)
+                kafka.produce("later", ["x"])
+                while not len(await consumer.poll(0.1)):
+                    pass
+            assert "exist" not in (await consumer.explain()).consumer
+
+    with caplog.at_level(logging.WARNING, "kclient.consumer"):
+        on_a_cluster(play)
+    assert len(warnings_of(caplog)) == 1
+
+
+def test_a_topic_that_exists_is_not_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    async def play(kafka: EmbeddedCluster) -> None:
+        kafka.produce("a", ["x"])
+        async with AsyncConsumer(
+            "a", bootstrap_servers=kafka.bootstrap_servers, group_id="g", auto_offset_reset="earliest"
+        ) as consumer:
+            assert len(await consumer.poll(5))
+
+    with caplog.at_level(logging.WARNING, "kclient.consumer"):
+        on_a_cluster(play)
+    assert warnings_of(caplog) == []
 
 
 def test_an_error_that_waits_for_the_next_poll_is_told_without_taking_it() -> None:
@@ -497,3 +570,26 @@ def test_thousands_of_partitions_are_explained_at_once() -> None:
             assert time.process_time() - began < 1.0  # a look at all partitions for each would take many
 
     on_a_cluster(play)
+
+
+MISSPELT = """
+import sys
+from kclient import Consumer
+with Consumer("flihgts", bootstrap_servers=sys.argv[1], group_id="g") as consumer:
+    while not consumer.assignment():
+        consumer.poll(0.05)
+    consumer.poll(0.5)
+"""
+
+
+def test_the_warning_reaches_a_program_that_has_not_configured_logging() -> None:
+    with EmbeddedCluster(topics={"flights": 1}) as kafka:
+        done = subprocess.run(
+            [sys.executable, "-c", MISSPELT, kafka.bootstrap_servers],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=True,
+        )
+    assert "topic 'flihgts' did not exist, and was created after this consumer asked for it" in done.stderr
+    assert "Did you mean 'flights'?" in done.stderr
