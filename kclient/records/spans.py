@@ -47,13 +47,13 @@ def portions(runs: Sequence[Columns], most_bytes: int = MOST_BYTES) -> Iterator[
     for run in runs:
         if not len(run):
             continue
-        start, end = _extent(run)
+        size_of_run = _extent_bytes(run)
         most = most_bytes if not group or run.data is group[0].data else min(most_bytes, MOST_JOINED_BYTES)
-        if group and size + end - start > most:
+        if group and size + size_of_run > most:
             yield group
             group, size = [], 0
         group.append(run)
-        size += end - start
+        size += size_of_run
     if group:
         yield group
 
@@ -79,7 +79,9 @@ def _cut_out(runs: Sequence[Columns], starts_of: Numbers, sizes_of: Numbers) -> 
     offsets[1::2] = _numbers(pc.add(starts, pc.max_element_wise(sizes, _ZERO)))
     offsets[-1] = offsets[-2]
     entries = pa.Array.from_buffers(pa.binary(), 2 * count, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
-    wanted = _every_second(entries, is_large=pc.sum(sizes).as_py() >= LARGE_BYTES * count)
+    large = LARGE_BYTES * count
+    is_large = sum(map(_extent_bytes, runs)) >= large and pc.sum(sizes).as_py() >= large
+    wanted = _every_second(entries, is_large=is_large)
     if smallest >= 0:
         return wanted
     known = pc.greater_equal(sizes, _ZERO).buffers()[1]
@@ -122,6 +124,11 @@ def _end_to_end(runs: Sequence[Columns], numbers_of: Numbers) -> array[int]:
 def _extent(run: Columns) -> tuple[int, int]:
     """From where to where in the run's bytes its keys and values lie: they follow each other as records do."""
     return run.key_starts[0], run.value_starts[-1] + max(run.value_sizes[-1], 0)
+
+
+def _extent_bytes(run: Columns) -> int:
+    start, end = _extent(run)
+    return end - start
 
 
 def _int32(numbers: array[int]) -> Any:
