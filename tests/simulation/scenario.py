@@ -39,6 +39,7 @@ PROTOCOLS: Final = (
 PROTOCOLS_SHARE: Final = 0.4  # of the releases that know more than one
 LISTS_SHARE: Final = 0.45
 ENDINGS_SHARE: Final = 0.15
+NEWEST_SHARE: Final = 0.3  # of the seeds whose release is 4.3: they get 4.4
 
 
 @attrs.frozen(kw_only=True)
@@ -106,7 +107,9 @@ def draw(rng: Random) -> Scenario:
     plain = _draw_plain(rng)
     rare = attrs.evolve(plain, **_draw_rare(Random(str(plain)), plain))
     rare = attrs.evolve(rare, endings=Random(f"{plain} ways out").random() < ENDINGS_SHARE)
-    return rare if rare.manual else attrs.evolve(rare, **_draw_group(Random(f"{plain} group"), rare))
+    drawn = rare if rare.manual else attrs.evolve(rare, **_draw_group(Random(f"{plain} group"), rare))
+    newest = drawn.release == "4.3" and Random(f"{plain} 4.4").random() < NEWEST_SHARE
+    return attrs.evolve(drawn, release="4.4") if newest else drawn
 
 
 def _draw_group(rng: Random, rare: Scenario) -> dict[str, Any]:
