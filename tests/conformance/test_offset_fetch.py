@@ -74,6 +74,13 @@ def test_without_topics_all_that_the_group_has_is_told(target: Target, group: st
 
 
 @pytest.mark.spec("S0-38")
+@pytest.mark.api("OffsetFetch", 1, few=True)
+def test_a_group_that_does_not_exist_has_no_offsets(target: Target, topic: str, version: int) -> None:
+    answer = fetch_answer(target, target.coordinated(fresh("group")), {topic: [0]}, version)
+    assert (answer.error_code, rows_of(answer)) == (errors.NONE, {0: NOTHING})
+
+
+@pytest.mark.spec("S0-38")
 def test_an_unknown_topic_has_nothing_by_name_and_an_error_by_id(
     target: Target, group: str, topic: str, version: int
 ) -> None:

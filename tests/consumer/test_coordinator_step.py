@@ -28,6 +28,21 @@ def test_without_a_coordinator_a_poll_takes_its_time_and_no_more(timeout: float)
         assert place.asked("JoinGroup") == place.asked("OffsetFetch") == place.asked("Fetch") == []
         place.cluster.lift(lost)
         await place.read(consumer, 1, seconds=10)
+        assert consumer.metrics().value("failed-rebalance-total") == 0  # none had begun
+
+    simulate(scenario, topics={"t": 1})
+
+
+@pytest.mark.spec("S1-19")
+def test_a_coordinator_that_is_one_no_more_is_looked_up_before_the_group_asks_for_anything() -> None:
+    async def scenario(place: Place) -> None:
+        consumer = place.consumer("t", **IN_A_GROUP, heartbeat_interval_ms=1_000)
+        await place.poll_until(consumer, consumer.assignment)
+        place.cluster.fail("Heartbeat", "NOT_COORDINATOR", times=1)
+        beats = len(place.asked("Heartbeat"))
+        await place.poll_until(consumer, lambda: len(place.asked("Heartbeat")) > beats + 1)
+        refused, following = place.asked("Heartbeat")[beats : beats + 2]
+        assert any(refused.at <= one.at <= following.at for one in place.asked("FindCoordinator"))
 
     simulate(scenario, topics={"t": 1})
 

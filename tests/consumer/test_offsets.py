@@ -159,7 +159,7 @@ def test_a_newer_leader_epoch_asks_for_metadata_and_older_metadata_does_not_coun
 T7 = TopicPartition("t", 7)
 
 
-@pytest.mark.spec("B.14", "S3-19")
+@pytest.mark.spec("B.14")
 def test_a_commit_for_a_partition_that_its_topic_does_not_have_is_refused_soon() -> None:
     async def scenario(place: Place) -> None:
         consumer, began = place.consumer(group_id="g"), place.now

@@ -77,6 +77,7 @@ def test_a_new_leader_does_not_know_the_latest_offset_before_its_followers_are_t
         assert brief(await on.listed(NOW + 1, version=version)) == (code, -1, -1, -1)
         assert brief(await on.listed(NOW, version=version)) == (NONE, NOW, 0, 0)
         assert brief(await on.listed(EARLIEST, version=version))[:3] == (NONE, -1, 0)
+        assert brief(await on.listed(LATEST, version=version, replica=1)) == (NONE, -1, 2, 1)  # a follower
         cluster.catch_up("orders", 0)
         assert brief(await on.listed(LATEST, version=version)) == (NONE, -1, 2, 1)
 

@@ -77,6 +77,8 @@ def test_a_wish_to_rejoin_changes_nothing_else() -> None:
     standing.request_rejoin("why")
     assert (standing.state, standing.generation) == (MemberState.STABLE, Generation(4, "m-1", "range"))
     assert not standing.prepare_due
+    standing.request_rejoin("another reason")
+    assert standing.rejoin_reason == "another reason"  # which the broker's log will show
 
 
 @pytest.mark.spec("B.13.5")

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from kclient.group.assignors import Assignment, Assignor, Member, Topics
+from kclient.group.subscription_protocol import decode_subscription
 from kclient.types import TopicPartition
 from tests.group.cooperative import KeepAndShare
 from tests.scenarios.members import ALL, GroupMember, shared_out, team, until
@@ -205,6 +206,10 @@ def test_a_topic_of_the_pattern_that_the_leader_sees_first_costs_its_followers_n
             await asyncio.sleep(8)
             assert joins(b) - before == 1
             assert b.consumer.subscription() == ("t", "t2")
+            b.consumer.enforce_rebalance()
+            await until(lambda: joins(b) - before == 2)
+            said = decode_subscription(b.asked("JoinGroup")[-1].request.protocols[0].metadata)
+            assert sorted(said.topics) == ["t", "t2"]
 
     simulate(scenario, topics={"t": 4})
 

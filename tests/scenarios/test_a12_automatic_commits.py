@@ -216,6 +216,24 @@ def test_a12_close_commits_before_it_leaves() -> None:
     simulate(scenario, topics={"t": 2})
 
 
+@pytest.mark.spec("A-12", "S3-19")
+def test_a12_a_commit_carries_the_epoch_of_what_was_read_and_not_that_of_the_leader() -> None:
+    async def scenario(place: Place) -> None:
+        consumer = await ten_read(place)
+        place.cluster.move_leader("t", 0)
+        began = place.now
+        await place.poll_until(consumer, lambda: place.now > began + 1)
+        assert await place.on_member(consumer.position(T0)) == 10  # checked with the new leader
+        await place.on_member(consumer.commit())
+        [topic] = place.asked("OffsetCommit")[-1].request.topics
+        assert sorted(
+            (row.partition_index, row.committed_offset, row.committed_leader_epoch)
+            for row in topic.partitions
+        ) == [(0, 10, 0), (1, 0, -1)]
+
+    simulate(scenario, brokers=2, topics={"t": 2})
+
+
 @pytest.mark.spec("A-12", "B.18")
 def test_a12_unsubscribing_commits_nothing() -> None:
     async def scenario(place: Place) -> None:

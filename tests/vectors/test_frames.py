@@ -50,7 +50,7 @@ def test_java_frames_are_read_and_written_back(cases: list[Case]) -> None:
         assert b"".join(written) == frame
 
 
-@pytest.mark.spec("C.1")
+@pytest.mark.spec("C.1", "S1-26")
 @pytest.mark.parametrize("cases", REQUESTS.values(), ids=REQUESTS)
 def test_requests_are_framed_as_java_frames_them(cases: list[Case]) -> None:
     for case in cases:
