@@ -220,6 +220,14 @@ def test_row_groups_dictionary_and_codec(tmp_path: Path) -> None:
     assert {part.compression for part in columns} == {"ZSTD"}
 
 
+def test_columns_of_raw_bytes_have_no_statistics_and_all_others_have(tmp_path: Path) -> None:
+    (file,) = write(tmp_path, records(0, 20)).files
+    group = pq.ParquetFile(tmp_path / file.path).metadata.row_group(0)
+    columns = [group.column(index) for index in range(group.num_columns)]
+    without = {column.path_in_schema for column in columns if not column.is_stats_set}
+    assert without == {"_key", "value", "_headers.list.element.value"}
+
+
 @pytest.mark.spec("SP-80")
 def test_large_rows_make_smaller_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parquet_file, "ROW_GROUP_BYTES", 100_000)
