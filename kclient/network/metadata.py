@@ -65,10 +65,9 @@ class MetadataCache:
         self.controller_id: int | None = None
         self.cluster_id: str | None = None
         self.topics: dict[str, TopicMetadata] = {}
-        self.nonexistent: frozenset[str] = (
-            frozenset()
-        )  # topics of which an answer said so, and none said more since
+        self.nonexistent: frozenset[str] = frozenset()  # an answer said so, and none said more since
         self.created: frozenset[str] = frozenset()  # topics that first did not exist, and then did
+        self._existed: set[str] = set()
         self._names: dict[bytes, str] = {}
         self._last_seen_epochs: dict[TopicPartition, int] = {}
         self._unauthorized: tuple[str, ...] = ()
@@ -225,8 +224,10 @@ class MetadataCache:
             if topic.error_code == UNKNOWN_TOPIC_OR_PARTITION
             or (topic.error_code == LEADER_NOT_AVAILABLE and topic.name not in self.topics)
         }
-        self.created = self.created - missing | self.nonexistent & found
+        # A topic that was deleted and created again is no misspelt name.
+        self.created |= (self.nonexistent & found) - self._existed
         self.nonexistent = self.nonexistent - found | missing
+        self._existed |= found
 
     def _note_errors(self, topics: Iterable[TopicMetadata]) -> None:
         self._unauthorized = tuple(t.name for t in topics if t.error_code == TOPIC_AUTHORIZATION_FAILED)

@@ -260,6 +260,26 @@ def test_a_topic_that_comes_later_is_waited_for_with_a_warning(caplog: pytest.Lo
     assert len(warnings_of(caplog)) == 1
 
 
+def test_a_topic_that_is_deleted_and_created_again_is_no_misspelt_one(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def play(kafka: EmbeddedCluster) -> None:
+        kafka.produce("a", ["x"])
+        settings = {"group_id": "g", "auto_offset_reset": "earliest", "metadata_max_age_ms": 50}
+        async with AsyncConsumer("a", bootstrap_servers=kafka.bootstrap_servers, **settings) as consumer:
+            assert len(await consumer.poll(5))
+            kafka.delete_topic("a")
+            async with asyncio.timeout(10):
+                while not warnings_of(caplog):
+                    await consumer.poll(0.05)
+            for _ in range(10):
+                await consumer.poll(0.05)
+
+    with caplog.at_level(logging.WARNING, "kclient.consumer"):
+        on_a_cluster(play)
+    assert not [text for text in warnings_of(caplog) if "was created after" in text]
+
+
 def test_a_topic_that_exists_is_not_warned_of(caplog: pytest.LogCaptureFixture) -> None:
     async def play(kafka: EmbeddedCluster) -> None:
         kafka.produce("a", ["x"])
