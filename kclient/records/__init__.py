@@ -6,6 +6,7 @@
     compression the codecs, output bounded      aborted     which transactions were aborted (read_committed)
     reader      a fetched partition, taken in pieces of at most so many records
     records     what the user sees              arrow       the same as a pyarrow.Table
+    headers     of a record: checked when it is decoded, made into objects when they are read
     writer      batches of format 2
 
 Nothing here knows of sockets, tasks or clocks.
