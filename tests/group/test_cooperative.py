@@ -132,7 +132,7 @@ def test_the_log_tells_all_four_sets_why_partitions_are_lost_and_what_a_listener
     )
 
 
-@pytest.mark.spec("S0-13", "B.2", "B.13.11", "D-28")
+@pytest.mark.spec("S0-13", "S2-19", "B.2", "B.13.11", "D-28")
 def test_what_is_kept_keeps_its_position_and_its_pause() -> None:
     async def scenario(place: Place) -> None:
         async with team(place, **cooperative()) as join, publishing(place):
