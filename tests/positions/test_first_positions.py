@@ -17,7 +17,7 @@ from kclient.errors import (
 )
 from kclient.positions.state import FetchPosition
 from kclient.positions.strategy import EARLIEST, LATEST
-from kclient.types import OffsetAndMetadata, TopicPartition
+from kclient.types import LeaderAndEpoch, OffsetAndMetadata, TopicPartition
 from tests.positions.fake_cluster import run, settle, until
 from tests.positions.upkeep_support import (
     AWAIT_VALIDATION,
@@ -366,6 +366,26 @@ def test_a_partition_that_waits_for_a_reset_needs_no_coordinator() -> None:
             positions.request_reset(P0, LATEST)
             await settle()
             assert positions.position(P0) == FetchPosition(8, None, ON_1)
+            assert asked == []
+
+    run(scenario())
+
+
+@pytest.mark.spec("S0-57")
+def test_a_partition_that_waits_for_a_validation_needs_no_coordinator() -> None:
+    async def scenario() -> None:
+        asked: list[Sequence[TopicPartition]] = []
+
+        async def committed(partitions: Sequence[TopicPartition]) -> Committed:
+            asked.append(partitions)
+            return {}
+
+        cluster = led_by_1()
+        async with upkeep(cluster, committed=committed) as (positions, _):
+            positions.assign([P0])
+            positions.seek(P0, OffsetAndMetadata(10, 7), LeaderAndEpoch(None, None))  # a leader to come
+            await settle()
+            assert positions.state(P0).fetch_state is AWAIT_VALIDATION
             assert asked == []
 
     run(scenario())
