@@ -38,6 +38,7 @@ from tests.simulation.grouping import (
 )
 from tests.simulation.holding import Holding
 from tests.simulation.hosts import State
+from tests.simulation.manners import commit_first, pause_after, shrugs
 from tests.simulation.probes import watched_runtime
 from tests.simulation.watch import Handed
 
@@ -74,6 +75,7 @@ class Ear(RebalanceListener):
         for tp in partitions:
             member.holdings[tp] = Holding(tp, member.stage.now, committed.get(tp))
         with member.called_back():
+            await commit_first(member, partitions)
             await member.moody()
 
     async def on_partitions_revoked(self, partitions: Iterable[TopicPartition]) -> None:
@@ -409,12 +411,12 @@ class Member:
             self.stopping = True
         elif isinstance(error, CorruptBatchError) and error.topic and error.partition is not None:
             await self._fetch_again(consumer, TopicPartition(error.topic, error.partition))
-        elif isinstance(error, OffsetError):
+        elif isinstance(error, OffsetError) and not shrugs(self):
             lost = [tp for tp in consumer.assignment() if tp in getattr(error, "partitions", ())]
             consumer.seek_to_beginning(lost)
             for tp in lost:
                 self._sought(tp, None)
-        await asyncio.sleep(0.1 if isinstance(error, BrokerError) else 0.02)
+        await asyncio.sleep(pause_after(self, error))
 
     def _count(self, error: KclientError) -> None:
         """Members of the consumer protocol can fail for good: then a new process must take over."""

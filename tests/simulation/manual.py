@@ -12,6 +12,7 @@ from kclient import AsyncConsumer
 from kclient.types import TopicPartition
 from tests.simulation.application import TOPIC, Member
 from tests.simulation.holding import Holding
+from tests.simulation.manners import commit_first
 from tests.simulation.probes import watched_runtime
 
 if TYPE_CHECKING:
@@ -44,9 +45,10 @@ class ManualMember(Member):
             self.let_go([tp for tp in self.holdings if tp not in own])
             await consumer.assign(own)
             committed = self.stage.ledger.committed_offsets
-            for tp in own:
-                if tp not in self.holdings:
-                    self.holdings[tp] = Holding(tp, self.stage.now, committed.get(tp))
+            new = [tp for tp in own if tp not in self.holdings]
+            for tp in new:
+                self.holdings[tp] = Holding(tp, self.stage.now, committed.get(tp))
+            await commit_first(self, new)
 
     async def fidget(self, consumer: AsyncConsumer) -> None:
         """Put a partition aside, or take all of them back, beside what others do."""

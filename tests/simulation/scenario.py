@@ -38,6 +38,7 @@ PROTOCOLS: Final = (
 )
 PROTOCOLS_SHARE: Final = 0.4  # of the releases that know more than one
 LISTS_SHARE: Final = 0.45
+MANNERS_SHARE: Final = 0.06
 ENDINGS_SHARE: Final = 0.15
 NEWEST_SHARE: Final = 0.3  # of the seeds whose release is 4.3: they get 4.4
 
@@ -86,6 +87,10 @@ class Scenario:
     remote_assignor: str = ""  # what members of the consumer protocol ask for
     pattern: bool = False  # they subscribe to a pattern
     endings: bool = False  # applications are woken while they close, and die in handlers (endings.py)
+    error_pause: float = (
+        0.0  # applications log an error, wait so long, and poll again, at times without a cure
+    )
+    commits_first: bool = False  # they commit for new partitions before anything of these is polled
     racks: bool = False  # brokers and clients are in racks, and followers serve those of theirs (KIP-392)
 
     def to_json(self) -> dict[str, Any]:
@@ -107,9 +112,16 @@ def draw(rng: Random) -> Scenario:
     plain = _draw_plain(rng)
     rare = attrs.evolve(plain, **_draw_rare(Random(str(plain)), plain))
     rare = attrs.evolve(rare, endings=Random(f"{plain} ways out").random() < ENDINGS_SHARE)
+    rare = attrs.evolve(rare, **_draw_manners(Random(f"{plain} manners")))
     drawn = rare if rare.manual else attrs.evolve(rare, **_draw_group(Random(f"{plain} group"), rare))
     newest = drawn.release == "4.3" and Random(f"{plain} 4.4").random() < NEWEST_SHARE
     return attrs.evolve(drawn, release="4.4") if newest else drawn
+
+
+def _draw_manners(rng: Random) -> dict[str, Any]:
+    """What applications do about errors and first positions. From a generator of its own, as the rare things."""
+    pause = rng.choice((1.0, 3.0)) if rng.random() < MANNERS_SHARE else 0.0
+    return {"error_pause": pause, "commits_first": rng.random() < MANNERS_SHARE}
 
 
 def _draw_group(rng: Random, rare: Scenario) -> dict[str, Any]:
