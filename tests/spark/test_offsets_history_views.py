@@ -107,10 +107,39 @@ def test_lag_without_spark(history: Path) -> None:
         told = (row["committed"], row["high"], row["lag"], row["lag_seconds"])
         behind.setdefault(row["group"], []).append(told)
     assert behind["delays"] == [(2, 4, 2, None), (4, 10, 6, 90.0), (4, 20, 16, 150.0), (4, 30, 25, 210.0)]
-    assert behind["old"][-1] == (2, 30, 25, None)  # the log begins at 5 by then
+    assert behind["old"][-1] == (2, 30, 25, 170.0)  # the log begins at 5 by then
     assert {told[2:] for told in behind["ahead"]} == {(0, 0.0)}
     assert len(behind["gone"]) == 1  # until it was removed
     assert [row["sampled_at"] for row in rows if row["group"] == "delays"] == [at(n + 0.5) for n in range(4)]
+
+
+EXACT, INTERPOLATED, UNKNOWN = "exact", "interp", None
+
+
+@pytest.mark.spec("U-27")
+@pytest.mark.parametrize(
+    ("committed", "wanted"),
+    [
+        (4, [(EXACT, 90.0), (EXACT, 150.0), (EXACT, 210.0)]),  # its record was looked up, written at minute 0
+        # written before the first sample; then the log begins at 5, written 10 s after that sample
+        (3, [(UNKNOWN, None), (UNKNOWN, None), (UNKNOWN, None), (INTERPOLATED, 170.0)]),
+        (10, [(INTERPOLATED, 60.0), (INTERPOLATED, 120.0)]),  # the first one after the second sample
+        (15, [(INTERPOLATED, 30.0), (INTERPOLATED, 90.0)]),  # half way between the second and the third
+        (19, [(INTERPOLATED, 6.0), (INTERPOLATED, 66.0)]),
+        (20, [(INTERPOLATED, 60.0)]),
+        (29, [(INTERPOLATED, 6.0)]),
+        (30, []),
+    ],
+)
+def test_lag_in_time_names_its_method(
+    history: Path, committed: int, wanted: list[tuple[str | None, float | None]]
+) -> None:
+    commits = {"commits": [commit(20, "timed", committed, -1)]}
+    Store(history).write_range(OffsetRange("__consumer_offsets", 0, 100, 200), commits)
+    rows = [row for row in lag_table(history).to_pylist() if row["group"] == "timed"]
+    assert [(row["lag_seconds_method"], row["lag_seconds"]) for row in rows if row["lag"]] == wanted
+    nothing_left = {(row["lag_seconds_method"], row["lag_seconds"]) for row in rows if not row["lag"]}
+    assert nothing_left <= {(EXACT, 0.0)}
 
 
 def test_a_history_that_has_not_begun_has_no_lag(tmp_path: Path) -> None:
@@ -145,8 +174,9 @@ def test_every_view_on_spark(spark: SparkSession, history: Path) -> None:
     assert {row[-1] for row in rows(by_group.format("ahead"))} == {0}
     assert len(rows(by_group.format("gone"))) == 1  # until it was removed
     both = (
-        "SELECT group, topic, partition, unix_micros(sampled_at), committed, low, high, lso, lag, lag_seconds "
-        "FROM lag JOIN lag_seconds USING (group, topic, partition, sampled_at, lag) ORDER BY sampled_at, group"
+        "SELECT group, topic, partition, unix_micros(sampled_at), committed, low, high, lso, lag, lag_seconds, "
+        "lag_seconds_method FROM lag JOIN lag_seconds USING (group, topic, partition, sampled_at, lag) "
+        "ORDER BY sampled_at, group"
     )
     without_spark = lag_table(history)
     sampled = without_spark.column("sampled_at").cast("int64")

@@ -6,6 +6,7 @@ Spec: SP-94, SP-95.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,8 +32,12 @@ LAG: Final = pa.schema(
         ("lso", pa.int64()),
         ("lag", pa.int64()),
         ("lag_seconds", pa.float64()),
+        ("lag_seconds_method", pa.string()),
     ]
 )
+
+EXACT: Final = "exact"
+INTERPOLATED: Final = "interp"
 
 Row: TypeAlias = dict[str, Any]
 
@@ -51,8 +56,10 @@ class _Commits:
 
 
 def lag_table(directory: str | Path) -> pa.Table:
-    """A row for each group, partition and sample, ordered by time: the columns of both views. `lag` is never negative;
-    `lag_seconds` is null where the record was not found. Raises ArgumentError where there is no such directory.
+    """A row for each group, partition and sample, ordered by time: the columns of both views. `lag` and
+    `lag_seconds` are never negative. `lag_seconds_method` is `exact` where the timestamp of the record at the
+    committed offset is known, `interp` where its time lies between two samples of the log's end, and null, as
+    `lag_seconds`, where it was written before the first sample. Raises ArgumentError where there is no such directory.
 
     Spec: SP-94.
     """
@@ -63,9 +70,11 @@ def lag_table(directory: str | Path) -> pa.Table:
         if row["record_ts"] is not None:
             place = TopicPartition(row["topic"], row["partition"]), row["offset"]
             written[place] = min(row["record_ts"], written.get(place, row["record_ts"]))
+    marks = list(_rows(history, "watermarks"))
+    ends = _ends(marks)
     rows = [
-        _row(group, mark, committed, written)
-        for mark in _rows(history, "watermarks")
+        _row(group, mark, committed, written, ends)
+        for mark in marks
         for group, of_group in commits.get(TopicPartition(mark["topic"], mark["partition"]), {}).items()
         if (committed := of_group.at(mark["sampled_at"])) is not None
     ]
@@ -73,13 +82,56 @@ def lag_table(directory: str | Path) -> pa.Table:
     return pa.Table.from_pylist(rows, LAG).sort_by(order)
 
 
-def _row(group: str, mark: Row, committed: int, written: dict[tuple[TopicPartition, int], int]) -> Row:
-    behind = max(0, mark["high"] - max(committed, mark["low"]))
-    moment = written.get((TopicPartition(mark["topic"], mark["partition"]), committed))
-    waits: float | None = 0.0
-    if behind:
-        waits = None if moment is None else max(0, mark["sampled_at"] - moment) // 1000 / 1000
-    return {**mark, "group": group, "committed": committed, "lag": behind, "lag_seconds": waits}
+def _row(
+    group: str,
+    mark: Row,
+    committed: int,
+    written: dict[tuple[TopicPartition, int], int],
+    ends: dict[TopicPartition, _Ends],
+) -> Row:
+    tp, sampled_at = TopicPartition(mark["topic"], mark["partition"]), mark["sampled_at"]
+    next_offset = max(committed, mark["low"])
+    behind, method = max(0, mark["high"] - next_offset), EXACT
+    moment = written.get((tp, committed)) if behind else sampled_at
+    if moment is None:
+        moment, method = ends[tp].written_at(next_offset, sampled_at), INTERPOLATED
+    return {
+        **mark,
+        "group": group,
+        "committed": committed,
+        "lag": behind,
+        "lag_seconds": None if moment is None else max(0, sampled_at - moment) // 1000 / 1000,
+        "lag_seconds_method": None if moment is None else method,
+    }
+
+
+@attrs.define
+class _Ends:
+    """The high watermarks of one partition, by the time of their samples."""
+
+    sampled_at: list[int] = attrs.Factory(list)
+    highs: list[int] = attrs.Factory(list)
+
+    def written_at(self, offset: int, before: int) -> int | None:
+        """When the log grew beyond an offset, if two samples up to `before` have it between them; the newest such two.
+
+        A log that was truncated has grown beyond it more than once.
+        """
+        for later in range(bisect_right(self.sampled_at, before) - 1, 0, -1):
+            first, end = self.highs[later - 1], self.highs[later]
+            if first <= offset < end:
+                since, until = self.sampled_at[later - 1], self.sampled_at[later]
+                return since + math.floor((offset - first) / (end - first) * (until - since))
+        return None
+
+
+def _ends(marks: list[Row]) -> dict[TopicPartition, _Ends]:
+    found: dict[TopicPartition, _Ends] = {}
+    for mark in sorted(marks, key=lambda mark: mark["sampled_at"]):
+        ends = found.setdefault(TopicPartition(mark["topic"], mark["partition"]), _Ends())
+        ends.sampled_at.append(mark["sampled_at"])
+        ends.highs.append(mark["high"])
+    return found
 
 
 def _commits(history: Path) -> dict[TopicPartition, dict[str, _Commits]]:

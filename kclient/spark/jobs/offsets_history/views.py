@@ -46,14 +46,36 @@ WHERE NOT c.tombstone
 LAG_SECONDS: Final = """
 WITH written AS (
   SELECT topic, partition, offset, min(record_ts) AS record_ts FROM positions GROUP BY topic, partition, offset
+), spans AS (
+  SELECT topic, partition, high AS first, lead(high) OVER samples AS next,
+         unix_micros(sampled_at) AS since, unix_micros(lead(sampled_at) OVER samples) AS until
+  FROM watermarks WINDOW samples AS (PARTITION BY topic, partition ORDER BY sampled_at)
+), between AS (
+  SELECT l.group, l.topic, l.partition, l.sampled_at,
+         max(s.since + CAST(floor(CAST(greatest(l.committed, l.low) - s.first AS DOUBLE) / (s.next - s.first)
+                                  * (s.until - s.since)) AS BIGINT)) AS written_at
+  FROM lag l JOIN spans s
+    ON s.topic = l.topic AND s.partition = l.partition AND s.until <= unix_micros(l.sampled_at)
+   AND s.first <= greatest(l.committed, l.low) AND greatest(l.committed, l.low) < s.next
+  GROUP BY l.group, l.topic, l.partition, l.sampled_at
+), timed AS (
+  SELECT l.group, l.topic, l.partition, l.sampled_at, l.lag,
+         CASE WHEN l.lag = 0 OR p.record_ts IS NOT NULL THEN 'exact'
+              WHEN b.written_at IS NOT NULL THEN 'interp' END AS method,
+         CASE WHEN l.lag = 0 THEN unix_micros(l.sampled_at)
+              ELSE coalesce(unix_micros(p.record_ts), b.written_at) END AS written_at
+  FROM lag l
+  LEFT JOIN written p ON p.topic = l.topic AND p.partition = l.partition AND p.offset = l.committed
+  LEFT JOIN between b ON b.group = l.group AND b.topic = l.topic AND b.partition = l.partition
+                     AND b.sampled_at = l.sampled_at
 )
-SELECT l.group, l.topic, l.partition, l.sampled_at, l.lag,
-       CASE WHEN l.lag = 0 THEN 0
-            WHEN p.record_ts > l.sampled_at THEN 0
-            ELSE CAST(unix_millis(l.sampled_at) - unix_millis(p.record_ts) AS DOUBLE) / 1000 END AS lag_seconds
-FROM lag l LEFT JOIN written p
-  ON p.topic = l.topic AND p.partition = l.partition AND p.offset = l.committed
+SELECT group, topic, partition, sampled_at, lag,
+       CASE WHEN method IS NOT NULL
+            THEN CAST(greatest(0, unix_micros(sampled_at) - written_at) div 1000 AS DOUBLE) / 1000 END AS lag_seconds,
+       method AS lag_seconds_method
+FROM timed
 """
+"""Of the record at the committed offset: `exact` by its timestamp, `interp` between two samples of the log's end."""
 
 COMMIT_RATE: Final = """
 SELECT group, topic, partition, date_trunc('HOUR', commit_ts) AS hour, count(*) AS commits,
