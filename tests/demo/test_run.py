@@ -65,7 +65,11 @@ def test_a_broker_a_member_and_the_job_were_killed(ran: tuple[int, Path, str]) -
 def test_recovery_after_each_kill_is_measured(ran: tuple[int, Path, str]) -> None:
     run = Recording.load(ran[1] / "run.json")
     names = [figure.name for figure in figures(run)]
-    assert names[:3] == ["The job killed", "The broker killed", "The member killed"]
+    assert set(names[:3]) == {
+        "The job killed",
+        "The broker killed",
+        "The member killed",
+    }  # in the order of this run
     assert {"Consumed and committed", "From acknowledged to landed", "Machine", "Versions"} <= set(names)
     assert all(0 < one.seconds < 60 for one in run.recoveries)
 
