@@ -232,7 +232,7 @@ class Member:
         """One poll; its records are in hand then, those before are released."""
         self._release()
         with self.calling("poll"):
-            self.stage.watch.poll_began(self)
+            self.stage.watch.poll_began(self, timeout)
             records = await self._poll(consumer, timeout)
         self.polls += 1
         self.same_errors = 0

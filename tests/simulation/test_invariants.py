@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
 
 from tests.simulation import invariants
+from tests.simulation.invariants.liveness import InTime
+from tests.simulation.plan import Plan
+from tests.simulation.scenario import Scenario
+from tests.simulation.watch import Violation
 
 PROMISES = [f"I-{number:02}" for number in range(1, 41)]
 
@@ -27,3 +35,15 @@ def test_each_watcher_says_what_it_promises() -> None:
     for one in invariants.ALL:
         assert re.fullmatch(r"I-\d\d", one.id), one
         assert one.__doc__, one
+
+
+@pytest.mark.parametrize(("timeout", "too_late"), [(0.0, True), (2.0, False)])
+def test_a_poll_is_held_to_the_timeout_that_it_was_given(*, timeout: float, too_late: bool) -> None:
+    told: list[Violation] = []
+    stage: Any = SimpleNamespace(now=0.0, plan=Plan(Scenario(), ()), report=told.append)
+    member: Any = SimpleNamespace(name="member-1", callback_seconds=0.0)
+    watcher = InTime(stage)
+    watcher.poll_began(member, timeout)
+    stage.now = 2.5
+    watcher.poll_ended(member, 0)
+    assert [one.invariant for one in told] == ["I-23"] * too_late

@@ -233,7 +233,7 @@ class CutOff(Invariant):
     def began(self, member: Member) -> None:
         self.heard.pop(member.name, None)
 
-    def poll_began(self, member: Member) -> None:
+    def poll_began(self, member: Member, timeout: float) -> None:
         self.polls[member.name] = self.stage.now
 
     def exchanged(self, request: Message, answer: Message) -> None:

@@ -77,7 +77,7 @@ class NothingOfWhatGoes(Grants):
         super().__init__(stage)
         self.polls: dict[str, float] = {}  # when the last one began
 
-    def poll_began(self, member: Member) -> None:
+    def poll_began(self, member: Member, timeout: float) -> None:
         self.polls[member.name] = self.stage.now
 
     def delivered(self, handed: Handed) -> None:

@@ -64,32 +64,32 @@ class InTime(Invariant):
 
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage)
-        self.began_at: dict[tuple[str, str], tuple[float, float]] = {}
+        self.began_at: dict[tuple[str, str], tuple[float, float, float]] = {}
 
-    def _begin(self, member: Member, call: str) -> None:
-        self.began_at[str(member), call] = self.stage.now, member.callback_seconds
+    def _begin(self, member: Member, call: str, most: float) -> None:
+        self.began_at[str(member), call] = self.stage.now, member.callback_seconds, most
 
-    def _end(self, member: Member, call: str, most: float) -> None:
-        began = self.began_at.pop((str(member), call), None)
-        if began is None:
+    def _end(self, member: Member, call: str) -> None:
+        if (str(member), call) not in self.began_at:
             return
-        seconds = self.stage.now - began[0] - (member.callback_seconds - began[1])
-        if seconds > most + SLACK and not stopped(self.stage, member.name, began[0]):
+        began, before, most = self.began_at.pop((str(member), call))
+        seconds = self.stage.now - began - (member.callback_seconds - before)
+        if seconds > most + SLACK and not stopped(self.stage, member.name, began):
             self.broken(f"{member}: {call} took {seconds:.3f} s of {most:g}")
 
-    def poll_began(self, member: Member) -> None:
-        self._begin(member, "poll")
+    def poll_began(self, member: Member, timeout: float) -> None:
+        self._begin(member, "poll", timeout)
 
     def poll_ended(self, member: Member, count: int) -> None:
-        self._end(member, "poll", self.stage.scenario.poll_timeout)
+        self._end(member, "poll")
 
     def commit_began(self, member: Member, offsets: Offsets | None) -> None:
         if "callback" not in member.inside:
-            self._begin(member, "commit")
+            self._begin(member, "commit", call_seconds(self.stage.scenario))
 
     def commit_ended(self, member: Member, offsets: Offsets | None, error: BaseException | None) -> None:
         if self.stage.scenario.commit == "sync" and "callback" not in member.inside:
-            self._end(member, "commit", call_seconds(self.stage.scenario))
+            self._end(member, "commit")
 
     def raised(self, member: Member, call: str, error: BaseException) -> None:
         self.began_at.pop((str(member), "poll"), None)

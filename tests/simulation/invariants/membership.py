@@ -103,7 +103,7 @@ class SlowMembers(Invariant):
     def raised(self, member: Member, call: str, error: BaseException) -> None:
         self.left_at[str(member)] = self.stage.now
 
-    def poll_began(self, member: Member) -> None:
+    def poll_began(self, member: Member, timeout: float) -> None:
         consumer, before = member.consumer, self.left_at.get(str(member))
         self.began_at[str(member)] = self.stage.now
         limit = self.stage.scenario.max_poll_interval_ms / 1000

@@ -32,7 +32,7 @@ class Metrics(Invariant):
         self.commits: Counter[str] = Counter()
         self.cut = False  # a log was: its end was further than it is
 
-    def poll_began(self, member: Member) -> None:
+    def poll_began(self, member: Member, timeout: float) -> None:
         self.polls[str(member)] += 1
 
     def assigned(self, member: Member, partitions: Iterable[TopicPartition]) -> None:

@@ -21,7 +21,7 @@ class Bounded(Invariant):
 
     id = "I-32"
 
-    def poll_began(self, member: Member) -> None:
+    def poll_began(self, member: Member, timeout: float) -> None:
         self._look(member)
 
     def poll_ended(self, member: Member, count: int) -> None:
