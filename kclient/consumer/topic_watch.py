@@ -1,6 +1,6 @@
 """Notice topics and partitions that are asked for and do not exist.
 
-at once                     a WARNING that the topic does not exist; the consumer waits for it
+after a second              a WARNING that the topic does not exist; the consumer waits for it
 when it comes into being    a WARNING: with auto.create.topics.enable brokers create what a client asks for, also
                             a misspelt name, which stays empty; the nearest other name goes with it
 after `topic_wait_ms`       UnknownTopicError from poll(), and again for as long as it is missing
@@ -9,7 +9,7 @@ after `topic_wait_ms`       UnknownTopicError from poll(), and again for as long
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kclient.consumer.subscription import SubscriptionKind
 from kclient.errors import KclientError, UnknownTopicError
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 
 log = get_logger("kclient.consumer")
+
+WARN_SECONDS: Final = 1.0  # what is created meanwhile needs one WARNING at most, that of its creation
 
 
 class TopicWatch:
@@ -47,7 +49,8 @@ class TopicWatch:
             self._version_seen = metadata.version
             since = self._missing_since
             self._missing_since = {missing: since.get(missing, now) for missing in self._missing()}
-            self._warn_of_topics()
+            self._warn_of_created()
+        self._warn_of_missing(now)
         late = next(
             (missing for missing, since in self._missing_since.items() if now >= since + self._patience), None
         )
@@ -60,7 +63,10 @@ class TopicWatch:
         """When a waiting poll must look again, None if nothing is missing."""
         if self._asking or not self._missing_since:
             return None
-        return min(self._missing_since.values()) + self._patience
+        delays: dict[str | TopicPartition, float] = dict.fromkeys(self._unwarned(), self._warn_after)
+        return min(
+            since + delays.get(missing, self._patience) for missing, since in self._missing_since.items()
+        )
 
     def take_error(self) -> KclientError | None:
         """The error for the next poll, once."""
@@ -93,16 +99,24 @@ class TopicWatch:
         by_name = subscription.kind in (SubscriptionKind.TOPICS, SubscriptionKind.MANUAL)
         return subscription.topics if by_name else ()
 
-    def _warn_of_topics(self) -> None:
-        """Warn of each topic once that is missing, and once that it was created after it had been asked for."""
-        patience = self._patience
-        for topic in self._nonexistent():
-            if self._first("missing", topic):
+    def _unwarned(self) -> list[str]:
+        """Topics that do not exist, and of which no WARNING has told."""
+        topics = [topic for topic in self._nonexistent() if topic in self._missing_since]
+        return [topic for topic in topics if ("missing", topic) not in self._warned]
+
+    def _warn_of_missing(self, now: float) -> None:
+        """Warn of each topic once that was missing for a moment."""
+        for topic in self._unwarned() if self._missing_since else ():
+            if now >= self._missing_since[topic] + self._warn_after:
+                self._warned.add(("missing", topic))
                 log.warning(
                     "topic %r does not exist; the consumer waits for it, and poll() raises UnknownTopicError when it "
                     "is still missing after %g s",
-                    topic, patience, extra={"topic": topic},
+                    topic, self._patience, extra={"topic": topic},
                 )  # fmt: skip
+
+    def _warn_of_created(self) -> None:
+        """Warn of each topic once that it was created after it had been asked for."""
         for topic in self._created():
             if self._first("created", topic):
                 self._session.flows.errand(
@@ -113,6 +127,10 @@ class TopicWatch:
         first = (what, topic) not in self._warned
         self._warned.add((what, topic))
         return first
+
+    @property
+    def _warn_after(self) -> float:
+        return min(WARN_SECONDS, self._patience)
 
     async def _warn_created(self, topic: str) -> None:
         known = [name for name in await self._known_topics() if name != topic]
@@ -172,7 +190,7 @@ class TopicWatch:
         hint = f"Did you mean {near[0]!r}?" if near else "Create the topic, or correct the name."
         self._error = UnknownTopicError(
             f"Topic {topic!r} does not exist (looked for {self._patience:g} s). "
-            f"The name is wrong, or nobody has created the topic. {hint}",
+            f"The name is misspelt, or the topic was not created yet. {hint}",
             topic=topic,
             nearest=near[0] if near else None,
         )

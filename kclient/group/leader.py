@@ -173,13 +173,15 @@ def _report(plan: Mapping[str, Assignment], topics: Sequence[str], known: Topics
     assigned = dict.fromkeys(partition.topic for part in plan.values() for partition in part.partitions)
     unassigned = [topic for topic in topics if topic not in assigned]
     extra = tuple(topic for topic in assigned if topic not in topics)
-    if unassigned:
-        missing = [topic for topic in unassigned if topic not in known]
+    if missing := [topic for topic in unassigned if topic not in known]:
+        logger.info("leader: members are subscribed to topics that do not exist: %s", ", ".join(missing))
+    if left := [topic for topic in unassigned if topic in known]:
         logger.warning(
-            "leader: subscribed but not assigned: %s; not in the cluster: %s",
-            ", ".join(unassigned),
-            ", ".join(missing) or "none",
+            "leader: the assignor gave no member the partitions of subscribed topics, so nothing reads them: %s",
+            ", ".join(left),
         )
     if extra:
-        logger.info("leader: the assignor added topics that nobody asked for: %s", ", ".join(extra))
+        logger.info(
+            "leader: the assignor added topics to which no member is subscribed: %s", ", ".join(extra)
+        )
     return extra

@@ -277,9 +277,11 @@ class Node:
         quiet = now < self._around.quiet_until.get(self.peer.node_id, 0.0)
         if not quiet:
             self._around.quiet_until[self.peer.node_id] = now + (STEADY_WARNING_SECONDS if steady else delay)
+        # Before the cluster was found start() raises this, and the user sees it there.
+        level = logging.WARNING if self.peer.node_id is not None or self._around.via else logging.INFO
         logger.log(
-            logging.DEBUG if quiet else logging.WARNING,
-            "%s: %s Next attempt not before %.2f s.",
+            logging.DEBUG if quiet else level,
+            "%s: %s (next attempt in %.2f s)",
             what,
             problem.text,
             delay,
