@@ -125,7 +125,8 @@ class AsyncConsumer(Life):
         """
         session = self._open()
         records = await self._polls.poll(checked_timeout(timeout), _checked_count(max_records, session))
-        self._processing.taken()
+        if records.chunks:
+            self._processing.taken()
         return records
 
     def __aiter__(self) -> Self:

@@ -116,9 +116,11 @@ class Poll:
         if session.group is not None:
             session.group.poll_started()
         session.topic_watch.look(session.runtime.now())
-        await self._run(session.callbacks)
+        if session.callbacks:
+            await self._run(session.callbacks)
         session.join_group()
-        await self._run(session.rebalances)
+        if session.rebalances:
+            await self._run(session.rebalances)
         if session.group is not None and session.group.committing.auto_commit_due():
             session.group.auto_commit()
         session.positions.poll_needs()

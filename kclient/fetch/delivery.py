@@ -12,6 +12,7 @@ Spec: S2-20…S2-25, S2-36…S2-41, S2-49, S2-50, S2-52, B.10.7…B.10.11, D-22,
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
@@ -75,7 +76,8 @@ class Delivery:
         picked = self._pick(max_records)
         if not picked:
             return None
-        self._close_batches(picked)
+        if self._open:
+            self._close_batches(picked)
         self._lease = Lease(picked, max_records, self._config)
         return self._lease
 
@@ -85,7 +87,14 @@ class Delivery:
         if sum(fetch.open_bytes for fetch in others) > self._config.buffer_memory_bytes:
             for fetch in others:
                 fetch.close_batch()
-        self._open = WeakSet(fetch for fetch in self._open if fetch.open_bytes)
+                self._open.discard(fetch)
+
+    def _note_open(self, picked: Iterable[CompletedFetch]) -> None:
+        for fetch in picked:
+            if fetch.open_bytes:
+                self._open.add(fetch)
+            elif self._open:
+                self._open.discard(fetch)
 
     def _pick(self, max_records: int) -> list[CompletedFetch]:
         """Heads of the line for about so many records; one whose failure was told already only if there is no other."""
@@ -163,7 +172,7 @@ class Delivery:
         Spec: S2-39…S2-41, B.10.7, B.10.9, B.10.11, H-11.
         """
         self._lease = None
-        self._open.update(fetch for fetch in lease.picked if fetch.open_bytes)
+        self._note_open(lease.picked)
         delivered = [taken.chunk for taken in lease.taken if self._deliver(taken)]
         failed = self._line_up(lease)
         if (

@@ -89,12 +89,13 @@ class Lease:
             self.failure, self.failed = failure, fetch
             self._to_do.clear()
             return
+        taken = len(chunk)
         if chunk.next_offset != start_offset:
             self.taken.append(Taken(fetch, start_offset, chunk))
-            self._wanted -= len(chunk)
-        if len(chunk):  # else what was decompressed is free again
+            self._wanted -= taken
+        if taken:  # else what was decompressed is free again
             self._unpacked_bytes_left -= chunk.unpacked_bytes
         if fetch.exhausted:
             self._to_do.popleft()
-        elif not len(chunk) and self._unpacked_bytes_left <= 0:
+        elif not taken and self._unpacked_bytes_left <= 0:
             self._to_do.clear()

@@ -146,6 +146,8 @@ class AssignedPartitions:
     def poll_needs(self, partitions: Iterable[TopicPartition] | None = None) -> None:
         """A poll() needs every first position but those that a listener may still choose; position() needs this one."""
         waiting = self._index[INITIALIZING]
+        if not waiting:
+            return
         if partitions is None:
             needed = [tp for tp, state in waiting.items() if state.awaits_poll and not state.pending_callback]
         else:

@@ -7,9 +7,11 @@ import pytest
 from kclient.records.compression import Compression
 from kclient.records.writer import NewRecord, build_batch
 from kclient.types import OffsetAndMetadata, TopicPartition
+from tests.counting import Calls
 from tests.fetch.fetch_support import ON_1, P0, P1, P2, Shop
 
 BUFFER = 10_000
+MOST_CALLS = 175  # of functions, for one record
 
 
 def packed(first: int, records: int = 2, size: int = 3_000) -> bytes:
@@ -85,3 +87,12 @@ def test_a_seek_into_a_later_batch_opens_none_before_it() -> None:
     shop.positions.seek(P0, OffsetAndMetadata(8), ON_1)
     shop.arrive(P0, b"".join(packed(first) for first in range(0, 10, 2)))
     assert shop.offsets() == [(0, 8), (0, 9)]
+
+
+def test_a_record_of_an_uncompressed_batch_pays_nothing_for_the_limit_on_decompressed_ones() -> None:
+    shop = Shop(P0)
+    shop.arrive(P0, build_batch([NewRecord(None, b"v")] * 10))
+    shop.offsets(1)
+    with Calls() as calls:
+        shop.offsets(1)
+    assert calls.count < MOST_CALLS
