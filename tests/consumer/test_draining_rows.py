@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from itertools import groupby
 from typing import Any
 
 import pytest
@@ -119,6 +120,7 @@ def test_leftovers_come_first_without_the_network_and_in_order_within_each_parti
             assert [len(records) for records in polls] == [7, 7, 7, 7, 2]
             everything = [record for records in polls for record in records]
             assert [offsets(everything, tp) for tp in (A0, A1, A2)] == [list(range(10))] * 3
+            assert len(list(groupby(everything, key=lambda record: record.partition))) == 3
             kafka.lift()
 
     play(scenario, partitions=3)
@@ -307,6 +309,19 @@ def test_without_a_commit_the_policy_is_asked_for(policy: str, timestamp: int, p
             assert [(row.partition_index, row.timestamp) for row in topic.partitions] == [(0, timestamp)]
 
     play(scenario)
+
+
+@pytest.mark.spec("S2-44")
+def test_every_partition_without_a_commit_begins_where_the_policy_says() -> None:
+    async def scenario(kafka: EmbeddedCluster) -> None:
+        await commit(kafka, {A1: 3})
+        async with consumer_of(kafka, **GROUP, auto_offset_reset="latest") as consumer:
+            await consumer.assign([A0, A1, A2])
+            await consumer.poll(0)
+            assert [await consumer.position(tp, timeout=5) for tp in (A0, A1, A2)] == [10, 3, 10]
+            assert [len(of(kafka, api)) for api in ("OffsetFetch", "ListOffsets")] == [1, 1]
+
+    play(scenario, partitions=3)
 
 
 @pytest.mark.spec("S2-44", "S2-46", "S0-41")

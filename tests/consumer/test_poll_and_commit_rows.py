@@ -77,6 +77,30 @@ def test_a_poll_sleeps_while_every_broker_is_down() -> None:
     with_broker(scenario)
 
 
+@pytest.mark.spec("S4-03")
+def test_news_without_records_neither_end_a_poll_early_nor_make_it_longer() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        async with consumer(broker, group_id=None) as c:
+            await c.assign([A0])
+            assert len(await c.poll(5)) == 5
+
+            async def news() -> None:
+                for _ in range(150):
+                    c.pause([A0])
+                    await asyncio.sleep(0.01)
+                    c.resume([A0])
+                    await asyncio.sleep(0.01)
+
+            telling = asyncio.create_task(news())
+            with within(1.5) as took:
+                assert len(await c.poll(0.3)) == 0
+            assert took.seconds >= 0.25
+            assert not telling.done()
+            telling.cancel()
+
+    with_broker(scenario)
+
+
 @pytest.mark.spec("S3-07")
 def test_polls_and_the_time_between_them_are_counted() -> None:
     async def scenario(broker: MiniBroker) -> None:

@@ -47,6 +47,21 @@ def test_one_poll_goes_from_the_coordinator_over_positions_to_records() -> None:
     simulate(scenario, topics={"t": 1})
 
 
+@pytest.mark.spec("S3-32")
+def test_an_eager_member_that_owns_nothing_is_told_of_every_rebalance_too() -> None:
+    async def scenario(place: Place) -> None:
+        async with team(place, heartbeat_interval_ms=500) as join:
+            members = [await join("a"), await join("b")]
+            await until(lambda: sorted(member.partitions for member in members) == [(), (0,)])
+            (idle,) = (member for member in members if not member.partitions)
+            seen = len(idle.calls)
+            idle.consumer.enforce_rebalance("a test")
+            await until(lambda: len(idle.calls) >= seen + 2)
+            assert idle.calls[seen:] == [("revoked", ()), ("assigned", ())]
+
+    simulate(scenario, topics={"t": 1})
+
+
 @pytest.mark.spec("S4-05", "S4-06", "B.3.5")
 def test_a_rebalance_that_waits_comes_before_the_records_that_wait() -> None:
     """What goes to another member is not handed out any more, though it was fetched long ago."""
