@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -45,6 +46,20 @@ def test_a_coordinator_that_is_one_no_more_is_looked_up_before_the_group_asks_fo
         await place.poll_until(consumer, lambda: len(place.asked("Heartbeat")) > beats + 1)
         refused, following = place.asked("Heartbeat")[beats : beats + 2]
         assert any(refused.at <= one.at <= following.at for one in place.asked("FindCoordinator"))
+
+    simulate(scenario, topics={"t": 1})
+
+
+@pytest.mark.spec("S3-51", "S3-26")
+def test_a_member_that_sets_nothing_joins_and_beats_with_the_defaults() -> None:
+    async def scenario(place: Place) -> None:
+        consumer = place.consumer("t", group_id="g")
+        await place.poll_until(consumer, lambda: len(place.asked("Heartbeat")) > 3, seconds=20)
+        join = place.asked("JoinGroup")[0].request
+        assert (join.session_timeout_ms, join.rebalance_timeout_ms) == (45_000, 300_000)
+        assert (join.group_id, join.group_instance_id) == ("g", None)
+        beats = [one.at for one in place.asked("Heartbeat")]
+        assert [later - earlier for earlier, later in pairwise(beats)] == [pytest.approx(3, abs=0.1)] * 3
 
     simulate(scenario, topics={"t": 1})
 

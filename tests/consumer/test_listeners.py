@@ -87,6 +87,35 @@ def test_a_rebalance_commits_then_revokes_then_assigns_and_the_records_go_on() -
     with_broker(scenario)
 
 
+@pytest.mark.spec("S3-34")
+@pytest.mark.parametrize(
+    ("method", "code"),
+    [("on_partitions_revoked", REBALANCE_IN_PROGRESS), ("on_partitions_lost", UNKNOWN_MEMBER_ID)],
+)
+def test_partitions_are_assigned_until_the_listener_returns_or_raises_and_no_longer(
+    method: str, code: int
+) -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        journal, owned = Journal(), list[tuple[TopicPartition, ...]]()
+
+        async def failing(partitions: tuple[TopicPartition, ...]) -> None:
+            owned.append(c.assignment())
+            raise LookupError("no such thing")
+
+        async with consumer(broker, "a", listener=journal) as c:
+            await c.poll(5)
+            setattr(journal, method, failing)
+            broker.heartbeat_errors = [code]
+            with pytest.raises(ListenerError):
+                await polled_until(c, lambda: False)
+            delattr(journal, method)
+            await polled_until(c, lambda: len(journal.told) == 2)
+            assert owned == [(A0,)]
+            assert journal.told[1] == ("assigned", (A0,))  # it was given up, and comes again
+
+    with_broker(scenario)
+
+
 @pytest.mark.spec("S3-31", "S3-53")
 def test_a_member_that_the_coordinator_forgot_loses_its_partitions() -> None:
     async def scenario(broker: MiniBroker) -> None:
