@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -261,6 +262,24 @@ def test_what_goes_is_committed_first_so_the_next_owner_goes_on_where_the_last_s
                 read = [*offsets_seen(a, number), *offsets_seen(b, number)]
                 assert read == list(range(len(read)))
             assert all(told.at < place.now for told in a.told)
+
+    simulate(scenario, topics={"t": 4})
+
+
+@pytest.mark.spec("S3-10")
+def test_what_a_member_keeps_is_read_on_while_its_commits_before_the_rebalance_take_long() -> None:
+    async def scenario(place: Place) -> None:
+        keys = cooperative(enable_auto_commit=True, auto_commit_interval_ms=HOUR)
+        async with team(place, **keys) as join, publishing(place):
+            a = await join("a")
+            await until(lambda: a.partitions == ALL and len(a.seen) > 20)
+            place.cluster.delay("OffsetCommit", ms=2_000)
+            b = await join("b")
+            await until(lambda: shared_out(a, b))
+            assert len(a.asked("OffsetCommit")) >= 2
+            kept = [one.at for one in a.seen if one.partition == 0]
+            assert max(later - earlier for earlier, later in pairwise(kept)) < 1
+            place.cluster.lift()
 
     simulate(scenario, topics={"t": 4})
 
