@@ -16,7 +16,7 @@ from kclient.positions.jumps import OffsetReset
 from kclient.positions.state import FetchPosition
 from kclient.types import OffsetAndMetadata, TopicPartition
 from tests.positions.fake_cluster import run, settle
-from tests.positions.upkeep_support import LIST, ON_1, P0, led_by_1, lists, upkeep
+from tests.positions.upkeep_support import LIST, ON_1, P0, P1, led_by_1, lists, upkeep
 
 
 def bounds(start: int, end: int) -> Callable[[int, Any], Any]:
@@ -60,6 +60,40 @@ def test_a_lost_position_is_told_without_numbers_when_the_broker_does_not_give_t
             error = one.take_error()
             assert isinstance(error, OffsetOutOfRangeError)
             assert (error.log_start, error.log_end, error.missing) == (None, None, None)
+
+    run(scenario())
+
+
+@pytest.mark.spec("U-01", "S2-32")
+def test_each_lost_position_is_an_error_of_its_own() -> None:
+    async def scenario() -> None:
+        cluster = led_by_1()
+        cluster.answer(LIST, bounds(500, 900))
+        async with upkeep(cluster) as (positions, one):
+            positions.assign([P0, P1])
+            for tp, offset in ((P0, 100), (P1, 1_000)):
+                positions.seek(tp, OffsetAndMetadata(offset), ON_1)
+                positions.mark_out_of_range(tp)
+            await settle()
+            told = [one.take_error(), one.take_error()]
+            assert [getattr(error, "positions", None) for error in told] == [{P0: 100}, {P1: 1_000}]
+            assert one.take_error() is None
+
+    run(scenario())
+
+
+@pytest.mark.spec("S2-31")
+def test_all_lost_positions_of_one_answer_are_reset() -> None:
+    async def scenario() -> None:
+        cluster = led_by_1()
+        cluster.answer(LIST, bounds(500, 900))
+        async with upkeep(cluster, on_out_of_range="earliest") as (positions, _):
+            positions.assign([P0, P1])
+            for tp in (P0, P1):
+                positions.seek(tp, OffsetAndMetadata(100), ON_1)
+                positions.mark_out_of_range(tp)
+            await settle()
+            assert [positions.position(tp) for tp in (P0, P1)] == [FetchPosition(500, None, ON_1)] * 2
 
     run(scenario())
 
