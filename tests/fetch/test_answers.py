@@ -87,6 +87,38 @@ def test_a_partition_that_errs_is_asked_again_after_longer_and_longer_pauses_and
     run(scenario())
 
 
+@pytest.mark.spec("S2-04")
+def test_a_node_that_does_not_answer_is_asked_again_after_longer_and_longer_pauses() -> None:
+    """An answer ends that, and the next failure is followed by a short pause."""
+
+    async def scenario() -> None:
+        cluster = one_leader()
+        logs = Logs(cluster)
+        logs.append(P0, 0, 1, batch(0))
+        times: list[float] = []
+
+        async def gone(node: int, request: Any) -> object:
+            times.append(asyncio.get_running_loop().time())
+            await asyncio.sleep(0.001)
+            return PortClosedError("gone")
+
+        keys: dict[str, Any] = {"retry_backoff_ms": 40, "retry_backoff_max_ms": 400, "fetch_max_wait_ms": 10}
+        cluster.answer(FETCH, gone)
+        async with fetching(cluster, P0, **keys) as (shop, _):
+            await until(lambda: len(times) == 7)
+            for step, (earlier, later) in enumerate(pairwise(times)):
+                middle = min(0.04 * 2**step, 0.4)
+                assert 0.8 * middle <= later - earlier <= min(1.2 * middle, 0.4) + 0.05, step
+            cluster.answer(FETCH, logs)
+            await until(shop.offsets)
+            times.clear()
+            cluster.answer(FETCH, gone)
+            await until(lambda: len(times) == 2)
+            assert times[1] - times[0] < 0.15
+
+    run(scenario())
+
+
 @pytest.mark.parametrize(("code", "level"), [(75, logging.DEBUG), (-1, logging.WARNING)])
 @pytest.mark.spec("B.15.12", "S2-34")
 def test_errors_that_pass_are_asked_again_without_new_metadata(
