@@ -44,6 +44,12 @@ def of(kafka: EmbeddedCluster, api: str) -> list[Any]:
     return [one for one in kafka.requests if one.api == api]
 
 
+def asked_from(kafka: EmbeddedCluster) -> list[int]:
+    """The offsets that Fetches asked for, one partition after the other, in the order of the requests."""
+    topics = [topic for one in of(kafka, "Fetch") for topic in one.request.topics]
+    return [partition.fetch_offset for topic in topics for partition in topic.partitions]
+
+
 async def commit(kafka: EmbeddedCluster, offsets: dict[TopicPartition, int]) -> None:
     """Somebody committed these before."""
     async with consumer_of(kafka, **GROUP) as consumer:
@@ -124,6 +130,44 @@ def test_leftovers_come_first_without_the_network_and_in_order_within_each_parti
             kafka.lift()
 
     play(scenario, partitions=3)
+
+
+@pytest.mark.spec("S2-07", "S3-13")
+def test_the_next_fetch_goes_out_while_nobody_polls_and_what_waits_has_an_end() -> None:
+    """One answer is being drained and one waits; the third is asked for when the first is used up, and not before."""
+
+    async def scenario(kafka: EmbeddedCluster) -> None:
+        for _ in range(4):
+            kafka.produce("a", [str(number) for number in range(10)])
+        async with consumer_of(kafka, max_poll_records=5, max_partition_fetch_bytes=1) as consumer:
+            await consumer.assign([A0])
+            fetched: list[list[int]] = []
+            for _ in range(3):
+                assert len(await consumer.poll(5)) == 5
+                await asyncio.sleep(0.1)
+                fetched.append(asked_from(kafka))
+            assert fetched == [[0, 10], [0, 10, 20], [0, 10, 20]]
+
+    play(scenario, partitions=1)
+
+
+@pytest.mark.spec("S2-03")
+def test_no_partition_brings_more_than_its_own_limit_at_once() -> None:
+    async def scenario(kafka: EmbeddedCluster) -> None:
+        for number in range(40):
+            kafka.produce("a", ["x" * 50], partition=number % 2)
+        async with consumer_of(kafka, max_partition_fetch_bytes=300) as consumer:
+            await consumer.assign([A0, A1])
+            found: list[Record[Any, Any]] = []
+            while len(found) < 60:
+                found += await consumer.poll(5)
+            answers = [one.answer for one in of(kafka, "Fetch") if one.answer is not None]
+        rows = [row for answer in answers for topic in answer.responses for row in topic.partitions]
+        sizes = [len(row.records) for row in rows if row.records]
+        assert max(sizes) <= 300
+        assert sum(sizes) > 3_000
+
+    play(scenario)
 
 
 @pytest.mark.spec("S2-50", "B.15.12")

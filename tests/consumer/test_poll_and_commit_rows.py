@@ -168,6 +168,20 @@ def test_a_wakeup_while_records_are_decoded_waits_for_the_next_poll() -> None:
     with_broker(scenario)
 
 
+@pytest.mark.spec("S1-32", "S3-19")
+def test_a_commit_amid_iteration_stores_the_offset_behind_the_record_in_hand() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        async with consumer(broker, "a", enable_auto_commit=False) as c:
+            async for record in c:
+                await c.commit()
+                assert broker.committed[A0].offset == record.offset + 1
+                if record.offset == 3:
+                    break
+        assert [commit[A0] for commit in broker.commits] == [1, 2, 3, 4]
+
+    with_broker(scenario)
+
+
 @pytest.mark.spec("S3-20", "S4-45")
 def test_an_automatic_commit_that_may_succeed_later_is_repeated_soon() -> None:
     async def scenario(broker: MiniBroker) -> None:
