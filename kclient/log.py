@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import traceback
 
-from kclient.text import LONGEST_TEXT, printable, printable_lines
+from kclient.text import LONGEST_TEXT, printable, printable_traceback
 
 _LINES = frozenset(
     {"exc_text", "stack_info", "msg", "message"}
@@ -43,6 +43,6 @@ def _clean_traceback(record: logging.LogRecord) -> None:
     if record.exc_info is None:
         return
     text = "".join(traceback.format_exception(*record.exc_info)).removesuffix("\n")
-    shown = printable_lines(text)
+    shown = printable_traceback(text)
     if shown != text:
         record.exc_text = shown

@@ -41,5 +41,13 @@ def printable_lines(text: str, longest: int = LONGEST_TEXT) -> str:
     return shown if len(text) <= longest else f"{shown}… ({len(text):,} characters)"
 
 
+def printable_traceback(text: str) -> str:
+    """As `printable_lines`. Where it is too long its middle is left out, for the error stands at its end."""
+    if len(text) <= LONGEST_TEXT:
+        return printable_lines(text)
+    half = LONGEST_TEXT // 2
+    return f"{printable_lines(text[:half])}\n… ({len(text):,} characters)\n{printable_lines(text[-half:])}"
+
+
 def _escaped(character: str) -> str:
     return character if character.isprintable() else character.encode("unicode_escape").decode()

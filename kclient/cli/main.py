@@ -15,7 +15,7 @@ from kclient.cli.exits import INTERRUPTED, OK, OUTPUT, USAGE, exit_code
 from kclient.cli.program import program
 from kclient.errors import InternalError, KclientError
 from kclient.log import get_logger
-from kclient.text import printable_lines
+from kclient.text import printable_traceback
 
 EXTRAS: Final = {"cyclopts": "cli", "rich": "cli", "pyarrow": "arrow", "pyspark": "spark", "fastavro": "avro"}
 """Package → the extra that brings it."""
@@ -69,7 +69,7 @@ def _guarded(command: Callable[[], int], name: Callable[[], str]) -> int:
 def _failed(name: str, error: KclientError) -> int:
     """Tell an error. Of a bug the traceback comes first: whoever mends it needs that."""
     if isinstance(error, InternalError) and error.__cause__ is not None:
-        sys.stderr.write(printable_lines("".join(traceback.format_exception(error.__cause__))))
+        sys.stderr.write(printable_traceback("".join(traceback.format_exception(error.__cause__))))
     return _told(name, str(error), exit_code(error))
 
 

@@ -95,8 +95,11 @@ class Poll:
         session.hand = empty_hand()
 
     def _check_open(self) -> None:
-        if self._session.waits.closing:
-            raise closed_error()
+        if not self._session.waits.closing:
+            return
+        if self._errors and self._session.ending is not None:
+            raise self._errors.popleft()  # a listener has closed and then raised: close() is over and could not
+        raise closed_error()
 
     async def _started(self, deadline: float) -> bool:
         session = self._session

@@ -12,6 +12,7 @@ import pytest
 from kclient import AsyncConsumer, OffsetAndMetadata, RebalanceListener, TopicPartition
 from kclient.errors import (
     KclientError,
+    ListenerError,
     NoOffsetError,
     TopicAuthorizationError,
     UnknownTopicError,
@@ -375,3 +376,21 @@ def test_a_wakeup_in_on_partitions_assigned_ends_the_poll_and_the_assignment_sta
 
     consumer: AsyncConsumer
     simulate(scenario, topics={"t": 1}, config={"group.initial.rebalance.delay.ms": 0})
+
+
+def test_the_error_of_a_listener_that_closed_before_is_raised_by_its_poll() -> None:
+    class ClosesAndRaises(RebalanceListener):
+        async def on_partitions_assigned(self, partitions: tuple[TopicPartition, ...]) -> None:
+            await consumer.close()
+            raise ValueError("after close()")
+
+    async def scenario(place: Place) -> None:
+        nonlocal consumer
+        consumer = place.consumer(group_id="g")
+        await consumer.subscribe(["t"], listener=ClosesAndRaises())
+        with pytest.raises(ListenerError, match="ValueError"):
+            await place.on_member(consumer.poll(10.0))
+        assert consumer.closed
+
+    consumer: AsyncConsumer
+    simulate(scenario, topics={"t": 1})

@@ -62,6 +62,20 @@ def test_a_traceback_in_the_log_is_printable(caplog: pytest.LogCaptureFixture) -
     assert len(shown.splitlines()) > 2
 
 
+def test_a_long_traceback_in_the_log_keeps_its_end(caplog: pytest.LogCaptureFixture) -> None:
+    try:
+        try:
+            raise ValueError("the cause " + "x" * LONGEST_TEXT)
+        except ValueError as exc:
+            raise KeyError("the error") from exc
+    except KeyError:
+        LOG.exception("failed")
+    shown = logging.Formatter().format(caplog.records[0])
+    assert "the cause" in shown
+    assert shown.endswith("KeyError: 'the error'")
+    assert len(shown) < LONGEST_TEXT + 100
+
+
 def test_what_is_offered_for_pasting_is_quoted() -> None:
     error = name_not_resolved(Peer("x$(id)", 9092, 1), 0.1, OSError("unknown"))
     assert error.text.endswith("getent hosts 'x$(id)'")
