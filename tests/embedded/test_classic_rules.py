@@ -67,6 +67,25 @@ def test_a_transactional_id_has_one_coordinator_that_takes_its_requests() -> Non
     play(scenario)
 
 
+@pytest.mark.spec("S1-05")
+@pytest.mark.parametrize(
+    ("partitions", "replicas", "settings"),
+    [
+        (50, 3, {}),
+        (6, 2, {"transaction_state_log_num_partitions": 6, "transaction_state_log_replication_factor": 2}),
+    ],
+)
+def test_the_topic_of_transactions_has_settings_of_its_own(
+    partitions: int, replicas: int, settings: dict[str, int]
+) -> None:
+    async def scenario(world: World) -> None:
+        await until_found(world, "payments")
+        made = world.state.topics["__transaction_state"].partitions
+        assert (len(made), {len(one.replicas) for one in made}) == (partitions, {replicas})
+
+    play(scenario, **settings)
+
+
 async def until_found(world: World, transactional_id: str) -> None:
     for _ in range(5_000):
         if (await world.find(key=transactional_id, key_type=1)).error_code == NONE:

@@ -71,6 +71,20 @@ def test_the_user_prepares_once_and_is_handed_the_assignment() -> None:
     play(scripted(required, *join_then_sync(("flights", 1), ("flights", 3))), scene)
 
 
+@pytest.mark.spec("S4-19")
+def test_every_rebalance_is_prepared_by_the_user() -> None:
+    """The first one gives up what is lost, for there is no membership yet; the second one revokes."""
+
+    async def scene(running: Running) -> None:
+        await running.stable()
+        running.membership.request_rejoin("a test")
+        await running.stable(2)
+        assert running.user.prepared == [True, False]
+        assert running.user.assignments == [(F[1],), (F[3],)]
+
+    play(scripted(*join_then_sync(("flights", 1)), *join_then_sync(("flights", 3), generation=2)), scene)
+
+
 @pytest.mark.spec("S4-23", "B.13.1", "B.15.4")
 def test_the_generation_is_ours_with_the_answer_to_the_join_but_the_wish_to_join_ends_with_the_sync() -> None:
     async def scene(running: Running) -> None:
@@ -111,6 +125,29 @@ def test_the_leader_shares_out_the_topics_of_all_members() -> None:
         "m-1": (F[2], TopicPartition("planes", 0), TopicPartition("planes", 1)),
         "m-2": (),
     }
+
+
+@pytest.mark.spec("S4-24")
+def test_the_leader_shares_out_with_the_assignor_that_the_group_has_chosen() -> None:
+    """Range would give flights-0 and flights-1 to m-0."""
+    members = (wants("m-0", "flights"), wants("m-1", "flights"))
+    answer = synced(("flights", 0), ("flights", 2))
+    answer.protocol_name = "roundrobin"
+    peer = play(
+        scripted(
+            On(
+                "JoinGroupRequest",
+                joined(3, "m-0", leader="m-0", members=members, protocol_name="roundrobin"),
+            ),
+            On("SyncGroupRequest", answer),
+            topics={"flights": 4},
+        ),
+        lambda running: _leader_scene(running, 3),
+        partition_assignment_strategy=("range", "roundrobin"),
+    )
+    (sync,) = peer.of("SyncGroupRequest")
+    plan = {part.member_id: decode_assignment(part.assignment).partitions for part in sync.assignments}
+    assert plan == {"m-0": (F[0], F[2]), "m-1": (F[1], F[3])}
 
 
 async def _leader_scene(running: Running, generation: int) -> None:

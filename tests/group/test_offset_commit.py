@@ -52,6 +52,26 @@ def test_a_commit_in_every_version(version: int) -> None:
     assert second.committed_leader_epoch == -1
 
 
+@pytest.mark.spec("S1-38")
+@pytest.mark.parametrize("version", [9, 10])
+def test_the_partitions_of_a_topic_stand_in_one_entry(version: int) -> None:
+    async def scene(asking: Asking) -> None:
+        offsets = {F0: OffsetAndMetadata(5), P0: OffsetAndMetadata(6), F1: OffsetAndMetadata(7)}
+        await asking.commits.commit(offsets, retry=True)
+
+    peer = scripted(
+        On("OffsetCommitRequest", stored({F0: 0, F1: 0, P0: 0})),
+        topics={"flights": 2, "planes": 1},
+        versions={"OffsetCommitRequest": (version, version)},
+    )
+    play(peer, scene)
+    (sent,) = peer.of("OffsetCommitRequest")
+    rows = [
+        [(row.partition_index, row.committed_offset) for row in topic.partitions] for topic in sent.topics
+    ]
+    assert rows == [[(0, 5), (1, 7)], [(0, 6)]]
+
+
 @pytest.mark.spec("S1-27", "S1-28", "B.14.3")
 @pytest.mark.parametrize("version", range(1, 11))
 def test_a_member_commits_under_its_generation_and_its_member_id_in_every_version(version: int) -> None:
