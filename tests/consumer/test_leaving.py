@@ -56,7 +56,7 @@ def test_a_listener_that_unsubscribes_while_leaving_is_told_once() -> None:
     with_broker(scenario)
 
 
-@pytest.mark.spec("S3-34", "B.18")
+@pytest.mark.spec("S1-17", "S3-34", "B.18")
 @pytest.mark.parametrize("way", ["close", "unsubscribe"])
 def test_an_asynchronous_commit_while_leaving_is_answered_before_the_member_goes(way: str) -> None:
     async def scenario(broker: MiniBroker) -> None:

@@ -13,7 +13,7 @@ from kclient import AsyncConsumer, RebalanceListener, TopicPartition
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import ArgumentError, CommitFailedError, ListenerError
 from tests.consumer.broker import FAST, MiniBroker
-from tests.consumer.support import A0, consumer, with_broker
+from tests.consumer.support import A0, consumer, reached, with_broker
 
 REBALANCE_IN_PROGRESS, UNKNOWN_MEMBER_ID = 27, 25
 
@@ -125,6 +125,23 @@ def test_a_member_that_the_coordinator_forgot_loses_its_partitions() -> None:
             broker.heartbeat_errors = [UNKNOWN_MEMBER_ID]
             await polled_until(c, lambda: len(journal.told) >= 3)
             assert journal.told == [("assigned", (A0,)), ("lost", (A0,)), ("assigned", (A0,))]
+
+    with_broker(scenario)
+
+
+@pytest.mark.spec("S1-17")
+def test_callbacks_of_commits_come_before_the_listener_that_hears_of_a_loss() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        journal = Journal()
+        async with consumer(broker, "a", listener=journal, enable_auto_commit=False) as c:
+            await c.poll(5)
+            c.commit_async(callback=lambda offsets, error: journal.told.append(("callback", ())))
+            await reached(lambda: broker.committed)
+            broker.heartbeat_errors = [UNKNOWN_MEMBER_ID]
+            await reached(lambda: c.group_metadata().member_id == "")
+            await asyncio.sleep(0.1)  # both wait for the next poll now
+            await polled_until(c, lambda: len(journal.told) == 4)
+            assert [what for what, _ in journal.told] == ["assigned", "callback", "lost", "assigned"]
 
     with_broker(scenario)
 
