@@ -137,7 +137,9 @@ async def _part_from_group(
     group = session.group
     if group is None:
         return None
-    offsets = session.consumed() if clean else session.released()
+    if not clean:
+        session.hand.mark_half_processed()
+    offsets = session.consumed()
     until = before_leaving(deadline, session.runtime.now())
     hopeless = OutOfReach(session.cluster, session.runtime).for_good
     await group.committing.end(until, hopeless)

@@ -34,6 +34,7 @@ class Hand:
         self._current: Record[Any, Any] | None = None  # the record that was handed out last, of that chunk
         self._taken_back: set[TopicPartition] = set()
         self._confirmed: Offsets = {}
+        self._half_processed = False
         self._iterator: Iterator[Record[Any, Any]] | None = None
 
     def replace(self, records: Records[Any, Any]) -> None:
@@ -73,7 +74,9 @@ class Hand:
         return (record for record in records if record.offset > last.offset)
 
     def consumed(self, positions: Mapping[TopicPartition, OffsetAndMetadata]) -> Offsets:
-        """Positions, less what was not handed out yet."""
+        """Positions, less what was not handed out yet; less all that is in hand once that is half processed."""
+        if self._half_processed:
+            return self.released(positions)
         held = self._waiting() if self._one_by_one else {}
         if self._current is not None and _partition(self._current) not in self._taken_back:
             held[_partition(self._current)] = _behind(self._current)
@@ -88,6 +91,10 @@ class Hand:
             if tp in held and held[tp].offset < confirmed.offset:
                 held[tp] = confirmed
         return _overlaid(positions, held)
+
+    def mark_half_processed(self) -> None:
+        """An interrupted application closes: a commit() of its listener must not store what was being processed."""
+        self._half_processed = True
 
     def count_from(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> dict[TopicPartition, int]:
         """How many records of each partition there are from these offsets on; partitions without any are left out."""

@@ -224,7 +224,10 @@ class Session:
         self._rewind(hand.take_all_back())
 
     def consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What an explicit commit stores: the positions behind everything that was handed out. Spec: S3-19."""
+        """What an explicit commit stores: the positions behind everything that was handed out. Spec: S3-19.
+
+        While an interrupted application closes, what is released.
+        """
         return self.hand.consumed(self.positions.all_consumed())
 
     def released(self) -> dict[TopicPartition, OffsetAndMetadata]:
