@@ -6,9 +6,10 @@ The sync facade differs in how the user's functions are called and where records
 
 from __future__ import annotations
 
+import asyncio
 import datetime
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from typing import Any, Final, Self
 
 from kclient.consumer import choosing, closing, explaining, lookups, moving
@@ -17,6 +18,7 @@ from kclient.consumer.explanation import Explanation
 from kclient.consumer.life import Life, running_loop
 from kclient.consumer.listener import RebalanceListener, checked_listener
 from kclient.consumer.offsets import checked_offsets
+from kclient.consumer.processing import asking_task
 from kclient.consumer.session import Session
 from kclient.consumer.subscription import checked_partitions
 from kclient.errors import ArgumentError
@@ -112,7 +114,9 @@ class AsyncConsumer(Life):
 
     # --- records
 
-    async def poll(self, timeout: float = 1.0, max_records: int | None = None) -> Records[Any, Any]:
+    def poll(
+        self, timeout: float = 1.0, max_records: int | None = None
+    ) -> Coroutine[Any, Any, Records[Any, Any]]:
         """The next records, at most `max_records` (default max_poll_records); none when `timeout` seconds passed.
 
         Rebalances, listeners, commit callbacks and automatic commits happen inside this call, and errors of the work
@@ -123,10 +127,15 @@ class AsyncConsumer(Life):
 
         Spec: B.3, S1-12…S1-22, S3-08…S3-19.
         """
+        return self._poll(timeout, max_records, asking_task())
+
+    async def _poll(
+        self, timeout: float, max_records: int | None, asking: asyncio.Task[object] | None
+    ) -> Records[Any, Any]:
         session = self._open()
         records = await self._polls.poll(checked_timeout(timeout), _checked_count(max_records, session))
         if records.chunks:
-            self._processing.taken()
+            self._processing.taken(asking)
         return records
 
     def __aiter__(self) -> Self:
@@ -138,13 +147,16 @@ class AsyncConsumer(Life):
         self._processing.taken()
         return self
 
-    async def __anext__(self) -> Record[Any, Any]:
+    def __anext__(self) -> Coroutine[Any, Any, Record[Any, Any]]:
         """The next record. Raises what `poll` raises."""
+        return self._next(asking_task())
+
+    async def _next(self, asking: asyncio.Task[object] | None) -> Record[Any, Any]:
         while not self.closed:
             record = self._session.hand.next()
             if record is not None:
                 return record
-            await self._poll_for_iteration()
+            await self._poll_for_iteration(asking)
         raise StopAsyncIteration
 
     # --- commits
@@ -360,10 +372,10 @@ class AsyncConsumer(Life):
         """
         await self._close(timeout, clean=not self._processing.interrupted(), leave=leave)
 
-    async def _poll_for_iteration(self) -> None:
+    async def _poll_for_iteration(self, asking: asyncio.Task[object] | None = None) -> None:
         session = self._open()
         await self._polls.poll(ITERATION_POLL_SECONDS, session.config.max_poll_records, one_by_one=True)
-        self._processing.taken()
+        self._processing.taken(asking)
 
 
 def _checked_count(max_records: int | None, session: Session) -> int:

@@ -7,6 +7,9 @@ close() counts as asking for the next record, unless one of these says that the 
     that task failed, or has not ended and another one closes                       the loop in a task of its own
     another thread than the one that took them closes                               the loop in a thread of its own
 
+The task that asks has the records, also where another one waits for them: `create_task(consumer.poll())`, `gather`, and
+`wait_for` before Python 3.12.
+
 `ThreadProcessing` of the sync facade holds the last line: a thread, unlike a task, leaves no trace of how it ended. A
 record whose exception the application has caught, and whose except block is over, counts as processed.
 """
@@ -25,9 +28,9 @@ class TaskProcessing:
         self._cancels = 0
         self._handled: BaseException | None = None
 
-    def taken(self) -> None:
-        """The running task takes records. An exception that it handles already says nothing about them."""
-        self._task = task = asyncio.current_task()
+    def taken(self, asking: asyncio.Task[object] | None = None) -> None:
+        """This task takes records, or the running one. An exception that is handled already says nothing about them."""
+        self._task = task = asking or asyncio.current_task()
         self._cancels = 0 if task is None else task.cancelling()
         self._handled = sys.exception()
 
@@ -48,6 +51,14 @@ class TaskProcessing:
         return bool(
             task.get_stack(limit=1)
         )  # `exception()` would keep asyncio from logging one that is never retrieved
+
+
+def asking_task() -> asyncio.Task[object] | None:
+    """The task that makes a call, if there is one: `asyncio.run(consumer.poll())` is called before its loop runs."""
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return None
 
 
 def exception_since(handled: BaseException | None) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kclient import AsyncConsumer, Consumer, OffsetAndMetadata
+from kclient import AsyncConsumer, Consumer, OffsetAndMetadata, RebalanceListener
 from kclient.embedded import EmbeddedCluster
 from tests.scenarios.support import SETTINGS, T0, consumer_of
 
@@ -332,6 +332,73 @@ def test_a_loop_of_a_task_that_is_left_by_a_break_commits_the_record_in_hand(can
         await c.close()
 
     assert committed_after(scenario) == IN_HAND
+
+
+@pytest.mark.spec("I-01", "U-02")
+@pytest.mark.parametrize("batches", [True, False])
+@pytest.mark.parametrize(("ends", "expected"), [("raises", 0), ("is cancelled", 0), ("returns", 1)])
+def test_records_are_the_task_s_that_asks_and_not_the_one_s_that_waits_for_them(
+    ends: str, expected: int, batches: bool
+) -> None:
+    """`wait_for` before Python 3.12, `gather` and `create_task` run the call in a task that ends with it."""
+
+    async def scenario(c: AsyncConsumer) -> None:
+        in_hand = asyncio.Event()
+
+        async def loop() -> None:
+            await asyncio.create_task(c.poll(5.0, max_records=1) if batches else anext(c))
+            in_hand.set()
+            if ends == "raises":
+                raise HandlerError
+            if ends == "is cancelled":
+                await asyncio.sleep(60)
+
+        task = asyncio.create_task(loop())
+        await in_hand.wait()
+        if ends == "is cancelled":
+            task.cancel()
+        await asyncio.wait([task])
+        await c.close()
+        assert task.cancelled() or (task.exception() is not None) == (ends == "raises")
+
+    assert committed_after(scenario) == expected
+
+
+class Storing(RebalanceListener):
+    """Commits what goes, as docs/rebalances.md shows it."""
+
+    def __init__(self, c: AsyncConsumer) -> None:
+        self.consumer = c
+
+    async def on_partitions_revoked(self, partitions: Any) -> None:
+        self.position = await self.consumer.position(T0)
+        await self.consumer.commit()
+
+
+@pytest.mark.spec("I-01", "U-02")
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize("automatic", [True, False])
+@pytest.mark.parametrize(("raises", "expected"), [(True, RELEASED), (False, IN_HAND)])
+def test_a_listener_of_an_interrupted_application_does_not_commit_the_record_in_hand(
+    protocol: str, automatic: bool, raises: bool, expected: int
+) -> None:
+    async def scenario() -> None:
+        async with EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster:
+            cluster.prepare_groups()
+            cluster.produce("t", [f"v{number}" for number in range(RECORDS)])
+            c = consumer_of(cluster, group_id="g", group_protocol=protocol, enable_auto_commit=automatic)
+            listener = Storing(c)
+            await c.subscribe(["t"], listener=listener)
+            with contextlib.suppress(HandlerError):
+                async with c:
+                    async for record in c:
+                        if record.offset == DIES_AT:
+                            if raises:
+                                raise HandlerError
+                            break
+            assert (listener.position, cluster.committed("g")[T0]) == (expected, expected)
+
+    asyncio.run(scenario())
 
 
 async def _handle(record: Any) -> None:
