@@ -26,7 +26,7 @@ from kclient.group.offset_questions import Tell, TopicIds, follow_up, ids_by_nam
 from kclient.log import get_logger
 from kclient.metrics.coordinator import CoordinatorMetrics
 from kclient.metrics.registry import Registry
-from kclient.names import names_of
+from kclient.names import names_of, some_of
 from kclient.network.backoff import Backoff
 from kclient.protocol.errors import error as error_code
 from kclient.runtime import Runtime
@@ -218,9 +218,9 @@ class Commits:
         `unknown` are those that the coordinator did not know twice. A topic without an answer, or one that does not
         exist, may be about to be created: its commit is tried again.
         """
-        for topic in dict.fromkeys(tp.topic for tp in unknown):
-            count = await self._partition_count(topic)
-            missing = [tp for tp in unknown if tp.topic == topic and tp.partition >= count > 0]
+        counts = await self._partition_counts({tp.topic for tp in unknown})
+        for topic, count in counts.items():
+            missing = [tp for tp in unknown if tp.topic == topic and tp.partition >= count]
             if missing:
                 raise UnknownTopicError(
                     f"No offset can be committed for {names_of(missing)}: topic {topic!r} has no such partition. Its "
@@ -228,16 +228,20 @@ class Commits:
                     topic=topic,
                 )
 
-    async def _partition_count(self, topic: str) -> int:
-        """How many partitions a broker says that a topic has; 0 if it does not exist, or no broker answers."""
+    async def _partition_counts(self, topics: Iterable[str]) -> dict[str, int]:
+        """How many partitions a broker says that each topic has, in one request; without topics that do not exist."""
+        names = sorted(topics)
+        if not names:
+            return {}
         try:
             answer = await self._coordinator.cluster.describe_topics(
-                [topic], allow_auto_create=False, timeout=self._config.request_timeout_ms / 1000
+                names, allow_auto_create=False, timeout=self._config.request_timeout_ms / 1000
             )
         except KclientError as exc:
-            logger.debug("the partitions of %s are not known: %s", topic, exc)
-            return 0
-        return sum(len(one.partitions) for one in answer.topics if one.name == topic and not one.error_code)
+            logger.debug("the partitions of %s are not known: %s", some_of(names), exc)
+            return {}
+        found = (one for one in answer.topics if one.partitions and not one.error_code)
+        return {one.name: len(one.partitions) for one in found if one.name}
 
     # --- small parts
 

@@ -198,3 +198,14 @@ def test_a_commit_for_a_topic_that_does_not_exist_says_so_when_its_time_is_over(
             )
 
     simulate(scenario, topics={"t": 1})
+
+
+def test_a_commit_for_many_topics_that_do_not_exist_asks_for_all_of_them_at_once() -> None:
+    async def scenario(place: Place) -> None:
+        consumer = place.consumer(group_id="g")
+        offsets = {TopicPartition(f"nowhere-{number}", 0): 5 for number in range(40)}
+        with pytest.raises(DeadlineError):
+            await place.on_member(consumer.commit(offsets, timeout=5))
+        assert len(asked(place.cluster, "Metadata")) < len(offsets)
+
+    simulate(scenario, topics={"t": 1})
