@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
 from typing import Final, TypeAlias, TypeVar, cast
 
 import attrs
@@ -44,19 +45,25 @@ async def publish(
     servers: str, topic: str, partitions: int, flights: Iterable[Flight], on_progress: Callable[[int], None]
 ) -> list[int]:
     """Send every flight and return how many records each partition acknowledged. Raises the first failure."""
+    try:
+        async with open_lanes(servers, topic, partitions) as lanes, asyncio.TaskGroup() as group:
+            for lane in lanes:
+                group.create_task(lane.run())
+            await _distribute(flights, lanes, lambda: on_progress(sum(lane.acknowledged for lane in lanes)))
+    except ExceptionGroup as failures:
+        raise failures.exceptions[0] from None
+    return [lane.acknowledged for lane in lanes]
+
+
+@asynccontextmanager
+async def open_lanes(servers: str, topic: str, partitions: int) -> AsyncIterator[list[Lane]]:
+    """A lane to each partition, over one connection to each broker."""
     cluster = Cluster(load({"bootstrap_servers": servers, "client_id": "demo-publisher"}), Runtime())
     cluster.set_topics([topic])
     await cluster.start()
     try:
         producer = await _patiently(cluster, lambda: _producer(cluster))
-        lanes = [Lane(cluster, TopicPartition(topic, number), producer) for number in range(partitions)]
-        async with asyncio.TaskGroup() as group:
-            for lane in lanes:
-                group.create_task(lane.run())
-            await _distribute(flights, lanes, lambda: on_progress(sum(lane.acknowledged for lane in lanes)))
-        return [lane.acknowledged for lane in lanes]
-    except ExceptionGroup as failures:
-        raise failures.exceptions[0] from None
+        yield [Lane(cluster, TopicPartition(topic, number), producer) for number in range(partitions)]
     finally:
         await cluster.close(1.0)
 

@@ -76,6 +76,16 @@ class Recovery:
 
 
 @attrs.frozen
+class Latency:
+    """From the moment when a probe's record was due to be published until poll() had returned it, in seconds."""
+
+    records: int
+    median: float
+    p99: float
+    longest: float
+
+
+@attrs.frozen
 class Batch:
     """A batch that the manifest names: which run of the job wrote it, when, and how much.
 
@@ -185,6 +195,7 @@ class Recording:
     places: list[Place] = attrs.field(factory=list)
     further: list[Command] = attrs.field(factory=list)
     numbers: Numbers | None = None
+    latency: Latency | None = None
 
     def begin(self, lane: str, state: str, at: float) -> Span:
         """A process begins to do something; what it did until now is over."""
@@ -224,6 +235,8 @@ class Recording:
         }
         if fields["numbers"] is not None:
             fields["numbers"] = Numbers(**fields["numbers"])
+        if fields.get("latency") is not None:
+            fields["latency"] = Latency(**fields["latency"])
         return cls(**fields)
 
 

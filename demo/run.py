@@ -20,6 +20,8 @@ from demo.group import Group, Outcome
 from demo.job import SCHEMA_FILE, SPARK, Job
 from demo.machine import machine
 from demo.pipeline import Pipeline
+from demo.probe import TOPIC as PROBES
+from demo.probe import Probe
 from demo.publish import publish
 from demo.recording import DONE, KILLED, Command, Count, Numbers, Place, Recording
 from demo.sampling import LagSampler
@@ -139,7 +141,12 @@ def _consume(
         chronicle.finish(f"broker {killed.node}", killed=True, at=at)
         chronicle.event(KILLED, killed.told, at)
 
-    outcome = Group(cluster.servers, TOPIC, GROUP, published, chronicle, logs).run(kill_broker, beside)
+    cluster.create(PROBES, 1)
+    with ExitStack() as stack:
+        with signals_held():
+            probe = stack.enter_context(Probe(cluster.servers, logs))
+        outcome = Group(cluster.servers, TOPIC, GROUP, published, chronicle, logs).run(kill_broker, beside)
+        chronicle.recording.latency = probe.finish()
     chronicle.recording.repeated = outcome.repeated
     told = f"{outcome.repeated:,} of them twice" if outcome.repeated else "none of them twice"
     chronicle.event(
@@ -165,7 +172,7 @@ def _places(job: Job) -> list[Place]:
         ),
         Place(str(job.checkpoint), "how far the job has come; the same command would go on from here"),
         Place(str(job.out / "run.json"), "this run as figures"),
-        Place(str(job.out / "*.log"), "what the members, the job and the question said"),
+        Place(str(job.out / "*.log"), "what the members, the probe, the job and the question said"),
     ]
 
 

@@ -56,6 +56,12 @@ def _throughput(run: Recording) -> Iterator[Figure]:
 
 
 def _delays(run: Recording) -> Iterator[Figure]:
+    if (one := run.latency) is not None:
+        meaning = (
+            f"median; p99 {_seconds(one.p99)}, longest {_seconds(one.longest)}, of {one.records:,} records, one every "
+            "50 ms in a topic of their own, read without a group, from before the group joined until it was done"
+        )
+        yield Figure("From publish to read", _seconds(one.median), meaning)
     found = delays_until_landed(run.published, run.batches)
     if found:
         meaning = (
@@ -96,4 +102,6 @@ def _took(batch: Batch) -> float:
 
 
 def _seconds(value: float) -> str:
+    if value < 0.01:
+        return f"{value * 1000:.1f} ms"
     return f"{value:.1f} s" if value >= 1 else f"{value * 1000:.0f} ms"

@@ -14,6 +14,7 @@ from demo.recording import (
     Command,
     Count,
     Event,
+    Latency,
     Numbers,
     Place,
     Recording,
@@ -42,6 +43,7 @@ def a_run(**fields: Any) -> Recording:
     run.finish("ingest", 11.0, killed=True)
     run.published = [Count(1.0, 300), Count(5.0, 600)]
     run.recoveries = [Recovery("The member killed", 4.0, 3.4, "until the other read on")]
+    run.latency = Latency(240, 0.0042, 0.61, 1.9)
     run.machine = {"Machine": "eight cores"}
     run.owns("A", [0], 2.0)
     run.owns("A", [0, 1], 5.0)

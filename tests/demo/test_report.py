@@ -110,10 +110,12 @@ def test_recovery_throughput_delay_machine_and_versions_are_told() -> None:
         "The member killed": "3.4 s",
         "Consumed and committed": "86 records/s",  # 600 in 7 s
         "Landed in Parquet": "133 rows/s",  # 600 in 4.5 s
+        "From publish to read": "4.2 ms",
         "From acknowledged to landed": "10.2 s",
         "Machine": "eight cores",
     }
     text = Page(render(run)).text
+    assert "p99 610 ms, longest 1.9 s, of 240 records" in text
     for figure in found.values():
         assert f"{figure.name} {figure.value} {figure.meaning}".strip() in text
     assert "broker 3 killed; the work went on after 3.4 s" in text
@@ -134,7 +136,7 @@ def test_records_that_came_twice_are_explained() -> None:
 
 
 def test_a_recording_of_before_has_fewer_figures(tmp_path: Path) -> None:
-    run = a_run(published=[], recoveries=[], machine={}, spans=[])
+    run = a_run(published=[], recoveries=[], latency=None, machine={}, spans=[])
     assert [figure.name for figure in figures(run)] == ["Landed in Parquet"]
 
 

@@ -74,6 +74,14 @@ def test_recovery_after_each_kill_is_measured(ran: tuple[int, Path, str]) -> Non
     assert all(0 < one.seconds < 60 for one in run.recoveries)
 
 
+def test_the_time_from_publish_to_read_is_measured_while_the_group_reads(ran: tuple[int, Path, str]) -> None:
+    run = Recording.load(ran[1] / "run.json")
+    assert run.latency is not None
+    assert run.latency.records >= 10
+    assert 0 < run.latency.median <= run.latency.p99 <= run.latency.longest < 60
+    assert "From publish to read" in [figure.name for figure in figures(run)]
+
+
 def test_every_batch_that_counts_is_recorded_once(ran: tuple[int, Path, str]) -> None:
     recording = Recording.load(ran[1] / "run.json")
     assert {batch.run for batch in recording.batches} == {1, 2}
