@@ -54,6 +54,20 @@ def test_two_first_lookups_make_one_topic_and_both_are_told_to_ask_again() -> No
     play(scenario)
 
 
+@pytest.mark.spec("S4-14", "S1-10")
+def test_the_leader_of_a_groups_partition_coordinates_it_whichever_broker_is_asked() -> None:
+    async def scenario(world: World) -> None:
+        await known(world)
+        partitions = world.state.topics[CONSUMER_OFFSETS].partitions
+        leaders = {group: partitions[number].leader for group, number in (("a", 47), ("b", 48), ("c", 49))}
+        assert set(leaders.values()) == {1, 2, 3}
+        for node in (1, 2, 3):
+            found = {group: (await world.find(node=node, key=group)).node_id for group in leaders}
+            assert found == leaders
+
+    play(scenario)
+
+
 @pytest.mark.spec("S1-05", "S1-10", "S1-33")
 def test_the_offsets_topic_has_fifty_partitions_and_kafkas_settings() -> None:
     async def scenario(world: World) -> None:
