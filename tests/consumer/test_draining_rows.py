@@ -170,6 +170,21 @@ def test_no_partition_brings_more_than_its_own_limit_at_once() -> None:
     play(scenario)
 
 
+@pytest.mark.spec("S2-22")
+def test_what_is_left_over_is_not_fetched_once_more() -> None:
+    async def scenario(kafka: EmbeddedCluster) -> None:
+        async with consumer_of(kafka, max_poll_records=3) as consumer:
+            await consumer.assign([A0])
+            found = list(await consumer.poll(5))
+            await asyncio.sleep(0.1)  # what is fetched now is at hand
+            while len(found) < 10:
+                found += await consumer.poll(1)
+            assert offsets(found, A0) == list(range(10))
+            assert len([one for one in of(kafka, "Fetch") if brings_records(one.answer)]) == 1
+
+    play(scenario)
+
+
 @pytest.mark.spec("S2-50", "B.15.12")
 def test_an_error_leaves_the_queue_when_it_is_told_and_its_partition_is_fetched_again() -> None:
     async def scenario(kafka: EmbeddedCluster) -> None:
@@ -195,6 +210,11 @@ def test_an_error_leaves_the_queue_when_it_is_told_and_its_partition_is_fetched_
             assert offsets(found, A1) == list(range(10))
 
     play(scenario)
+
+
+def brings_records(answer: Any) -> bool:
+    rows = () if answer is None else [row for topic in answer.responses for row in topic.partitions]
+    return any(row.records for row in rows)
 
 
 def refuse_a1(request: Any, answer: Any) -> Any:

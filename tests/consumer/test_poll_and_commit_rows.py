@@ -97,6 +97,8 @@ def test_news_without_records_neither_end_a_poll_early_nor_make_it_longer() -> N
             assert took.seconds >= 0.25
             assert not telling.done()
             telling.cancel()
+            with within(0.9):
+                assert len(await c.poll(0.1)) == 0
 
     with_broker(scenario)
 

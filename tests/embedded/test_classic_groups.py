@@ -85,6 +85,21 @@ def test_the_initial_delay_never_is_longer_than_the_rebalance_timeout() -> None:
     play(scenario)
 
 
+@pytest.mark.spec("S4-53")
+def test_in_a_later_generation_too_the_last_to_join_has_all_answered() -> None:
+    async def scenario(world: World) -> None:
+        leader, follower, third = (world.member() for _ in range(3))
+        await stable(world, leader, follower)
+        before = follower.generation
+        joining = [await third.parked(), await follower.parked()]
+        assert not any([await answered(one) for one in joining])
+        async with asyncio.timeout(5):
+            answers = await asyncio.gather(leader.join(), *joining)
+        assert [(one.error_code, one.generation_id) for one in answers] == [(NONE, before + 1)] * 3
+
+    play(scenario)
+
+
 # --- member ids
 
 
