@@ -114,7 +114,7 @@ class Group:
                 at = self._chronicle.terminal.elapsed()
                 kill_broker()
                 names: set[int | str] = {member.name for member in self._members if member.alive}
-                meaning = "from SIGKILL until every member had committed again, to the new coordinator"
+                meaning = "from SIGKILL until every member that lived on had committed again, to the new coordinator"
                 self._stalls.append(Stall("The broker killed", at, meaning, names, set(names)))
             if self._killed is None and 2 * self._tally.total >= self._total:
                 self._kill_one()
@@ -173,6 +173,8 @@ class Group:
         victim = max(self._members, key=lambda member: sum(map(self._lag, member.assigned)))
         orphans = list(victim.assigned)
         victim.alive = False
+        over = (stall.without(victim.name) for stall in self._stalls)
+        self._chronicle.recording.recoveries += [one for one in over if one is not None]
         at = self._chronicle.terminal.elapsed()
         unread: set[int | str] = {number for number in orphans if self._lag(number)}
         meaning = "from SIGKILL until the other member had read on in each of its partitions (its session lasts 3 s)"

@@ -18,11 +18,26 @@ class Stall:
     meaning: str
     waiting: set[int | str]
     unsure: set[int | str] = attrs.Factory(set)  # whose first step may have begun before the kill
+    last: float | None = None
 
     def progressed(self, who: Collection[int | str], at: float) -> Recovery | None:
         """These went on at a moment behind the kill; the recovery once none waits any more."""
         if at <= self.at or not self.waiting:
             return None
-        self.waiting.difference_update(set(who) - self.unsure)
+        went_on = (set(who) - self.unsure) & self.waiting
         self.unsure.difference_update(who)
-        return None if self.waiting else Recovery(self.name, self.at, round(at - self.at, 3), self.meaning)
+        self.waiting -= went_on
+        self.last = at if went_on else self.last
+        return self._over()
+
+    def without(self, who: int | str) -> Recovery | None:
+        """This one was killed, too, and will not go on; the recovery if all others have."""
+        if who not in self.waiting:
+            return None
+        self.waiting.discard(who)
+        return self._over()
+
+    def _over(self) -> Recovery | None:
+        if self.waiting or self.last is None:
+            return None
+        return Recovery(self.name, self.at, round(self.last - self.at, 3), self.meaning)

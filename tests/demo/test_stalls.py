@@ -21,6 +21,16 @@ def test_a_commit_that_may_have_been_on_its_way_does_not_count() -> None:
     assert stall.progressed(["A"], 10.5) == Recovery("The broker killed", 10.0, 0.5, "why")
 
 
+def test_a_member_that_is_killed_before_it_went_on_is_not_waited_for() -> None:
+    late = Stall("The broker killed", 10.0, "why", {"A", "B"})
+    assert late.without("B") is None
+    assert late.progressed(["A"], 11.0) == Recovery("The broker killed", 10.0, 1.0, "why")
+    early = Stall("The broker killed", 10.0, "why", {"A", "B"})
+    assert early.progressed(["A"], 10.5) is None
+    assert early.without("B") == Recovery("The broker killed", 10.0, 0.5, "why")
+    assert early.without("B") is None
+
+
 def test_the_machine_and_versions_are_known() -> None:
     found = machine("direct")
     assert "cores" in found["Machine"]
