@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -48,6 +49,10 @@ def asked_from(kafka: EmbeddedCluster) -> list[int]:
     """The offsets that Fetches asked for, one partition after the other, in the order of the requests."""
     topics = [topic for one in of(kafka, "Fetch") for topic in one.request.topics]
     return [partition.fetch_offset for topic in topics for partition in topic.partitions]
+
+
+def has_asked(kafka: EmbeddedCluster, times: int) -> bool:
+    return len(asked_from(kafka)) >= times
 
 
 async def commit(kafka: EmbeddedCluster, offsets: dict[TopicPartition, int]) -> None:
@@ -141,12 +146,11 @@ def test_the_next_fetch_goes_out_while_nobody_polls_and_what_waits_has_an_end() 
             kafka.produce("a", [str(number) for number in range(10)])
         async with consumer_of(kafka, max_poll_records=5, max_partition_fetch_bytes=1) as consumer:
             await consumer.assign([A0])
-            fetched: list[list[int]] = []
-            for _ in range(3):
+            for offsets_asked in ([0, 10], [0, 10, 20], [0, 10, 20]):
                 assert len(await consumer.poll(5)) == 5
-                await asyncio.sleep(0.1)
-                fetched.append(asked_from(kafka))
-            assert fetched == [[0, 10], [0, 10, 20], [0, 10, 20]]
+                await reached(partial(has_asked, kafka, len(offsets_asked)))
+                await asyncio.sleep(0.05)
+                assert asked_from(kafka) == offsets_asked
 
     play(scenario, partitions=1)
 

@@ -76,7 +76,7 @@ def test_a_transactional_id_has_one_coordinator_that_takes_its_requests() -> Non
     ],
 )
 def test_the_topic_of_transactions_has_settings_of_its_own(
-    partitions: int, replicas: int, settings: dict[str, int]
+    partitions: int, replicas: int, settings: dict[str, Any]
 ) -> None:
     async def scenario(world: World) -> None:
         await until_found(world, "payments")
