@@ -25,7 +25,7 @@ from kclient.group.trouble import Trouble, code_of
 from kclient.group.wanted import Wanted
 from kclient.network.failures import broker_error
 from kclient.protocol import errors as codes
-from tests.simulation.mutants import scripts
+from tests.simulation.mutants import plans, scripts
 from tests.simulation.mutants.table import Patch, mutant
 
 FOR_EVER = 1e6
@@ -95,7 +95,7 @@ def heartbeat_in_polls(patch: Patch) -> None:
     only_beat_if(patch, lambda heartbeats: not getattr(heartbeats, "away", False))
 
 
-@mutant("M-55", "I-12", seed=46)
+@mutant("M-55", "I-12", look=plans.looking_at(plans.TURNS))
 def reset_by_rebalance(patch: Patch) -> None:
     """Forget generation and member id when a heartbeat is answered with REBALANCE_IN_PROGRESS."""
 
@@ -143,7 +143,7 @@ def lost_as_revoked(patch: Patch) -> None:
     patch.put(Telling, "lose", lose)
 
 
-@mutant("M-59", "I-12", seed=1)
+@mutant("M-59", "I-12", look=plans.looking_at(plans.TURNS))
 def assigned_first(patch: Patch) -> None:
     """Tell what is revoked only after what is assigned."""
 
@@ -224,7 +224,7 @@ def assigned_twice(patch: Patch) -> None:
     before = patch.put(leader, "make_plan", make_plan)
 
 
-@mutant("M-69", "I-26", "I-27", seed=13)
+@mutant("M-69", "I-26", "I-27", look=plans.looking_at(plans.MOVED_MEANWHILE))
 def same_coordinator(patch: Patch) -> None:
     """Ask the same broker again when it answers NOT_COORDINATOR."""
 

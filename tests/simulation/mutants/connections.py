@@ -76,7 +76,7 @@ def matched_by_order(patch: Patch) -> None:
     patch.put(InFlight, "due", lambda self, correlation_id: self.first)
 
 
-@mutant("M-89", "I-24", seed=51)
+@mutant("M-89", "I-24", look=plans.looking_at(plans.NO_BROKERS))
 def close_retries(patch: Patch) -> None:
     """Look for the coordinator until it is found when closing, for the sake of a clean end."""
 
@@ -206,14 +206,14 @@ def throttled_as_told(patch: Patch) -> None:
 def versions_asked_again(patch: Patch) -> None:
     """Ask again with the same version of ApiVersions when it is refused."""
 
-    async def negotiate(ask: Any, peer: Any) -> Any:
+    async def negotiate(ask: Any, *args: Any) -> Any:
         async def stubborn(request: Any, version: int) -> Any:
             answer = await ask(request, request.VERSIONS[1])
             while answer.error_code == UNSUPPORTED_VERSION:
                 answer = await ask(request, request.VERSIONS[1])
             return answer
 
-        return await before(stubborn, peer)
+        return await before(stubborn, *args)
 
     before = patch.put(connection, "negotiate", negotiate)
 

@@ -30,7 +30,7 @@ def reads_what_goes(patch: Patch) -> None:
     before = patch.put(Rebalance, "_stop_delivery", stop_delivery)
 
 
-@mutant("M-64", "I-11", "I-27", seed=4)
+@mutant("M-64", "I-11", "I-27", look=plans.looking_at(plans.GRADUAL_TURNS))
 def never_gives_up(patch: Patch) -> None:
     """Keep what goes to another member, and join again as if it were given up."""
 
@@ -43,7 +43,7 @@ def never_gives_up(patch: Patch) -> None:
     before = patch.put(Rebalance, "_take_over", take_over)
 
 
-@mutant("M-65", "I-22", "I-02", seed=4)
+@mutant("M-65", "I-22", "I-02", look=plans.looking_at(plans.GRADUAL_TURNS))
 def one_join_only(patch: Patch) -> None:
     """Do not join again behind a revocation: what was given up stays nobody's."""
 

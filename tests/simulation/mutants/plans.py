@@ -116,5 +116,22 @@ RESTLESS: Final = Plan(
     Scenario(endings=True, fidgety=True, commit="on_revoke", poll_timeout=0.1, records_per_second=40.0),
     (Fault("close", "member-1", 20.0, 3.0), Fault("close", "member-2", 30.0, 3.0)),
 )
+# Members end and begin again, so that partitions go from one to another and back.
+TURNS: Final = Plan(
+    Scenario(), (Fault("close", "member-2", 20.0, 5.0), Fault("close", "member-3", 40.0, 5.0))
+)
+GRADUAL_TURNS: Final = Plan(Scenario(assignor="cooperative-sticky"), TURNS.faults)
+# The coordinator moves while members have joined and wait for one that is slow.
+MOVED_MEANWHILE: Final = Plan(
+    Scenario(),
+    (
+        Fault("work_slowly", "member-1", 16.0, 1.0, 20.0),
+        Fault("close", "member-2", 20.0, 3.0),
+        Fault("move_coordinator", "", 27.0, 5.0),
+    ),
+)
+NO_BROKERS: Final = Plan(
+    Scenario(members=2), (Fault("all_down", "", 20.0, 40.0), Fault("close", "member-1", 25.0, 5.0))
+)
 BY_PATTERN: Final = Plan(Scenario(protocol="consumer", pattern=True, members=2))
 CALM: Final = Plan(Scenario(protocol="consumer", members=2))
