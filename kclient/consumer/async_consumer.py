@@ -147,16 +147,13 @@ class AsyncConsumer(Life):
         self._processing.taken()
         return self
 
-    def __anext__(self) -> Coroutine[Any, Any, Record[Any, Any]]:
+    async def __anext__(self) -> Record[Any, Any]:
         """The next record. Raises what `poll` raises."""
-        return self._next(asking_task())
-
-    async def _next(self, asking: asyncio.Task[object] | None) -> Record[Any, Any]:
         while not self.closed:
             record = self._session.hand.next()
             if record is not None:
                 return record
-            await self._poll_for_iteration(asking)
+            await self._poll_for_iteration()
         raise StopAsyncIteration
 
     # --- commits
@@ -372,10 +369,10 @@ class AsyncConsumer(Life):
         """
         await self._close(timeout, clean=not self._processing.interrupted(), leave=leave)
 
-    async def _poll_for_iteration(self, asking: asyncio.Task[object] | None = None) -> None:
+    async def _poll_for_iteration(self) -> None:
         session = self._open()
         await self._polls.poll(ITERATION_POLL_SECONDS, session.config.max_poll_records, one_by_one=True)
-        self._processing.taken(asking)
+        self._processing.taken()
 
 
 def _checked_count(max_records: int | None, session: Session) -> int:

@@ -8,7 +8,8 @@ close() counts as asking for the next record, unless one of these says that the 
     another thread than the one that took them closes                               the loop in a thread of its own
 
 The task that asks has the records, also where another one waits for them: `create_task(consumer.poll())`, `gather`, and
-`wait_for` before Python 3.12.
+`wait_for` before Python 3.12. Of `anext(consumer)` in such a task it is not known which one asked: looking at every
+record would slow down iteration, so it counts as half processed.
 
 `ThreadProcessing` of the sync facade holds the last line: a thread, unlike a task, leaves no trace of how it ended. A
 record whose exception the application has caught, and whose except block is over, counts as processed.
@@ -46,11 +47,16 @@ class TaskProcessing:
             return True
         if task is asyncio.current_task():
             return False
-        if not task.done() or task.cancelled():
+        if not task.done() or task.cancelled() or _only_asked(task):
             return True
         return bool(
             task.get_stack(limit=1)
         )  # `exception()` would keep asyncio from logging one that is never retrieved
+
+
+def _only_asked(task: asyncio.Task[object]) -> bool:
+    """Whether this task ran `anext(consumer)` and nothing else: another one processes the record."""
+    return getattr(task.get_coro(), "__name__", "") == "__anext__"
 
 
 def asking_task() -> asyncio.Task[object] | None:
