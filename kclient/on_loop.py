@@ -101,6 +101,10 @@ class OnLoop(AsyncConsumer):
         """Close; the thread knows whether what is in hand was processed."""
         await self._close(timeout, clean=clean, leave=leave)
 
+    async def end_subscription(self, *, clean: bool) -> None:
+        """Unsubscribe; the thread knows whether what is in hand was processed."""
+        await closing.unsubscribe(self._open(), clean=clean)
+
     async def abandon(self) -> None:
         """End everything for a Consumer that the garbage collector found."""
         self.closed = True

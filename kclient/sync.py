@@ -113,7 +113,8 @@ class Consumer:
         self._await(lambda: self._inner.assign(partitions))
 
     def unsubscribe(self) -> None:
-        self._await(self._inner.unsubscribe)
+        clean = not self._processing.raising()
+        self._await(lambda: self._inner.end_subscription(clean=clean))
 
     def assignment(self) -> tuple[TopicPartition, ...]:
         return self._call(self._inner.assignment)
@@ -323,7 +324,11 @@ class ThreadProcessing:
     def interrupted(self) -> bool:
         """Whether they may be half processed, judged in the thread that closes."""
         elsewhere = self._thread is not None and self._thread is not threading.current_thread()
-        return elsewhere or exception_since(self._handled)
+        return elsewhere or self.raising()
+
+    def raising(self) -> bool:
+        """Whether an exception is being handled that was not yet when they were taken."""
+        return exception_since(self._handled)
 
 
 def _refuse_coroutines(whose: str, names: Sequence[str]) -> None:

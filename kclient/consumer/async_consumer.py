@@ -98,7 +98,7 @@ class AsyncConsumer(Life):
 
         What the listener or another task subscribes to meanwhile stays.
         """
-        await closing.unsubscribe(self._open())
+        await closing.unsubscribe(self._open(), clean=not self._processing.raising())
 
     def assignment(self) -> tuple[TopicPartition, ...]:
         """The partitions that are assigned now."""

@@ -92,13 +92,14 @@ async def abandon(session: Session) -> None:
     await _end_what_runs(session, session.runtime.now())
 
 
-async def unsubscribe(session: Session) -> None:
+async def unsubscribe(session: Session, *, clean: bool = True) -> None:
     """Give up the assignment and the subscription; nothing is committed by itself. Spec: B.18, M-23.
 
     What is subscribed to meanwhile, by a listener or another task, stays: this call ends what was there before it.
-    A wakeup is left for the next call: the listener's commits are not cut short.
+    A wakeup is left for the next call: the listener's commits are not cut short. After an error, `clean` is false and
+    these commits leave out what is in hand, as those of a close do.
     """
-    with session.waits.undisturbed():
+    with session.waits.undisturbed(), session.hand.half_processed(not clean):
         await _unsubscribe(session)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from kclient.records.reader import Chunk
@@ -95,6 +96,15 @@ class Hand:
     def mark_half_processed(self) -> None:
         """An interrupted application closes: a commit() of its listener must not store what was being processed."""
         self._half_processed = True
+
+    @contextmanager
+    def half_processed(self, is_so: bool) -> Iterator[None]:
+        """The same for the length of an unsubscribe, which the consumer outlives."""
+        before, self._half_processed = self._half_processed, self._half_processed or is_so
+        try:
+            yield
+        finally:
+            self._half_processed = before
 
     def count_from(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> dict[TopicPartition, int]:
         """How many records of each partition there are from these offsets on; partitions without any are left out."""

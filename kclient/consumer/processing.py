@@ -37,7 +37,11 @@ class TaskProcessing:
 
     def interrupted(self) -> bool:
         """Whether they may be half processed, judged in the task that closes."""
-        return exception_since(self._handled) or self._is_unfinished()
+        return self.raising() or self._is_unfinished()
+
+    def raising(self) -> bool:
+        """Whether an exception is being handled that was not yet when they were taken."""
+        return exception_since(self._handled)
 
     def _is_unfinished(self) -> bool:
         task = self._task

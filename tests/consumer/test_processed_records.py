@@ -401,6 +401,39 @@ def test_a_listener_of_an_interrupted_application_does_not_commit_the_record_in_
     asyncio.run(scenario())
 
 
+class StoringThread(RebalanceListener):
+    """Commits what its consumer, which has no loop of its own, gives up."""
+
+    def __init__(self, c: Consumer) -> None:
+        self.consumer = c
+
+    def on_partitions_revoked(self, partitions: Any) -> None:
+        self.consumer.commit()
+
+
+@pytest.mark.spec("I-01", "U-02")
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize(("raises", "expected"), [(True, RELEASED), (False, IN_HAND)])
+def test_nor_does_it_while_such_an_application_unsubscribes(
+    cluster: EmbeddedCluster, protocol: str, raises: bool, expected: int
+) -> None:
+    cluster.prepare_groups()
+    settings = {**SETTINGS, "group_id": f"unsubscribes-{protocol}-{raises}", "group_protocol": protocol}
+    c = Consumer(bootstrap_servers=cluster.bootstrap_servers, **{**settings, "enable_auto_commit": False})
+    c.subscribe(["t"], listener=StoringThread(c))
+    with contextlib.suppress(HandlerError):
+        try:
+            for record in c:
+                if record.offset == DIES_AT:
+                    if raises:
+                        raise HandlerError
+                    break
+        finally:
+            c.unsubscribe()
+            c.close()
+    assert cluster.committed(settings["group_id"])[T0] == expected
+
+
 async def _handle(record: Any) -> None:
     handle(record)
 
