@@ -74,7 +74,7 @@ class MemberFlow:
         asked_for: tuple[bytes, ...] = ()
         while standing.in_group:
             seen, seen_metadata = standing.changed.count, metadata.changed.count
-            if standing.state is MemberState.RECONCILING:
+            if standing.state is MemberState.RECONCILING and not self._heartbeats.owned_unanswered:
                 self._keep_fresh()
                 step = self._assignments.next_step(metadata.topic_name)
                 if step is not None and self._is_possible(step):
@@ -116,7 +116,8 @@ class MemberFlow:
         standing = self._standing
 
         def still() -> bool:
-            return standing.in_group and self._assignments.round == step.owned.round
+            outdated = self._assignments.round != step.owned.round or self._heartbeats.owned_unanswered
+            return standing.in_group and not outdated
 
         if not step.same:
             self._metrics.rebalance_began()

@@ -73,11 +73,16 @@ class Heartbeats:
         self._failures = 0  # since an answer was good
         self._polls = PollTimer(config, runtime, poll_slow)
         self.sent_join = False  # the coordinator may know of us
+        self.owned_unanswered = False
+        """The coordinator may act on partitions that a heartbeat without an answer has called ours.
+
+        It takes all others for free. So no more are taken over until an answer says what is ours now.
+        """
 
     def begin(self) -> None:
         """A new membership begins."""
         self._polls.restart()
-        self.sent_join = False
+        self.sent_join = self.owned_unanswered = False
 
     def poll_started(self) -> None:
         """Restart the poll timer. Spec: S1-18, B.3.8."""
@@ -157,6 +162,7 @@ class Heartbeats:
             return self._requests.join(standing.member_id, JOIN_EPOCH, wanted)
         if standing.state is MemberState.ACKNOWLEDGING:
             standing.enter(MemberState.STABLE if self._assignments.settled else MemberState.RECONCILING)
+        self.owned_unanswered = self.owned_unanswered or self._requests.says_owned(owned)
         return self._requests.stay(standing.member_id, standing.epoch, wanted, owned)
 
     def _judge(self, response: ConsumerGroupHeartbeatResponse) -> None:
@@ -196,6 +202,7 @@ class Heartbeats:
         self._due = sent + self._interval
         standing.epoch = response.member_epoch
         standing.heard += 1
+        self.owned_unanswered = False
         if standing.in_group:
             changed = self._assignments.take(response.assignment)
             if not self._assignments.settled and (changed or standing.state is MemberState.JOINING):

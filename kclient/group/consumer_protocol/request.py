@@ -42,6 +42,10 @@ class HeartbeatRequests:
         """Any later one: what has changed."""
         return self._form(member_id, epoch, self._news(wanted, owned))
 
+    def says_owned(self, owned: Owned) -> bool:
+        """Whether `stay` would say what is owned."""
+        return self._said.get("topic_partitions") != owned
+
     def leave(self, member_id: str, epoch: int) -> Form:
         """The last one, with epoch −1, or −2 for a while."""
         return self._form(member_id, epoch, {})

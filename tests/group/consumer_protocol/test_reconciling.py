@@ -73,6 +73,26 @@ def test_what_has_a_name_is_taken_over_and_told_and_the_rest_when_metadata_has_c
     on_a_cluster(scene)
 
 
+@pytest.mark.spec("A-14", "B.17.3", "I-10")
+def test_nothing_more_is_taken_over_while_a_heartbeat_that_says_what_is_owned_has_no_answer() -> None:
+    """The coordinator takes the rest of the target for free when it handles such a heartbeat, and may give it away."""
+
+    async def scene(cluster: EmbeddedCluster) -> None:
+        cluster.create_topic("u", partitions=1)
+        loop = asyncio.get_running_loop()
+        async with member(cluster, "t", "u") as consumer:
+            rule = cluster.on("Metadata", without("u"))
+            cluster.delay("ConsumerGroupHeartbeat", 400, only_if=lambda beat: bool(beat.topic_partitions))
+            await polled_until(lambda: len(consumer.assignment()) == 4, consumer)
+            began = loop.time()
+            await polled_until(lambda: membership(consumer).state is MemberState.RECONCILING, consumer)
+            cluster.lift(rule)
+            await polled_until(lambda: len(consumer.assignment()) == 5, consumer)
+            assert loop.time() - began > 0.35
+
+    on_a_cluster(scene)
+
+
 @pytest.mark.spec("A-14", "B.17.3")
 def test_what_on_assigned_raises_is_raised_by_poll_and_the_next_one_finishes_and_acknowledges() -> None:
     async def scene(cluster: EmbeddedCluster) -> None:
@@ -160,7 +180,7 @@ def test_another_member_that_leaves_while_a_listener_gives_up_for_it_gives_all_o
         diary = Diary(meanwhile=two_leaves)
         async with member(cluster, "t", listener=diary) as one:
             await polled_until(lambda: len(numbers(one)) == 4, one)
-            await two.poll(0.05)
+            await polled_until(lambda: len({beat.member_id for beat in heartbeats(cluster)}) == 2, two)
             await polled_until(left.is_set, one)
             await polled_until(lambda: len(numbers(one)) == 4, one)
             await polled_until(lambda: membership(one).state is MemberState.STABLE, one)
