@@ -189,10 +189,10 @@ def remember_position(patch: Patch) -> None:
 def unsubscribe_keeps_buffer(patch: Patch) -> None:
     """Hand out after unsubscribing what was buffered before."""
 
-    async def unsubscribe(session: Session) -> None:
+    async def unsubscribe(session: Session, **given: Any) -> None:
         buffer = session.buffer
         kept = [one for tp in buffer.partitions() for one in buffer.queue(tp) if not one.error_code]
-        await before(session)
+        await before(session, **given)
         late.extend(kept)
 
     late = surface(patch)
