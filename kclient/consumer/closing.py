@@ -138,9 +138,10 @@ async def _part_from_group(
     group = session.group
     if group is None:
         return None
-    if not clean:
+    offsets = session.consumed() if clean else session.released()
+    if not clean and group.rebalance.telling.method is None:
+        # A listener that another call runs was called before this close began: its commit stores what that call would.
         session.hand.mark_half_processed()
-    offsets = session.consumed()
     until = before_leaving(deadline, session.runtime.now())
     hopeless = OutOfReach(session.cluster, session.runtime).for_good
     await group.committing.end(until, hopeless)

@@ -8,6 +8,7 @@ import inspect
 import multiprocessing
 import os
 import pickle
+import re
 import signal
 import threading
 import time
@@ -36,9 +37,15 @@ def consumer(broker: MiniBroker, *topics: str, **settings: Any) -> Consumer:
     return Consumer(*topics, **{**FAST, **keys, **settings})
 
 
+def awaited(signature: inspect.Signature) -> inspect.Signature:
+    """What a caller that awaits gets: a plain function that returns a coroutine is as good as `async def`."""
+    returned = re.fullmatch(r"Coroutine\[Any, Any, (.*)\]", str(signature.return_annotation))
+    return signature if returned is None else signature.replace(return_annotation=returned[1])
+
+
 def public_calls(cls: type) -> dict[str, inspect.Signature]:
     return {
-        name: inspect.signature(function)
+        name: awaited(inspect.signature(function))
         for name, function in inspect.getmembers(cls, inspect.isfunction)
         if not name.startswith("_")
     }
