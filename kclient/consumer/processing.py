@@ -49,7 +49,7 @@ class TaskProcessing:
             return False
         if task.cancelling() > self._cancels:
             return True
-        if task is asyncio.current_task():
+        if task is asking_task():
             return False
         if not task.done() or task.cancelled() or _only_asked(task):
             return True
