@@ -87,6 +87,10 @@ class GroupFlow:
         while True:
             try:
                 await self._subscribed()
+                if self._standing.generation.lost and self._user.owned():
+                    await (
+                        self._prepare()
+                    )  # others may own it already: do not wait until a coordinator is found
                 await self._coordinator.ensure()
                 await self._prepare()
                 joined = await self._join_group()

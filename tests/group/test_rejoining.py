@@ -7,6 +7,7 @@ import logging
 
 import pytest
 
+from kclient.generated.heartbeat_response import HeartbeatResponse
 from kclient.generated.join_group_response import JoinGroupResponse
 from kclient.generated.leave_group_response import LeaveGroupResponse, MemberResponse
 from kclient.group.generation import MemberState
@@ -18,6 +19,7 @@ from tests.group.harness import (
     joined,
     names,
     play,
+    refused,
     scripted,
     synced,
     wants,
@@ -122,6 +124,23 @@ def test_a_wish_to_rejoin_keeps_the_membership_until_the_join(reason: str) -> No
     play(peer, scene)
     again = peer.of("JoinGroupRequest")[1]
     assert (again.member_id, again.reason) == ("m-1", reason[:255])
+
+
+@pytest.mark.spec("S3-31", "B.15.5")
+def test_lost_partitions_are_given_up_before_a_coordinator_is_found_again() -> None:
+    async def scene(running: Running) -> None:
+        def evicted_and_moved(request: object) -> HeartbeatResponse:
+            peer.standing["FindCoordinatorRequest"] = refused(15)
+            running.coordinator.mark_unknown("a commit was answered with NOT_COORDINATOR")
+            return HeartbeatResponse(error_code=25)
+
+        await running.stable(1)
+        peer.standing["HeartbeatRequest"] = evicted_and_moved
+        await running.until(lambda: running.user.prepared == [True, True])
+        assert running.coordinator.node_id is None
+
+    peer = scripted(*join_then_sync(("flights", 1)))
+    play(peer, scene, heartbeat_interval_ms=20)
 
 
 # --- leaving

@@ -270,10 +270,11 @@ def test_who_polls_too_late_leaves_and_who_is_silent_is_fenced(kafka: KafkaClust
     with Group(kafka, fresh_name) as group:
         late = group.join("late", Ours, max_poll_interval_ms=1500)
         group.until(group.shared)
+        late.diary.told.clear()  # a coordinator that has not heard of the new topic yet assigns nothing at first
         time.sleep(2.5)
         assert heartbeats(late.tap)[-1].member_epoch == -1
-        group.until(lambda: len(late.diary.told) == 3)
-        assert late.diary.told == [("assigned", everything), ("lost", everything), ("assigned", everything)]
+        group.until(lambda: len(late.diary.told) == 2)
+        assert late.diary.told == [("lost", everything), ("assigned", everything)]
         kafka.pause(1)
         time.sleep(5)
         kafka.resume(1)
