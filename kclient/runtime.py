@@ -3,8 +3,6 @@
 Nothing else in kclient reads a clock, draws a random number, resolves a name or opens a connection. Monotonic time,
 timers and connections come from the running event loop, so a loop with a virtual clock and an in-memory network
 runs the whole client; wall clock and randomness come from this object, so a seed gives the same run.
-
-Spec: reliability 1.1.
 """
 
 from __future__ import annotations

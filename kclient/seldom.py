@@ -1,6 +1,6 @@
 """A lasting fault in the log: one WARNING for it in ten seconds, with a count of what was kept quiet.
 
-Imports nothing of ours. Spec: U-28.
+Imports nothing of ours.
 """
 
 from __future__ import annotations

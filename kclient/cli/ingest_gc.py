@@ -1,8 +1,6 @@
 """`kclient ingest gc`: take away what killed batches left in a sink. Without `--apply` it only tells what that is.
 
 Files that no manifest names, and temporary ones. Never a file that counts, and nothing that a job did not write.
-
-Spec: SP-79.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """What an ingest job tells Prometheus: numbers since it began, as text at http://127.0.0.1:PORT/metrics.
 
 The page is written anew with each event, on the job's thread; kclient's loop thread only hands it out.
-
-Spec: SP-84.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 With `-b` the ends of the logs are asked for: the distance to them is the lag, unknown where an end is missing.
 Looking changes nothing.
-
-Spec: SP-89.
 """
 
 from __future__ import annotations

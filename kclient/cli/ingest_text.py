@@ -15,7 +15,7 @@ UNITS: Final = ("B", "kB", "MB", "GB", "TB")
 
 
 def plan_line(plan: IngestPlan) -> str:
-    """Topics, partitions, backlog, start, tasks, sink and checkpoint. Spec: SP-83."""
+    """Topics, partitions, backlog, start, tasks, sink and checkpoint."""
     words = [
         f"plan  {printable(','.join(plan.topics), LONGEST_PATH) or 'nothing to read'}",
         *_backlog(plan),
@@ -43,7 +43,7 @@ def _backlog(plan: IngestPlan) -> list[str]:
 
 
 def batch_line(progress: BatchProgress) -> str:
-    """Rates, lag, times, files and bad records. Spec: SP-84."""
+    """Rates, lag, times, files and bad records."""
     return "  ".join(
         (
             f"batch {progress.batch}",

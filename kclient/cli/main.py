@@ -29,7 +29,7 @@ Type: pip install 'kclient-kafka[cli]', then {program} --help
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; its exit code. Without the extra `cli`, say what to install. Spec: users 5."""
+    """Run one command; its exit code. Without the extra `cli`, say what to install."""
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 nobody listens to talk
     for stream in (sys.stdout, sys.stderr):

@@ -1,8 +1,6 @@
 """What Spark needs on this machine, looked at one by one: the checks behind `kclient spark doctor`.
 
 A check looks and tells; it changes nothing. What fails says what to type next.
-
-Spec: SP-01…SP-08, SP-34.
 """
 
 from __future__ import annotations
@@ -111,7 +109,7 @@ def _workers() -> Finding:
 
 
 def _sources() -> Finding:
-    """Spark imports every package named pyspark_…; one that is broken hides them all. Spec: SP-34."""
+    """Spark imports every package named pyspark_…; one that is broken hides them all."""
     names = sorted(module.name for module in pkgutil.iter_modules() if module.name.startswith("pyspark_"))
     if OURS not in names:
         return _unlisted()

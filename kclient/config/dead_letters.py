@@ -1,8 +1,6 @@
 """`dead_letters`: where records go that cannot be decoded (on_decode_error="dlq"). A function, or a file of JSON lines.
 
 A topic cannot be one: kclient reads, and has nothing to write to Kafka with. A function may hand over to a producer.
-
-Spec: U-03.
 """
 
 from __future__ import annotations

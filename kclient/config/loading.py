@@ -40,8 +40,6 @@ def load(
 
     Every source may write a key with dots or underscores. `.explain()` of the result is a table of all keys with their
     values, where each was set, and their defaults. Raises one ConfigError with every problem in `.problems`.
-
-    Spec: B.1, S3-01…S3-06, U-23.
     """
     problems: list[str] = []
     settings: dict[str, Setting] = {}

@@ -45,7 +45,7 @@ def key(default: Any, rule: Rule) -> Any:
 
 @attrs.frozen(kw_only=True, repr=False)
 class Config:
-    """A checked configuration. Times are milliseconds, sizes bytes, as in Kafka's own keys. Spec: B.1."""
+    """A checked configuration. Times are milliseconds, sizes bytes, as in Kafka's own keys."""
 
     # --- reaching the cluster
     bootstrap_servers: tuple[str, ...] = attrs.field(metadata={"rule": servers})
@@ -160,7 +160,7 @@ class Config:
     def explain(self) -> str:
         """A table of every key: its value (secrets as three stars), where it was set, its default.
 
-        A value that was set nowhere and is not the default follows from other keys: it is `derived`. Spec: users 3.2.
+        A value that was set nowhere and is not the default follows from other keys: it is `derived`.
         """
         rows = [("key", "value", "set in", "default")]
         for field in keys():

@@ -4,8 +4,6 @@ Each is an object, a class that is made into one without arguments, or the name 
 (`package.module.Class`), which is how a properties file can name it. `configure(settings)` is called first where it is
 there, with Kafka's dotted keys. If one of them raises, or the consumer cannot be made for another reason, `close()` of
 all that were made or configured is called, as Java does.
-
-Spec: B.1.1 (interceptor.classes, metric.reporters).
 """
 
 from __future__ import annotations

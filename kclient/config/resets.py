@@ -5,7 +5,7 @@
     auto_offset_reset  Java's key for both         earliest · latest · none (our `error`) · by_duration:<ISO 8601>
 
 Left unset, a partition without a commit begins at the end, as in Java, and a lost position is an error, on purpose not
-as in Java: an offset never jumps unless somebody asked for it. Spec: U-01, S0-41, B.1.1.
+as in Java: an offset never jumps unless somebody asked for it.
 """
 
 from __future__ import annotations

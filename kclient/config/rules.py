@@ -42,7 +42,7 @@ def disagreements(
 
 
 def _of_the_group_protocol(values: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:
-    """Each protocol has keys that mean nothing to the other; with auto either may be spoken. Spec: B.1.1."""
+    """Each protocol has keys that mean nothing to the other; with auto either may be spoken."""
     protocol = values["group_protocol"]
     if protocol == "consumer":
         return [
@@ -59,7 +59,6 @@ def _of_the_group_protocol(values: Mapping[str, Any], given: Mapping[str, Any]) 
 
 
 def _of_undecodable_records(values: Mapping[str, Any]) -> list[str]:
-    """Spec: U-03."""
     mode, sink = values["on_decode_error"], values["dead_letters"]
     problems = []
     if mode == "dlq" and sink is None:
@@ -78,7 +77,7 @@ def _of_undecodable_records(values: Mapping[str, Any]) -> list[str]:
 
 
 def settle(values: dict[str, Any], given: Mapping[str, Any]) -> None:
-    """Derive what one key says about another. Spec: B.1.1, S3-01…S3-04."""
+    """Derive what one key says about another."""
     if values["group_id"] is None:
         values["enable_auto_commit"] = False
     if "reconnect_backoff_ms" in given and "reconnect_backoff_max_ms" not in given:

@@ -1,8 +1,6 @@
 """What the keys about TLS and SASL must agree on. Nothing insecure happens by leaving a key out.
 
 A key that would have no effect is a problem too: whoever sets a trust store believes that the connection is encrypted.
-
-Spec: B.1.2, B.1.3, reliability 8, U-17.
 """
 
 from __future__ import annotations

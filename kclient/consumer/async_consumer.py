@@ -61,8 +61,6 @@ class AsyncConsumer(Life):
     `timeout` in seconds (None: default_api_timeout_ms); they raise DeadlineError when it passes, WakeupError after
     `wakeup()`, and a ConnectError that says why no broker can be reached. The constructor raises one ConfigError with
     every problem of the configuration.
-
-    Spec: design, B.1…B.3, B.18.
     """
 
     # --- choosing what to read
@@ -79,8 +77,6 @@ class AsyncConsumer(Life):
         A SubscriptionPattern is resolved by the brokers, if group_protocol is consumer. The assignment changes with the
         next rebalance. No topics and no pattern is `unsubscribe()`. Raises ArgumentError for a blank name, UsageError
         beside `assign` or for a SubscriptionPattern in a classic group, BrokerError (INVALID_GROUP_ID) without a group.
-
-        Spec: B.2, S1-20, U-15.
         """
         await choosing.subscribe(self._open(), topics, pattern, checked_listener(listener))
 
@@ -88,13 +84,11 @@ class AsyncConsumer(Life):
         """Read these partitions, chosen by hand, with or without a group; no partitions is `unsubscribe()`.
 
         Partitions that stay keep their positions. Raises ArgumentError, and UsageError beside `subscribe`.
-
-        Spec: B.2, S0-13.
         """
         await choosing.assign(self._open(), partitions)
 
     async def unsubscribe(self) -> None:
-        """Leave the group and read nothing; the listener is told. Nothing is committed by itself. Spec: B.18.
+        """Leave the group and read nothing; the listener is told. Nothing is committed by itself.
 
         What the listener or another task subscribes to meanwhile stays.
         """
@@ -124,8 +118,6 @@ class AsyncConsumer(Life):
         where only positions moved. Raises UsageError without a subscription, ConcurrentUseError beside another poll,
         DecodeError and CorruptDataError where a record cannot be read (the position stays on it), NoOffsetError,
         OffsetOutOfRangeError, LogTruncatedError, UnknownTopicError, AuthorizationError, ListenerError.
-
-        Spec: B.3, S1-12…S1-22, S3-08…S3-19.
         """
         return self._poll(timeout, max_records, asking_task())
 
@@ -169,8 +161,6 @@ class AsyncConsumer(Life):
 
         Tried again until it is done or cannot be. Raises CommitFailedError (`reason`, `uncommitted`), BrokerError,
         AuthorizationError, ArgumentError, UnknownTopicError for a partition that its topic does not have.
-
-        Spec: B.14, S3-19.
         """
         session = self._open()
         committing = session.group_part.committing
@@ -191,8 +181,6 @@ class AsyncConsumer(Life):
 
         `callback(offsets, error)` runs inside a later poll, commit, unsubscribe or close, in the order of the commits;
         `error` is None if the offsets are stored. Raises CommitFailedError when 10,000 commits wait already.
-
-        Spec: B.14.2, S4-46.
         """
         session = self._open()
         chosen = session.consumed() if offsets is None else checked_offsets(offsets)
@@ -202,7 +190,7 @@ class AsyncConsumer(Life):
     async def committed(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What the group has stored for each partition, None where nothing is. Spec: B.14.6."""
+        """What the group has stored for each partition, None where nothing is."""
         session = self._open()
         committed = session.group_part.committed
         chosen = checked_partitions(partitions)
@@ -218,11 +206,11 @@ class AsyncConsumer(Life):
     # --- positions
 
     async def position(self, partition: TopicPartition, timeout: float | None = None) -> int:
-        """The offset of the next record to be handed out, waited for. Raises NotAssignedError. Spec: B.2, S4-47."""
+        """The offset of the next record to be handed out, waited for. Raises NotAssignedError."""
         return await moving.position(self._open(), partition, self._seconds(timeout))
 
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
-        """Go to an offset. Raises NotAssignedError, ArgumentError for a negative offset. Spec: B.2."""
+        """Go to an offset. Raises NotAssignedError, ArgumentError for a negative offset."""
         moving.seek(self._open(), partition, offset)
 
     def seek_to_beginning(self, partitions: Iterable[TopicPartition] = ()) -> None:
@@ -234,7 +222,7 @@ class AsyncConsumer(Life):
         moving.seek_to_end(self._open(), partitions)
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
-        """Hand out nothing of these until `resume`. Raises NotAssignedError. Spec: B.2, D-22."""
+        """Hand out nothing of these until `resume`. Raises NotAssignedError."""
         moving.pause(self._open(), partitions)
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
@@ -254,8 +242,6 @@ class AsyncConsumer(Life):
 
         A time is in ms since 1970 (UTC), or a datetime with a time zone. Raises ArgumentError for others, for numbers
         that look like seconds too.
-
-        Spec: B.2, B.8, U-22.
         """
         return await lookups.offsets_for_times(self._open(), times, self._seconds(timeout))
 
@@ -272,8 +258,6 @@ class AsyncConsumer(Life):
 
         High watermark, or last stable offset with read_committed. With timeout 0 nothing is waited for: an empty dict.
         A partition that does not exist is waited for: DeadlineError names it. Raises TopicAuthorizationError.
-
-        Spec: B.2, B.8.
         """
         return await lookups.end_offsets(self._open(), partitions, self._seconds(timeout))
 
@@ -294,8 +278,6 @@ class AsyncConsumer(Life):
 
         The end is the high watermark, or the last stable offset with read_committed. Where it is not known, it is
         asked for, and nobody waits for it.
-
-        Spec: B.2, U-26.
         """
         return self._open().lag.current(partition)
 
@@ -309,8 +291,6 @@ class AsyncConsumer(Life):
         Looks at what is known and changes nothing. Only partitions that an open transaction holds are asked for, one
         Fetch to the leader of each, which takes `timeout` seconds at most; with `ask=False` nothing at all is sent.
         A broker that does not answer is part of the sentence and no error.
-
-        Spec: U-04, U-06.
         """
         session = self._open()
         return await explaining.explain(session, ask=ask, timeout=checked_timeout(timeout))
@@ -329,7 +309,7 @@ class AsyncConsumer(Life):
         self._open().group_part.request_rejoin(reason or "the application asked for it")
 
     def wakeup(self) -> None:
-        """End the call that waits now, or the next one, with WakeupError. From any thread. Spec: B.3.7.
+        """End the call that waits now, or the next one, with WakeupError. From any thread.
 
         `close` and `unsubscribe`, with what listeners and callbacks call inside of them, are not interrupted.
         """
@@ -345,8 +325,6 @@ class AsyncConsumer(Life):
             consumer.metrics().value("records-lag", topic="orders", partition=0)
 
         Times are milliseconds where the name does not say otherwise. NaN stands where nothing was measured lately.
-
-        Spec: B.19.1, S3-07.
         """
         return self._open().measures.values()
 
@@ -364,8 +342,6 @@ class AsyncConsumer(Life):
         A static member (group_instance_id) keeps its place in the group until its session times out, so that a
         restart costs no rebalance; any other gives it up, so that others have its partitions at once. `leave=True`
         gives the place up in either case, `leave=False` keeps it (KIP-1092). Leaving a with-block is `leave=None`.
-
-        Spec: B.18, B.13.10, I-24.
         """
         # Judged by who asks, as the records are those of the task that asked: `wait_for` before 3.12 makes another one.
         return self._close(timeout, clean=not self._processing.interrupted(), leave=leave)

@@ -19,7 +19,7 @@ async def subscribe(
     pattern: re.Pattern[str] | SubscriptionPattern | str | None,
     listener: RebalanceListener | None,
 ) -> None:
-    """Follow topics or a pattern with a group; the assignment changes with the next rebalance. Spec: B.2, S1-20."""
+    """Follow topics or a pattern with a group; the assignment changes with the next rebalance."""
     names = checked_topics(topics)
     if pattern is not None and names:
         raise ArgumentError("Give topics or a pattern, not both.")
@@ -39,7 +39,7 @@ async def subscribe(
 
 
 async def assign(session: Session, partitions: Iterable[TopicPartition]) -> None:
-    """Read these partitions without a group's help; what stays keeps its position. Spec: B.2, S0-13."""
+    """Read these partitions without a group's help; what stays keeps its position."""
     chosen = checked_partitions(partitions)
     if not chosen:
         await closing.unsubscribe(session)

@@ -1,10 +1,8 @@
 """Which group protocol a consumer speaks: as configured, or, with `auto`, what the cluster allows.
 
-    classic     JoinGroup, SyncGroup: the group's leader shares out
-    consumer    ConsumerGroupHeartbeat (KIP-848): the coordinator shares out
-    auto        consumer where brokers list that request and the feature group.version is at 1 or higher; else classic
-
-Spec: B.1.1, B.17.
+classic     JoinGroup, SyncGroup: the group's leader shares out
+consumer    ConsumerGroupHeartbeat (KIP-848): the coordinator shares out
+auto        consumer where brokers list that request and the feature group.version is at 1 or higher; else classic
 """
 
 from __future__ import annotations
@@ -41,7 +39,7 @@ def log_protocol(group_id: str, chosen: str | None, why: str) -> None:
 
 
 def no_broker_patterns() -> UsageError:
-    """The error for a pattern that nobody would resolve. Spec: B.2."""
+    """The error for a pattern that nobody would resolve."""
     return UsageError(
         "A SubscriptionPattern is resolved by the brokers, and those of a classic group do not do that. "
         "Set group_protocol to 'consumer', or give a re.Pattern, which this client resolves."

@@ -30,7 +30,6 @@ that a poll has kept goes before it. Every step is bounded by what is left of th
 LeaveGroup (`leaving.py`). A commit without an answer at the end of 2 or 6 fails with CommitFailedError (closed), so
 that every callback runs. Where no broker can be reached any more, commits are given up after a second
 (`out_of_reach.py`).
-Spec: B.18, I-24, D-15, U-10.
 """
 
 from __future__ import annotations
@@ -93,7 +92,7 @@ async def abandon(session: Session) -> None:
 
 
 async def unsubscribe(session: Session, *, clean: bool = True) -> None:
-    """Give up the assignment and the subscription; nothing is committed by itself. Spec: B.18, M-23.
+    """Give up the assignment and the subscription; nothing is committed by itself.
 
     What is subscribed to meanwhile, by a listener or another task, stays: this call ends what was there before it.
     A wakeup is left for the next call: the listener's commits are not cut short. After an error, `clean` is false and
@@ -216,6 +215,6 @@ async def _close_deserializers(session: Session) -> None:
 
 
 def _left(session: Session, deadline: float) -> float:
-    """Seconds left, at most one request timeout. Spec: B.18."""
+    """Seconds left, at most one request timeout."""
     left = max(0.0, deadline - session.runtime.now())
     return min(left, session.config.request_timeout_ms / 1000)

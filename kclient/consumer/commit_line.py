@@ -2,7 +2,7 @@
 
 A commit that is tried once goes out as soon as the one before has gone out, for a connection keeps the order. One that
 is tried again and again goes out when all before it have their answers, and lets nobody out until it is over. Who gives
-up leaves the line as it was: those behind wait for those before. Spec: B.14.1, B.14.2, I-08, M-05.
+up leaves the line as it was: those behind wait for those before.
 """
 
 from __future__ import annotations

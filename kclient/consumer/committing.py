@@ -45,7 +45,7 @@ UNWIND_SECONDS: Final = (
 
 
 class Committing:
-    """The commits of one consumer with a group. Spec: S3-18…S3-22, S4-43…S4-46, S4-58, B.14.1, B.14.2, B.14.5."""
+    """The commits of one consumer with a group."""
 
     def __init__(
         self,
@@ -202,7 +202,7 @@ class Committing:
     # --- by itself
 
     def restart_timer(self) -> None:
-        """The next automatic commit is a whole interval away, and never follows at once. Spec: S3-47, S4-43."""
+        """The next automatic commit is a whole interval away, and never follows at once."""
         pause_ms = max(self._config.auto_commit_interval_ms, self._config.retry_backoff_ms)
         self._next_auto_commit = self._runtime.now() + pause_ms / 1000
 
@@ -242,7 +242,7 @@ class Committing:
             place.over()
 
     def _warn(self, what: str, error: KclientError) -> None:
-        """What fails by itself, or again and again, must not fill the log: a fault is told now and then. Spec: U-28."""
+        """What fails by itself, or again and again, must not fill the log: a fault is told now and then."""
         fault = (what, error.kc_code, getattr(error, "reason", None) or getattr(error, "code", None))
         now, extra = self._runtime.now(), {"error": error.kc_code}
         self._seldom.warn(fault, now, f"{what} failed: %s", error, extra=extra)
@@ -254,8 +254,6 @@ class Committing:
 
         `newest` gives what to store, and gives it again where the member epoch was stale. Retries end early when they
         are `hopeless`.
-
-        Spec: S3-30, B.13.6, B.14.8, B.18.
         """
         if not self._config.enable_auto_commit or not newest():
             return

@@ -4,8 +4,6 @@ For every partition the questions are asked in the order in which data come to t
 out, is something there, has it a position, is anybody asked. The first that has an answer gives the sentence.
 
 Only `ask` sends anything: one Fetch for each partition that an open transaction holds, to learn whose it is.
-
-Spec: U-04, U-06, users 3.1.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ QUESTIONS: Final[Mapping[FetchState, str]] = {
 
 
 async def explain(session: Session, *, ask: bool, timeout: float) -> Explanation:
-    """One sentence for each assigned partition. Never raises because of a broker. Spec: U-04, U-06."""
+    """One sentence for each assigned partition. Never raises because of a broker."""
     held = await _find_holders(session, timeout) if ask and session.running else {}
     consumed = session.consumed()
     sentences = {

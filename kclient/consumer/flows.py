@@ -16,7 +16,7 @@ Flow = Callable[[], Coroutine[Any, Any, None]]
 
 
 class Flows:
-    """Named tasks that run until `stop`, and short ones that end by themselves. Spec: I-24, I-38, M-108."""
+    """Named tasks that run until `stop`, and short ones that end by themselves."""
 
     def __init__(self, failed: Notice) -> None:
         self._failed = failed

@@ -104,7 +104,7 @@ class GroupPart:
         await membership.run()
 
     def _new_membership(self) -> Membership:
-        """A membership in the protocol that is configured, or that the cluster allows: chosen once. Spec: B.1.1."""
+        """A membership in the protocol that is configured, or that the cluster allows: chosen once."""
         session = self._session
         features, metrics = session.cluster.features, session.measures.coordinator
         self._protocol = self._protocol or chosen_protocol(
@@ -117,7 +117,7 @@ class GroupPart:
         return ConsumerMembership(*parts, self._member_id, metrics)
 
     async def leave(self, reason: str, deadline: float, leave: bool | None = None) -> None:
-        """Give up the assignment, telling the listener, and leave; its error is raised last. Spec: B.13.8, B.18.
+        """Give up the assignment, telling the listener, and leave; its error is raised last.
 
         Where another call leaves already, this one waits for it; what is chosen meanwhile stays. Cancelled, it does not
         wait for the coordinator to hear of it.
@@ -159,12 +159,12 @@ class GroupPart:
     async def last_commit(
         self, offsets: dict[TopicPartition, OffsetAndMetadata], timeout: float, hopeless: Hopeless
     ) -> None:
-        """The automatic commit of close(), given up where that is `hopeless`. Spec: U-10."""
+        """The automatic commit of close(), given up where that is `hopeless`."""
         if self.stable or not self._session.subscription.automatic:
             await self.committing.commit_for_good(lambda: offsets, "on close", timeout, hopeless)
 
     def poll_started(self) -> None:
-        """Restart the poll timer. Spec: S1-18."""
+        """Restart the poll timer."""
         if self._membership is not None:
             self._membership.poll_started()
 
@@ -191,7 +191,7 @@ class GroupPart:
         return error
 
     def _may_fall_back(self, error: KclientError | None) -> bool:
-        """With auto: brokers may have the consumer protocol, and be told not to speak it. Spec: B.1.1."""
+        """With auto: brokers may have the consumer protocol, and be told not to speak it."""
         if self._session.config.group_protocol != AUTO or self._protocol == CLASSIC:
             return False
         if not isinstance(error, VersionError) or error.api != HEARTBEAT:
@@ -226,7 +226,7 @@ class GroupPart:
 
     @property
     def lost(self) -> bool:
-        """Whether partitions given up now may belong to others already. Spec: S3-31, S3-53."""
+        """Whether partitions given up now may belong to others already."""
         return self._membership is None or self._membership.lost
 
     def _tell_topics(self, membership: Membership, topics: tuple[str, ...]) -> None:

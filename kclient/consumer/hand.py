@@ -3,8 +3,6 @@
 A record is *consumed* when it was handed out, and *released* when the application then asked for the next one,
 committed, or closed cleanly. Explicit commits and `position()` go by what is consumed, automatic commits by what is
 released. The positions table is ahead of both while records wait here to be iterated.
-
-Spec: I-01, U-02, D-78, S3-18, B.14.10.
 """
 
 from __future__ import annotations

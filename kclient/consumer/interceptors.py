@@ -8,8 +8,6 @@
 What one raises is logged, and the chain goes on with the last good value: nothing is lost by an error. They
 run where the application's own code runs, never where heartbeats do. Dropping records is an interceptor's right, and
 then they count as handed out; making up others is not.
-
-Spec: S3-14, S3-15, B.1.1 (interceptor.classes), B.3.2, B.3.9, B.14.1.
 """
 
 from __future__ import annotations
@@ -46,7 +44,7 @@ class ConsumerInterceptor(Protocol):
 
 
 class Interceptors:
-    """The interceptors of one consumer, in their order. Spec: S3-15."""
+    """The interceptors of one consumer, in their order."""
 
     def __init__(self, chain: Iterable[Any], call_user: CallUser, now: Callable[[], float]) -> None:
         self._chain = tuple(chain)
@@ -90,7 +88,7 @@ class Interceptors:
             return None
 
     def _failed(self, number: int, method: str, error: Exception | None, what: str) -> None:
-        """Log it, but the same failure once in a while only. Spec: U-28."""
+        """Log it, but the same failure once in a while only."""
         name = f"{type(self._chain[number]).__name__}.{method}"
         text = "the interceptor's %s %s; the records go on without it"
         self._seldom.warn((number, method), self._now(), text, name, what, exc_info=error)

@@ -25,7 +25,7 @@ log = get_logger("kclient.consumer")
 
 
 class Lag:
-    """The lag of one consumer's partitions, and the ends that it still has to learn. Spec: B.2, U-26, I-26."""
+    """The lag of one consumer's partitions, and the ends that it still has to learn."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

@@ -33,7 +33,7 @@ LEAVING_SECONDS: Final = 1.0
 
 
 class Leaving:
-    """How the memberships of one consumer end. Spec: B.13.8, B.17.5, B.18."""
+    """How the memberships of one consumer end."""
 
     def __init__(self, session: Session) -> None:
         self.under_way = False  # from `give_up` until the goodbye begins
@@ -103,7 +103,7 @@ class Leaving:
         await membership.leave(reason, max(0.0, deadline - self._session.runtime.now()), leave)
 
     async def _end_rebalances(self, membership: Membership) -> None:
-        """No assignment changes any more. Heartbeats of the consumer protocol go on meanwhile. Spec: B.17.1, B.18."""
+        """No assignment changes any more. Heartbeats of the consumer protocol go on meanwhile."""
         if isinstance(membership, ConsumerMembership):
             await membership.prepare_leaving()
         else:

@@ -189,7 +189,7 @@ class Life:
         return os.getpid() == self._pid
 
     def check_process(self) -> None:
-        """Raise UsedAfterForkError in a forked process. Spec: U-11, D-76."""
+        """Raise UsedAfterForkError in a forked process."""
         if not self.in_its_process:
             pid = os.getpid()
             raise UsedAfterForkError(

@@ -99,10 +99,7 @@ async def tell(
     partitions: tuple[TopicPartition, ...],
     call_user: CallUser,
 ) -> None:
-    """Call one method. What it raises becomes a ListenerError; a WakeupError passes.
-
-    Spec: S3-32, S3-36, S3-49, S3-50, S3-54.
-    """
+    """Call one method. What it raises becomes a ListenerError; a WakeupError passes."""
     method = getattr(listener, name, None)
     if method is None and name == LOST:
         method = getattr(listener, REVOKED, None)

@@ -31,7 +31,7 @@ FATAL_FOR_A_TOPIC = (TOPIC_AUTHORIZATION_FAILED, INVALID_TOPIC_EXCEPTION)
 
 
 async def partitions_for(session: Session, topic: str, timeout: float) -> list[PartitionInfo]:
-    """The partitions of one topic, none if it does not exist. Spec: B.2."""
+    """The partitions of one topic, none if it does not exist."""
     (name,) = checked_topics([topic])
     async with session.waits.limit(timeout, f"the partitions of {name}"):
         await session.start()
@@ -42,7 +42,7 @@ async def partitions_for(session: Session, topic: str, timeout: float) -> list[P
 
 
 async def list_topics(session: Session, timeout: float) -> dict[str, list[PartitionInfo]]:
-    """Every topic that this client may see, with its partitions. Spec: B.2."""
+    """Every topic that this client may see, with its partitions."""
     async with session.waits.limit(timeout, "the list of topics"):
         await session.start()
         answer = await session.cluster.describe_topics(None, allow_auto_create=False, timeout=timeout)
@@ -60,7 +60,7 @@ async def brokers(session: Session, timeout: float) -> dict[int, Broker]:
 async def offsets_for_times(
     session: Session, times: Mapping[TopicPartition, int | datetime.datetime], timeout: float
 ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-    """The first offset at or after each time; None where there is none. Spec: B.2, B.8, U-22."""
+    """The first offset at or after each time; None where there is none."""
     wanted = {tp: _milliseconds(tp, when) for (tp, when) in _checked_times(times)}
     found = await _ask(session, wanted, timeout)
     return {partition: found.get(partition) for partition in wanted}
@@ -77,7 +77,7 @@ def _checked_times(
 
 
 def _milliseconds(tp: TopicPartition, when: int | datetime.datetime) -> int:
-    """A time as ms since 1970. Raises ArgumentError for what would be another time than was meant. Spec: U-22."""
+    """A time as ms since 1970. Raises ArgumentError for what would be another time than was meant."""
     if isinstance(when, datetime.datetime):
         if when.tzinfo is None:
             raise ArgumentError(

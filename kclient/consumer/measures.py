@@ -22,7 +22,7 @@ METHODS = {ASSIGNED: "assigned", REVOKED: "revoked", LOST: "lost"}
 
 
 class Measures:
-    """The metrics of one consumer. Spec: B.19.1."""
+    """The metrics of one consumer."""
 
     def __init__(self, config: Config, positions: Positions, buffer: FetchBuffer) -> None:
         self._positions = positions
@@ -39,7 +39,7 @@ class Measures:
         return self._registry.values()
 
     def assignment_changed(self) -> None:
-        """The metrics of partitions come and go with them. Spec: S0-14."""
+        """The metrics of partitions come and go with them."""
         self.fetch.follow_assignment(self._positions.assignment_id, self._positions.assigned())
 
     def listener(self, method: str | None) -> AbstractContextManager[None]:
@@ -47,7 +47,7 @@ class Measures:
         return nullcontext() if method is None else self.coordinator.callback(METHODS[method])
 
     def position_jumped(self, jump: OffsetReset) -> None:
-        """Note a position that the log lost, and the records that nobody will read. Spec: U-01."""
+        """Note a position that the log lost, and the records that nobody will read."""
         self.own.count("offset-resets-total")
         self.own.records_skipped(jump.skipped, "truncation" if jump.strategy == TRUNCATED else "retention")
 

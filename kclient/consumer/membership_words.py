@@ -1,4 +1,4 @@
-"""Where a member stands in its group, in words. Spec: U-06, users 3.1."""
+"""Where a member stands in its group, in words."""
 
 from __future__ import annotations
 

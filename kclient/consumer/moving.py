@@ -12,7 +12,7 @@ from kclient.types import OffsetAndMetadata, TopicPartition
 
 
 async def position(session: Session, partition: TopicPartition, timeout: float) -> int:
-    """The offset of the next record that will be handed out, waited for. Spec: S4-47, B.2, B.6.3."""
+    """The offset of the next record that will be handed out, waited for."""
     (tp,) = checked_partitions([partition])
     async with session.waits.limit(timeout, f"the position of {tp}"):
         while True:
@@ -28,7 +28,7 @@ async def position(session: Session, partition: TopicPartition, timeout: float) 
 
 
 def seek(session: Session, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
-    """Go to an offset; the next poll begins there. Spec: B.2, S0-09, M-13."""
+    """Go to an offset; the next poll begins there."""
     (tp,) = checked_partitions([partition])
     given = offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(offset)
     target = checked_offset(tp, given)

@@ -1,7 +1,7 @@
 """Whether the last commit of all should be tried on: a cluster whose every broker refuses is seldom back in a moment.
 
 What is not committed is read again, so nothing is lost by going; waiting out the whole timeout of close() is what
-people call a hang. Spec: B.18, U-10.
+people call a hang.
 """
 
 from __future__ import annotations

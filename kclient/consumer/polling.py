@@ -1,24 +1,22 @@
 """poll(): look after what the flows have left, then hand out records or wait for news.
 
-    in this order, once and then with all news until there are records or the timeout has passed
+in this order, once and then with all news until there are records or the timeout has passed
 
-    1  wakeup, close                 the call is not wanted any more; nothing below has begun
-    2  poll timer, missing topics    a member that polls lives, whatever the steps below raise
-    3  commit callbacks              in the order of their commits, before a listener that may ask what became of them
-    4  join                          a subscribed consumer takes part in its group from its first poll on
-    5  steps of a rebalance          automatic commit before the revocation, on_partitions_revoked, _lost, _assigned:
-                                     the whole group waits for these
-    6  automatic commit              if due, and of what is assigned now
-    7  first positions               of new partitions are looked up from here on: what was committed before counts, in
-                                     on_partitions_assigned too
-    8  errors                        one: the oldest that the user's code raised in 3 and 5, else the first that a flow
-                                     stored (group, metadata, positions, fetches, missing topics). Only now, so that an
-                                     error that comes again with every poll holds up neither callbacks nor the group.
-                                     A stored one waits while the rebalance needs more steps and there is time for them
-    9  records                       what is at hand is decoded in the caller's context, positions move, interceptors
-                                     see it. Nothing is raised between moving the positions and returning the records
-
-Spec: B.3, S1-12…S1-22, S3-08…S3-19.
+1  wakeup, close                 the call is not wanted any more; nothing below has begun
+2  poll timer, missing topics    a member that polls lives, whatever the steps below raise
+3  commit callbacks              in the order of their commits, before a listener that may ask what became of them
+4  join                          a subscribed consumer takes part in its group from its first poll on
+5  steps of a rebalance          automatic commit before the revocation, on_partitions_revoked, _lost, _assigned:
+                                 the whole group waits for these
+6  automatic commit              if due, and of what is assigned now
+7  first positions               of new partitions are looked up from here on: what was committed before counts, in
+                                 on_partitions_assigned too
+8  errors                        one: the oldest that the user's code raised in 3 and 5, else the first that a flow
+                                 stored (group, metadata, positions, fetches, missing topics). Only now, so that an
+                                 error that comes again with every poll holds up neither callbacks nor the group.
+                                 A stored one waits while the rebalance needs more steps and there is time for them
+9  records                       what is at hand is decoded in the caller's context, positions move, interceptors
+                                 see it. Nothing is raised between moving the positions and returning the records
 """
 
 from __future__ import annotations
@@ -168,7 +166,7 @@ class Poll:
         return records if records.chunks else None
 
     async def _hand_out(self, records: Records[Any, Any], *, one_by_one: bool) -> Records[Any, Any]:
-        """Positions have moved: what cuts the interceptors short must not lose the records. Spec: S3-14, S3-15."""
+        """Positions have moved: what cuts the interceptors short must not lose the records."""
         session = self._session
         session.hand = hand = Hand(records, one_by_one=one_by_one)
         if session.interceptors:

@@ -44,7 +44,7 @@ class Change:
 
 
 class Rebalance:
-    """Runs for the group flow, in the user's polls. Spec: S3-30…S3-54, B.13.6…B.13.8, B.17.3, I-12."""
+    """Runs for the group flow, in the user's polls."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -113,7 +113,7 @@ class Rebalance:
         return change.installed and change.error is None
 
     async def leave(self, *, lost: bool, deadline: float) -> None:
-        """Give up the assignment because the consumer leaves. In the user's own call. Spec: B.13.8.
+        """Give up the assignment because the consumer leaves. In the user's own call.
 
         A listener that another call of the user's runs comes to its end first, or until the deadline. What one gives
         up at this moment is not told of again.
@@ -157,7 +157,7 @@ class Rebalance:
         session.positions.mark_pending_revocation(going)
 
     async def _give_back(self, going: Partitions, *, always: bool) -> None:
-        """Before a join: a heartbeat's answer since the last poll may have ended the membership. Spec: S3-53."""
+        """Before a join: a heartbeat's answer since the last poll may have ended the membership."""
         if self._session.group_part.lost:
             await self.telling.lose(self.owned())
         elif going or always:
@@ -209,7 +209,7 @@ class Rebalance:
         return tuple(tp for tp in self.owned() if tp not in target)
 
     def _fits(self, assignment: Partitions) -> bool:
-        """Whether every topic is still wanted: the subscription may have changed since the flow looked. Spec: S3-42."""
+        """Whether every topic is still wanted: the subscription may have changed since the flow looked."""
         session = self._session
         if all(session.subscription.covers(topic) for topic in dict.fromkeys(tp.topic for tp in assignment)):
             return True

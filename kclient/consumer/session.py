@@ -172,7 +172,7 @@ class Session:
         self._match_pattern()
 
     def _match_pattern(self) -> None:
-        """Metadata changed: find the topics of a pattern again. Spec: S1-16, S1-20."""
+        """Metadata changed: find the topics of a pattern again."""
         version = self.cluster.metadata.version
         if version == self._metadata_seen or self.subscription.kind is not SubscriptionKind.PATTERN:
             return
@@ -185,7 +185,7 @@ class Session:
             self._join_due = False
 
     def learn_topics(self, topics: Iterable[str]) -> None:
-        """The group's leader saw topics of our pattern before us. Spec: S3-45."""
+        """The group's leader saw topics of our pattern before us."""
         new = [topic for topic in dict.fromkeys(topics) if not self.subscription.has(topic)]
         if new:
             self.subscription.add(new)
@@ -224,14 +224,14 @@ class Session:
         self._rewind(hand.take_all_back())
 
     def consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What an explicit commit stores: the positions behind everything that was handed out. Spec: S3-19.
+        """What an explicit commit stores: the positions behind everything that was handed out.
 
         While an interrupted application closes, what is released.
         """
         return self.hand.consumed(self.positions.all_consumed())
 
     def released(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What an automatic commit stores: the positions behind everything that was released. Spec: I-01, U-02."""
+        """What an automatic commit stores: the positions behind everything that was released."""
         return self.hand.released(self.positions.all_consumed())
 
     def in_hand(self) -> dict[TopicPartition, int]:
@@ -249,7 +249,7 @@ class Session:
     # --- what the next call must tell the user
 
     def raise_stored(self) -> None:
-        """Raise the first error that a flow has left. Spec: S0-04, S0-42, B.5.4, U-07."""
+        """Raise the first error that a flow has left."""
         for take_error in self._errors:
             if (error := take_error()) is not None:
                 raise error

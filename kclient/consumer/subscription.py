@@ -34,7 +34,7 @@ class SubscriptionKind(enum.Enum):
 
 
 class Subscription:
-    """The subscription, its listener, and the topics that come of it, in sorted order. Spec: B.6.1, B.2."""
+    """The subscription, its listener, and the topics that come of it, in sorted order."""
 
     def __init__(self) -> None:
         self.kind = SubscriptionKind.NONE
@@ -73,7 +73,7 @@ class Subscription:
     def subscribe_broker_pattern(
         self, pattern: SubscriptionPattern, listener: RebalanceListener | None
     ) -> None:
-        """Follow every topic that the brokers find for the pattern. Spec: B.2."""
+        """Follow every topic that the brokers find for the pattern."""
         if not isinstance(pattern.pattern, str) or not pattern.pattern:
             raise ArgumentError(f"A SubscriptionPattern holds a regular expression, not {pattern.pattern!r}.")
         self._become(SubscriptionKind.BROKERS)
@@ -91,7 +91,7 @@ class Subscription:
         self._set_topics(())
 
     def match(self, topics: Mapping[str, TopicMetadata], *, exclude_internal: bool) -> bool:
-        """Find the topics of the pattern anew; True if they changed. Spec: S1-16, S1-20, U-15."""
+        """Find the topics of the pattern anew; True if they changed."""
         if self.pattern is None:
             return False
         found = tuple(
@@ -104,7 +104,7 @@ class Subscription:
         return changed
 
     def covers(self, topic: str) -> bool:
-        """Whether a group may assign partitions of this topic to us. Spec: S3-42."""
+        """Whether a group may assign partitions of this topic to us."""
         if self.kind is SubscriptionKind.PATTERN and self.pattern is not None:
             return self.pattern.fullmatch(topic) is not None
         if self.kind is SubscriptionKind.BROKERS:
@@ -116,7 +116,7 @@ class Subscription:
         return topic in self._names
 
     def add(self, topics: Iterable[str]) -> None:
-        """The group's leader saw these topics of our pattern first. Spec: S3-45."""
+        """The group's leader saw these topics of our pattern first."""
         self._set_topics(tuple(sorted(dict.fromkeys((*self.topics, *topics)))))
 
     def _set_topics(self, topics: tuple[str, ...]) -> None:

@@ -28,7 +28,7 @@ States = dict[TopicPartition, PartitionState | None]
 
 
 class Telling:
-    """The listener's methods, in the user's calls. `method` runs now, None if none does. Spec: S3-34, S3-54, I-12."""
+    """The listener's methods, in the user's calls. `method` runs now, None if none does."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -37,10 +37,7 @@ class Telling:
         self._over = Notice()
 
     async def assigned(self, added: Partitions) -> None:
-        """These came; nothing of them is fetched before the method has returned, for it may seek. Raises ListenerError.
-
-        Spec: S3-49, B.13.7.
-        """
+        """These came; nothing of them is fetched before the method has returned, for it may seek. Raises ListenerError."""
         positions = self._session.positions
         positions.await_callback(added)
         try:
@@ -49,13 +46,13 @@ class Telling:
             positions.callback_over(added)
 
     async def revoke(self, revoked: Partitions) -> None:
-        """Give these up. Raises ListenerError when that is done. Spec: S3-32, S3-34."""
+        """Give these up. Raises ListenerError when that is done."""
         log.info("partitions revoked: %s", names_of(revoked), extra={"partitions": revoked})
         self._session.measures.own.count("partitions-revoked-total", len(revoked))
         await self._give_up(REVOKED, revoked)
 
     async def lose(self, lost: Partitions) -> None:
-        """These may be somebody else's already; nothing is told if there are none. Raises as `revoke`. Spec: S3-31."""
+        """These may be somebody else's already; nothing is told if there are none. Raises as `revoke`."""
         if not lost:
             return
         log.info(
@@ -84,7 +81,7 @@ class Telling:
         return tuple(tp for tp in self._session.positions.assigned() if tp not in told_of)
 
     def leave_untold(self) -> None:
-        """The call that leaves was cut short before the listener knew: the next one tells it. Spec: I-30.
+        """The call that leaves was cut short before the listener knew: the next one tells it.
 
         It stands before whatever another membership will have to tell.
         """

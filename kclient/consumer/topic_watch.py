@@ -26,7 +26,7 @@ WARN_SECONDS: Final = 1.0  # what is created meanwhile needs one WARNING at most
 
 
 class TopicWatch:
-    """Looks at the metadata when it changed, and at the clock while something is missing. Spec: U-07, B.5.4."""
+    """Looks at the metadata when it changed, and at the clock while something is missing."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -43,7 +43,7 @@ class TopicWatch:
         self._error = None
 
     def look(self, now: float) -> None:
-        """Note what is missing; ask for the nearest name of what is missing too long. Spec: U-07."""
+        """Note what is missing; ask for the nearest name of what is missing too long."""
         metadata = self._session.cluster.metadata
         if metadata.version != self._version_seen:
             self._version_seen = metadata.version

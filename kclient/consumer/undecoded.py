@@ -1,7 +1,4 @@
-"""Records whose deserializer failed and that were passed all the same: counted, and told in the log now and then.
-
-Spec: U-03, U-28.
-"""
+"""Records whose deserializer failed and that were passed all the same: counted, and told in the log now and then."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class Wait:
 
 
 class Waits:
-    """The waits of one consumer's calls. Spec: B.3.7, S1-12, S3-09, I-23."""
+    """The waits of one consumer's calls."""
 
     def __init__(self, ended: Notice) -> None:
         self.closing = False

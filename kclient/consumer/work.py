@@ -25,7 +25,7 @@ class _Item:
 
 
 class UserWork:
-    """A queue that flows fill and the user's calls empty, one piece after the other. Spec: B.3.1, S1-17, D-12."""
+    """A queue that flows fill and the user's calls empty, one piece after the other."""
 
     def __init__(self, posted: Notice) -> None:
         self._posted = posted

@@ -49,7 +49,7 @@ def tell(state: ClusterState, partition: Partition, stored: Iterable[Stored]) ->
 
 
 def stamped(batch: bytes, now_ms: int) -> bytes:
-    """A batch of format 2 whose records all have this LogAppendTime. Spec: B.11.1."""
+    """A batch of format 2 whose records all have this LogAppendTime."""
     attributes, delta, base, _ = _BATCH_TIMES.unpack_from(batch, CHECKED_FROM)
     return with_times(batch, attributes | LOG_APPEND_TIME_FLAG, delta, base, now_ms)
 

@@ -28,7 +28,7 @@ class Denied(Exception):
 
 
 class Authentication:
-    """One conversation. Spec: B.4.12."""
+    """One conversation."""
 
     def __init__(self, connection: ServerConnection, mechanism: str) -> None:
         self.mechanism = mechanism

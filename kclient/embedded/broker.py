@@ -85,7 +85,7 @@ class Broker:
         return found
 
     def listener(self, name: str) -> Listener | None:
-        """The listener of this name. Spec: S1-36."""
+        """The listener of this name."""
         return next((listener for listener in self.listeners if listener.name == name), None)
 
     # --- life

@@ -39,11 +39,11 @@ class Call:
 
     @property
     def client_host(self) -> str:
-        """The address of the client as a broker writes it, with a leading slash. Spec: S4-52."""
+        """The address of the client as a broker writes it, with a leading slash."""
         return f"/{self.connection.client_address}"
 
     def address_of(self, broker: Broker) -> tuple[str, int] | None:
-        """Where who asks reaches a broker: at its listener with the name of theirs; None without one. Spec: S1-36."""
+        """Where who asks reaches a broker: at its listener with the name of theirs; None without one."""
         listener = broker.listener(self.connection.listener.name)
         return None if listener is None else listener.address
 
@@ -53,5 +53,5 @@ class Call:
         return [(broker, *address) for broker, address in found if address is not None]
 
     def allowed(self, operation: str, resource: str) -> bool:
-        """Whether nothing denies the principal this, say ("READ", "Group:billing"). Spec: S1-06, S4-54."""
+        """Whether nothing denies the principal this, say ("READ", "Group:billing")."""
         return self.state.acl.allows(self.principal, operation, resource)

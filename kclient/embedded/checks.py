@@ -1,4 +1,4 @@
-"""What is checked of a partition before anything is looked up in it, in the order in which Kafka does. Spec: S0-61."""
+"""What is checked of a partition before anything is looked up in it, in the order in which Kafka does."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 A batch keeps its first and last offset, its producer and its sequences, whatever goes. An empty batch stays where it
 is the last of its producer or of the log: its sequences and its offset are still needed. A tombstone stays for
 `delete.retention.ms` after the cleaner met it first; the batch says until when (delete horizon). Only what is
-committed, and of no open transaction, is cleaned. Spec: B.11.1, F-42.
+committed, and of no open transaction, is cleaned.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def compact(state: ClusterState, partition: Partition) -> None:
 
 
 def remove(state: ClusterState, partition: Partition, offsets: Collection[int]) -> None:
-    """Take records out of the middle, as a cleaner might; batches stay, even without records. Spec: F-42."""
+    """Take records out of the middle, as a cleaner might; batches stay, even without records."""
 
     def thinned(stored: Stored) -> list[Stored]:
         if not any(stored.base_offset <= offset <= stored.last_offset for offset in offsets):

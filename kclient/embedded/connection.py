@@ -101,7 +101,7 @@ class ServerConnection(FrameProtocol):
         super().abort()
 
     def _watch_idleness(self) -> None:
-        """Close it when nothing has come for `connections.max.idle.ms` and nothing is being answered. Spec: F-17."""
+        """Close it when nothing has come for `connections.max.idle.ms` and nothing is being answered."""
         limit_ms = self.broker.state.settings.connections_max_idle_ms
         if limit_ms < 0 or self._transport is None:
             return

@@ -23,7 +23,7 @@ _SIZED: Final = struct.Struct(">qi")
 
 
 def newest_magic(version: int) -> int:
-    """The newest format that a client of this Fetch version reads. Spec: C.2.1."""
+    """The newest format that a client of this Fetch version reads."""
     if version <= 1:
         return 0
     return 1 if version <= 3 else 2
@@ -32,7 +32,7 @@ def newest_magic(version: int) -> int:
 def converted(batches: Iterable[Stored], magic: int, offset: int, size: int) -> bytes:
     """These batches in an older format, in `size` bytes; more if the first whole one needs more.
 
-    Raises Refused for zstd, which no older format has. Spec: B.11.5.
+    Raises Refused for zstd, which no older format has.
     """
     parts: list[bytes] = []
     left = size

@@ -1,6 +1,6 @@
 """Which leader epoch wrote which part of a log: each epoch with its first offset, both ascending.
 
-An epoch that wrote nothing leaves no trace once the next one begins at the same offset. Spec: B.9, KIP-101, KIP-320.
+An epoch that wrote nothing leaves no trace once the next one begins at the same offset. See KIP-101, KIP-320.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class LeaderEpochs:
     def end_of(self, epoch: int, log_end: int) -> tuple[int, int]:
         """The newest epoch up to `epoch`, and where it ended; −1 and −1 where that cannot be said.
 
-        An epoch below all that are known ends where the first known one begins. Spec: B.9, B.10.16.
+        An epoch below all that are known ends where the first known one begins.
         """
         if not self.entries or not 0 <= epoch <= self.entries[-1][0]:
             return UNKNOWN

@@ -1,4 +1,4 @@
-"""Who leads, told along with the error that says "not me", so that the client need not ask. Spec: KIP-951, B.10.6."""
+"""Who leads, told along with the error that says "not me", so that the client need not ask. See KIP-951."""
 
 from __future__ import annotations
 

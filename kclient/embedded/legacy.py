@@ -3,7 +3,7 @@
     offset i64 │ size i32 │ CRC-32 u32 │ magic i8 │ attributes i8 │ timestamp i64 (format 1) │ key │ value
 
 A compressed set is one message whose value is the set. It carries the offset of its last message; those within are
-absolute in format 0 and relative to the first in format 1. Spec: B.11.4.
+absolute in format 0 and relative to the first in format 1.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From a timestamp, or a word for one, to an offset. Spec: S0-51…S0-55, B.8."""
+"""From a timestamp, or a word for one, to an offset."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Found(NamedTuple):
 
 
 def last_fetchable(partition: Partition, isolation: int | None) -> int:
-    """The offset below which a client of this isolation may read; None is a broker. Spec: S0-51."""
+    """The offset below which a client of this isolation may read; None is a broker."""
     if isolation is None:
         return partition.log.end
     return partition.last_stable_offset if isolation == READ_COMMITTED else partition.high_watermark
@@ -38,7 +38,7 @@ def last_fetchable(partition: Partition, isolation: int | None) -> int:
 def look_up(partition: Partition, timestamp: int, isolation: int | None) -> Found | None:
     """None where nothing is found.
 
-    Raises Refused while a new leader does not know yet what is committed. Spec: S0-52…S0-55.
+    Raises Refused while a new leader does not know yet what is committed.
     """
     log, limit = partition.log, last_fetchable(partition, isolation)
     if timestamp == LATEST:

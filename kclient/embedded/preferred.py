@@ -1,4 +1,4 @@
-"""Which replica a consumer in a rack should rather read from (KIP-392). Spec: B.10.15."""
+"""Which replica a consumer in a rack should rather read from (KIP-392)."""
 
 from __future__ import annotations
 

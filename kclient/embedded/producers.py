@@ -70,7 +70,7 @@ class Producers:
     def check(self, header: Batch, release: Release) -> Batch | None:
         """Whether a batch of an idempotent producer comes next; the earlier batch if it is a repetition of that.
 
-        Raises Refused. Spec: KIP-98, KIP-360.
+        Raises Refused. See KIP-98, KIP-360.
         """
         producer = self.known.get(header.producer_id)
         if producer is None:
@@ -120,7 +120,7 @@ class Producers:
         return min([*self.open.values(), *self._ended], default=None)
 
     def aborted_in(self, start: int, end: int) -> list[Aborted]:
-        """The aborted transactions that reach into the offsets from `start` to before `end`. Spec: B.12."""
+        """The aborted transactions that reach into the offsets from `start` to before `end`."""
         return [one for one in self.aborted if one.last_offset >= start and one.first_offset < end]
 
 

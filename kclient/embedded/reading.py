@@ -146,7 +146,7 @@ def _bounds(call: Call, fetcher: Fetcher, partition: Partition, index: int) -> P
 
 
 def _diverges(partition: Partition, wanted: Wanted, row: PartitionData) -> bool:
-    """Whether the fetcher's last record is not of this log. Spec: B.10.16."""
+    """Whether the fetcher's last record is not of this log."""
     epoch = wanted.asked.last_fetched_epoch
     if epoch < 0:
         return False

@@ -2,7 +2,7 @@
 
 One table says in which release every version appeared; a second which versions the brokers of 4.x gave up. Versions
 count from the release that offers them as stable. What real brokers advertise is recorded under tests/ and judges
-both tables. Spec: C.2.
+both tables.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ FOUR: Final = Release.parse("4.0")
 
 @cache
 def versions_of(release: Release) -> Mapping[int, tuple[int, int]]:
-    """API key → oldest and newest version that a broker of this release advertises. Spec: C.2."""
+    """API key → oldest and newest version that a broker of this release advertises."""
     versions: dict[int, tuple[int, int]] = {}
     for api, history in NEWEST.items():
         entry = MESSAGES[f"{api}Request"]

@@ -6,7 +6,7 @@
     incremental        id, n               alters the session, counts on to n + 1           partitions with news
 
 Epochs go on at 1 after 2³¹−1. Where all slots are taken, a session that has not been used for two minutes makes room,
-else one that is older than that and smaller than the new one. Spec: B.10.14.
+else one that is older than that and smaller than the new one.
 """
 
 from __future__ import annotations

@@ -41,18 +41,18 @@ class Partition:
 
     @property
     def high_watermark(self) -> int:
-        """Every record below it is on all in-sync replicas. Spec: S4-60."""
+        """Every record below it is on all in-sync replicas."""
         return min([self.end_of(node) for node in self.isr], default=self.log.end)
 
     @property
     def last_stable_offset(self) -> int:
-        """Every transaction that begins below it is over, on all in-sync replicas. Spec: S0-51, B.12."""
+        """Every transaction that begins below it is over, on all in-sync replicas."""
         high_watermark = self.high_watermark
         unstable = self.log.producers.first_unstable(high_watermark)
         return high_watermark if unstable is None else max(self.log.start, min(unstable, high_watermark))
 
     def high_watermark_of(self, node: int) -> int:
-        """The same as a replica knows it: a follower cannot serve what it does not have. Spec: B.10.15."""
+        """The same as a replica knows it: a follower cannot serve what it does not have."""
         return min(self.high_watermark, self.end_of(node))
 
     def end_of(self, node: int) -> int:

@@ -8,8 +8,6 @@
     1, 29, others    into the buffer behind the data before them: the poll that comes to them acts
 
 Whatever belongs to a partition that is not what it was when it was asked for is dropped.
-
-Spec: B.10.5, B.10.6, B.10.8, B.10.15, B.10.16, B.15.12, S2-17, S2-25, S2-29…S2-35.
 """
 
 from __future__ import annotations
@@ -84,7 +82,7 @@ class Answers:
 
     def follow_positions(self) -> None:
         """Forget partitions that went, and data of partitions that are not what they were; have the plan look at all
-        that changed. Spec: S2-24, S2-25, D-28.
+        that changed.
         """
         positions, buffer = self._positions, self._buffer
         if self._assignment_id != positions.assignment_id:
@@ -110,7 +108,7 @@ class Answers:
         self.delays.retain(self._positions)
 
     def clear_preferred(self, wanted: Iterable[TopicPartition]) -> None:
-        """Ask the leaders again. Spec: S2-18, B.10.15."""
+        """Ask the leaders again."""
         for tp in wanted:
             state = self._positions.find(tp)
             if state is not None and state.preferred_read_replica is not None:
@@ -147,7 +145,7 @@ class Answers:
         return True
 
     def _refused(self, node_id: int, answer: FetchResponse) -> bool:
-        """What to do about an answer that the session does not accept. Spec: B.10.14."""
+        """What to do about an answer that the session does not accept."""
         code = answer.error_code
         if not code and not answer.responses and answer.throttle_time_ms > 0:
             return True  # over its quota: nothing was read, and the connection keeps silent as long as it was told
@@ -198,7 +196,7 @@ class Answers:
     def _prefer(
         self, tp: TopicPartition, node_id: int, state: PartitionState, partition: PartitionData
     ) -> None:
-        """Ask this replica from now on; one that metadata does not know comes later. Spec: B.10.2, B.10.15.
+        """Ask this replica from now on; one that metadata does not know comes later.
 
         Leaders name others, with nothing else in the answer: nodes that send us round in circles get a backoff.
         """
@@ -217,7 +215,6 @@ class Answers:
     def _take_error(
         self, node_id: int, asked: PartitionFetch, code: int, state: PartitionState, frame: Frame
     ) -> CompletedFetch | None:
-        """Spec: B.15.12."""
         action = action_for(code)
         state.preferred_read_replica = None
         self.delays.failed(asked.tp, node_id, code)
@@ -236,7 +233,7 @@ class Answers:
         return None
 
     def _follow_hints(self, rows: Iterable[Row], answer: FetchResponse) -> None:
-        """Errors 6 and 74 may name the present leader, so that nobody has to be asked. Spec: B.10.6, B.5.8, KIP-951."""
+        """Errors 6 and 74 may name the present leader, so that nobody has to be asked. See KIP-951."""
         leaders = {
             asked.tp: (hint.leader_id, hint.leader_epoch)
             for asked, partition in rows
@@ -254,7 +251,7 @@ class Answers:
 
 
 def _note(state: PartitionState, partition: PartitionData) -> None:
-    """The numbers of the log. Spec: B.10.8, S2-27."""
+    """The numbers of the log."""
     if partition.high_watermark >= 0:
         state.high_watermark = partition.high_watermark
     if partition.last_stable_offset >= 0:

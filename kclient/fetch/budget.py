@@ -2,8 +2,6 @@
 
 A request reserves what its answer may bring, and its `max_bytes` says so to the broker. The broker may go beyond it for
 one batch, so the buffer may too: a record larger than the whole budget still passes, once nothing else is in memory.
-
-Spec: S2-11, B.10.4, design decision 5.
 """
 
 from __future__ import annotations

@@ -5,8 +5,6 @@ or behind all others (others first). Queues that may not be handed out now, paus
 data and cost a poll nothing.
 
 Bytes count per frame: a frame stays in memory, and counts, until the last partition that came with it is drained.
-
-Spec: S2-07, B.10.5, B.10.7, D-22, D-59, D-60.
 """
 
 from __future__ import annotations
@@ -91,7 +89,7 @@ class FetchBuffer:
             self.put_back(tp, in_front=False)
 
     def remove_head(self, fetch: CompletedFetch) -> None:
-        """Forget an entry that was used up. Spec: S2-50."""
+        """Forget an entry that was used up."""
         queue = self._queues.get(fetch.tp)
         if queue and queue[0] is fetch:
             queue.popleft()
@@ -101,7 +99,7 @@ class FetchBuffer:
             self._release([fetch])
 
     def drop(self, partitions: Iterable[TopicPartition]) -> None:
-        """Forget everything of these partitions. Spec: S2-24, S2-37."""
+        """Forget everything of these partitions."""
         for tp in partitions:
             self.touch(tp)
             self._parked.pop(tp, None)

@@ -40,8 +40,6 @@ class CompletedFetch:
     """An entry of the buffer. `era` is what the partition was when it was asked for.
 
     `failing` is set where the user was told of a broken batch or a failed deserializer, and has to act.
-
-    Spec: S2-07, S2-17.
     """
 
     tp: TopicPartition
@@ -81,7 +79,7 @@ class CompletedFetch:
         self.fetch_offset, self._reader = self.next_offset, None
 
     def take(self, max_records: int, config: Config, max_unpacked_bytes: int = sys.maxsize) -> Chunk:
-        """The next records. Runs where decoding runs; raises what PartitionReader.take raises. Spec: S2-21, S2-48."""
+        """The next records. Runs where decoding runs; raises what PartitionReader.take raises."""
         if self._reader is None:
             self._reader = PartitionReader(
                 *self.tp,
@@ -100,10 +98,7 @@ class CompletedFetch:
 
 
 def end_of(data: memoryview) -> int | None:
-    """The offset behind the last whole batch. None where only decoding can tell (formats 0 and 1, broken bytes).
-
-    Spec: B.10.10, D-50.
-    """
+    """The offset behind the last whole batch. None where only decoding can tell (formats 0 and 1, broken bytes)."""
     last, position, size = None, 0, len(data)
     while size - position > MAGIC_POSITION:
         length = _LENGTH.unpack_from(data, position + _LENGTH_POSITION)[0]

@@ -1,7 +1,4 @@
-"""Partitions that got an error: each is left alone for a while at the node that it came from, not at others.
-
-Spec: S2-04, B.15.12.
-"""
+"""Partitions that got an error: each is left alone for a while at the node that it came from, not at others."""
 
 from __future__ import annotations
 

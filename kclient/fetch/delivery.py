@@ -6,8 +6,6 @@
 
 Positions move in `finish` and nowhere else. An error met after records were taken waits for the next poll; the records
 are handed out first. A partition whose error was told waits behind all others: one bad record stops nobody else.
-
-Spec: S2-20…S2-25, S2-36…S2-41, S2-49, S2-50, S2-52, B.10.7…B.10.11, D-22, D-23, D-31, D-58.
 """
 
 from __future__ import annotations
@@ -65,8 +63,6 @@ class Delivery:
 
         Costs nothing for partitions without data. Every lease goes to `finish`; one that did not (the poll was
         cancelled while decoding) is undone here, and its records are fetched again.
-
-        Spec: S2-20…S2-25, S2-52.
         """
         self._undo_lease()
         if self._seen != self._positions.changed.count:
@@ -139,7 +135,7 @@ class Delivery:
         self._buffer.drop([tp])
 
     def _act_on_error(self, fetch: CompletedFetch) -> None:
-        """Its turn has come: mark the partition out of range, or raise. Spec: S2-30…S2-35, S2-50, B.15.12."""
+        """Its turn has come: mark the partition out of range, or raise."""
         self._buffer.remove_head(fetch)
         self._buffer.put_back(fetch.tp, in_front=False)
         if fetch.error_code == OFFSET_OUT_OF_RANGE:
@@ -152,7 +148,7 @@ class Delivery:
         raise fetch_error(fetch, list(topics))
 
     def _other_refused_topics(self) -> dict[str, None]:
-        """Topics of all waiting authorization errors, which one exception tells at once. Spec: B.15."""
+        """Topics of all waiting authorization errors, which one exception tells at once."""
         topics: dict[str, None] = {}
         for tp in self._buffer.partitions():
             head = self._buffer.queue(tp)[0]
@@ -168,8 +164,6 @@ class Delivery:
 
         Empty but with `next_offsets()` where only control batches, aborted or compacted data were passed. Raises the
         failure that ended decoding if there is no record to return. Of a damaged batch only the second time.
-
-        Spec: S2-39…S2-41, B.10.7, B.10.9, B.10.11, H-11.
         """
         self._lease = None
         self._note_open(lease.picked)
@@ -186,7 +180,7 @@ class Delivery:
         return Records(delivered, keeps_errors=self._config.on_decode_error == "keep")
 
     def _fetches_again(self, failed: CompletedFetch, failure: KclientError) -> bool:
-        """Whether a damaged batch is fetched once more before it is told: a bit may flip on the way. Spec: H-11."""
+        """Whether a damaged batch is fetched once more before it is told: a bit may flip on the way."""
         place = (failed.era, failed.next_offset)
         if isinstance(failure, TooManyHeadersError) or not isinstance(failure, CorruptBatchError):
             return False
@@ -218,7 +212,7 @@ class Delivery:
         return True
 
     def _measure(self, fetch: CompletedFetch, chunk: Chunk) -> None:
-        """Lag and lead go by the new position. Spec: S2-27, B.19.1."""
+        """Lag and lead go by the new position."""
         state, size_bytes, records = self._positions.state(fetch.tp), chunk.size_bytes, len(chunk)
         end = state.last_stable_offset if self._committed_only else state.high_watermark
         lag = None if end is None else max(0, end - chunk.next_offset)

@@ -1,7 +1,4 @@
-"""What a fetch's error codes mean for the client, and the errors a user gets to see.
-
-Spec: B.15.12, S2-29…S2-35.
-"""
+"""What a fetch's error codes mean for the client, and the errors a user gets to see."""
 
 from __future__ import annotations
 
@@ -57,12 +54,12 @@ NAMES_NEW_LEADER = frozenset({NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH})
 
 
 def action_for(code: int) -> Action:
-    """What to do about an error code of one partition. Spec: B.15.12."""
+    """What to do about an error code of one partition."""
     return ACTIONS.get(code, Action.TELL)
 
 
 def fetch_error(fetch: CompletedFetch, topics: Sequence[str]) -> KclientError:
-    """The error of a partition that a poll raises. Spec: S2-33, S2-35, B.15.12."""
+    """The error of a partition that a poll raises."""
     if fetch.error_code != CORRUPT_MESSAGE:
         doing = f"Fetching {fetch.tp} at offset {fetch.fetch_offset}"
         return broker_error(fetch.error_code, doing, topics=topics)

@@ -6,8 +6,6 @@ sleeps. An answer is sorted partition by partition (answers.py); a request that 
 A Fetch shares the broker's connection with every other question to it, as in Java: a second connection to each broker
 would double what a cluster has to carry. The broker answers in order, so a question may wait behind a Fetch that waits
 for records, fetch_max_wait_ms at most.
-
-Spec: I-34, S2-12…S2-18, B.10.1…B.10.6, B.15.12.
 """
 
 from __future__ import annotations
@@ -96,7 +94,7 @@ class Fetcher:
         return error
 
     def standing(self, tp: TopicPartition) -> Standing:
-        """Where fetching of an assigned partition with a position stands. Sends nothing. Spec: U-06."""
+        """Where fetching of an assigned partition with a position stands. Sends nothing."""
         state, now = self._positions.state(tp), self._runtime.now()
         node_id = whom_to_ask(state, self._cluster.metadata)
         if node_id is None:
@@ -114,21 +112,18 @@ class Fetcher:
         return Standing(node_id, preferred, drains_first=drains_first, no_room=self._no_room)
 
     def sessions(self) -> dict[int, FetchSession]:
-        """The fetch session with each node that was ever asked. Spec: I-19."""
+        """The fetch session with each node that was ever asked."""
         return {node_id: node.session for node_id, node in self._nodes.items()}
 
     async def end_sessions(self, deadline: float) -> None:
-        """Fetch nothing more, and give its session back to every node that can be reached. Ends by `deadline`.
-
-        Spec: B.18, B.10.14.
-        """
+        """Fetch nothing more, and give its session back to every node that can be reached. Ends by `deadline`."""
         self._ending = True
         await end_sessions(self._cluster, self._nodes.values(), self._config, deadline)
 
     # --- sending ---------------------------------------------------------------------------------
 
     def _send(self) -> float | None:
-        """Start what can be started; returns the seconds until something may be tried again. Spec: S2-12…S2-16."""
+        """Start what can be started; returns the seconds until something may be tried again."""
         if self._error is not None or self._ending:
             return None
         now = self._runtime.now()
@@ -230,7 +225,7 @@ class Fetcher:
     # --- receiving -------------------------------------------------------------------------------
 
     async def _fetch(self, node: NodeFetches, max_bytes: int) -> None:
-        """One request and what comes of it. Spec: S2-16…S2-18, B.10.6."""
+        """One request and what comes of it."""
         sent = self._metrics.now()
         try:
             answer = await ask(self._cluster, node, max_bytes, self._config)
@@ -245,7 +240,7 @@ class Fetcher:
             node.retry_at = self._runtime.now() + node.backoff.next()
 
     def _failed(self, node: NodeFetches, error: KclientError) -> None:
-        """Nothing came: the partitions are asked for again, at their leaders. Spec: S2-18."""
+        """Nothing came: the partitions are asked for again, at their leaders."""
         logger.debug("Fetch from node %d failed: %s", node.node_id, error)
         node.trouble, node.news = error.text, None
         node.retry_at = self._runtime.now() + node.backoff.next()

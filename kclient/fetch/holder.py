@@ -4,8 +4,6 @@ The last stable offset is where the oldest open transaction begins, so the batch
 may see, is that transaction's first: its header has the producer's id and the time of its first record. One Fetch of
 one batch tells that on every broker since 0.11, to everybody who may read. DescribeProducers, which came with 2.8,
 tells the last time of a producer and not the first.
-
-Spec: U-04, B.12.
 """
 
 from __future__ import annotations

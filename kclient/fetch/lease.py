@@ -1,7 +1,4 @@
-"""One poll's decoding: which buffered entries, how many records, what came of it. Touches neither positions nor loop.
-
-Spec: S2-05, S2-20…S2-22, B.10.7, B.10.11.
-"""
+"""One poll's decoding: which buffered entries, how many records, what came of it. Touches neither positions nor loop."""
 
 from __future__ import annotations
 
@@ -54,8 +51,6 @@ class Lease:
 
         With a budget it returns False when that time is over, so that a caller in the loop can let others run. What is
         not an error of kclient (KeyboardInterrupt) passes through; the lease is then given up.
-
-        Spec: S2-20, S2-21, B.10.7, D-75.
         """
         if budget_seconds is not None:
             return self._decode_within(budget_seconds)

@@ -1,7 +1,4 @@
-"""The Fetch requests to one node: what is kept between them, one question and its answer, and the last word.
-
-Spec: S2-13, S2-16, B.10.13, B.10.14, B.18.
-"""
+"""The Fetch requests to one node: what is kept between them, one question and its answer, and the last word."""
 
 from __future__ import annotations
 
@@ -90,7 +87,7 @@ async def end_sessions(
 ) -> None:
     """Give its session back to every node that can be reached. Ends by `deadline` (of the loop), raises nothing.
 
-    Nobody waits long for this courtesy: a session that is kept makes room for others after a while. Spec: B.18.
+    Nobody waits long for this courtesy: a session that is kept makes room for others after a while.
     """
     with suppress(TimeoutError):
         async with asyncio.timeout_at(min(deadline, asyncio.get_running_loop().time() + COURTESY_SECONDS)):

@@ -8,8 +8,6 @@ there.
 A plan stands until something changes. What the buffer or the positions call touched is looked at again, and nothing
 else, so that a Fetch, a seek or a pause over thousands of idle partitions costs what the busy ones cost. All is planned
 anew where metadata or time may have changed any of them.
-
-Spec: S2-08…S2-15, B.10.1…B.10.3, B.10.5 (with design decision 5).
 """
 
 from __future__ import annotations
@@ -177,7 +175,7 @@ def will_drain(buffer: FetchBuffer, tp: TopicPartition) -> bool:
 
 
 def whom_to_ask(state: PartitionState, metadata: MetadataCache) -> int | None:
-    """The preferred replica, else the leader. Spec: S2-12, B.10.2, B.10.15."""
+    """The preferred replica, else the leader."""
     if state.preferred_read_replica is not None:
         return state.preferred_read_replica
     leader = state.position.leader.node_id if state.position else None
@@ -185,7 +183,7 @@ def whom_to_ask(state: PartitionState, metadata: MetadataCache) -> int | None:
 
 
 def _loses_replica(tp: TopicPartition, state: PartitionState, metadata: MetadataCache, now: float) -> bool:
-    """Forget a preferred replica that expired or is offline; whether it is offline. Spec: B.10.2, B.10.15."""
+    """Forget a preferred replica that expired or is offline; whether it is offline."""
     preferred = state.preferred_read_replica
     if preferred is None or (now < state.preferred_until and is_online(tp, preferred, metadata)):
         return False
@@ -194,7 +192,7 @@ def _loses_replica(tp: TopicPartition, state: PartitionState, metadata: Metadata
 
 
 def is_online(tp: TopicPartition, node_id: int, metadata: MetadataCache) -> bool:
-    """Whether a broker is a replica of the partition, as far as metadata knows. Spec: B.10.2."""
+    """Whether a broker is a replica of the partition, as far as metadata knows."""
     topic = metadata.topics.get(tp.topic)
     partition = topic.partitions.get(tp.partition) if topic else None
     return (

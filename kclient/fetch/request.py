@@ -1,8 +1,6 @@
 """A Fetch on the wire: from wanted partitions to the request.
 
 Topics go by id (version 13 and later) only if every topic of the request has one, else by name (version 12 at most).
-
-Spec: B.10.4, B.10.13, B.10.16, D-47.
 """
 
 from __future__ import annotations
@@ -72,7 +70,7 @@ def topic_entry(one: PartitionFetch) -> FetchTopic:
 
 
 def partition_entry(one: PartitionFetch, max_bytes: int) -> FetchPartition:
-    """What a request says of one partition. Spec: B.10.4, B.10.16."""
+    """What a request says of one partition."""
     return FetchPartition(
         partition=one.tp.partition,
         current_leader_epoch=-1 if one.leader_epoch is None else one.leader_epoch,
@@ -94,5 +92,5 @@ def _forgotten(step: SessionStep) -> list[ForgottenTopic]:
 
 
 def max_version(wanted: Sequence[PartitionFetch]) -> int | None:
-    """None: the newest both sides have. Spec: B.10.13."""
+    """None: the newest both sides have."""
     return None if all(one.topic_id is not None for one in wanted) else LAST_VERSION_BY_NAME

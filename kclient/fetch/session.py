@@ -13,8 +13,6 @@
 
 A request counts as lost until its answer is accepted: whatever ends the wait, a cancellation too, leaves (id, 0), for
 nobody knows whether the broker took it in.
-
-Spec: B.10.14, B.10.6, B.10.13, D-47, D-70, I-19.
 """
 
 from __future__ import annotations
@@ -80,8 +78,6 @@ class FetchSession:
 
         Costs little where little changed: only `news` can differ from the last step (None: anything can), and an entry
         that is the same object as before is not looked into.
-
-        Spec: B.10.13, B.10.14.
         """
         step = self._go_on(wanted, news, by_id) if self.epoch != FULL else None
         if step is None:
@@ -149,7 +145,7 @@ class FetchSession:
         return asked if asked is not None and asked.topic_id == topic_id else None
 
     def accepts(self, answer: FetchResponse, rows: Sequence[Row]) -> bool:
-        """Whether the answer may be used; what the next request says depends on it. Spec: B.10.6, B.10.14."""
+        """Whether the answer may be used; what the next request says depends on it."""
         if answer.error_code:
             if answer.error_code == FETCH_SESSION_ID_NOT_FOUND:
                 self.session_id = NO_SESSION

@@ -14,8 +14,6 @@ class Standing:
     `asked_at`: a Fetch with it is in flight since then. `retry_at`: it is left alone until then, because of `trouble`
     (text, or the wire's error code). `drains_first`: another partition of the same node that polls must drain first.
     `no_room`: the buffer is full.
-
-    Spec: B.10.3, U-06.
     """
 
     node_id: int | None

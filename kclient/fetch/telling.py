@@ -1,11 +1,9 @@
 """What the fetch room writes to the log: finer than DEBUG for every piece of data, and a lasting fault now and then.
 
-    TRACE     partitions that a Fetch asks for, data that were fetched, records that were handed out
-    DEBUG     data that were dropped and why, requests that failed
-    INFO      a position out of range, and where it goes on
-    WARNING   what may not be read, and errors that say nothing: once in ten seconds for each (`kclient.seldom`)
-
-Spec: S2-53, U-28.
+TRACE     partitions that a Fetch asks for, data that were fetched, records that were handed out
+DEBUG     data that were dropped and why, requests that failed
+INFO      a position out of range, and where it goes on
+WARNING   what may not be read, and errors that say nothing: once in ten seconds for each (`kclient.seldom`)
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Everything that a group has committed: OffsetFetch without topics, which only the coordinator can list.
 
 Offsets of topics that the caller may not see are left out by the broker. Offsets under an open transaction are those
-from before it: looking must not wait for what others do. Spec: S0-36, B.15.7, A-17.
+from before it: looking must not wait for what others do.
 """
 
 from __future__ import annotations
@@ -32,8 +32,6 @@ async def all_offsets(
     """Every partition with a commit of the group; none for a group that is not known. The caller bounds it.
 
     Raises GroupAuthorizationError, BrokerError, VersionError for brokers before 0.10.2.
-
-    Spec: S0-34, S0-36, S0-59, A-17.
     """
     group_id = coordinator.group_id
     group = OffsetFetchRequestGroup(group_id=group_id, topics=None)

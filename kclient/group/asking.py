@@ -33,8 +33,6 @@ async def ask_coordinator(
     """The first answer whose code no other try may cure. The caller bounds it.
 
     Raises what `Coordinator.ensure` raises, and VersionError where the coordinator has no version for any form.
-
-    Spec: B.15.1, B.15.2.
     """
     backoff = Backoff.for_retries(config, runtime)
     while True:

@@ -72,7 +72,7 @@ def commit_failed(
     uncommitted: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
     pace: Pace | None = None,
 ) -> CommitFailedError:
-    """The error for the user; `reason` is one of the words above. Spec: users 1.3, U-12, D-01."""
+    """The error for the user; `reason` is one of the words above."""
     next_step = NEXT_STEP[reason].format(pace="" if pace is None else pace)
     return CommitFailedError(
         f"Committing offsets of group {group_id} failed: {why.rstrip('.')}. {next_step}",
@@ -84,7 +84,7 @@ def commit_failed(
 
 
 def identity_of(standing: Standing, group_id: str, instance_id: str | None, pace: Pace) -> Identity:
-    """Under which name a member commits; only a stable one may. Raises CommitFailedError. Spec: B.14.3."""
+    """Under which name a member commits; only a stable one may. Raises CommitFailedError."""
     if standing.state is MemberState.STABLE:
         generation = standing.generation
         return Identity(generation.generation_id, generation.member_id, instance_id)
@@ -97,7 +97,7 @@ def identity_of(standing: Standing, group_id: str, instance_id: str | None, pace
 
 
 def judge_refusal(standing: Standing, group_id: str, code: int, sent: Identity, pace: Pace) -> KclientError:
-    """What 22, 25, 27 and 82 in an answer to OffsetCommit mean for a member. Spec: B.15.8, B.13.9.
+    """What 22, 25, 27 and 82 in an answer to OffsetCommit mean for a member.
 
     An answer to a commit of an earlier generation changes nothing for the present one.
     """

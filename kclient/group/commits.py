@@ -58,7 +58,7 @@ class Asked:
 
 
 class Commits:
-    """Commits of one group. Spec: S1-26…S1-32, B.14, B.15.8.
+    """Commits of one group.
 
     `identity` says under which generation and member id to commit, or raises CommitFailedError; without membership it
     is `Identity`. `refused` is told that the coordinator does not count that identity in any more (22, 25, 27, 82),
@@ -115,8 +115,6 @@ class Commits:
 
         Raises CommitFailedError, TopicAuthorizationError, GroupAuthorizationError, BrokerError, UnknownTopicError for a
         partition that its topic does not have, ArgumentError for a negative offset.
-
-        Spec: B.14.1, B.14.2, B.15.8.
         """
         left = dict(offsets)
         _check(left)
@@ -160,8 +158,6 @@ class Commits:
         """Store what `newest` gives; where the epoch was stale, what it gives once a heartbeat has brought the newest.
 
         Returns what was stored. The caller bounds it. Raises what `commit` raises, and so when there is no epoch more.
-
-        Spec: B.14.8, M-81.
         """
         while offsets := newest():
             identity = self._identity()
@@ -248,7 +244,7 @@ class Commits:
     def _of_living_topics(
         self, offsets: Offsets, topics: TopicIds, replaced: dict[TopicPartition, OffsetAndMetadata]
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What means something still; offsets of topics that were created anew go to `replaced`. Spec: I-14."""
+        """What means something still; offsets of topics that were created anew go to `replaced`."""
         left = dict(offsets)
         for partition in offsets:
             before, now = topics[partition], self._coordinator.cluster.metadata.topic_id(partition.topic)
@@ -264,7 +260,7 @@ class Commits:
         """Who we are. Raises CommitFailedError if we may not commit, or not any more what was asked for.
 
         In a newer generation the partitions may be another member's, who has committed more. A newer member epoch
-        leaves them with us, unless they were given up meanwhile. Spec: B.13.9, B.14.8, I-08.
+        leaves them with us, unless they were given up meanwhile.
         """
         identity = self._identity()
         if identity == asked.identity:

@@ -25,7 +25,7 @@ logger = get_logger("kclient.commit")
 
 
 class CommittedOffsets:
-    """What one group has stored. `reader` says under which name to ask. Spec: S0-19…S0-33, B.14.6, B.15.7."""
+    """What one group has stored. `reader` says under which name to ask."""
 
     def __init__(
         self,
@@ -45,8 +45,6 @@ class CommittedOffsets:
         `tell` hears why it takes longer.
 
         Raises TopicAuthorizationError, GroupAuthorizationError, UnknownTopicError, BrokerError.
-
-        Spec: S0-19…S0-33, B.14.6, B.14.7, B.15.7.
         """
         committed: Committed = {}
         left = list(dict.fromkeys(partitions))

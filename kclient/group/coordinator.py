@@ -38,7 +38,7 @@ KEYS_SINCE: Final = 4  # FindCoordinator asks for several keys at once from this
 
 
 class Coordinator:
-    """The coordinator of one group. Spec: S1-23, S1-24, S4-09…S4-18, B.15.2."""
+    """The coordinator of one group."""
 
     def __init__(self, cluster: Cluster, group_id: str, config: Config, runtime: Runtime) -> None:
         self.cluster = cluster
@@ -183,7 +183,7 @@ class Coordinator:
         return node_id
 
     async def _ask(self) -> int:
-        """Ask the least loaded broker. Spec: B.15.2, S4-10, S4-11, S1-36, H-09."""
+        """Ask the least loaded broker."""
         forms = (
             Form(FindCoordinatorRequest(coordinator_keys=[self.group_id]), lowest=KEYS_SINCE),
             Form(FindCoordinatorRequest(key=self.group_id), highest=KEYS_SINCE - 1),

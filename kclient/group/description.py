@@ -4,7 +4,7 @@
     DescribeGroups          classic groups, and simple ones    answers Dead, and 69 since version 6, for no group
 
 A simple group is a name under which offsets are stored, without members ever. Hosts are told with a slash in front;
-it is left out here. Spec: S1-02, C.5.
+it is left out here.
 """
 
 from __future__ import annotations
@@ -84,8 +84,6 @@ async def describe_group(
 
     Raises GroupAuthorizationError, TopicAuthorizationError where a member has topics that may not be seen,
     ProtocolDecodeError for a member's blob that is damaged, and what `Coordinator.ensure` raises.
-
-    Spec: S1-02, B.17.6, B.21.
     """
     group = await _newer(coordinator, config, runtime)
     if group is None:

@@ -11,7 +11,7 @@
         wait until a rejoin is needed: at once if something was given up, for others wait for it
 
 A poll that is cancelled ends its own waiting and nothing here. What a failure means is in `trouble.py`, what each
-error code means in `join.py`, `sync.py` and `heartbeat.py`. Spec: design, B.13.
+error code means in `join.py`, `sync.py` and `heartbeat.py`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ logger = get_logger("kclient.group")
 
 
 class GroupFlow:
-    """The conversation of one member with its coordinator. Spec: S4-19…S4-27, B.13.2, B.13.3."""
+    """The conversation of one member with its coordinator."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class GroupFlow:
             await self._standing.changed.wait(self._standing.changed.count)
 
     async def _prepare(self) -> None:
-        """Once for every rebalance, again if the membership ended meanwhile. Spec: B.13.3, S4-19."""
+        """Once for every rebalance, again if the membership ended meanwhile."""
         while self._standing.prepare_due:
             self._standing.prepare_due = False
             self._log("preparing to join")
@@ -127,7 +127,7 @@ class GroupFlow:
         return joined
 
     async def _sync_group(self, joined: Joined) -> Assignment:
-        """The leader shares out; everybody waits for their part. Spec: S4-24, S4-25, S4-50."""
+        """The leader shares out; everybody waits for their part."""
         plan: dict[str, bytes] = {}
         if joined.is_leader:
             plan, self._wanted.watched = await self._leader.plan(joined, self._wanted.joined_with)
@@ -138,7 +138,7 @@ class GroupFlow:
         return decode_assignment(blob)
 
     async def _complete(self, generation: Generation, assignment: Assignment) -> None:
-        """Hand the assignment over, unless it is not for what we want now. Spec: B.13.7, S3-42, S3-44, S3-46."""
+        """Hand the assignment over, unless it is not for what we want now."""
         await self._require_possible(assignment)
         if not self._wanted.accept(assignment):
             self._seldom.warn(
@@ -174,7 +174,7 @@ class GroupFlow:
             raise impossible_assignment(self._coordinator.group_id, why)
 
     async def _rejoin_needed(self) -> None:
-        """Wait until the flag is up, the subscription is another, or the leader's topics have changed. Spec: B.13.2."""
+        """Wait until the flag is up, the subscription is another, or the leader's topics have changed."""
         standing, metadata = self._standing, self._cluster.metadata
         while True:
             seen, seen_metadata = standing.changed.count, metadata.changed.count

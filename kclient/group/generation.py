@@ -26,7 +26,7 @@ NO_MEMBER_ID: Final = ""
 
 
 class MemberState(enum.Enum):
-    """The states of a member of a classic group. Spec: B.13.1, S4-28."""
+    """The states of a member of a classic group."""
 
     UNJOINED = "unjoined"
     PREPARING_REBALANCE = "preparing rebalance"
@@ -69,7 +69,7 @@ HEARTBEATING: Final = (MemberState.COMPLETING_REBALANCE, MemberState.STABLE)
 
 
 def lowest_version(api: str, instance_id: str | None) -> int:
-    """The lowest version that can carry the instance id of a static member. Spec: B.13.10."""
+    """The lowest version that can carry the instance id of a static member."""
     return 0 if instance_id is None else INSTANCE_ID_SINCE[api]
 
 
@@ -83,7 +83,7 @@ class Generation:
 
     @property
     def lost(self) -> bool:
-        """Whether the coordinator does not count us in: partitions are lost then, not revoked. Spec: S3-31."""
+        """Whether the coordinator does not count us in: partitions are lost then, not revoked."""
         return self.generation_id == NO_GENERATION_ID or self.member_id == NO_MEMBER_ID
 
 
@@ -94,8 +94,6 @@ class Identity:
     With `by_epoch` the generation id is a member epoch: it moves on while the member keeps partitions. `joined` counts
     the memberships under this member id: what was asked for in one before is not done in the next. `heard` counts the
     answers to heartbeats, each of which says the newest epoch; it makes nobody somebody else.
-
-    Spec: B.14.3, B.14.7, S1-27, S1-28.
     """
 
     generation_id: int = NO_GENERATION_ID
@@ -152,12 +150,12 @@ class Standing:
         self.advance(Event.SYNCED)
 
     def request_rejoin(self, reason: str) -> None:
-        """Raise the flag; generation, member id and assignment stay. The last reason counts. Spec: S3-52."""
+        """Raise the flag; generation, member id and assignment stay. The last reason counts."""
         self.rejoin_reason = reason
         self.changed.notify()
 
     def reset(self, reason: str, *, keep_member_id: bool = False) -> None:
-        """We are no member any more, and the next join is prepared anew. Spec: B.13.9."""
+        """We are no member any more, and the next join is prepared anew."""
         self.generation = Generation(member_id=self.generation.member_id if keep_member_id else NO_MEMBER_ID)
         self.prepare_due = True
         self.ended = reason

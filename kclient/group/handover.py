@@ -1,7 +1,7 @@
 """The rule of cooperative plans: what one member has, no other gets before the first has given it up.
 
 A member that loses a partition by a plan still reads it when the other learns the same plan, so both would have it. The
-partition must be left out, and be given to the other when the group has joined again. Spec: B.16.5, KIP-429.
+partition must be left out, and be given to the other when the group has joined again. See KIP-429.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ Three timers decide:
 
 All three start anew when heartbeats are switched on, after a successful JoinGroup. Round by round the first of these
 that holds is done: no member – wait; coordinator unknown – look it up; session over – give the coordinator up; poll
-over – leave the group; heartbeat due – send it; else wait. Spec: B.13.5, B.15.5.
+over – leave the group; heartbeat due – send it; else wait.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Heartbeats:
         self._backoff.reset()
 
     def poll_started(self) -> None:
-        """Restart the poll timer; heartbeats that an error has ended go on. Spec: S1-18, B.3.8."""
+        """Restart the poll timer; heartbeats that an error has ended go on."""
         self._polls.restart()
         if self._standing.heartbeating and not self._on:
             self.switch_on()
@@ -152,7 +152,7 @@ class Heartbeats:
             self._judge(response.error_code, sent)
 
     def _judge(self, code: int, sent: Generation) -> None:
-        """What the answer to a heartbeat means. Spec: B.15.5."""
+        """What the answer to a heartbeat means."""
         name = codes.error(code).name
         if code == codes.NONE:
             self._answered()

@@ -12,8 +12,6 @@ when all members have joined or the largest rebalance timeout has passed.
     14 COORDINATOR_LOAD_IN_PROGRESS    again after a pause
     15, 16, lost connection            find the coordinator, again after a pause
     anything else                      raised to the user
-
-Spec: B.13.4, B.15.3, S4-19…S4-23.
 """
 
 from __future__ import annotations
@@ -98,7 +96,7 @@ class Join:
         return self._accepted(response)
 
     def _request(self, topics: Sequence[str], sent: Generation) -> JoinGroupRequest:
-        """The request. Spec: S4-22, S3-26, S3-51."""
+        """The request."""
         config = self._config
         reason = self._standing.rejoin_reason or ""
         return JoinGroupRequest(

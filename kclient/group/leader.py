@@ -2,8 +2,6 @@
 
 Subscriptions come from other members and are not trusted: one that cannot be read counts as no topics, a member that
 is named twice counts once. The assignor runs off the loop, so a slow one never holds up a heartbeat.
-
-Spec: B.13.4, S4-24, S3-29, H-19.
 """
 
 from __future__ import annotations
@@ -59,7 +57,7 @@ def _racks(metadata: MetadataCache, replicas: Iterable[int]) -> Iterable[str]:
 
 @attrs.frozen
 class Watched:
-    """The topics of the whole group as they were when their partitions were shared out. Spec: B.13.2."""
+    """The topics of the whole group as they were when their partitions were shared out."""
 
     topics: tuple[str, ...]
     by_rack: bool
@@ -137,10 +135,7 @@ class Leader:
 
 
 def make_plan(assignor: Assignor, topics: Topics, members: Sequence[Member]) -> dict[str, Assignment]:
-    """Run the assignor; its plan names every member. Raises UsageError if it fails or makes a plan that cannot be.
-
-    Spec: S4-24.
-    """
+    """Run the assignor; its plan names every member. Raises UsageError if it fails or makes a plan that cannot be."""
     try:
         plan = assignor.assign(topics, members)
     except (Exception, asyncio.CancelledError, SystemExit) as error:  # it must not end the loop or our task
@@ -169,7 +164,7 @@ def read_members(joined: Joined) -> list[Member]:
 
 
 def _report(plan: Mapping[str, Assignment], topics: Sequence[str], known: Topics) -> tuple[str, ...]:
-    """Say what a plan leaves out, and return the topics that it adds of its own. Spec: B.13.4."""
+    """Say what a plan leaves out, and return the topics that it adds of its own."""
     assigned = dict.fromkeys(partition.topic for part in plan.values() for partition in part.partitions)
     unassigned = [topic for topic in topics if topic not in assigned]
     extra = tuple(topic for topic in assigned if topic not in topics)

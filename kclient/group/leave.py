@@ -2,7 +2,6 @@
 
 Nothing is sent for a static member: it is expected back, and its partitions wait for it until the session ends. Whoever
 closes may decide otherwise, for members of both kinds. An answer never stops the leaving; it is only logged.
-Spec: B.15.6, B.13.10, B.18.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ CONNECTING_SECONDS: Final = 1.0
 
 
 def gives_up_its_place(leave: bool | None, instance_id: str | None) -> bool:
-    """Whether the coordinator is told: as the caller decided; undecided, a dynamic member is told of. Spec: B.18."""
+    """Whether the coordinator is told: as the caller decided; undecided, a dynamic member is told of."""
     return instance_id is None if leave is None else leave
 
 

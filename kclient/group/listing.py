@@ -1,7 +1,4 @@
-"""Which groups there are: ListGroups, asked of every broker, for each knows only those that it coordinates.
-
-Spec: S1-02, C.5.
-"""
+"""Which groups there are: ListGroups, asked of every broker, for each knows only those that it coordinates."""
 
 from __future__ import annotations
 
@@ -23,10 +20,7 @@ if TYPE_CHECKING:
 
 
 async def list_groups(cluster: Cluster, config: Config, runtime: Runtime) -> list[ListedGroup]:
-    """Every group that the caller may see, by name. The caller bounds it; a broker that is away is waited for.
-
-    Spec: S1-02, C.5.
-    """
+    """Every group that the caller may see, by name. The caller bounds it; a broker that is away is waited for."""
     backoff = Backoff.for_retries(config, runtime)
     found: dict[str, ListedGroup] = {}
     for node_id in sorted(cluster.metadata.brokers):

@@ -2,7 +2,7 @@
 
 Two tasks run behind it for the consumer's life, the conversation with the coordinator (`flow.py`) and the heartbeats
 (`heartbeat.py`). They share one record of where the member stands (`generation.py`). Everything the application must
-do or know waits for its next poll. Spec: B.13.
+do or know waits for its next poll.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ logger = get_logger("kclient.group")
 
 
 class ClassicMembership:
-    """One consumer's membership. Run `run()` as a task of its own for the consumer's life. Spec: B.13, S4-19…S4-27."""
+    """One consumer's membership. Run `run()` as a task of its own for the consumer's life."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class ClassicMembership:
 
     @property
     def state(self) -> MemberState:
-        """Where this member stands. Spec: B.13.1."""
+        """Where this member stands."""
         return self._standing.state
 
     @property
@@ -108,17 +108,17 @@ class ClassicMembership:
 
     @property
     def lost(self) -> bool:
-        """Whether partitions that are given up now are lost rather than revoked. Spec: S3-31, S3-53."""
+        """Whether partitions that are given up now are lost rather than revoked."""
         return self._standing.generation.lost
 
     @property
     def rebalancing(self) -> bool:
-        """Whether a join is under way: who leaves meanwhile has lost the partitions. Spec: B.13.8."""
+        """Whether a join is under way: who leaves meanwhile has lost the partitions."""
         return self.state in (MemberState.PREPARING_REBALANCE, MemberState.COMPLETING_REBALANCE)
 
     @property
     def stable(self) -> bool:
-        """Whether the assignment of the present generation stands: only then may this member commit. Spec: B.14.3."""
+        """Whether the assignment of the present generation stands: only then may this member commit."""
         return self.state is MemberState.STABLE
 
     @property
@@ -133,8 +133,6 @@ class ClassicMembership:
 
         With a pattern, `topics` are those that match so far, and `matches` says whether another one does. Metadata
         of all topics is then the caller's business.
-
-        Spec: B.13.2, S3-28, S3-45.
         """
         if self._wanted.topics is None:
             self._standing.rejoin_reason = ""
@@ -143,10 +141,7 @@ class ClassicMembership:
         self._standing.changed.notify()
 
     def poll_started(self) -> None:
-        """Restart the poll timer: when a poll begins, and again in every round of one that waits.
-
-        Spec: S1-18, B.3.8, B.13.5.
-        """
+        """Restart the poll timer: when a poll begins, and again in every round of one that waits."""
         self._heartbeats.poll_started()
         self._trouble.polls.notify()
 
@@ -155,14 +150,14 @@ class ClassicMembership:
         return self._trouble.take()
 
     def request_rejoin(self, reason: str) -> None:
-        """Join again when the next poll allows it; `reason` goes to the broker's log. Spec: S3-52."""
+        """Join again when the next poll allows it; `reason` goes to the broker's log."""
         self._standing.request_rejoin(reason)
 
     async def leave(self, reason: str, timeout: float, leave: bool | None = None) -> None:
         """Unsubscribe or close: no member any more, and no subscription. The user has given its partitions up before.
 
         LeaveGroup is sent for a dynamic member and not for a static one, unless `leave` says yes or no for either; its
-        failure is logged. Spec: B.13.8, B.15.6, B.18.
+        failure is logged.
         """
         self._wanted.unsubscribe()
         self._trouble.forget()
@@ -171,17 +166,17 @@ class ClassicMembership:
     # --- commits
 
     def commit_identity(self) -> Identity:
-        """Under which name to commit. Raises CommitFailedError; BrokerError once fenced. Spec: B.14.2, B.14.3."""
+        """Under which name to commit. Raises CommitFailedError; BrokerError once fenced."""
         self._trouble.check_fence()
         group_id, instance_id = self._coordinator.group_id, self._config.group_instance_id
         return identity_of(self._standing, group_id, instance_id, self._pace())
 
     def fetch_identity(self) -> Identity:
-        """Under which name to read committed offsets: a classic member has no other than anybody. Spec: B.14.7."""
+        """Under which name to read committed offsets: a classic member has no other than anybody."""
         return Identity()
 
     def commit_refused(self, code: int, sent: Identity) -> KclientError:
-        """What a refused commit means for the membership, and the error for who committed. Spec: B.15.8."""
+        """What a refused commit means for the membership, and the error for who committed."""
         error = judge_refusal(self._standing, self._coordinator.group_id, code, sent, self._pace())
         if code_of(error) == codes.FENCED_INSTANCE_ID:
             self._fail(error)
@@ -204,7 +199,7 @@ class ClassicMembership:
         self._standing.changed.notify()
 
     async def _poll_expired(self) -> None:
-        """The application has not polled in time: leave, and join again with its next poll. Spec: B.13.5, D-01."""
+        """The application has not polled in time: leave, and join again with its next poll."""
         limit = self._config.max_poll_interval_ms / 1000
         waited = self._heartbeats.since_poll()
         late = f"{waited:.1f} s between two polls, and max_poll_interval_ms allows {limit:g} s"

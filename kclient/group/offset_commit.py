@@ -11,7 +11,6 @@
     anything else                      refused
 
 The first partition that is refused decides; topics without authorization are reported when nothing worse came.
-Spec: B.15.8.
 """
 
 from __future__ import annotations
@@ -98,7 +97,7 @@ class CommitQuestion:
     topic_ids: Mapping[str, bytes] | None
 
     def form(self) -> Form:
-        """The request, the same for all versions that can say it. Spec: S1-26…S1-30, S1-38, B.14.4."""
+        """The request, the same for all versions that can say it."""
         topics: dict[str, list[OffsetCommitRequestPartition]] = {}
         for (topic, partition), offset in self.offsets.items():
             entry = OffsetCommitRequestPartition(

@@ -13,7 +13,7 @@
     partition  29                      not authorized for the topic; all of them are named
     partition  anything else           refused
 
-Only an answer says "nothing is committed"; a failure or a gap never does. Spec: S0-22, S0-27…S0-33, B.15.7.
+Only an answer says "nothing is committed"; a failure or a gap never does.
 """
 
 from __future__ import annotations
@@ -90,8 +90,6 @@ class FetchQuestion:
         """The request, newest form first; offsets under an open transaction are waited for where a version can.
 
         `only_stable` leaves out the versions that cannot.
-
-        Spec: S0-22, B.14.7.
         """
         topics: dict[str, list[int]] = {}
         for partition in self.partitions:
@@ -149,7 +147,7 @@ class FetchQuestion:
         return answer
 
     def stale(self) -> KclientError:
-        """The error for who is a member no more, and was told that the epoch is stale. Spec: B.14.8."""
+        """The error for who is a member no more, and was told that the epoch is stale."""
         return broker_error(codes.STALE_MEMBER_EPOCH, self._doing, group=self.group_id)
 
     @property
@@ -158,7 +156,7 @@ class FetchQuestion:
 
     @property
     def _not_known_yet(self) -> tuple[int, ...]:
-        """The codes for a topic that we knew sooner. In a classic group 3 means that there is none. Spec: S0-27."""
+        """The codes for a topic that we knew sooner. In a classic group 3 means that there is none."""
         if self.identity.by_epoch:
             return codes.UNKNOWN_TOPIC_ID, codes.UNKNOWN_TOPIC_OR_PARTITION
         return (codes.UNKNOWN_TOPIC_ID,)
@@ -209,7 +207,7 @@ class FetchQuestion:
 
 
 def committed_offset(entry: PartitionAnswer) -> OffsetAndMetadata | None:
-    """What is committed, None where nothing is. Spec: S0-31, S0-32."""
+    """What is committed, None where nothing is."""
     if entry.committed_offset < 0:
         return None
     epoch = None if entry.committed_leader_epoch < 0 else entry.committed_leader_epoch

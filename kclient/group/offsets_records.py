@@ -67,7 +67,7 @@ class OffsetsRecord:
         return self.value is None
 
     def to_json(self) -> dict[str, Any]:
-        """Key and value in the JSON that Kafka's own formatters of this topic print. Spec: S1-11."""
+        """Key and value in the JSON that Kafka's own formatters of this topic print."""
         key = {"type": self.record_type, "data": to_json(self.key, KEY_VERSION)}
         if self.value is None or self.value_version is None:
             return {"key": key, "value": None}
@@ -114,8 +114,6 @@ def read_offsets_record(key: bytes | None, value: bytes | None) -> OffsetsRecord
     """What a record of `__consumer_offsets` says.
 
     Raises ProtocolDecodeError for bytes that are damaged: too short, or not what their own type and version say.
-
-    Spec: S1-01, S1-11, C.4.
     """
     record_type = _prefix(key, "key")
     version = None if value is None else _prefix(value, "value")
@@ -130,10 +128,7 @@ def read_offsets_record(key: bytes | None, value: bytes | None) -> OffsetsRecord
 
 
 def read_members(value: GroupMetadataValue) -> tuple[WrittenMember, ...]:
-    """The members of a classic group with their subscriptions and assignments. Raises ProtocolDecodeError.
-
-    Spec: C.4, B.13.4.
-    """
+    """The members of a classic group with their subscriptions and assignments. Raises ProtocolDecodeError."""
     if value.protocol_type != PROTOCOL_TYPE:
         return tuple(WrittenMember(row, None, None) for row in value.members)
     return tuple(
@@ -152,8 +147,6 @@ def committed_offsets(
     """Group → partition → its commit, from keys and values in the order of the log; a tombstone takes one away.
 
     Give it records that were read with isolation_level read_committed. Raises ProtocolDecodeError.
-
-    Spec: S1-01, C.4.
     """
     groups: dict[str, dict[TopicPartition, OffsetCommitValue]] = {}
     for key, value in records:

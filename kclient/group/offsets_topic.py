@@ -12,7 +12,7 @@ from kclient.errors import ArgumentError
 
 
 def java_hash(text: str) -> int:
-    """Java's `String.hashCode` as a signed 32-bit number. Spec: B.20, D-70."""
+    """Java's `String.hashCode` as a signed 32-bit number."""
     value = 0
     for (code_unit,) in struct.iter_unpack(">H", text.encode("utf-16-be", "surrogatepass")):
         value = (31 * value + code_unit) & 0xFFFF_FFFF
@@ -24,8 +24,6 @@ def offsets_topic_partition(group_id: str, partition_count: int) -> int:
 
     The same arithmetic maps a transactional id to its partition of `__transaction_state`. Raises ArgumentError for a
     topic without partitions.
-
-    Spec: S1-10, S4-12, B.20.
     """
     if partition_count < 1:
         raise ArgumentError(

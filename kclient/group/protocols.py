@@ -3,7 +3,7 @@
     ClassicMembership    `membership.py`: JoinGroup, SyncGroup, Heartbeat; the group's leader shares out
     ConsumerMembership   `consumer_protocol/`: ConsumerGroupHeartbeat; the coordinator shares out (KIP-848)
 
-Everything that the application must do or know waits for its next poll. Spec: B.13, B.17.
+Everything that the application must do or know waits for its next poll.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ class Membership(Protocol):
 
     @property
     def lost(self) -> bool:
-        """Whether partitions that are given up now are lost rather than revoked. Spec: S3-31, S3-53."""
+        """Whether partitions that are given up now are lost rather than revoked."""
         ...
 
     @property
     def rebalancing(self) -> bool:
-        """Whether who leaves now has lost the partitions, for a join is under way. Spec: B.13.8."""
+        """Whether who leaves now has lost the partitions, for a join is under way."""
         ...
 
     @property
@@ -65,14 +65,11 @@ class Membership(Protocol):
     # --- what the consumer tells
 
     def set_subscription(self, topics: Iterable[str], matches: Callable[[str], bool] | None = None) -> None:
-        """The topics wanted now. With a pattern, those that match so far, and `matches` says whether another does.
-
-        Spec: B.13.2, S3-28, S3-45.
-        """
+        """The topics wanted now. With a pattern, those that match so far, and `matches` says whether another does."""
         ...
 
     def poll_started(self) -> None:
-        """Restart the poll timer: when a poll begins, and in every round of one that waits. Spec: S1-18, B.3.8."""
+        """Restart the poll timer: when a poll begins, and in every round of one that waits."""
         ...
 
     def take_error(self) -> KclientError | None:
@@ -80,29 +77,29 @@ class Membership(Protocol):
         ...
 
     def request_rejoin(self, reason: str) -> None:
-        """Rebalance when the next poll allows it, where members may ask for that. Spec: S3-52."""
+        """Rebalance when the next poll allows it, where members may ask for that."""
         ...
 
     async def leave(self, reason: str, timeout: float, leave: bool | None = None) -> None:
         """Unsubscribe or close: no member any more. The user has given its partitions up before. Never raises.
 
         `leave` says whether the coordinator is told that this member does not come back; None is for the protocol to
-        decide: yes for a dynamic member, no for a static one. Spec: B.13.8, B.17.5, B.18.
+        decide: yes for a dynamic member, no for a static one.
         """
         ...
 
     # --- commits
 
     def commit_identity(self) -> Identity:
-        """Under which name to commit. Raises CommitFailedError; BrokerError once fenced. Spec: B.14.2, B.14.3."""
+        """Under which name to commit. Raises CommitFailedError; BrokerError once fenced."""
         ...
 
     def fetch_identity(self) -> Identity:
-        """Under which name to read committed offsets: `Identity()`, or that of a member with an epoch. Spec: B.14.7."""
+        """Under which name to read committed offsets: `Identity()`, or that of a member with an epoch."""
         ...
 
     def commit_refused(self, code: int, sent: Identity) -> KclientError:
-        """What a refused commit means for the membership, and the error for who committed. Spec: B.15.8."""
+        """What a refused commit means for the membership, and the error for who committed."""
         ...
 
     # --- running

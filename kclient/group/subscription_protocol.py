@@ -29,10 +29,7 @@ _VERSION = struct.Struct(">h")
 
 
 def encode_subscription(subscription: Subscription, version: int = NEWEST_VERSION) -> bytes:
-    """The blob of a JoinGroup protocol; topics and owned partitions are written in sorted order.
-
-    Spec: S4-22, B.13.4.
-    """
+    """The blob of a JoinGroup protocol; topics and owned partitions are written in sorted order."""
     owned = _by_topic(sorted(subscription.owned_partitions, key=partition_key))
     message = ConsumerProtocolSubscription(
         topics=sorted(subscription.topics, key=utf16_key),
@@ -45,7 +42,7 @@ def encode_subscription(subscription: Subscription, version: int = NEWEST_VERSIO
 
 
 def encode_assignment(assignment: Assignment, version: int = NEWEST_VERSION) -> bytes:
-    """The blob of a SyncGroup assignment; topics in the order of their first partition. Spec: B.13.4."""
+    """The blob of a SyncGroup assignment; topics in the order of their first partition."""
     message = ConsumerProtocolAssignment(
         assigned_partitions=[
             AssignedTopic(topic=topic, partitions=numbers)
@@ -57,7 +54,7 @@ def encode_assignment(assignment: Assignment, version: int = NEWEST_VERSION) -> 
 
 
 def decode_subscription(blob: bytes | memoryview) -> Subscription:
-    """Read a subscription that another member wrote. Raises ProtocolDecodeError. Spec: S3-41, H-19."""
+    """Read a subscription that another member wrote. Raises ProtocolDecodeError."""
     message, _ = _read("ConsumerProtocolSubscription", blob, "subscription")
     if not isinstance(message, ConsumerProtocolSubscription):
         raise InternalError(f"the registry read {type(message).__name__} as ConsumerProtocolSubscription")
@@ -75,7 +72,7 @@ def decode_subscription(blob: bytes | memoryview) -> Subscription:
 
 
 def decode_assignment(blob: bytes | memoryview) -> Assignment:
-    """Read the assignment that the leader wrote. Raises ProtocolDecodeError. Spec: S3-40, S3-41, H-19."""
+    """Read the assignment that the leader wrote. Raises ProtocolDecodeError."""
     message, _ = _read("ConsumerProtocolAssignment", blob, "assignment")
     if not isinstance(message, ConsumerProtocolAssignment):
         raise InternalError(f"the registry read {type(message).__name__} as ConsumerProtocolAssignment")

@@ -1,15 +1,13 @@
 """SyncGroup: the leader hands in the plan, everybody gets their part of it.
 
-    code                               action
-    0                                  the assignment is ours
-    27 REBALANCE_IN_PROGRESS           keep generation and member id, join again at once
-    22 ILLEGAL_GENERATION              forget the generation, keep the member id, join again at once
-    25 UNKNOWN_MEMBER_ID               forget generation and member id, join again at once
-    14 COORDINATOR_LOAD_IN_PROGRESS    join again after a pause
-    15, 16, lost connection            find the coordinator, join again after a pause
-    anything else                      raised to the user
-
-Spec: B.13.4, B.15.4, S4-24…S4-27, S4-50, S4-51.
+code                               action
+0                                  the assignment is ours
+27 REBALANCE_IN_PROGRESS           keep generation and member id, join again at once
+22 ILLEGAL_GENERATION              forget the generation, keep the member id, join again at once
+25 UNKNOWN_MEMBER_ID               forget generation and member id, join again at once
+14 COORDINATOR_LOAD_IN_PROGRESS    join again after a pause
+15, 16, lost connection            find the coordinator, join again after a pause
+anything else                      raised to the user
 """
 
 from __future__ import annotations

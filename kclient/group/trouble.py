@@ -1,11 +1,9 @@
 """What a failure means for the group flow: go on at once, after a pause, or with the next poll.
 
-    22, 25, 27, 79                at once, a few times in a row; then after a pause
-    what passes by itself, 14     after a pause
-    FENCED_INSTANCE_ID            never by itself: another consumer has our name, and would be fenced in turn
-    anything else                 kept for the next poll to raise; the flow starts anew with the poll after that
-
-Spec: B.13.3, B.13.10, B.14.2.
+22, 25, 27, 79                at once, a few times in a row; then after a pause
+what passes by itself, 14     after a pause
+FENCED_INSTANCE_ID            never by itself: another consumer has our name, and would be fenced in turn
+anything else                 kept for the next poll to raise; the flow starts anew with the poll after that
 """
 
 from __future__ import annotations

@@ -14,8 +14,6 @@ class User(Protocol):
 
     What a listener raises belongs to that caller: no method raises it into the flow. Whatever a listener does, the
     assignment has changed when the method returns, unless the membership ended meanwhile.
-
-    Spec: B.13.6, B.13.7, S3-30…S3-36, S3-42…S3-50.
     """
 
     def owned(self) -> tuple[TopicPartition, ...]:
@@ -23,7 +21,7 @@ class User(Protocol):
         ...
 
     def poll_slow(self, since_poll: float) -> None:
-        """The last poll was `since_poll` seconds ago, most of max_poll_interval_ms: warn. Spec: U-12."""
+        """The last poll was `since_poll` seconds ago, most of max_poll_interval_ms: warn."""
         ...
 
     async def prepare(self, lost: bool, *, cooperative: bool = False) -> None:
@@ -56,6 +54,6 @@ class User(Protocol):
         """As `complete`, for an assignment of the coordinator's (KIP-848), while `still()` says that it counts.
 
         Returns whether the assignment is in place and no listener raised. Else try again: what is done already is
-        not done twice. Spec: B.17.3.
+        not done twice.
         """
         ...

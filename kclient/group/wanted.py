@@ -1,6 +1,6 @@
 """What this member wants, what it joined with, and what the whole group wants: together they say when to rejoin.
 
-Nothing here waits or asks. Spec: B.13.2, S3-37, S3-42, S3-45.
+Nothing here waits or asks.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Wanted:
         self.topics = self.matches = self.watched = None
 
     def keep_fresh(self, cluster: Cluster) -> None:
-        """Tell the cluster whose metadata is needed; with a pattern all topics are asked for already. Spec: B.5.1."""
+        """Tell the cluster whose metadata is needed; with a pattern all topics are asked for already."""
         if self.topics is not None and self.matches is None:
             group = self.watched.topics if self.watched is not None else ()
             cluster.set_topics(dict.fromkeys((*self.topics, *group)))

@@ -39,8 +39,6 @@ async def lag_async(
     Raises BrokerError with GROUP_ID_NOT_FOUND for a group that does not exist, UnknownTopicError for one of `topics`
     that neither exists nor has a commit, AuthorizationError, ConnectError, DeadlineError, ConfigError, and
     ArgumentError for a group or topics that are no names.
-
-    Spec: S1-02, A-17, U-26.
     """
     if not isinstance(group_id, str):
         raise ArgumentError(f"A group's name is text, not {group_id!r}. Ask about several groups one by one.")
@@ -62,10 +60,7 @@ def lag(
     runtime: Runtime | None = None,
     **settings: Any,
 ) -> GroupLag:
-    """How far a group is behind, for threads; everything else is as in `lag_async`.
-
-    Spec: S1-02, A-17, U-26.
-    """
+    """How far a group is behind, for threads; everything else is as in `lag_async`."""
     user = object()
     thread = LoopThread.join(user)
     try:

@@ -39,10 +39,7 @@ CLOSE_SECONDS: Final = 2.0
 
 
 class Meter:
-    """A client that measures groups, as often as it is asked to, until the end of its `async with`.
-
-    Spec: S1-02, A-17, U-26.
-    """
+    """A client that measures groups, as often as it is asked to, until the end of its `async with`."""
 
     def __init__(self, config: Config, runtime: Runtime) -> None:
         self._config = attrs.evolve(config, allow_auto_create_topics=False)

@@ -3,7 +3,7 @@
     lag = max(0, end − max(committed, log start))
 
 A commit below the log start is behind by what is still there to be read. Without a commit, or without an end, there
-is no lag: None, which is not 0. Spec: U-26, A-17.
+is no lag: None, which is not 0.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class PartitionLag:
 
     @property
     def lag(self) -> int | None:
-        """Records between what is committed and the end, None without a commit or an end. Spec: U-26."""
+        """Records between what is committed and the end, None without a commit or an end."""
         if self.committed is None or self.end is None or self.log_start is None:
             return None
         return max(0, self.end - max(self.committed.offset, self.log_start))

@@ -10,7 +10,7 @@
     prometheus.py    all of it as text
 
 Recording costs a few additions, and happens once for a poll, an answer or a chunk, never once for a record. Whatever
-can be computed when somebody looks is computed then. Spec: B.19.1, S3-07, S2-51.
+can be computed when somebody looks is computed then.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`consumer-metrics`: how the application polls and commits. Spec: B.19.1, S3-07."""
+"""`consumer-metrics`: how the application polls and commits."""
 
 from __future__ import annotations
 

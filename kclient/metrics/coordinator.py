@@ -1,4 +1,4 @@
-"""`consumer-coordinator-metrics`: heartbeats, joins, rebalances and commits. Times are milliseconds. Spec: B.19.1.
+"""`consumer-coordinator-metrics`: heartbeats, joins, rebalances and commits. Times are milliseconds.
 
 A rebalance begins with the first JoinGroup and is over when SyncGroup brought the assignment. One that is given up and
 begun anew counts as failed; the round trip that only hands out a member id does not (Java counts it).

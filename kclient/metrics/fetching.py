@@ -10,8 +10,6 @@
 
 A partition's metrics come and go with the assignment; a topic's appear with its first records and stay. What is
 consumed of all is the sum of the topics; the extremes of lag and lead are of the partitions that are assigned now.
-
-Spec: B.19.1, S2-17, S2-27, S2-51, S0-14.
 """
 
 from __future__ import annotations
@@ -142,7 +140,7 @@ class FetchMetrics:
         return self._clock()
 
     def answered(self, sent: float, throttle_time_ms: int) -> None:
-        """A Fetch, sent at that moment, was answered. Spec: S2-17."""
+        """A Fetch, sent at that moment, was answered."""
         now = self._clock()
         self._latency.record((now - sent) * 1000, now)
         self._throttle.record(throttle_time_ms, now)
@@ -152,7 +150,7 @@ class FetchMetrics:
         return AnswerSizes(self)
 
     def answer_drained(self, topics: dict[str, tuple[int, int]]) -> None:
-        """One sample for a whole answer, and one for each topic of it that gave records. Spec: S2-51."""
+        """One sample for a whole answer, and one for each topic of it that gave records."""
         now = self._clock()
         self._answers.record(
             sum(size for size, _ in topics.values()), sum(count for _, count in topics.values()), now

@@ -2,8 +2,6 @@
 
 A broker has one node for ordinary requests and, where it coordinates the group, one more: `node-id` is `node-1`, and
 `node-2147483646` for the coordinator of the same number, as in Java. Bootstrap connections count in the totals only.
-
-Spec: B.19.1, B.4.1, S4-16.
 """
 
 from __future__ import annotations

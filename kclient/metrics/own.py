@@ -1,4 +1,4 @@
-"""`kclient-metrics`: what Java has no name for. Spec: U-01, U-03, B.19.1."""
+"""`kclient-metrics`: what Java has no name for."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class OwnMetrics:
         self._counts[name] += amount
 
     def records_skipped(self, amount: int, reason: str) -> None:
-        """Records that the application will never see: `retention`, `decode`. Spec: U-01, U-03."""
+        """Records that the application will never see: `retention`, `decode`."""
         if reason not in self._skipped:
             self._skipped[reason] = 0.0
             group = self._registry.group(GROUP, reason=reason)

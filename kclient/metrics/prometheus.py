@@ -4,7 +4,7 @@
     kclient_records_skipped_total{client_id="c",reason="retention"} 400
 
 The group without `-metrics` comes first, after `kafka_` where the name is Java's. What ends in `_total` is a counter,
-everything else a gauge. Spec: users 3.3.
+everything else a gauge.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 A name is Java's: group, name and tags, `client-id` among the tags always. A value is read when somebody asks for it.
 What a reporter raises is logged and has no other consequence: measuring never disturbs what is measured.
-
-Spec: B.19.1, B.1.1 (metric.reporters), S0-14.
 """
 
 from __future__ import annotations
@@ -52,7 +50,7 @@ class MetricReporter(Protocol):
     """Told of every metric when it appears and when it goes; read `metric.value()` whenever you like.
 
     The methods run on the loop's thread, so they must not wait. `configure(settings)` is called first, if it is there,
-    with Kafka's dotted keys. Spec: B.1.1 (metric.reporters).
+    with Kafka's dotted keys.
     """
 
     def metric_added(self, metric: Metric) -> None:
@@ -179,7 +177,7 @@ class Registry:
                 self._log_once(f"{type(reporter).__name__}.{method}", error)
 
     def _log_once(self, what: str, error: BaseException) -> None:
-        """There are metrics by the thousand, and one line will do. Spec: U-28."""
+        """There are metrics by the thousand, and one line will do."""
         if what not in self._logged:
             self._logged[what] = None
             log.error(

@@ -4,8 +4,6 @@ A sensor keeps `count` windows of `seconds` each (metrics_num_samples × metrics
 the first number that comes when the one before is over, and is forgotten when it began `count` × `seconds` ago. Rates
 go by the time that the windows at hand cover, but by no less than all windows but the newest: the first number of a
 quiet sensor is no burst.
-
-Spec: B.19.1, B.1.1 (metrics.sample.window.ms, metrics.num.samples).
 """
 
 from __future__ import annotations

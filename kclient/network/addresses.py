@@ -14,7 +14,7 @@ logger = get_logger("kclient.connection")
 
 
 def parse_server(text: str) -> Peer:
-    """`host:port` or `[IPv6]:port` as a peer. Raises ConfigError. Spec: D-83."""
+    """`host:port` or `[IPv6]:port` as a peer. Raises ConfigError."""
     host, _, port = text.strip().rpartition(":")
     bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     if not bare or (":" in bare and bare == host) or not port.isdecimal() or not 0 < int(port) < 65_536:
@@ -35,7 +35,7 @@ def parse_servers(servers: Iterable[str]) -> list[Peer]:
 async def canonical_servers(peers: Iterable[Peer], runtime: Runtime) -> list[Peer]:
     """Every address behind the servers' names, under its canonical name: what Kerberos needs behind an alias.
 
-    A server that does not resolve now stays as it is: connecting to it tells why. Spec: B.1.1, client.dns.lookup.
+    A server that does not resolve now stays as it is: connecting to it tells why.
     """
     found: dict[Peer, None] = {}
     for peer in peers:

@@ -23,7 +23,7 @@ class Uniform(Protocol):
 
 
 class Backoff:
-    """Delays in seconds, each about twice the one before. Spec: B.4.10."""
+    """Delays in seconds, each about twice the one before."""
 
     __slots__ = ("_base", "_last_step", "_max", "_rng", "step")
 

@@ -52,7 +52,7 @@ CANONICAL: Final = "resolve_canonical_bootstrap_servers_only"
 
 
 class Cluster:
-    """Connections, metadata and routing of one client. Call `start` first and `close` last. Spec: B.4, B.5."""
+    """Connections, metadata and routing of one client. Call `start` first and `close` last."""
 
     def __init__(self, config: Config, runtime: Runtime, metrics: NetworkMetrics | None = None) -> None:
         self.metadata = MetadataCache()
@@ -81,7 +81,7 @@ class Cluster:
         Raises the ConnectError that says why it cannot be done: NameResolutionError, PortClosedError, VersionError
         (not Kafka), PeerSpeaksTlsError, or AdvertisedListenerError when the bootstrap server works and no address
         that it names does. Every server and every address is tried once; a start that failed may be repeated, but
-        for one whose names did not resolve within bootstrap_resolve_timeout_ms. Spec: B.4.11, U-16, U-17.
+        for one whose names did not resolve within bootstrap_resolve_timeout_ms.
         """
         await self._resolve_bootstrap()
         try:
@@ -155,16 +155,16 @@ class Cluster:
     # --- metadata
 
     def set_topics(self, topics: Iterable[str] | None) -> None:
-        """The topics whose metadata is kept fresh; None for all. A new one is asked for at once. Spec: B.5.1, B.5.2."""
+        """The topics whose metadata is kept fresh; None for all. A new one is asked for at once."""
         self._updates.set_topics(topics)
 
     def set_topic_ids(self, topic_ids: Iterable[Uuid]) -> None:
-        """As `set_topics`, by ids, while that says that no topic is wanted by name. Spec: B.5.1 (RE2J patterns)."""
+        """As `set_topics`, by ids, while that says that no topic is wanted by name."""
         self._updates.set_topic_ids(topic_ids)
 
     def request_update(self, reason: str, *, reset_backoff: bool = True) -> None:
         """Ask for a metadata update; many requests are one. With `reset_backoff=False` (a fetch that was told of a
-        stale leader) an answer without news keeps being followed by longer and longer pauses. Spec: B.5.2, B.15.12.
+        stale leader) an answer without news keeps being followed by longer and longer pauses.
         """
         self._updates.request_update(reason, reset_backoff=reset_backoff)
 
@@ -189,7 +189,7 @@ class Cluster:
     ) -> MetadataResponse:
         """Ask any broker about topics (None: all), trying again while brokers fail; the cache learns from the answer.
 
-        The answer's error codes are the caller's business. Raises DeadlineError. Spec: B.5.1, B.5.10.
+        The answer's error codes are the caller's business. Raises DeadlineError.
         """
         request, lowest = metadata_request(topics, allow_auto_create)
 
@@ -257,7 +257,6 @@ class Cluster:
         how long the broker may take, connecting included; when it passes, the connection is closed, because nothing
         on it can be trusted to come. To stop waiting sooner, cancel (`asyncio.timeout`): that costs the connection
         nothing. Raises ConnectError (retriable, or not: VersionError), DeadlineError, ProtocolDecodeError, ClosedError.
-        Spec: B.4.5…B.4.9.
         """
         return await self._exchange(self._node(node_id, purpose), message, timeout, min_version, max_version)
 
@@ -294,7 +293,7 @@ class Cluster:
         min_version: int = 0,
         max_version: int | None = None,
     ) -> tuple[int, Message]:
-        """Send a request to the least loaded node; return the version that was used, and the answer. Spec: B.4.7."""
+        """Send a request to the least loaded node; return the version that was used, and the answer."""
         self._require_open()
         return await self._exchange(self._any_node(), message, timeout, min_version, max_version)
 
@@ -357,7 +356,7 @@ class Cluster:
         self._updates.request_update(f"trouble with {node.peer}", reset_backoff=False)
 
     def _rebootstrap(self, reason: str) -> None:
-        """Forget the brokers and begin again with the bootstrap servers (KIP-899, KIP-1102). Spec: B.5.9, U-09."""
+        """Forget the brokers and begin again with the bootstrap servers (KIP-899, KIP-1102)."""
         if self._config.metadata_recovery_strategy != "rebootstrap":
             return
         logger.warning("beginning again with the bootstrap servers: %s", reason, extra={"reason": reason})

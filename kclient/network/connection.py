@@ -76,7 +76,7 @@ class Settings:
 
 
 class Connection:
-    """A connection that is being set up, ready, or closed. Spec: B.4.2…B.4.9, H-06, H-07, H-25."""
+    """A connection that is being set up, ready, or closed."""
 
     def __init__(
         self, peer: Peer, settings: Settings, on_closed: Callable[[Connection, KclientError | None], None]

@@ -24,7 +24,7 @@ HANDSHAKE_SHARE: Final = 0.8  # of the set-up time: a handshake that hangs is to
 
 
 async def resolve(peer: Peer, runtime: Runtime) -> list[Address]:
-    """Every address of the peer's name. Raises NameResolutionError. Spec: B.4.11."""
+    """Every address of the peer's name. Raises NameResolutionError."""
     began = runtime.now()
     try:
         addresses = await runtime.resolve(peer.host, peer.port)
@@ -53,7 +53,7 @@ async def open_connection(
 ) -> Connection:
     """A ready connection to `peer.ip`, or the ConnectError that tells why there is none; never a half-open one.
 
-    The error's `stage` is "tcp" as long as no TCP connection was made. Spec: B.4.3, B.4.10, U-16, U-17.
+    The error's `stage` is "tcp" as long as no TCP connection was made.
     """
     began = runtime.now()
     connection = Connection(peer, settings, on_closed)

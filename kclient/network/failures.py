@@ -45,7 +45,7 @@ def broker_error(
 
     Codes 29 and 30 give the authorization errors, every other one a BrokerError with `code`, `name`, `retriable`.
     `message` is the broker's own explanation. `retriable` is what Kafka says of the code unless it is given: False
-    where the request's own table knows of no second try. Spec: B.15.1, users 1.3.
+    where the request's own table knows of no second try.
     """
     known = error(code)
     said = f': "{printable(message, LONGEST_EXPLANATION)}"' if message else ""

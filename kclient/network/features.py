@@ -23,7 +23,7 @@ class Features:
     apis: frozenset[int] = frozenset()  # what the broker offers that answered last
 
     def learn(self, answer: ApiVersionsResponse) -> None:
-        """Take over what an answer without an error says. Spec: B.4.4."""
+        """Take over what an answer without an error says."""
         self.apis = frozenset(api.api_key for api in answer.api_keys)
         if answer.finalized_features_epoch >= max(self.epoch, 0):  # −1: it does not know
             self.epoch = answer.finalized_features_epoch

@@ -38,7 +38,7 @@ class Entry:
 
 
 class InFlight:
-    """A queue with a deadline for every entry. Spec: B.4.2, H-07, I-16, I-35."""
+    """A queue with a deadline for every entry."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop

@@ -56,7 +56,7 @@ class Applied:
 
 
 class MetadataCache:
-    """The cluster as far as known. `version` counts the answers that were applied. Spec: B.5.4…B.5.8, B.15.11, H-09."""
+    """The cluster as far as known. `version` counts the answers that were applied."""
 
     def __init__(self) -> None:
         self.version = 0
@@ -79,7 +79,7 @@ class MetadataCache:
     # --- questions
 
     def leader(self, tp: TopicPartition) -> LeaderAndEpoch:
-        """The partition's leader and epoch; a cached one older than the last epoch seen is unknown. Spec: B.5.7."""
+        """The partition's leader and epoch; a cached one older than the last epoch seen is unknown."""
         seen = self._last_seen_epochs.get(tp)
         partition = self._partition(tp)
         if partition is None:
@@ -115,7 +115,7 @@ class MetadataCache:
 
     def apply(self, response: MetadataResponse, version: int, *, whole: bool = True) -> Applied:
         """Take over an answer. `whole`: it answers for all wanted topics, so others are forgotten, and its topic
-        errors are kept for the user. Raises ConnectError when it has no usable broker. Spec: B.5.3…B.5.5.
+        errors are kept for the user. Raises ConnectError when it has no usable broker.
         """
         brokers = usable_brokers(response.brokers)
         if not brokers:
@@ -146,7 +146,7 @@ class MetadataCache:
         return Applied(self._progress, self._update_needed)
 
     def update_last_seen_epoch(self, tp: TopicPartition, epoch: int) -> bool:
-        """Note an epoch learnt elsewhere; True if it is newer, so that an update is needed. Spec: B.5.6."""
+        """Note an epoch learnt elsewhere; True if it is newer, so that an update is needed."""
         if epoch < 0:
             raise ArgumentError(f"a leader epoch is never negative, and {tp} was given {epoch}")
         seen = self._last_seen_epochs.get(tp)
@@ -158,7 +158,7 @@ class MetadataCache:
     def update_leadership(
         self, leaders: Mapping[TopicPartition, tuple[int, int]], nodes: Iterable[Broker] = ()
     ) -> tuple[TopicPartition, ...]:
-        """Take over leaders (id, epoch) that a Fetch answer named; returns what changed. Spec: B.5.8 (KIP-951)."""
+        """Take over leaders (id, epoch) that a Fetch answer named; returns what changed. See KIP-951."""
         brokers = self.brokers | {node.node_id: node for node in nodes if is_usable(node)}
         changed: list[TopicPartition] = []
         for tp, (leader, epoch) in leaders.items():
@@ -184,7 +184,7 @@ class MetadataCache:
             self.brokers[broker.node_id] = attrs.evolve(broker, rack=rack)
 
     def forget_brokers(self) -> None:
-        """Start over from the bootstrap servers: no leader can be reached until the next answer. Spec: B.5.9."""
+        """Start over from the bootstrap servers: no leader can be reached until the next answer."""
         self.brokers = {}
         self._tell()
 
@@ -195,7 +195,7 @@ class MetadataCache:
         self._error = problem
 
     def take_error(self) -> KclientError | None:
-        """The error that the user must learn of, once. Spec: B.5.4."""
+        """The error that the user must learn of, once."""
         problem, self._error = self._error, None
         if problem is None and self._unauthorized:
             problem = broker_error(
@@ -257,7 +257,7 @@ class MetadataCache:
     def _accept(
         self, tp: TopicPartition, news: MetadataResponsePartition, reliable: bool, created_anew: bool
     ) -> PartitionMetadata:
-        """The epoch rule. Spec: B.5.5."""
+        """The epoch rule."""
         self._update_needed |= error(news.error_code).invalid_metadata
         seen, known = self._last_seen_epochs.get(tp), self._partition(tp)
         leader = news.leader_id if news.leader_id >= 0 else None

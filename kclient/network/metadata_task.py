@@ -28,7 +28,7 @@ logger = get_logger("kclient.metadata")
 
 
 class MetadataTask:
-    """What is wanted, and when to ask for it. Spec: B.5.1…B.5.4, B.5.9, B.15.11."""
+    """What is wanted, and when to ask for it."""
 
     def __init__(
         self,

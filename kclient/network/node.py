@@ -67,7 +67,7 @@ class Surroundings:
 
 
 class Node:
-    """Where a broker is and how to reach it. Spec: B.4.3, B.4.8…B.4.11, U-09, U-16, I-37."""
+    """Where a broker is and how to reach it."""
 
     def __init__(self, peer: Peer, purpose: str, surroundings: Surroundings) -> None:
         self.peer = peer

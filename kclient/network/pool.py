@@ -24,7 +24,7 @@ STAGGER_SECONDS: Final = 0.25  # how long the next server waits for the one befo
 
 
 class Pool:
-    """Who can be asked. Spec: B.4.1, B.4.7, I-34, S4-16."""
+    """Who can be asked."""
 
     def __init__(
         self, bootstrap: Iterable[Peer], metadata: MetadataCache, surroundings: Surroundings
@@ -91,7 +91,7 @@ class Pool:
         return found
 
     def least_loaded(self) -> Node | None:
-        """The best node for a question that any can answer; None if every one is backing off. Spec: B.4.7."""
+        """The best node for a question that any can answer; None if every one is backing off."""
         nodes = self._candidates()
         ready = [node for node in nodes if node.load is not None]
         if ready:
@@ -131,7 +131,7 @@ class Pool:
         return any(node.connection is not None for node in self._all())
 
     def disconnect(self) -> None:
-        """Close every connection, to begin again with the bootstrap servers. Spec: B.5.9."""
+        """Close every connection, to begin again with the bootstrap servers."""
         for node in self._nodes.values():
             node.close()
         for node in self.bootstrap:

@@ -1,7 +1,4 @@
-"""A second look at a peer that a connection failed at, to say why. Nothing secret is sent.
-
-Spec: U-17, H-24.
-"""
+"""A second look at a peer that a connection failed at, to say why. Nothing secret is sent."""
 
 from __future__ import annotations
 

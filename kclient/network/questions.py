@@ -30,7 +30,7 @@ def metadata_request(
 ) -> tuple[MetadataRequest, int]:
     """The question for some topics, none, or all (None), and the lowest version for it.
 
-    Topics whose names nobody here knows are asked for by `topic_ids`, if none is wanted by name. Spec: B.5.1, B.5.10.
+    Topics whose names nobody here knows are asked for by `topic_ids`, if none is wanted by name.
     """
     if topic_ids and topics is not None and not topics:
         by_id = [MetadataRequestTopic(topic_id=topic_id, name=None) for topic_id in topic_ids]

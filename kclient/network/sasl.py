@@ -70,7 +70,7 @@ class Credentials:
 
 
 class Authenticator:
-    """Authenticates connections, each as often as its broker wants. Spec: B.4.3, B.4.12, H-21, H-22, H-25."""
+    """Authenticates connections, each as often as its broker wants."""
 
     def __init__(self, credentials: Credentials, runtime: Runtime, timeout: float) -> None:
         self._credentials = credentials

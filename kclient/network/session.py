@@ -18,7 +18,7 @@ Line = TypeVar("Line")
 
 
 class Session(Generic[Line]):
-    """`authenticate` gives the seconds until it must be done again, None for never. Spec: B.4.12.
+    """`authenticate` gives the seconds until it must be done again, None for never.
 
     `renewed` is called when a renewal is over, with its error if it failed.
     """

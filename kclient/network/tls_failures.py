@@ -1,7 +1,4 @@
-"""Why a TLS handshake failed, as typed errors: what the certificate says, what we trust, what to do next.
-
-Spec: U-17, H-24, users 1.3.
-"""
+"""Why a TLS handshake failed, as typed errors: what the certificate says, what we trust, what to do next."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class TopicMetadata:
 
 
 def usable_brokers(claimed: Sequence[MetadataResponseBroker]) -> dict[int, Broker]:
-    """The brokers of an answer by id, without those that cannot be; none if there are too many. Spec: H-09."""
+    """The brokers of an answer by id, without those that cannot be; none if there are too many."""
     if len(claimed) > MOST_BROKERS:
         logger.warning(
             "metadata names %d brokers, more than %d: the answer is not used", len(claimed), MOST_BROKERS

@@ -33,7 +33,7 @@ Bytes = bytes | bytearray | memoryview
 
 
 class FrameProtocol(asyncio.BufferedProtocol):
-    """One connection's two directions: `on_frame` for every frame, `on_lost` once at its end. Spec: B.4.14, H-01."""
+    """One connection's two directions: `on_frame` for every frame, `on_lost` once at its end."""
 
     def __init__(
         self,

@@ -1,7 +1,4 @@
-"""Why a broker cannot be used, as typed errors: one function per cause, each with place, time, cause and next step.
-
-Spec: users 1.3, U-16, U-17.
-"""
+"""Why a broker cannot be used, as typed errors: one function per cause, each with place, time, cause and next step."""
 
 from __future__ import annotations
 

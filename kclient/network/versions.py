@@ -28,7 +28,7 @@ Range = tuple[int, int]
 Ask = Callable[[ApiVersionsRequest, int], Awaitable[Message]]
 
 # From these versions on a throttle time means that the broker has answered already and the client must keep silent;
-# APIs that are not named never silence the client. Spec: C.2.1, B.4.6.
+# APIs that are not named never silence the client.
 THROTTLES_SINCE: Final[Mapping[int, int]] = {
     0: 6,  # Produce
     1: 8,  # Fetch
@@ -64,7 +64,7 @@ def choose_version(
     lowest: int = 0,
     highest: int | None = None,
 ) -> int:
-    """The newest version that broker, client and the request's own limits share. Spec: B.4.5."""
+    """The newest version that broker, client and the request's own limits share."""
     ours = (
         max(request.VERSIONS[0], lowest),
         request.VERSIONS[1] if highest is None else min(request.VERSIONS[1], highest),
@@ -76,7 +76,7 @@ def choose_version(
 
 
 async def negotiate(ask: Ask, peer: Peer, cluster_id: str | None = None) -> dict[int, Range]:
-    """Ask for the broker's versions; one fallback if ours of ApiVersions is too new. Spec: B.4.4, H-08.
+    """Ask for the broker's versions; one fallback if ours of ApiVersions is too new.
 
     With a `cluster_id` a broker of 4.4 or newer checks that it is the peer's node of this cluster.
     """

@@ -16,8 +16,6 @@ class AssignedPartitions:
 
     `changed` counts changes of state, pauses and assignments, not deliveries. `assignment_id` counts assignments.
     Of whose state or position anything changed is touched, so that the fetcher need not look at all of them.
-
-    Spec: S0-10…S0-14.
     """
 
     def __init__(self) -> None:
@@ -32,10 +30,7 @@ class AssignedPartitions:
         self._eras = itertools.count(1)
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Make these the assigned partitions. Who stays keeps its state, who comes begins, who goes is forgotten.
-
-        Spec: S0-11, S0-13, S0-14, D-27, D-28.
-        """
+        """Make these the assigned partitions. Who stays keeps its state, who comes begins, who goes is forgotten."""
         wanted = dict.fromkeys(partitions)
         for state in self._touching([tp for tp, state in self._states.items() if state.pending_revocation]):
             state.pending_revocation = False
@@ -117,7 +112,7 @@ class AssignedPartitions:
         self.changed.notify()
 
     def follow_subscription(self, covers: Callable[[str], bool]) -> None:
-        """Partitions of topics that it does not cover stay assigned until the rebalance, unread. Spec: B.6.3."""
+        """Partitions of topics that it does not cover stay assigned until the rebalance, unread."""
         covered = {topic: covers(topic) for topic in dict.fromkeys(tp.topic for tp in self._states)}
         for tp, state in self._states.items():
             state.unwanted = not covered[tp.topic]
@@ -125,10 +120,7 @@ class AssignedPartitions:
         self.changed.notify()
 
     def await_callback(self, partitions: Iterable[TopicPartition]) -> None:
-        """The user is about to be told of these. Nothing is fetched before, for a listener may seek.
-
-        Spec: S0-10, B.6.3.
-        """
+        """The user is about to be told of these. Nothing is fetched before, for a listener may seek."""
         for state in self._touching(partitions):
             state.pending_callback = True
 
@@ -166,10 +158,7 @@ class AssignedPartitions:
         self.changed.notify()
 
     def look_again(self, tp: TopicPartition) -> None:
-        """The user was told: the next fetch or poll shows whether it is still so. A topic that is gone stays so.
-
-        Spec: I-14.
-        """
+        """The user was told: the next fetch or poll shows whether it is still so. A topic that is gone stays so."""
         state = self.state(tp)
         state.awaits_poll = (
             state.fetch_state is INITIALIZING

@@ -4,8 +4,6 @@ One OffsetFetch at a time, for exactly the partitions that are INITIALIZING and 
 that set or the generation changes, the pending one is forgotten and another is sent. A set that changes again and
 again, while a listener seeks one partition after the other say, is asked for once in retry_backoff_ms. A failed or slow
 OffsetFetch never counts as "nothing committed".
-
-Spec: S0-06, S0-07, S0-19…S0-26, S0-57, S0-58, B.7, D-20.
 """
 
 from __future__ import annotations
@@ -47,7 +45,7 @@ class CommittedLookup:
         return self._task is not None
 
     def start_due(self, now: float) -> None:
-        """Ask for the partitions that wait, unless they are being asked for. Spec: S0-19, S0-20, S0-57, S0-58."""
+        """Ask for the partitions that wait, unless they are being asked for."""
         positions = self._shared.positions
         if self._task is None and (KIND in self._shared.errors or now < self.retry_at):
             return
@@ -65,7 +63,7 @@ class CommittedLookup:
             self._task = self._shared.spawn(self._ask(self._fetch_committed, wanted), KIND)
 
     def forget(self) -> None:
-        """Ignore the answer of what is in flight. Spec: S0-58."""
+        """Ignore the answer of what is in flight."""
         if self._task is not None:
             self._task.cancel()
             self._task = None
@@ -86,7 +84,7 @@ class CommittedLookup:
             self._apply(eras, committed)
 
     def _apply(self, eras: Mapping[TopicPartition, int], committed: Committed) -> None:
-        """Give each partition that still waits its position. Spec: S0-23…S0-25, B.7."""
+        """Give each partition that still waits its position."""
         positions, metadata = self._shared.positions, self._shared.cluster.metadata
         unset: list[TopicPartition] = []
         ignored: list[TopicPartition] = []
@@ -109,7 +107,7 @@ class CommittedLookup:
     def _begin_without_commit(
         self, partitions: Sequence[TopicPartition], eras: Mapping[TopicPartition, int]
     ) -> None:
-        """The reset policy, or one error for all of them. Spec: S0-07, S0-41."""
+        """The reset policy, or one error for all of them."""
         strategy = self._shared.policy.on_no_offset
         if strategy is not None:
             for tp in partitions:

@@ -1,8 +1,6 @@
 """A lost position that is now somewhere else: never quietly. One WARNING for each answer, one event for each jump.
 
 Whoever wants the events gives `PositionUpkeep` a function; the log record carries them too, as `offset_resets`.
-
-Spec: U-01, S0-63, B.9.
 """
 
 from __future__ import annotations

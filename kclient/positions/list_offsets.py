@@ -1,8 +1,6 @@
 """ListOffsets: which offset stands at the beginning, at the end, or at a time. Asked of each partition's leader.
 
 One request per leader, in parallel; what has no leader or no answer yet is asked again with fresh metadata.
-
-Spec: S0-45, S0-60, B.8.
 """
 
 from __future__ import annotations
@@ -48,8 +46,6 @@ async def list_offsets(
 
     Goes on until every partition was answered. `timeout` is in seconds; 0 asks nobody and returns nothing. Raises
     DeadlineError, TopicAuthorizationError, and whatever else no retry heals.
-
-    Spec: S0-45, S0-55, S0-60, B.8.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + timeout
@@ -100,7 +96,7 @@ async def ask_leader(
 def group_by_leader(
     metadata: MetadataCache, partitions: Iterable[TopicPartition]
 ) -> tuple[dict[int, list[TopicPartition]], list[TopicPartition]]:
-    """Leader → its partitions, and the partitions whose leader is not known. Spec: S0-45, E3."""
+    """Leader → its partitions, and the partitions whose leader is not known."""
     leaders: dict[int, list[TopicPartition]] = {}
     unknown = []
     for tp in partitions:

@@ -1,12 +1,10 @@
 """What ListOffsets asks and answers, without asking: requests are built, answers are split partition by partition.
 
-    no error and an offset       found
-    no error and offset −1       there is none (a search by time beyond the last record)
-    43, format too old           counts as none
-    29, not authorized           the whole answer fails, naming every such topic
-    any other code, or missing   to be asked again
-
-Spec: S0-50, S0-60, B.8, B.15.9.
+no error and an offset       found
+no error and offset −1       there is none (a search by time beyond the last record)
+43, format too old           counts as none
+29, not authorized           the whole answer fails, naming every such topic
+any other code, or missing   to be asked again
 """
 
 from __future__ import annotations
@@ -46,7 +44,7 @@ class ListedOffsets:
 
 
 def min_version(timestamps: Iterable[int], isolation_level: IsolationLevel) -> int:
-    """The oldest version that can ask this: 2 knows isolation, 1 searches by time, 0 only begin and end. Spec: B.8."""
+    """The oldest version that can ask this: 2 knows isolation, 1 searches by time, 0 only begin and end."""
     if isolation_level is IsolationLevel.READ_COMMITTED:
         return ISOLATION_SINCE
     return TIMES_SINCE if any(timestamp >= 0 for timestamp in timestamps) else 0
@@ -90,10 +88,7 @@ def build_request(
 
 
 def split_answer(answer: ListOffsetsResponse, wanted: Iterable[TopicPartition]) -> ListedOffsets:
-    """Sort the partitions of an answer. Raises TopicAuthorizationError with every refused topic.
-
-    Spec: S0-60, B.15.9.
-    """
+    """Sort the partitions of an answer. Raises TopicAuthorizationError with every refused topic."""
     found: dict[TopicPartition, OffsetAndTimestamp] = {}
     missing: dict[TopicPartition, None] = {}
     refused: dict[TopicPartition, int] = {}

@@ -1,8 +1,6 @@
 """A position that the leader does not have: reset by the policy, or told to the user with what the log does hold.
 
 The broker's answer to such a fetch holds no offsets, so begin and end of the log are looked up before the user is told.
-
-Spec: S2-31, S2-32, U-01, D-26.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ class RangeLookup:
         self._shared = shared
 
     def start_due(self) -> None:
-        """Reset the marked partitions, or find out what to tell. Spec: S2-31, S2-32."""
+        """Reset the marked partitions, or find out what to tell."""
         shared = self._shared
         eras = shared.positions.take_out_of_range()
         strategy = shared.policy.on_out_of_range
@@ -79,7 +77,7 @@ class RangeLookup:
 def out_of_range(
     tp: TopicPartition, position: int, log_start: int | None, log_end: int | None, *, replaced: bool = False
 ) -> OffsetOutOfRangeError:
-    """The error with its numbers: what was wanted, what there is, how many records are gone. Spec: S2-32, U-01."""
+    """The error with its numbers: what was wanted, what there is, how many records are gone."""
     missing = max(0, log_start - position) if log_start is not None and not replaced else None
     holds = "" if log_start is None or log_end is None else f", which holds {log_start} to {log_end}"
     cause = (

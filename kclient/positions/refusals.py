@@ -2,8 +2,6 @@
 
 Most codes pass by themselves with the next metadata and are noted at DEBUG. An unknown partition and a code that
 nobody expects here may last: a WARNING, once in ten seconds.
-
-Spec: S0-63, U-28, B.15.9, B.15.10.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 An answer is used only where the partition is still what it was when the question was sent: a seek meanwhile wins, and
 a second reset with another strategy discards the first one's answer. The new position has no offset epoch.
-
-Spec: S0-08, S0-43…S0-49, B.8.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ class ResetLookup:
         self._backoff = shared.backoff()
 
     def start_due(self, now: float) -> None:
-        """Ask every leader for the partitions that wait and whose backoff is over. Spec: S0-42…S0-46."""
+        """Ask every leader for the partitions that wait and whose backoff is over."""
         shared = self._shared
         due = shared.positions.needing_reset(now)
         if not due or KIND in shared.errors:
@@ -69,7 +67,6 @@ class ResetLookup:
             shared.positions.set_answered(eras)
 
     def _apply(self, listed: ListedOffsets, eras: Mapping[TopicPartition, int]) -> None:
-        """Spec: S0-47, S0-48."""
         shared = self._shared
         begun: list[str] = []
         jumps: list[OffsetReset] = []

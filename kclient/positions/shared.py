@@ -52,20 +52,17 @@ class Shared:
         return Backoff.for_retries(self.config, self.runtime)
 
     def saw_epoch(self, tp: TopicPartition, epoch: int | None) -> None:
-        """An answer named a leader epoch: older metadata does not count from now on. Spec: S0-23, B.5.6."""
+        """An answer named a leader epoch: older metadata does not count from now on."""
         self.cluster.saw_leader_epoch(tp, epoch)
 
     def sent(self, eras: Mapping[TopicPartition, int]) -> None:
-        """These are in flight and are not asked for again before the request must have failed. Spec: S0-46."""
+        """These are in flight and are not asked for again before the request must have failed."""
         self.positions.set_asked(eras, self.runtime.now() + self.request_timeout)
 
     def failed(
         self, kind: str, eras: Mapping[TopicPartition, int], error: KclientError, delay: float
     ) -> None:
-        """Ask again after `delay` seconds with fresh metadata; what no retry heals is told by the next poll.
-
-        Spec: S0-49.
-        """
+        """Ask again after `delay` seconds with fresh metadata; what no retry heals is told by the next poll."""
         self.positions.ask_again_at(eras, self.runtime.now() + delay)
         self.cluster.request_update(f"{kind} failed")
         if not error.retriable:

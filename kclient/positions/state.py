@@ -8,8 +8,6 @@
 A transition that the table does not have is ignored: nothing changes. `era` tells whether an answer still fits the
 partition it was asked for. It changes with every change of the position but delivery, and no two are equal, so that
 an offset that comes back to the same value, or a partition to the same consumer, is not mistaken for the old one.
-
-Spec: S0-10, S0-15…S0-18, B.6.2, B.6.3, B.6.4.
 """
 
 from __future__ import annotations
@@ -50,8 +48,6 @@ class FetchPosition:
 
     Two epochs, never mixed: `offset_epoch` belongs to the data and is committed; `leader.epoch` belongs to the leader
     and is what requests carry so that a stale broker is found out.
-
-    Spec: B.9, D-40.
     """
 
     offset: int
@@ -75,7 +71,7 @@ class EpochEnd:
         return self.epoch >= 0 and self.end_offset >= 0
 
     def covers(self, offset: int) -> bool:
-        """Whether the leader's log holds what was read up to `offset`. Spec: B.9."""
+        """Whether the leader's log holds what was read up to `offset`."""
         return self.is_known and self.end_offset >= offset
 
 
@@ -88,8 +84,6 @@ class PartitionState:
     `retry_at`: none is sent before. `divergence`: the answer to a validation came unasked, with a fetch.
     `topic_replaced`: the position belongs to a topic that is gone, and the one of its name is another.
     `handed_topic_id`: of the topic whose records were handed out last, or to which the user went since.
-
-    Spec: S0-10.
     """
 
     era: int
@@ -117,12 +111,12 @@ class PartitionState:
 
     @property
     def last_handed_is_gone(self) -> bool:
-        """Whether what was handed out last belongs to a topic that is gone. Spec: I-14."""
+        """Whether what was handed out last belongs to a topic that is gone."""
         return self.topic_replaced or self.handed_topic_id not in (None, self.topic_id)
 
     def topic_id_of(self, offset: int) -> bytes | None:
         """Of which topic an offset to commit speaks: of that of the position if it is the position, else of that whose
-        records the user has seen last. Spec: I-14."""
+        records the user has seen last."""
         here = self.position is not None and self.position.offset == offset and not self.topic_replaced
         return self.topic_id if here else self.handed_topic_id or self.topic_id
 
@@ -133,10 +127,7 @@ class PartitionState:
 
     @property
     def is_fetchable(self) -> bool:
-        """Whether records may be fetched and delivered now.
-
-        Spec: S2-08, S2-09, B.6.3.
-        """
+        """Whether records may be fetched and delivered now."""
         return (
             self.fetch_state is FETCHING
             and not self.paused
@@ -146,5 +137,5 @@ class PartitionState:
         )
 
     def is_due(self, now: float) -> bool:
-        """Whether a question may be sent (again): none is in flight and no backoff runs. Spec: S0-43, S0-46."""
+        """Whether a question may be sent (again): none is in flight and no backoff runs."""
         return not self.asked and (self.retry_at is None or self.retry_at <= now)

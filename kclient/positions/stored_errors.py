@@ -3,8 +3,6 @@
 While one is kept, its kind asks no broker again; taking it sets the work going again, the look-up of a first position
 with the next poll. So a poll loop that goes on after an error sees it again as long as it lasts, but not after the
 commit that it advised, and nothing is asked behind the back of one that does not poll.
-
-Spec: S0-04, S0-42, S0-49, U-07.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Where a partition begins that has no position: the strategies, and which of them the configuration asks for.
 
 Two questions, kept apart: nothing was ever committed, and the position is not in the log any more. `config.resets` says
-which keys answer them. Spec: S0-41, U-01, B.1.1.
+which keys answer them.
 """
 
 from __future__ import annotations
@@ -22,10 +22,7 @@ class ResetStrategy:
     duration_ms: int | None = None
 
     def timestamp(self, wall_ms: int) -> int:
-        """What ListOffsets asks for, with the clock read when the request is built.
-
-        Spec: S0-44, B.8.
-        """
+        """What ListOffsets asks for, with the clock read when the request is built."""
         if self.duration_ms is not None:
             return max(0, wall_ms - self.duration_ms)
         return LATEST_TIMESTAMP if self.name == "latest" else EARLIEST_TIMESTAMP
@@ -44,10 +41,7 @@ class ResetPolicy:
 
 
 def reset_policy(config: Config) -> ResetPolicy:
-    """The policy of a checked configuration.
-
-    Spec: U-01, S0-41.
-    """
+    """The policy of a checked configuration."""
     without, lost = resets.answers(config.auto_offset_reset, config.on_no_offset, config.on_out_of_range)
     return ResetPolicy(on_no_offset=_strategy(without), on_out_of_range=_strategy(lost))
 

@@ -28,21 +28,15 @@ from kclient.types import LeaderAndEpoch, OffsetAndMetadata, TopicPartition
 
 
 class Positions(AssignedPartitions):
-    """The FetchState table over the assigned partitions.
-
-    Spec: S0-15…S0-18, B.6.2…B.6.4.
-    """
+    """The FetchState table over the assigned partitions."""
 
     def position(self, tp: TopicPartition) -> FetchPosition | None:
-        """The valid position, None while it is looked up or checked. Raises NotAssignedError. Spec: B.6.3."""
+        """The valid position, None while it is looked up or checked. Raises NotAssignedError."""
         state = self.state(tp)
         return state.position if state.fetch_state is FETCHING else None
 
     def seek(self, tp: TopicPartition, target: OffsetAndMetadata, leader: LeaderAndEpoch) -> None:
-        """Go to an offset; with both epochs known it is checked first. Raises NotAssignedError.
-
-        Spec: S0-09, S0-24, B.6.3, B.6.4.
-        """
+        """Go to an offset; with both epochs known it is checked first. Raises NotAssignedError."""
         state = self.state(tp)
         position = FetchPosition(target.offset, target.leader_epoch, leader)
         state.handed_topic_id = state.topic_id
@@ -54,8 +48,6 @@ class Positions(AssignedPartitions):
         """Look the position up by this strategy; asking for it again changes nothing. Raises NotAssignedError.
 
         `lost` says that the log does not hold the position any more: the old offset is kept for the one who tells.
-
-        Spec: S0-17, S0-48, B.6.4.
         """
         state = self.state(tp)
         if state.fetch_state is AWAIT_RESET and state.reset_strategy == strategy:
@@ -70,7 +62,7 @@ class Positions(AssignedPartitions):
         self._move(tp, self.state(tp), FETCHING, position)
 
     def advance(self, tp: TopicPartition, offset: int, offset_epoch: int | None) -> None:
-        """Everything up to before `offset` was handed out. Spec: S2-39, B.10.7."""
+        """Everything up to before `offset` was handed out."""
         state = self.state(tp)
         if state.fetch_state is not FETCHING or state.position is None:
             raise InternalError(f"Records of {tp} were delivered in state {state.fetch_state.value}.")
@@ -83,8 +75,6 @@ class Positions(AssignedPartitions):
 
         `can_validate` is false where the leader is known to be too old for OffsetForLeaderEpoch 3. A position in a
         topic that is gone is never checked: epochs of the new topic say nothing of it.
-
-        Spec: S0-04, B.6.4, I-14.
         """
         state = self.state(tp)
         old = state.position
@@ -109,7 +99,7 @@ class Positions(AssignedPartitions):
     def follow_topic(self, tp: TopicPartition, topic_id: bytes) -> None:
         """Metadata gives the topic this id now. Another one than before: a new topic, which the position is not of.
 
-        What was fetched or asked for belongs to the old one; the position counts as out of range. Spec: I-14, D-25.
+        What was fetched or asked for belongs to the old one; the position counts as out of range.
         """
         state = self.state(tp)
         before, state.topic_id = state.topic_id, topic_id
@@ -128,7 +118,7 @@ class Positions(AssignedPartitions):
             self.mark_out_of_range(tp)
 
     def complete_validation(self, tp: TopicPartition) -> None:
-        """The position was found in the leader's log. Spec: B.9."""
+        """The position was found in the leader's log."""
         state = self.state(tp)
         if state.fetch_state is AWAIT_VALIDATION:
             self._move(tp, state, FETCHING, state.position)
@@ -136,7 +126,7 @@ class Positions(AssignedPartitions):
     def mark_diverging(self, tp: TopicPartition, epoch: int, end_offset: int) -> None:
         """A fetch was told that the leader's log parts from the position: judged as an answer to its validation is.
 
-        Means nothing unless the partition is FETCHING. Raises NotAssignedError. Spec: B.10.16, B.9.
+        Means nothing unless the partition is FETCHING. Raises NotAssignedError.
         """
         state = self.state(tp)
         if state.fetch_state is FETCHING:
@@ -144,7 +134,7 @@ class Positions(AssignedPartitions):
             state.divergence = EpochEnd(epoch, end_offset)
 
     def all_consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What may be committed: valid positions, with the epoch of the data before them. Spec: S3-19, B.6.3, D-29."""
+        """What may be committed: valid positions, with the epoch of the data before them."""
         return {
             tp: OffsetAndMetadata(state.position.offset, state.position.offset_epoch)
             for tp, state in self._index[FETCHING].items()
@@ -152,12 +142,12 @@ class Positions(AssignedPartitions):
         }
 
     def needing_committed(self) -> list[TopicPartition]:
-        """Partitions whose committed offset is wanted. Spec: S0-19, B.6.3."""
+        """Partitions whose committed offset is wanted."""
         waiting = self._index[INITIALIZING]
         return [tp for tp, state in waiting.items() if not state.is_going and not state.awaits_poll]
 
     def needing_reset(self, now: float) -> dict[TopicPartition, PartitionState]:
-        """Partitions that wait for ListOffsets and may be asked for now. Spec: S0-43."""
+        """Partitions that wait for ListOffsets and may be asked for now."""
         return {tp: state for tp, state in self._index[AWAIT_RESET].items() if state.is_due(now)}
 
     def needing_validation(self, now: float) -> dict[TopicPartition, PartitionState]:
@@ -172,7 +162,7 @@ class Positions(AssignedPartitions):
 
     def set_asked(self, eras: Mapping[TopicPartition, int], deadline: float) -> None:
         """A question about these is in flight: no other is sent before its end, nor before its deadline unless it
-        failed. Spec: S0-46, B.8."""
+        failed."""
         for tp, state in self._unchanged(eras):
             state.asked, state.retry_at = True, deadline
             self._touch(tp)
@@ -185,10 +175,7 @@ class Positions(AssignedPartitions):
         self.changed.notify()
 
     def ask_again_at(self, eras: Mapping[TopicPartition, int], when: float) -> None:
-        """Ask for these again not before `when`, unless they are not what they were.
-
-        Spec: S0-46, S0-47.
-        """
+        """Ask for these again not before `when`, unless they are not what they were."""
         for _, state in self._unchanged(eras):
             state.retry_at = when
 

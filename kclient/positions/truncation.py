@@ -1,7 +1,4 @@
-"""What the user is told of a log that was cut below what was consumed.
-
-Spec: B.9, A-06.
-"""
+"""What the user is told of a log that was cut below what was consumed."""
 
 from __future__ import annotations
 

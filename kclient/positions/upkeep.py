@@ -8,8 +8,6 @@
 
 No question waits for another, nobody waits for an answer. Each answer is applied when it comes, each error is kept for
 the next poll, each retry has its backoff. The loop sleeps until positions or metadata change or a retry is due.
-
-Spec: S0-04…S0-08, S0-56, B.7.
 """
 
 from __future__ import annotations
@@ -40,8 +38,6 @@ if TYPE_CHECKING:
 class PositionUpkeep:
     """One for a consumer's life. `committed` asks the group's coordinator; None for a consumer without a group.
     `jumped` is called for each position that the log lost and that was moved.
-
-    Spec: S0-02, B.7.
     """
 
     def __init__(
@@ -86,7 +82,7 @@ class PositionUpkeep:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def take_error(self) -> KclientError | None:
-        """An error that the next poll has to raise, once; the work it stopped goes on. Spec: S0-04, S0-42."""
+        """An error that the next poll has to raise, once; the work it stopped goes on."""
         return self._errors.take()
 
     def error_about(self, tp: TopicPartition) -> KclientError | None:
@@ -104,12 +100,11 @@ class PositionUpkeep:
         return self._committed.retry_at
 
     def forget_pending(self) -> None:
-        """The generation changed: an OffsetFetch in flight is not waited for any more. Spec: S0-58."""
+        """The generation changed: an OffsetFetch in flight is not waited for any more."""
         self._committed.forget()
         self._shared.positions.changed.notify()
 
     def _follow_leaders(self) -> None:
-        """Spec: S0-04, B.6.4, B.7, I-14."""
         metadata = self._shared.cluster.metadata
         news = metadata.changed.count, self._shared.positions.assignment_id
         if self._leaders_seen == news:

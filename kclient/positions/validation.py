@@ -6,8 +6,6 @@
     otherwise                    the position is valid
 
 Answers are used only where the position is what it was when the question was sent.
-
-Spec: S0-04, S0-18, B.9, B.15.10.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ FIRST_USABLE_VERSION = 3
 
 
 def can_validate(shared: Shared, node_id: int | None) -> bool:
-    """Whether the node answers OffsetForLeaderEpoch 3; one not met yet counts as new enough. Spec: B.6.4."""
+    """Whether the node answers OffsetForLeaderEpoch 3; one not met yet counts as new enough."""
     if node_id is None:
         return True
     try:
@@ -52,10 +50,7 @@ class Validation:
         self._backoff = shared.backoff()
 
     def start_due(self, now: float) -> None:
-        """Ask the leaders of the positions that wait and whose backoff is over; what a fetch brought is judged at once.
-
-        Spec: S0-04, B.9, B.10.16.
-        """
+        """Ask the leaders of the positions that wait and whose backoff is over; what a fetch brought is judged at once."""
         due = self._shared.positions.needing_validation(now)
         if not due or KIND in self._shared.errors:
             return
@@ -110,7 +105,6 @@ class Validation:
                 self._shared.positions.complete_validation(tp)
 
     def _apply(self, answer: OffsetForLeaderEpochResponse, eras: Mapping[TopicPartition, int]) -> None:
-        """Spec: B.9, B.15.10. Raises TopicAuthorizationError; positions stay then (D-44)."""
         ends = split_answer(answer)
         note(self._shared.seldom, self._shared.runtime.now(), KIND, ends.refused)
         current = {tp: era for tp, era in eras.items() if self._shared.positions.find(tp, era) is not None}
@@ -131,7 +125,7 @@ class Validation:
         self.settle(ends)
 
     def settle(self, ends: Mapping[TopicPartition, EpochEnd]) -> None:
-        """Judge the positions of partitions that are AWAIT_VALIDATION by what their leaders say. Spec: B.9."""
+        """Judge the positions of partitions that are AWAIT_VALIDATION by what their leaders say."""
         truncated: dict[TopicPartition, EpochEnd] = {}
         jumps: list[OffsetReset] = []
         strategy = self._shared.policy.on_out_of_range

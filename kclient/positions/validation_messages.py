@@ -1,7 +1,4 @@
-"""What OffsetForLeaderEpoch asks and answers, without asking.
-
-Spec: B.9, B.15.10, D-40, D-44.
-"""
+"""What OffsetForLeaderEpoch asks and answers, without asking."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ from kclient.types import TopicPartition
 
 
 def build_request(asked: Mapping[TopicPartition, FetchPosition]) -> OffsetForLeaderEpochRequest:
-    """The epoch of the data is asked about, the epoch of the leader goes along as a check. Spec: B.9, D-40."""
+    """The epoch of the data is asked about, the epoch of the leader goes along as a check."""
     topics: dict[str, OffsetForLeaderTopic] = {}
     for tp, position in asked.items():
         epoch, leader_epoch = position.offset_epoch, position.leader.epoch
@@ -45,10 +42,7 @@ class EpochEnds:
 
 
 def split_answer(answer: OffsetForLeaderEpochResponse) -> EpochEnds:
-    """Sort the partitions of an answer; those not found are to be asked again. Raises TopicAuthorizationError.
-
-    Spec: B.15.10.
-    """
+    """Sort the partitions of an answer; those not found are to be asked again. Raises TopicAuthorizationError."""
     found: dict[TopicPartition, EpochEnd] = {}
     refused: dict[TopicPartition, int] = {}
     forbidden: dict[str, None] = {}

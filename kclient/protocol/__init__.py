@@ -1,11 +1,9 @@
 """The wire: messages by name and version, as objects, as bytes and as JSON.
 
-    from kclient import protocol
-    request = protocol.from_json("MetadataRequest", 12, {"topics": None})
-    data = protocol.encode(request, 12)
-    assert protocol.decode("MetadataRequest", 12, data) == request
-
-Spec: C.1.
+from kclient import protocol
+request = protocol.from_json("MetadataRequest", 12, {"topics": None})
+data = protocol.encode(request, 12)
+assert protocol.decode("MetadataRequest", 12, data) == request
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ __all__ = [
 def decode(name: str, version: int, data: Buffer) -> Message:
     """The message that `data` is, without size and header, from its first byte to its last.
 
-    Raises ProtocolDecodeError, also for bytes behind the message. Spec: C.1, H-06.
+    Raises ProtocolDecodeError, also for bytes behind the message.
     """
     message, end = read_message(name, version, data)
     if end != len(data):
@@ -41,5 +39,5 @@ def decode(name: str, version: int, data: Buffer) -> Message:
 
 
 def encode(message: Message, version: int) -> bytes:
-    """The message's bytes, without size and header. Raises ProtocolEncodeError. Spec: C.1."""
+    """The message's bytes, without size and header. Raises ProtocolEncodeError."""
     return b"".join(write_message(message, version))

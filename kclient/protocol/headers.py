@@ -2,7 +2,7 @@
 
 A response header never says its own version, so both sides derive it from the API and the version of the request.
 ApiVersions responses have header 0 at every version: a client must be able to read them before it knows what the
-broker speaks. Spec: C.1.
+broker speaks.
 """
 
 from __future__ import annotations

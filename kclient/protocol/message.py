@@ -23,7 +23,7 @@ FIXED = {
 
 
 def hidden(value: object) -> str:
-    """What the repr of a message shows of a sensitive field. Spec: I-39."""
+    """What the repr of a message shows of a sensitive field."""
     return "***"
 
 

@@ -5,7 +5,6 @@ the end of the data exactly once; everything else that runs past the end raises 
 IndexError). And nothing is allocated for a count before the bytes left could hold that many elements.
 
 Readers raise `MALFORMED`, writers `UNWRITABLE`; `kclient.protocol.registry` turns both into the typed errors.
-Spec: C.1, D-70, D-72, D-84, H-02…H-05.
 """
 
 from __future__ import annotations

@@ -60,7 +60,6 @@ def read_message(name: str, version: int, data: Buffer, offset: int = 0) -> tupl
 
     Records and nothing else remain a view into `data`. Raises ProtocolDecodeError, and ArgumentError for a name
     that no message has.
-    Spec: C.1, H-02…H-05.
     """
     message, codecs = _load(name)
     check_version(message, version, ProtocolDecodeError)
@@ -82,7 +81,6 @@ def write_message(message: Message, version: int) -> list[bytes | memoryview]:
     """The message's bytes in parts, for `writelines`; records are passed on, not copied.
 
     Raises ProtocolEncodeError, also for a field that is set though the version lacks it and it is not ignorable.
-    Spec: C.1.
     """
     _, codecs = _load(message.NAME)
     check_version(type(message), version)

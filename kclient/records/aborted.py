@@ -34,10 +34,7 @@ class AbortedTransaction(Protocol):
 
 
 class AbortedTransactions:
-    """Asked once for each batch, in the order of the log.
-
-    Spec: B.12, D-51, D-52, H-17.
-    """
+    """Asked once for each batch, in the order of the log."""
 
     def __init__(self, transactions: Iterable[AbortedTransaction] | None) -> None:
         ahead = [(entry.first_offset, entry.producer_id) for entry in transactions or ()]
@@ -58,10 +55,7 @@ class AbortedTransactions:
 
 
 def control_type(batch: Batch, limit: int) -> int | None:
-    """The type of a control batch's first record: 0 abort, 1 commit; None where compaction left none.
-
-    Spec: B.11.3, H-17.
-    """
+    """The type of a control batch's first record: 0 abort, 1 commit; None where compaction left none."""
     try:
         section = open_batch(batch, min(limit, MAX_CONTROL_BATCH_BYTES), max_headers=MAX_HEADERS_PER_RECORD)
     except BatchTooLargeError as exc:

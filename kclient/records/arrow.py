@@ -55,7 +55,7 @@ def to_table(
 ) -> pa.Table:
     """The records of the chunks. Only the columns asked for are built: without `value` no value is touched.
 
-    With `keeps_errors` there is the column `error`, and what could not be decoded is null. Spec: U-03.
+    With `keeps_errors` there is the column `error`, and what could not be decoded is null.
 
     Raises ArgumentError for an unknown column and CorruptDataError for a timestamp beyond microseconds.
     """

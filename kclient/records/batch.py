@@ -53,8 +53,6 @@ class Batch:
     The batch is `field[start:end]`. `base_offset` of a compressed wrapper of formats 0 and 1, whose header holds
     its last offset only, is that last offset. `base_timestamp` holds the delete horizon where
     `delete_horizon_ms` is not None; record timestamps are deltas from it all the same.
-
-    Spec: B.11.1, B.11.4.
     """
 
     field: bytes
@@ -129,10 +127,7 @@ class Batch:
         return memoryview(self.field)[self.start + start : self.end]
 
     def check_crc(self) -> None:
-        """Raise CorruptBatchError where the stored CRC is not that of the bytes.
-
-        Spec: B.10.12, H-11.
-        """
+        """Raise CorruptBatchError where the stored CRC is not that of the bytes."""
         actual = crc32c(self.view(_CRC32C_FROM)) if self.magic == 2 else zlib.crc32(self.view(_CRC32_FROM))
         if actual != self.crc:
             raise CorruptBatchError(f"its stored CRC is {self.crc:#010x}, its bytes give {actual:#010x}")
@@ -143,8 +138,6 @@ def read_batches(data: bytes | bytearray | memoryview) -> Iterator[Batch]:
 
     Raises CorruptBatchError and UnsupportedFormatError, with `base_offset` set. Both end the iteration: no later
     batch can be found.
-
-    Spec: B.11.2, H-10, H-13.
     """
     return batch_headers(bytes(data))
 
@@ -239,10 +232,7 @@ def _read_message(field: bytes | memoryview, start: int, end: int) -> Batch:
 
 
 def crc32c(data: bytes | memoryview) -> int:
-    """The Castagnoli CRC of format 2, which is not that of zlib.
-
-    Spec: D-71.
-    """
+    """The Castagnoli CRC of format 2, which is not that of zlib."""
     return _crc32c()(data)
 
 

@@ -75,8 +75,6 @@ def decompress(codec: int, data: bytes | memoryview, limit: int, *, magic: int =
     `magic` is the format of the batch: lz4 of format 0 may have Kafka's old frame-header checksum, and zstd
     came with format 2. Raises BatchTooLargeError above the limit, CorruptBatchError, and
     UnsupportedFormatError for a codec that the format does not have or whose library is missing.
-
-    Spec: B.11.5, H-14, H-16, D-54.
     """
     if codec == Compression.NONE:
         return bytes(data)

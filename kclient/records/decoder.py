@@ -59,8 +59,6 @@ class Decoder(Protocol):
         `last_delta`; varints are at most 32 bits, timestamp deltas 64. Headers are checked and not made; a record that
         claims more than `max_headers` is refused by its claim alone. On CorruptBatchError the columns hold the records
         before the bad one, and nothing of it. Nothing else is raised, whatever the bytes are.
-
-        Spec: B.11.1, H-12, H-26.
         """
         ...
 

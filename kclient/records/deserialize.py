@@ -46,8 +46,6 @@ class Deserializers:
         """Fill `columns.keys` and `columns.values` for the first `count` records; those left out are taken out of all.
 
         What is no Exception (KeyboardInterrupt) passes.
-
-        Spec: B.11.6, B.10.11, S2-48, U-03.
         """
         raw_keys, raw_values = columns.raw_keys(), columns.raw_values()
         keys: list[Any] = []

@@ -18,10 +18,7 @@ BATCH_FAULTS = (CorruptBatchError, BatchTooLargeError, UnsupportedFormatError)
 
 
 def located(fault: BatchFault, partition: TopicPartition, base_offset: int, next_offset: int) -> BatchFault:
-    """The same fault with its place. `next_offset` is where to seek to go past the batch.
-
-    Spec: B.10.11, H-11.
-    """
+    """The same fault with its place. `next_offset` is where to seek to go past the batch."""
     what = f"Cannot read the record batch at offset {base_offset} of {partition}: {fault.text}."
     skip = f"seek to offset {next_offset} to go past it; its records are then lost to this consumer"
     topic, number = partition
@@ -73,8 +70,6 @@ def cut_off(
     """The fault of a fetch that returned bytes and not one whole batch.
 
     Brokers cut the first batch too when they speak a Fetch version below 3.
-
-    Spec: B.10.8.
     """
     batch = "the batch there" if size is None else f"the batch of {size} bytes there"
     return BatchTooLargeError(

@@ -28,7 +28,7 @@ def check_headers(data: bytes, position: int, end: int, limit: int, offset: int)
     """Return the position after the headers of the record at `offset`, which begin with their count at `position`.
 
     `end` is the record's end, and may lie beyond the data: reading on past those is an IndexError. Raises
-    TooManyHeadersError above `limit` headers, else CorruptBatchError. Spec: B.11.1, H-26.
+    TooManyHeadersError above `limit` headers, else CorruptBatchError.
     """
     count, position = read_signed(data, position, VARINT_BITS)
     if not 0 <= count <= (end - position) // 2:

@@ -117,8 +117,6 @@ def open_message(batch: Batch, limit: int, check_crcs: bool, dropped_below: int 
     """Unwrap a batch of format 0 or 1. Of messages at offsets `dropped_below` this one the CRC is not checked.
 
     Raises CorruptBatchError, BatchTooLargeError and UnsupportedFormatError.
-
-    Spec: B.11.4, H-13, H-15, D-57.
     """
     if batch.compression == 0:
         # its offset stands in the message itself, and its CRC is the batch's

@@ -68,8 +68,6 @@ def compress(data: bytes) -> bytes:
 def with_right_checksum(frame: bytes) -> bytes:
     """A frame of message format 0 with the checksum that libraries expect; one that is wrong either way is
     refused.
-
-    Spec: B.11.5, D-56, H-16.
     """
     if len(frame) < 7 or frame[:4] != _FRAME_MAGIC:
         raise CorruptBatchError("its records are no lz4 frame")

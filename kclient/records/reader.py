@@ -74,8 +74,6 @@ class PartitionReader:
 
     `next_offset` is the position behind what was taken, `leader_epoch` the epoch of the last batch entered
     (None where unknown), `exhausted` tells that nothing is left, not even a fault to raise.
-
-    Spec: S2-26, S2-48, S2-49, B.10.7…B.10.12, B.11.7, B.12.
     """
 
     def __init__(
@@ -138,8 +136,6 @@ class PartitionReader:
         `next_offset`, again at every call; DecodeError where a deserializer failed on the record at
         `next_offset`, which the next call tries again. Nothing is raised by a call that has records to return
         or that moved `next_offset`.
-
-        Spec: B.10.11, B.11.7, S2-36, S2-39, D-58, H-27.
         """
         runs: list[Columns] = []
         before = self.next_offset

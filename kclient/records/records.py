@@ -23,8 +23,6 @@ class Record(NamedTuple, Generic[K, V]):
 
     `timestamp` is in ms since 1970 (UTC), −1 where the record has none. `headers` keeps order and duplicates.
     `leader_epoch` is None where unknown. The serialized sizes are in bytes, −1 for null.
-
-    Spec: S2-48, B.11.6.
     """
 
     topic: str
@@ -52,8 +50,6 @@ class Records(Generic[K, V]):
 
     `len()` counts records; a poll that only moved positions has none. Iterating makes the objects anew each
     time.
-
-    Spec: B.10.9, S2-36…S2-41.
     """
 
     def __init__(self, chunks: Iterable[Chunk] = (), *, keeps_errors: bool = False) -> None:
@@ -86,10 +82,7 @@ class Records(Generic[K, V]):
         return Records(mine, keeps_errors=self._keeps_errors)
 
     def next_offsets(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """The position behind this poll of each partition that moved, also of those that gave no record.
-
-        Spec: B.10.9.
-        """
+        """The position behind this poll of each partition that moved, also of those that gave no record."""
         return {
             chunk.partition: OffsetAndMetadata(chunk.next_offset, chunk.leader_epoch)
             for chunk in self._chunks

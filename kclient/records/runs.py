@@ -33,8 +33,6 @@ def read_run(
 
     That one was decoded from `data[model:position]`. Returns how many were appended; each is `position - model`
     bytes long and ends at or before `end`. The caller's `most` keeps offset deltas within their limit.
-
-    Spec: B.11.1, H-12.
     """
     if most < SHORTEST or columns.header_starts[-1] != NO_HEADERS:
         return 0

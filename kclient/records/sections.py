@@ -125,8 +125,6 @@ def open_batch(
     other.
 
     Raises CorruptBatchError, BatchTooLargeError and UnsupportedFormatError.
-
-    Spec: B.10.12, B.11, H-12, H-14, H-15.
     """
     if batch.magic < 2:
         return open_message(batch, limit, check_crcs, dropped_below)

@@ -25,10 +25,7 @@ _SIZE = struct.Struct(">i")
 
 
 def decompress(data: bytes, limit: int) -> bytes:
-    """Unpack raw or xerial data of at most `limit` bytes. Raises BatchTooLargeError and CorruptBatchError.
-
-    Spec: B.11.5, D-55, D-57, H-16.
-    """
+    """Unpack raw or xerial data of at most `limit` bytes. Raises BatchTooLargeError and CorruptBatchError."""
     from cramjam import DecompressionError
     from cramjam import snappy as library
 

@@ -10,8 +10,6 @@ second one is wanted.
 A filter then takes the wanted ones, which is the only time their bytes are touched. No object is made for a record.
 Large values are put together one by one instead: a filter guesses how much room it needs, and grows by copying. One
 alone is not copied at all.
-
-Spec: SP-65.
 """
 
 from __future__ import annotations

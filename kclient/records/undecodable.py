@@ -5,8 +5,6 @@
     dlq    its bytes go to the dead-letter sink, and it is left out
 
 A sink that fails stops the partition as if nothing had been asked for: a record is never lost between the two.
-
-Spec: U-03.
 """
 
 from __future__ import annotations

@@ -17,8 +17,6 @@ def read_unsigned(data: bytes, position: int, bits: int) -> tuple[int, int]:
 
     Raises CorruptBatchError where the value needs more than `bits` bits, IndexError where `data` ends within
     it.
-
-    Spec: D-72, H-04.
     """
     value = 0
     for shift in range(0, bits + 6, 7):

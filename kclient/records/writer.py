@@ -63,8 +63,6 @@ def build_batch(
 
     Raises ArgumentError for offsets that do not ascend or do not fit into the batch, and for timestamps that
     Kafka does not have (below −1).
-
-    Spec: B.11.1.
     """
     rows = list(records)
     offsets = _offsets(rows, base_offset)
@@ -115,10 +113,7 @@ def build_marker(
     timestamp: int = 0,
     partition_leader_epoch: int = -1,
 ) -> bytes:
-    """The control batch that ends a transaction.
-
-    Spec: B.11.3.
-    """
+    """The control batch that ends a transaction."""
     marker = NewRecord(
         _MARKER_KEY.pack(0, 1 if commit else 0), _MARKER_VALUE.pack(0, coordinator_epoch), timestamp
     )

@@ -42,7 +42,7 @@ class CertificateFacts:
 
 
 def read_certificate(der: bytes) -> CertificateFacts:
-    """Read one X.509 certificate. Raises ValueError. Spec: U-17."""
+    """Read one X.509 certificate. Raises ValueError."""
     (_, certificate), *_ = _elements(der)
     (_, body), *_ = _elements(certificate)
     fields = list(_elements(body))

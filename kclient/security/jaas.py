@@ -56,7 +56,7 @@ def shown_option(name: str) -> str:
 
 
 def parse_jaas(text: str) -> JaasEntry:
-    """Read one entry. Raises ValueError with the end of a sentence that begins with the key's name. Spec: B.1.3."""
+    """Read one entry. Raises ValueError with the end of a sentence that begins with the key's name."""
     tokens = _tokens(text)
     if len(tokens) < 3 or tokens[-1] != ("sign", ";"):
         raise ValueError(

@@ -50,10 +50,10 @@ class _File:
 
 
 def env(name: str) -> _Env:
-    """The value of an environment variable: `sasl_password=env("KAFKA_PASSWORD")`. Spec: users 3.2."""
+    """The value of an environment variable: `sasl_password=env("KAFKA_PASSWORD")`."""
     return _Env(name)
 
 
 def file(path: str | PathLike[str]) -> _File:
-    """The text of a file without its last line end: `sasl_password=file("/run/secrets/kafka")`. Spec: users 3.2."""
+    """The text of a file without its last line end: `sasl_password=file("/run/secrets/kafka")`."""
     return _File(os.fspath(path))

@@ -59,7 +59,7 @@ class ScramClient:
     """One authentication: `first`, `challenge`, `final`, `verify`, each once and in this order.
 
     `nonce` is printable and at least 18 random bytes' worth. Every method that reads raises ScramError, after which
-    the object is of no use. Spec: B.4.12, H-22.
+    the object is of no use.
     """
 
     def __init__(

@@ -55,7 +55,7 @@ class ScramServer:
     """One authentication: `step` takes the client's token and returns ours, until `done`.
 
     `lookup` finds a user's credential for `mechanism`, None where there is none; `nonce` is printable random text.
-    `username` is known after the first step and proved when `done`. Raises ScramError. Spec: B.4.12, H-22.
+    `username` is known after the first step and proved when `done`. Raises ScramError.
     """
 
     def __init__(self, mechanism: str, lookup: Callable[[str], ScramCredential | None], nonce: str) -> None:

@@ -17,7 +17,7 @@ Source = str | Callable[[], str]
 
 
 class Secret:
-    """A password, a key, or a provider of one that is asked anew whenever the text is needed. Spec: I-39."""
+    """A password, a key, or a provider of one that is asked anew whenever the text is needed."""
 
     __slots__ = ("_source",)
 

@@ -106,7 +106,7 @@ def _read(store: Store) -> bytes:
 
 
 def java_only(store: Store) -> ConfigError:
-    """A JKS file: what to type to get one that everybody reads. Spec: U-17, SP-43."""
+    """A JKS file: what to type to get one that everybody reads."""
     source = shlex.quote(store.location)
     target = shlex.quote(re.sub(r"\.jks$", "", store.location, flags=re.IGNORECASE) + ".p12")
     return unusable(

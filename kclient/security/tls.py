@@ -69,7 +69,7 @@ class TlsOptions:
 
 
 class Tls:
-    """The context of a client's connections. Spec: B.1.2, D-80, U-17, H-24."""
+    """The context of a client's connections."""
 
     def __init__(self, options: TlsOptions) -> None:
         """Raises ConfigError where the context cannot be made; whatever a file lacks is told before any connection."""

@@ -22,8 +22,6 @@ def register(spark: SparkSession) -> None:
     Spark finds it by itself through the package `pyspark_kclient`; this call is for when another package whose name
     begins with `pyspark_` is broken, which stops Spark's search. Raises ConfigError where pyspark lacks the Python Data
     Source API.
-
-    Spec: SP-33, SP-34.
     """
     try:
         from pyspark.errors import AnalysisException
@@ -59,8 +57,6 @@ def track(
     is logged, counted, and never stops a query; a group that has members refuses (`docs/spark-streaming.md`).
 
     Raises ConfigError for options that are wrong or without a group, and where pyspark is missing.
-
-    Spec: SP-69…SP-73.
     """
     from kclient.spark.options import SourceOptions
 

@@ -2,8 +2,6 @@
 
 Spark 4.0 and 4.1 know none of these classes. Stand-ins take their place at import, so that there is one code path;
 there Spark asks for the latest offset without a limit, and cannot be held to one.
-
-Spec: SP-01, SP-09, SP-54, SP-96.
 """
 
 from __future__ import annotations
@@ -59,7 +57,7 @@ LIMITS: Final = ("max_offsets_per_trigger", "min_offsets_per_trigger")
 def check_version(options: SourceOptions, knows_limits: bool = KNOWS_LIMITS) -> None:
     """Raise ConfigError for limits that this Spark would not keep.
 
-    Before 4.2 it cannot tell a source of availableNow, which would then end after one limited batch. Spec: SP-01.
+    Before 4.2 it cannot tell a source of availableNow, which would then end after one limited batch.
     """
     if knows_limits or all(getattr(options, name) is None for name in LIMITS):
         return

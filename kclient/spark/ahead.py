@@ -2,8 +2,6 @@
 
 Where a piece begins is known when the one before it is here, so each task awaits the one before it and then asks. What
 went wrong with one is raised to who comes to it, behind all the pieces before it.
-
-Spec: SP-17, SP-64.
 """
 
 from __future__ import annotations

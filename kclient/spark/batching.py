@@ -1,7 +1,4 @@
-"""From the pieces of a range to Arrow batches of the size that Spark likes: 1 to 10 MB, the first one small.
-
-Spec: SP-17, SP-28, SP-62.
-"""
+"""From the pieces of a range to Arrow batches of the size that Spark likes: 1 to 10 MB, the first one small."""
 
 from __future__ import annotations
 

@@ -2,8 +2,6 @@
 
 Spark compares only the first batch, and says little about what differs; before 4.2 it compares nothing but the names,
 and reads another type as garbage. So a batch of another schema is a bug of ours, told field by field.
-
-Spec: SP-27.
 """
 
 from __future__ import annotations

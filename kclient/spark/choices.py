@@ -1,7 +1,4 @@
-"""The parts of the options that are more than a number or a word: which partitions, and from where to where.
-
-Spec: spark 3.2.
-"""
+"""The parts of the options that are more than a number or a word: which partitions, and from where to where."""
 
 from __future__ import annotations
 

@@ -2,8 +2,6 @@
 
 Spark compares the first batch's schema with its own (same names, order, types, all nullable), so a reader holds one
 schema object. Imports pyarrow when a batch is built, never pyspark.
-
-Spec: SP-27, SP-30, spark section 4.
 """
 
 from __future__ import annotations

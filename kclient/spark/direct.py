@@ -4,8 +4,6 @@
 
 A file's name is a function of the range: the same range, written again, gives the same names. Nothing counts before a
 manifest names it (`manifest.py`), so a crash anywhere in here leaves nothing that a reader would see. Pure of pyspark.
-
-Spec: SP-77…SP-80, SP-86.
 """
 
 from __future__ import annotations
@@ -87,8 +85,6 @@ def write_range(wanted: OffsetRange, options: SourceOptions, target: DirectTarge
     """Read one range and write its files. A range without visible records gives none.
 
     Raises SinkError, DecodeError, and what reading a range raises.
-
-    Spec: SP-77, SP-79.
     """
     from kclient.spark.worker import read_range
 

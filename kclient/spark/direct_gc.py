@@ -2,8 +2,6 @@
 
 Only names that a job gives are looked at, so what else lies in the directory stays. The sink is held meanwhile: files
 of a batch at work have no manifest yet.
-
-Spec: SP-79.
 """
 
 from __future__ import annotations
@@ -38,10 +36,7 @@ class Garbage:
 def gc(
     sink: str | Path, *, apply: bool = False, min_age_ms: int = MIN_AGE_MS, runtime: Runtime | None = None
 ) -> list[Garbage]:
-    """What can be removed, and with `apply` is. Raises SinkError, also while a job holds the sink.
-
-    Spec: SP-79.
-    """
+    """What can be removed, and with `apply` is. Raises SinkError, also while a job holds the sink."""
     root = Path(sink)
     if not is_directory(root / manifest.DIRECTORY):
         return []

@@ -2,8 +2,6 @@
 
 Offsets, limits and ranges are those of `source.py`. Only `read` is another: it writes the files of its range and yields
 a summary, so no record crosses to the JVM. What a summary names counts when `foreachBatch` has put it into a manifest.
-
-Spec: SP-12, SP-77, SP-78.
 """
 
 from __future__ import annotations
@@ -139,7 +137,7 @@ def _land(wanted: OffsetRange, options: SourceOptions, target: DirectTarget) -> 
 
 
 def summary(written: RangeWritten) -> pa.RecordBatch:
-    """One row for each file, and one for the range. Spec: SP-78."""
+    """One row for each file, and one for the range."""
     rows: list[dict[str, Any]] = [
         {"kind": kind, **attrs.asdict(file)}
         for kind, files in (("file", written.files), ("dead letter", written.dead_letters))

@@ -3,8 +3,6 @@
 An error of the driver ends a query at once, so whatever passes by itself is tried again here, until a deadline. Only
 who begins a job is told at once that there is no cluster where it was said to be. The client lives on kclient's loop
 thread, which looks after connections while nobody asks. Knows nothing of pyspark.
-
-Spec: SP-14, SP-24, SP-96.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Files that are there whole or not at all, also after a crash: temporary name, fsync, rename, fsync of the directory.
 
-Whoever reads a directory sees the old file or the new one, never a part. Spec: SP-77, SP-78.
+Whoever reads a directory sees the old file or the new one, never a part.
 """
 
 from __future__ import annotations

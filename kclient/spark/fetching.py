@@ -5,8 +5,6 @@
 Control batches, aborted data and compacted records move the position like any other, so the end is always reached:
 nobody waits for a record at `end - 1`, which may not exist any more. Whatever heals by itself (a new leader, a lost
 connection) is tried again until nothing moved for `kafkaConsumer.pollTimeoutMs`.
-
-Spec: SP-59, SP-61…SP-64, SP-66.
 """
 
 from __future__ import annotations
@@ -69,8 +67,6 @@ class RangeFetcher:
 
         Raises DeadlineError when nothing moved, DataLossError, and whatever no retry heals. Only waiting here counts: a
         slow consumer of what came before is not a slow broker.
-
-        Spec: SP-63.
         """
         try:
             async with asyncio.timeout(self._options.poll_timeout_ms / 1000):
@@ -204,8 +200,6 @@ class RangeFetcher:
         """The log does not have the position, or it is another log: what can still be read?
 
         A reused worker may know less than the plan: it asks for the topic anew, so that the id is as new as the bounds.
-
-        Spec: SP-57, SP-58, SP-66.
         """
         timeout = self._config.default_api_timeout_ms / 1000
         await self._cluster.describe_topics([self._wanted.topic], allow_auto_create=False, timeout=timeout)

@@ -4,8 +4,6 @@ Offsets are committed as a consumer outside of the group would, so only while th
 they never go back, unless the log itself did; unchanged ones are sent again before the broker lets them expire, but
 not those of partitions that are gone.
 Nothing here raises: a mirror that breaks must not end the query.
-
-Spec: SP-68, SP-71…SP-73.
 """
 
 from __future__ import annotations
@@ -55,15 +53,12 @@ class GroupCommitter:
             self._floor.pop(tp, None)
 
     def commit(self, offsets: Mapping[TopicPartition, int], metadata: str = "") -> bool:
-        """Store where all of the query's partitions are now. Returns whether the group knows it all now; never raises.
-
-        Spec: SP-68, SP-71, SP-73.
-        """
+        """Store where all of the query's partitions are now. Returns whether the group knows it all now; never raises."""
         self._metadata = metadata
         return self._tried(lambda link: self._advance(link, offsets))
 
     def renew(self) -> bool:
-        """Store everything again if that was hours ago; to be called now and then. Spec: SP-72."""
+        """Store everything again if that was hours ago; to be called now and then."""
         return self._tried(self._renew) if self._floor else True
 
     # --- how

@@ -7,8 +7,6 @@
 A reference is resolved where a connection is made, and anew for each one: what Spark pickles and prints holds no
 secret, and one that was rotated is used without a new query. Texts become Secrets in the process that connects, which
 never leave it; no repr here shows a text that could be one.
-
-Spec: SP-13, SP-40, SP-43, SP-44, SP-45.
 """
 
 from __future__ import annotations

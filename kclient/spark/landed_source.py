@@ -3,8 +3,6 @@
 Offsets and limits are those of `source.py`, the columns those of `landing.py`: whoever writes, the rows are the same.
 Two columns more say in which directory a row belongs, `topic` and `date`; `_error`, where values are decoded, is
 counted and left out by the job. A task may read several ranges, so that small ones share a file.
-
-Spec: SP-81, SP-86, SP-89.
 """
 
 from __future__ import annotations

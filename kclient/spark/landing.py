@@ -5,8 +5,6 @@
 The payload of a raw or text value is one column, `value`; a decoded structure's fields are columns of their own, and
 `_rescued` has what the schema does not name of it. A dead letter has the same coordinates, the key and value as they
 came, and why they could not be read. Pure of pyspark.
-
-Spec: SP-86, SP-87, SP-88.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """How much of what is there a micro-batch takes. Pure: no broker, no clock, no Spark.
 
-    minimum       nothing until so much is there, or until the last batch is `max_delay` old
-    maximum       every partition gives in proportion to its backlog, and none is left out
-
-Spec: SP-53, SP-54.
+minimum       nothing until so much is there, or until the last batch is `max_delay` old
+maximum       every partition gives in proportion to its backlog, and none is left out
 """
 
 from __future__ import annotations
@@ -47,8 +45,6 @@ def prorate(start: Offsets, end: Offsets, max_rows: int | None) -> dict[TopicPar
 
     A share is rounded down, but to no less than 1, so that no partition starves; the sum may therefore exceed the
     maximum by as many as there are partitions whose share is below 1.
-
-    Spec: SP-53.
     """
     total = backlog(start, end)
     if max_rows is None or total <= max_rows:

@@ -2,8 +2,6 @@
 
 Spark tells a source of a finished batch only when the next one begins, and never of the last: a group that only the
 source commits to lags for ever. A listener hears of every batch, the last one a moment after the query has ended.
-
-Spec: SP-69…SP-73.
 """
 
 from __future__ import annotations
@@ -55,8 +53,6 @@ class GroupCommitListener(StreamingQueryListener):
 
         That holds the last batch as soon as `awaitTermination()` returns, when the listener's event may still be on its
         way. Returns whether the group knows all of it.
-
-        Spec: SP-70.
         """
         driver, known = self._driver, True
         if driver is not None:
@@ -74,7 +70,7 @@ class GroupCommitListener(StreamingQueryListener):
         self._commit(event.progress)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
-        """Keep the group's offsets from expiring. Spec: SP-72."""
+        """Keep the group's offsets from expiring."""
         committer = self._committers.get(str(event.id))
         if committer is not None and self._driver is not None:
             committer.renew()

@@ -1,7 +1,4 @@
-"""What the brokers say: which partitions there are, where each log begins and ends, what stands at a time.
-
-Spec: SP-49, SP-57.
-"""
+"""What the brokers say: which partitions there are, where each log begins and ends, what stands at a time."""
 
 from __future__ import annotations
 
@@ -97,10 +94,7 @@ class Lookup:
     async def log_bounds(
         self, partitions: Iterable[TopicPartition], patience: float = 1.0
     ) -> dict[TopicPartition, LogBounds]:
-        """Log start offset and end of each partition, as its leader tells them. `patience` is a share of the timeout.
-
-        Spec: SP-49.
-        """
+        """Log start offset and end of each partition, as its leader tells them. `patience` is a share of the timeout."""
         partitions = tuple(partitions)
         first, last = await asyncio.gather(  # one round trip instead of two (SG-06)
             self.offsets_at(dict.fromkeys(partitions, EARLIEST), patience),

@@ -5,8 +5,6 @@
 
 A file that no manifest names does not exist for readers: a batch that was killed half way leaves such files, and the
 same batch, run again, writes the same names and the same manifest. Pure of Spark.
-
-Spec: SP-78, SP-79, SP-82.
 """
 
 from __future__ import annotations

@@ -3,8 +3,6 @@
 What is written has one canonical order (topics by name, partitions by number), because Spark compares offsets as
 text. What is read is not trusted: every key, number and size is checked. Functions raise ValueError with the end of a
 sentence that begins with the option's name.
-
-Spec: SP-46, SP-47, SP-48.
 """
 
 from __future__ import annotations

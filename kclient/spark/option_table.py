@@ -2,8 +2,6 @@
 
 A rule takes the option's text and returns the checked value, or raises ValueError with the end of a sentence that
 begins with the option's name. `kafka.*` is not here: the consumer's own rules check it (`kafka_keys.py`).
-
-Spec: spark 3.2, 3.3.
 """
 
 from __future__ import annotations

@@ -3,8 +3,6 @@
 Spark hands over a mapping of lower-cased names to text. `option_table.py` is the table of the options, `kafka_keys.py`
 holds `kafka.*`, and here is what they must agree on. Nothing is accepted and ignored but the limits of streams, which
 Spark's own source ignores in a batch too and which are told in a warning.
-
-Spec: SP-39…SP-42, SP-44, SP-48.
 """
 
 from __future__ import annotations
@@ -88,10 +86,7 @@ class SourceOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str], mode: Mode = "batch") -> SourceOptions:
-        """Check every option. Raises one ConfigError with all problems in `.problems`.
-
-        Spec: SP-39, SP-42.
-        """
+        """Check every option. Raises one ConfigError with all problems in `.problems`."""
         options = hidden(options)  # an error may be told with the local variables of every function (SP-45)
         if unsupported.is_table(options):
             raise _error([unsupported.CREATE_TABLE])
@@ -165,7 +160,7 @@ def _problems_of_selection(options: Mapping[str, str]) -> Iterator[str]:
 
 
 def _problems_of_group(values: dict[str, Any], kafka: KafkaKeys, start: Bound, mode: Mode) -> Iterator[str]:
-    """The group to commit to, which the alias commitOffsets takes from kafka.group.id. Spec: spark 3.3."""
+    """The group to commit to, which the alias commitOffsets takes from kafka.group.id."""
     label, group = kafka.get("group.id"), values.get("commit.group.id")
     if values.get("commitOffsets") and mode == "batch":
         yield "commitOffsets would do nothing: a batch commits nothing; leave it out"
@@ -185,7 +180,7 @@ def _problems_of_group(values: dict[str, Any], kafka: KafkaKeys, start: Bound, m
 
 
 def _problems_of_formats(values: Mapping[str, Any]) -> Iterator[str]:
-    """Formats, schemas and the registry need each other, and are of no use alone. Spec: spark 3.3."""
+    """Formats, schemas and the registry need each other, and are of no use alone."""
     url = values.get("schema.registry.url")
     formats = [values.get(name, "raw") for name in ("keyFormat", "valueFormat")]
     for part, chosen in zip(("key", "value"), formats, strict=True):
@@ -217,7 +212,7 @@ def _problems_of_kafka(kafka: KafkaKeys) -> Iterator[str]:
 
 
 def _settle_registry_auth(values: dict[str, Any], problems: list[str]) -> None:
-    """One of the three ways to say it becomes the text and the kind of its reference. Spec: SP-44."""
+    """One of the three ways to say it becomes the text and the kind of its reference."""
     ways = [name for name in values if name.startswith("schema.registry.auth")]
     if len(ways) > 1:
         problems.append(f"{', '.join(sorted(ways))} say the same thing; keep one of them")

@@ -2,8 +2,6 @@
 
 A broker that lags behind may tell less than was known: an earlier end, a partition missing, the id of a topic that is
 no more. Looking goes on then, `fetchOffset.numRetries` times, before that is believed. Pure but for `look`.
-
-Spec: SP-49, SP-51, SP-52, SP-58.
 """
 
 from __future__ import annotations

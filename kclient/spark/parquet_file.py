@@ -3,8 +3,6 @@
 Row groups hold about 122,880 rows, fewer where rows are large, so that a worker's memory is bounded. Only the topic is
 encoded by a dictionary: keys and values rarely repeat, and trying costs more than it saves. Columns of raw bytes have
 no statistics: the library keeps six copies of the largest value for them, and leaves out what is longer than 4 KiB.
-
-Spec: SP-77, SP-80.
 """
 
 from __future__ import annotations

@@ -13,8 +13,6 @@ planned and not there is a Loss, and this table is the only place that decides w
     topic id changed                     TOPIC_RECREATED                                 like new partitions
 
 The kinds are the names of Spark's own source, but for the last, which it cannot see.
-
-Spec: SP-50, SP-57…SP-59, table 5.4.
 """
 
 from __future__ import annotations
@@ -82,7 +80,7 @@ tolerated: Final[Counter[str]] = Counter()
 
 
 def behind(needed: Offsets, bounds: Bounds) -> list[TopicPartition]:
-    """The partitions whose log ends before an offset that is needed: lost, or the broker's answer is old. Spec: SP-51.
+    """The partitions whose log ends before an offset that is needed: lost, or the broker's answer is old.
 
     Ask again before this counts as a loss.
     """
@@ -96,8 +94,6 @@ def next_starts(
 
     `start` is where the last one ended; a partition that it does not name is new and begins at its log's start. `known`
     are the ids of topics when `start` was written, where anything tells them.
-
-    Spec: SP-50, SP-57, SP-58.
     """
     losses = [_deleted(tp) for tp in start if tp not in bounds]
     starts: dict[TopicPartition, int] = {}
@@ -119,10 +115,7 @@ def next_starts(
 def ranges_between(
     start: Offsets, end: Offsets, bounds: Bounds, known: TopicIds = NO_IDS
 ) -> tuple[list[OffsetRange], list[Loss]]:
-    """What a batch from `start` to `end` reads of the logs as they are now, and what is lost of it.
-
-    Spec: SP-50, SP-57, SP-58, table 5.4.
-    """
+    """What a batch from `start` to `end` reads of the logs as they are now, and what is lost of it."""
     losses = [_deleted(tp) for tp in start if tp not in end]
     ranges: list[OffsetRange] = []
     for tp, last in end.items():
@@ -144,8 +137,6 @@ def within_log(wanted: OffsetRange, log: LogBounds | None) -> tuple[OffsetRange 
     """What can be read of one range, and what is lost of it. `log` is None where the partition does not exist.
 
     A piece of a batch keeps its borders even when the topic was made anew, so that pieces never overlap.
-
-    Spec: SP-57, table 5.4.
     """
     if log is None:
         return None, [_deleted(wanted.tp)]

@@ -1,9 +1,7 @@
 """The driver's part of a batch: which ranges to read. One cluster is opened, asked and closed.
 
-    which partitions → where each log begins and ends → start and end of each → what of it is still there
-    → what the filters leave → split
-
-Spec: SP-32, SP-36, SP-49, SP-51, SP-55, SP-57.
+which partitions → where each log begins and ends → start and end of each → what of it is still there
+→ what the filters leave → split
 """
 
 from __future__ import annotations
@@ -70,7 +68,7 @@ async def _plan(lookup: Lookup, options: SourceOptions, narrowing: Narrowing) ->
 
 
 async def _confirmed(lookup: Lookup, options: SourceOptions, needed: Offsets, bounds: Bounds) -> Bounds:
-    """The bounds, looked at again while a log ends before what is needed: the answer may be stale. Spec: SP-51."""
+    """The bounds, looked at again while a log ends before what is needed: the answer may be stale."""
     for _ in range(options.offset_retries):
         short = behind(needed, bounds)
         if not short:
@@ -83,7 +81,7 @@ async def _confirmed(lookup: Lookup, options: SourceOptions, needed: Offsets, bo
 async def _new_enough(
     lookup: Lookup, ranges: Sequence[OffsetRange], since_ms: int | None
 ) -> Sequence[OffsetRange]:
-    """The ranges without the records before the first one at or after a time: all of these are older. Spec: SP-32."""
+    """The ranges without the records before the first one at or after a time: all of these are older."""
     if since_ms is None or not ranges:
         return ranges
     first = await lookup.offsets_at({one.tp: since_ms for one in ranges})

@@ -2,8 +2,6 @@
 
 Spark keeps no metrics for sources in Python, but the offsets are there: `startOffset`, `endOffset`, `latestOffset` of
 each source in `query.lastProgress` and in the events of a listener. Sources whose offsets are not Kafka's are left out.
-
-Spec: SP-37, SP-69.
 """
 
 from __future__ import annotations
@@ -70,7 +68,7 @@ def gone_back(progress: Progress) -> list[TopicPartition]:
 
 
 def behind(progress: Progress | None) -> list[Behind]:
-    """The lag of each source of Kafka's: the ends that were seen last against what is done. Spec: SP-37."""
+    """The lag of each source of Kafka's: the ends that were seen last against what is done."""
     found: list[Behind] = []
     for source in _sources(progress):
         latest, done = _offsets(source["latestOffset"]), _offsets(source["endOffset"])

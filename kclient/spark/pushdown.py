@@ -7,8 +7,6 @@
     anything else                             left to Spark
 
 Filters are known by the names of their classes, so that this needs no pyspark (which has them from 4.1 on).
-
-Spec: SP-31, SP-32.
 """
 
 from __future__ import annotations
@@ -56,7 +54,7 @@ Step: TypeAlias = Callable[[Narrowing, Any], Narrowing]
 
 
 def take(filters: Iterable[Any]) -> tuple[Narrowing, list[Any]]:
-    """What the filters narrow a batch to, and those that Spark must still apply, in their order. Spec: SP-32."""
+    """What the filters narrow a batch to, and those that Spark must still apply, in their order."""
     narrowing, left = EVERYTHING, []
     for one in filters:
         step = STEPS.get((getattr(one, "attribute", ()), type(one).__name__))

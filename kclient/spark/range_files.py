@@ -2,8 +2,6 @@
 
 A name is a function of the range, so the same range, written again, gives the same names. `OPEN_FILES` are written at
 a time; the rows of further days wait on the disk until those are done. Pure of pyspark.
-
-Spec: SP-77, SP-79, SP-86.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ NO_DATE: Final = "__HIVE_DEFAULT_PARTITION__"
 
 
 def file_name(wanted: OffsetRange, date: str | None = None, suffix: str = "") -> str:
-    """The name of a range's file, relative to the sink. Spec: SP-77."""
+    """The name of a range's file, relative to the sink."""
     directory = f"topic={wanted.topic}" + ("" if date is None else f"/date={date}")
     return f"{directory}/{wanted.partition:05d}-{wanted.start:020d}-{wanted.end:020d}{suffix}.parquet"
 

@@ -2,8 +2,6 @@
 
 Spark pickles options into plans, keeps them for a query's life and hides values by the names of options. The names that
 Kafka's clients use are not all among those that it hides.
-
-Spec: SP-44, SP-45.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ def exposed(options: SourceOptions) -> list[str]:
 
 
 def warn_of_secrets(options: SourceOptions) -> None:
-    """One WARNING for the options that Spark may show. Spec: SP-45."""
+    """One WARNING for the options that Spark may show."""
     names = exposed(options)
     if names:
         log.warning(

@@ -6,8 +6,6 @@ Objects inside of arrays are not looked into. A document without such fields, or
 
 Values keep the document's own text, so that no digit of a number is lost. One that is not strictly JSON (NaN, an
 infinity, a name twice in it) is kept as a string of its text.
-
-Spec: SP-87.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """Where a read begins and ends, as the options say it: a word, offsets, times, or what a group has committed.
 
-    earliest, −2          where the log begins          latest, −1       where it ends
-    offsets               as they are                   times            the first record at or after each
-    group                 the group's commits           unnamed          `startingOffsets.fallback`
-
-Spec: SP-49, spark 3.2 and 3.3.
+earliest, −2          where the log begins          latest, −1       where it ends
+offsets               as they are                   times            the first record at or after each
+group                 the group's commits           unnamed          `startingOffsets.fallback`
 """
 
 from __future__ import annotations

@@ -8,8 +8,6 @@
 
 Nothing that one process sets reaches another but the options, the columns and the ranges themselves, and no
 constructor opens anything.
-
-Spec: SP-09…SP-16, SP-18, SP-20, SP-33, SP-36.
 """
 
 from __future__ import annotations
@@ -80,13 +78,10 @@ class BatchReader(DataSourceReader):
 
 
 class PushdownBatchReader(BatchReader):
-    """A BatchReader that takes filters: a class apart, because Spark refuses one that could while its setting is off.
-
-    Spec: SP-31.
-    """
+    """A BatchReader that takes filters: a class apart, because Spark refuses one that could while its setting is off."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
-        """Read no more than the filters on topic, partition and offset leave; the others are Spark's. Spec: SP-32."""
+        """Read no more than the filters on topic, partition and offset leave; the others are Spark's."""
         self._narrowing, left = take(filters)
         return left
 
@@ -118,19 +113,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._opened
 
     def initialOffset(self) -> Offset:  # noqa: N802
-        """Where a new query begins. Spec: SP-18."""
+        """Where a new query begins."""
         return _spoken(self._stream.initial())
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """What maxOffsetsPerTrigger and minOffsetsPerTrigger say. Spec: SP-54."""
+        """What maxOffsetsPerTrigger and minOffsetsPerTrigger say."""
         return spoken(self._stream.limit)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Spec: SP-52."""
         self._stream.freeze()
 
     def latestOffset(self, start: Offset | None = None, limit: ReadLimit | None = None) -> Offset:  # noqa: N802
-        """Where the next batch ends. Spark before 4.2 gives no arguments. Spec: SP-09, SP-49…SP-54."""
+        """Where the next batch ends. Spark before 4.2 gives no arguments."""
         stream = self._stream
         begin = None if start is None else _offsets(start)
         return _spoken(stream.latest(begin, limit_within(limit, stream.limit)))
@@ -148,21 +142,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return _read(partition.value, self._options, self._columns, self._decoder)
 
     def commit(self, end: Offset) -> None:
-        """Mirror progress to the group of the options, if there is one. Never raises. Spec: SP-68."""
+        """Mirror progress to the group of the options, if there is one. Never raises."""
         self._stream.commit(_offsets(end))
 
     def stop(self) -> None:
-        """End the client. Spark rarely calls it; sockets close with the process too. Spec: SP-20."""
+        """End the client. Spark rarely calls it; sockets close with the process too."""
         if self._opened is not None:
             self._opened.close()
             self._opened = None
 
 
 class KClientSource(DataSource):
-    """Apache Kafka as a batch source, without a JAR. The options are those of Spark's own Kafka source.
-
-    Spec: spark 3.2, section 4.
-    """
+    """Apache Kafka as a batch source, without a JAR. The options are those of Spark's own Kafka source."""
 
     @classmethod
     def name(cls) -> str:
@@ -224,7 +215,7 @@ def _read(
 
 
 def _spoken(offsets: Mapping[TopicPartition, int]) -> Offset:
-    """In Spark's form and one order, which Spark compares as text. Spec: SP-21, SP-46."""
+    """In Spark's form and one order, which Spark compares as text."""
     spoken: Offset = json.loads(dump_offsets(offsets))
     return spoken
 

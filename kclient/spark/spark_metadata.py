@@ -5,8 +5,6 @@
 
 A batch that was killed leaves files that the log does not name, some of them empty. Spark skips them; whoever lists the
 directory without this log counts rows twice, or fails at a file without a footer. Read without Spark.
-
-Spec: SP-81, SP-82.
 """
 
 from __future__ import annotations

@@ -3,8 +3,6 @@
 Descriptors and memory are bounded that way, and still each day has one file whose name is a function of the range.
 Closing the file that rests longest and beginning a second one for late rows would make names depend on how the records
 came in batches.
-
-Spec: SP-77, SP-79.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """How ranges are cut into tasks. Pure: the same ranges and options give the same pieces.
 
 So a batch that runs again is cut as it was, and its files have the same names.
-
-Spec: SP-55, SP-56.
 """
 
 from __future__ import annotations
@@ -24,8 +22,6 @@ def split(
 
     First no piece may be larger than `max_records_per_partition`; then, if there are still fewer pieces than
     `min_partitions`, big ones are divided in proportion to their size, so that about that many come out.
-
-    Spec: SP-55, SP-56.
     """
     pieces = sorted(piece for piece in ranges if piece.size)
     if max_records_per_partition is not None:

@@ -6,8 +6,6 @@
 
 It lives in the driver's streaming process (C), and nothing of it reaches a task but the ranges. A restart begins with
 `ranges` of the batch that was not committed. Knows nothing of pyspark.
-
-Spec: SP-18, SP-49…SP-54, SP-56, SP-57.
 """
 
 from __future__ import annotations
@@ -62,20 +60,17 @@ class Stream:
 
     @property
     def ends(self) -> Offsets:
-        """Where the logs ended when last looked, without asking again. Spec: SP-52."""
+        """Where the logs ended when last looked, without asking again."""
         return self._logs.ends
 
     def initial(self) -> Offsets:
-        """Where a new query begins; the same however often it is asked. Raises UnknownTopicError, ConfigError too.
-
-        Spec: SP-18.
-        """
+        """Where a new query begins; the same however often it is asked. Raises UnknownTopicError, ConfigError too."""
         if self._initial is None:
             self._initial = self._driver.ask(self._resolve)
         return self._initial
 
     def freeze(self) -> None:
-        """Read no further than the logs reach now, and no partition that appears from now on. Spec: SP-52."""
+        """Read no further than the logs reach now, and no partition that appears from now on."""
         self._driver.ask(lambda link: self._logs.look(link.lookup, {}))
         self._logs.frozen = self._logs.ends
 
@@ -83,7 +78,7 @@ class Stream:
         """Where the next batch ends, `start` itself while there is nothing or too little to read.
 
         `start` is None where Spark does not tell it (before 4.2): then there is no limit either, and `ranges` judges
-        what is lost. Spec: SP-09, SP-49…SP-54.
+        what is lost.
         """
         self._given = self._driver.ask(lambda link: self._latest(link, start, limit))
         if self._group is not None:
@@ -91,7 +86,7 @@ class Stream:
         return self._given
 
     def ranges(self, start: Offsets, end: Offsets) -> list[OffsetRange]:
-        """What lies between the two, cut into tasks; the same again for the same offsets. Spec: SP-50, SP-56."""
+        """What lies between the two, cut into tasks; the same again for the same offsets."""
         if start == end:
             return []
         first, logs = start, self._logs
@@ -110,7 +105,7 @@ class Stream:
         return split(ranges, self._options.min_partitions, self._options.max_records_per_partition)
 
     def commit(self, end: Offsets) -> None:
-        """Mirror the end of a batch that is done to the options' group; never raises. Spec: SP-68."""
+        """Mirror the end of a batch that is done to the options' group; never raises."""
         if self._group is not None:
             self._group.commit(end, self._options.commit_metadata or "")
 
@@ -175,7 +170,7 @@ class Stream:
         return first
 
     def _tell_of_skipped(self, start: Offsets, end: Offsets) -> None:
-        """A run before died in the query's first batch, and `latest` or a group is further now. Spec: SP-18."""
+        """A run before died in the query's first batch, and `latest` or a group is further now."""
         skipped = [f"{tp} ({end[tp]} → {at})" for tp, at in start.items() if at > end.get(tp, at)]
         if start == self._initial and skipped:
             log.warning(

@@ -1,7 +1,4 @@
-"""Options that the source knows and does not take, each with what to use instead.
-
-Spec: SP-40, SP-41, spark 3.2 and 3.3.
-"""
+"""Options that the source knows and does not take, each with what to use instead."""
 
 from __future__ import annotations
 
@@ -41,7 +38,7 @@ SPARK_SETTINGS: Final = ("spark.kafka.", "spark.sql.")
 
 
 def is_table(options: Mapping[str, str]) -> bool:
-    """Whether these are the properties of a catalog's table, where options are called `option.…`. Spec: SP-35."""
+    """Whether these are the properties of a catalog's table, where options are called `option.…`."""
     return "provider" in options and any(name.startswith("option.") for name in options)
 
 

@@ -3,8 +3,6 @@
 Spark reuses workers and sends any partition to any of them, so connections are kept by cluster, never by partition,
 and nothing of a range outlives it. The loop runs only while a fetch is waited for; what arrives in between waits in the
 socket. Knows nothing of pyspark.
-
-Spec: SP-12, SP-14, SP-16, SP-17, SP-60…SP-67.
 """
 
 from __future__ import annotations
@@ -140,8 +138,6 @@ def read_range(
     """Arrow batches of exactly these columns: every visible record of the range, in order, none twice.
 
     Raises DeadlineError, DataLossError, CorruptDataError, ConnectError, AuthorizationError, BrokerError.
-
-    Spec: SP-61, SP-62.
     """
     if not wanted.size:
         return
@@ -166,7 +162,7 @@ def _read(
             for batch in batches:
                 yield batch
                 client.run(fetcher.go_on())
-            pa.default_memory_pool().release_unused()  # it would keep what the largest piece took. Spec: SG-07
+            pa.default_memory_pool().release_unused()  # it would keep what the largest piece took.
     finally:
         client.run(fetcher.close())
 

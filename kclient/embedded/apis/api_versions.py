@@ -32,7 +32,7 @@ SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 
 
 async def handle(call: Call, request: ApiVersionsRequest) -> ApiVersionsResponse:
-    """The tables of the release. Spec: B.4.4, C.2."""
+    """The tables of the release."""
     names = (request.client_software_name, request.client_software_version)
     if call.version >= NAMED_SINCE and not all(map(SOFTWARE.fullmatch, names)):
         raise Refused(INVALID_REQUEST)

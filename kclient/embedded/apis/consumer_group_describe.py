@@ -30,7 +30,7 @@ UNSEEN_TOPIC: Final = "The group has described topic(s) that the client is not a
 
 
 async def handle(call: Call, request: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
-    """Each group for itself, in the order asked for. Spec: B.17.6."""
+    """Each group for itself, in the order asked for."""
     check_enabled(call.state.release)
     return ConsumerGroupDescribeResponse(
         groups=[_one(call, request, group_id) for group_id in request.group_ids]

@@ -16,7 +16,7 @@ from kclient.protocol.errors import GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZAT
 
 
 async def handle(call: Call, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
-    """Rights, then form, then the coordinator, then the group. Spec: B.17.6."""
+    """Rights, then form, then the coordinator, then the group."""
     check_enabled(call.state.release)
     if not call.allowed("READ", f"Group:{request.group_id}"):
         raise Refused(GROUP_AUTHORIZATION_FAILED)

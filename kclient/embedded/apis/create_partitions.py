@@ -24,7 +24,7 @@ from kclient.protocol.errors import (
 
 
 async def handle(call: Call, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
-    """One result for each topic. Spec: F-41."""
+    """One result for each topic."""
     check_controller(call)
     counted = Counter(topic.name for topic in request.topics)
     results: dict[str, CreatePartitionsTopicResult] = {}

@@ -1,4 +1,4 @@
-"""DeleteGroups: forget groups without members, and their offsets. Spec: B.21."""
+"""DeleteGroups: forget groups without members, and their offsets."""
 
 from __future__ import annotations
 

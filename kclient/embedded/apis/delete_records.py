@@ -27,7 +27,7 @@ HIGH_WATERMARK: Final = -1
 
 
 async def handle(call: Call, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
-    """One result for each partition. Spec: F-38."""
+    """One result for each partition."""
     topics = []
     for topic in request.topics:
         rows = []

@@ -32,7 +32,7 @@ TYPES: Final = {bool: 1, str: 2, int: 3}
 
 
 async def handle(call: Call, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
-    """The keys that were asked for of each thing, all with null. Spec: S1-33."""
+    """The keys that were asked for of each thing, all with null."""
     results = []
     for one in request.resources:
         try:

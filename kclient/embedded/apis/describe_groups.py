@@ -1,4 +1,4 @@
-"""DescribeGroups: state and members of classic groups. Spec: B.21, C.2.1, S4-52."""
+"""DescribeGroups: state and members of classic groups."""
 
 from __future__ import annotations
 

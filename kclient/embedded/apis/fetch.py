@@ -48,7 +48,7 @@ class Conversation:
 
 
 async def handle(call: Call, request: FetchRequest) -> FetchResponse:
-    """Read, and wait for more while there is too little. Spec: B.10, S0-61, S4-60."""
+    """Read, and wait for more while there is too little."""
     if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
         raise Refused(UNKNOWN_SERVER_ERROR)
     talk = _begin(call, request)

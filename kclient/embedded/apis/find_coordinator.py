@@ -1,4 +1,4 @@
-"""FindCoordinator: which broker coordinates a group or a transactional id. Spec: S1-03…S1-10, S1-33…S1-37, S4-13…S4-15.
+"""FindCoordinator: which broker coordinates a group or a transactional id.
 
 The first question about a topic of the coordinators makes that topic, and is answered COORDINATOR_NOT_AVAILABLE.
 """
@@ -74,12 +74,11 @@ def _single(row: Coordinator) -> FindCoordinatorResponse:
 
 
 def _nowhere(key: str, code: int) -> Coordinator:
-    """Spec: S4-13, S4-15."""
     return Coordinator(key=key, error_code=code, node_id=-1, host="", port=-1)
 
 
 def _find(call: Call, kind: Kind, key: str) -> Coordinator:
-    """Refused before anything is made. Spec: S1-06, S1-07, S1-34."""
+    """Refused before anything is made."""
     if not call.allowed("DESCRIBE", f"{kind.resource}:{key}"):
         return _nowhere(key, kind.denied)
     topic = call.state.topics.get(kind.topic)
@@ -96,7 +95,7 @@ def _find(call: Call, kind: Kind, key: str) -> Coordinator:
 
 
 def _make(state: ClusterState, topic: str) -> None:
-    """Who asks meanwhile, at whichever broker, is told to ask again. Spec: S1-03…S1-05, S1-35."""
+    """Who asks meanwhile, at whichever broker, is told to ask again."""
     state.clock.call_later(MAKING_SECONDS, lambda: _made(state, topic))
 
 

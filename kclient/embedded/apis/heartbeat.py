@@ -1,4 +1,4 @@
-"""Heartbeat: a member is alive, and hears whether it has to join again. Spec: B.15.5, B.21."""
+"""Heartbeat: a member is alive, and hears whether it has to join again."""
 
 from __future__ import annotations
 
@@ -25,6 +25,6 @@ async def handle(call: Call, request: HeartbeatRequest) -> HeartbeatResponse:
 
 
 def refuse(call: Call, request: HeartbeatRequest, refused: Refused) -> HeartbeatResponse:
-    """While the coordinator loads it cannot tell, and says that all is well. Spec: B.15.5."""
+    """While the coordinator loads it cannot tell, and says that all is well."""
     loading = refused.code == COORDINATOR_LOAD_IN_PROGRESS
     return HeartbeatResponse(error_code=NONE if loading else refused.code)

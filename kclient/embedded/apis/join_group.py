@@ -1,4 +1,4 @@
-"""JoinGroup: become a member of a group, or say anew what one subscribes to. Spec: S4-29…S4-37, S4-52…S4-55, B.21."""
+"""JoinGroup: become a member of a group, or say anew what one subscribes to."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kclient.protocol.errors import (
 
 
 async def handle(call: Call, request: JoinGroupRequest) -> JoinGroupResponse | None:
-    """Answered when the group is complete. Spec: S4-53."""
+    """Answered when the group is complete."""
     if not call.allowed("READ", f"Group:{request.group_id}"):
         raise Refused(GROUP_AUTHORIZATION_FAILED)
     coordinator, settings = call.broker.groups, call.state.settings
@@ -37,7 +37,7 @@ async def handle(call: Call, request: JoinGroupRequest) -> JoinGroupResponse | N
 
 
 def refuse(call: Call, request: JoinGroupRequest, refused: Refused) -> JoinGroupResponse:
-    """With the member id that was sent, except to those who are not let in at all. Spec: S4-54."""
+    """With the member id that was sent, except to those who are not let in at all."""
     hidden = refused.code in (GROUP_AUTHORIZATION_FAILED, GROUP_MAX_SIZE_REACHED)
     answer = JoinGroupResponse(
         error_code=refused.code, member_id="" if hidden else request.member_id, protocol_name=None
@@ -46,7 +46,7 @@ def refuse(call: Call, request: JoinGroupRequest, refused: Refused) -> JoinGroup
 
 
 def _new(coordinator: GroupCoordinator, found: Group | None, request: JoinGroupRequest) -> ClassicGroup:
-    """For a member without id. An empty group of the other protocol becomes a classic one. Spec: S4-29, S4-30."""
+    """For a member without id. An empty group of the other protocol becomes a classic one."""
     if request.member_id:
         raise Refused(UNKNOWN_MEMBER_ID)
     group = ClassicGroup(coordinator, request.group_id, since_ms=coordinator.broker.state.clock.wall_ms())

@@ -1,4 +1,4 @@
-"""LeaveGroup: one member goes, or from version 3 on several are sent away. Spec: B.15.6, B.21."""
+"""LeaveGroup: one member goes, or from version 3 on several are sent away."""
 
 from __future__ import annotations
 

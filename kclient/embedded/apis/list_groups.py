@@ -1,4 +1,4 @@
-"""ListGroups: the groups of this broker, by state and type if one asks for that. Spec: C.2.1, S1-02."""
+"""ListGroups: the groups of this broker, by state and type if one asks for that."""
 
 from __future__ import annotations
 

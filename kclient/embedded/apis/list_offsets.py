@@ -34,7 +34,7 @@ SINCE: Final = {-1: 0, -2: 0, -3: 7, -4: 8, -5: 9, -6: 11}  # what has a meaning
 
 
 async def handle(call: Call, request: ListOffsetsRequest) -> ListOffsetsResponse:
-    """One answer for each partition. Spec: S0-51…S0-55, S0-61, S0-62, B.8."""
+    """One answer for each partition."""
     counted = Counter(
         TopicPartition(topic.name, one.partition_index)
         for topic in request.topics

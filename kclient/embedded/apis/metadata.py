@@ -39,7 +39,7 @@ IDS_SINCE = 12
 
 
 async def handle(call: Call, request: MetadataRequest) -> MetadataResponse:
-    """What was asked for; topics that are missing are made if broker and client allow it. Spec: B.5, S1-03."""
+    """What was asked for; topics that are missing are made if broker and client allow it."""
     state = call.state
     topics = sorted(_topics(call, request), key=lambda topic: topic.error_code != NONE)
     if request.include_topic_authorized_operations:

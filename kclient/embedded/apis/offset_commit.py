@@ -1,4 +1,4 @@
-"""OffsetCommit: store how far a group has read. Spec: B.14, B.15.8, B.21, C.4.
+"""OffsetCommit: store how far a group has read.
 
 Version 0 of old brokers kept offsets in ZooKeeper, apart from those of all later versions and without a coordinator.
 """
@@ -116,7 +116,7 @@ def _problem(call: Call, tp: TopicPartition) -> int:
 def _keep(
     call: Call, request: OffsetCommitRequest, rows: dict[TopicPartition, Row]
 ) -> dict[TopicPartition, int]:
-    """Version 0, which any broker takes of anybody. Spec: S1-01."""
+    """Version 0, which any broker takes of anybody."""
     codes = {}
     for tp, row in rows.items():
         if too_long(call.state.settings, row.committed_metadata):
@@ -152,7 +152,7 @@ def _committer(call: Call, request: OffsetCommitRequest) -> Committer:
 
 
 def _group(call: Call, request: OffsetCommitRequest) -> Group:
-    """One that only stores offsets comes to be with its first commit. Spec: B.21."""
+    """One that only stores offsets comes to be with its first commit."""
     coordinator = call.broker.groups
     group = coordinator.find(request.group_id, nameless=True)
     if group is not None:

@@ -1,4 +1,4 @@
-"""OffsetDelete (KIP-496): forget single offsets that no live member of the group needs. Spec: B.21."""
+"""OffsetDelete (KIP-496): forget single offsets that no live member of the group needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OffsetFetch: how far groups have read. Spec: S0-34…S0-40, S0-59, B.15.7, B.21.
+"""OffsetFetch: how far groups have read.
 
 Up to version 7 one group is asked for, from version 8 on several, each with an error of its own. Version 0 reads what
 commits of version 0 left in ZooKeeper.
@@ -97,7 +97,7 @@ def _read(call: Call, asked: Asked, require_stable: bool) -> OffsetFetchResponse
 
 
 def _all_topics(call: Call, group: Group | None) -> list[AskedTopic]:
-    """All that the group has offsets of and the client may see. Spec: S0-36, S0-59."""
+    """All that the group has offsets of and the client may see."""
     numbers: dict[str, list[int]] = {}
     for tp in sorted(() if group is None else group.offsets.committed):
         if call.allowed("DESCRIBE", f"Topic:{tp.topic}"):
@@ -131,7 +131,6 @@ def _topic(
 def _partition(
     call: Call, group: Group | None, tp: TopicPartition, require_stable: bool
 ) -> OffsetFetchResponsePartitions:
-    """Spec: S0-34, S0-37…S0-39."""
     if group is None:
         return no_row(tp.partition)
     if require_stable and _unstable(call, group, tp):
@@ -147,7 +146,7 @@ def _unstable(call: Call, group: Group, tp: TopicPartition) -> bool:
 
 
 def _of_version_0(call: Call, group_id: str, topic: AskedTopic) -> OffsetFetchResponseTopics:
-    """There no offset and no partition are the same. Spec: S1-01."""
+    """There no offset and no partition are the same."""
     rows = []
     for number in topic.numbers:
         offset = call.state.zookeeper_offsets.get((group_id, TopicPartition(topic.name, number)))

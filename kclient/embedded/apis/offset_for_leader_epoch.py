@@ -22,7 +22,7 @@ CONSUMERS_SINCE = 3  # older versions are for brokers
 
 
 async def handle(call: Call, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
-    """One answer for each partition. Spec: S0-61, B.9."""
+    """One answer for each partition."""
     topics = []
     for topic in request.topics:
         rows = []

@@ -55,7 +55,7 @@ TOLD_WITH_START: Final = (  # these errors come with the log start offset
 
 
 async def handle(call: Call, request: ProduceRequest) -> ProduceResponse | None:
-    """Append, and wait for the replicas with acks −1. Without acks an error ends the connection. Spec: F-34."""
+    """Append, and wait for the replicas with acks −1. Without acks an error ends the connection."""
     authorize(call, request)
     written: list[Written] = []
     answer = ProduceResponse(

@@ -13,7 +13,7 @@ from kclient.protocol.errors import ILLEGAL_SASL_STATE, SASL_AUTHENTICATION_FAIL
 
 
 async def handle(call: Call, request: SaslAuthenticateRequest) -> SaslAuthenticateResponse:
-    """Answer the token. A failure is told, and then the connection ends. Spec: B.4.12."""
+    """Answer the token. A failure is told, and then the connection ends."""
     connection = call.connection
     conversation = connection.sasl
     if conversation is None and not connection.authenticated:

@@ -15,7 +15,7 @@ FRAMED_SINCE: Final = 1
 
 
 async def handle(call: Call, request: SaslHandshakeRequest) -> SaslHandshakeResponse:
-    """Accept the mechanism if the listener has it. Spec: B.4.12."""
+    """Accept the mechanism if the listener has it."""
     connection = call.connection
     if not authentication.may_begin(connection):
         raise Refused(ILLEGAL_SASL_STATE)

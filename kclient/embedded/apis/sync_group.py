@@ -1,4 +1,4 @@
-"""SyncGroup: the leader brings the plan, every member gets its part. Spec: S4-38…S4-41, B.21."""
+"""SyncGroup: the leader brings the plan, every member gets its part."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kclient.protocol.errors import (
 
 
 async def handle(call: Call, request: SyncGroupRequest) -> SyncGroupResponse | None:
-    """Answered when the leader's plan is stored. Spec: S4-40."""
+    """Answered when the leader's plan is stored."""
     if call.version >= 5 and (request.protocol_type is None or request.protocol_name is None):
         raise Refused(INCONSISTENT_GROUP_PROTOCOL)
     if not call.allowed("READ", f"Group:{request.group_id}"):
@@ -29,7 +29,7 @@ async def handle(call: Call, request: SyncGroupRequest) -> SyncGroupResponse | N
 
 
 def refuse(call: Call, request: SyncGroupRequest, refused: Refused) -> SyncGroupResponse:
-    """Coordinators up to 3.9 send a member that syncs while they load back to JoinGroup. Spec: B.15.4, B.21."""
+    """Coordinators up to 3.9 send a member that syncs while they load back to JoinGroup."""
     loading = refused.code == COORDINATOR_LOAD_IN_PROGRESS
     old = call.state.release < NEW_COORDINATOR
     return SyncGroupResponse(error_code=REBALANCE_IN_PROGRESS if loading and old else refused.code)

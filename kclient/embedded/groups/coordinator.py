@@ -62,13 +62,13 @@ class GroupCoordinator:
     # --- who is here
 
     def partition_of(self, group_id: str) -> int:
-        """The number of the partition that holds a group. Spec: S1-10, B.20."""
+        """The number of the partition that holds a group."""
         return offsets_topic_partition(group_id, self.broker.state.settings.offsets_topic_num_partitions)
 
     def check(self, group_id: str, *, nameless: bool = False) -> Partition:
         """The partition that holds a group, if this broker leads it and has read it.
 
-        `nameless` allows the group "": offsets may be committed to it. Spec: B.21.
+        `nameless` allows the group "": offsets may be committed to it.
         """
         if not group_id and not nameless:
             raise Refused(INVALID_GROUP_ID)
@@ -104,7 +104,7 @@ class GroupCoordinator:
         """Append records to the group's partition; with a producer they belong to its transaction.
 
         Raises Refused with the code that a coordinator makes of a failed append; `too_large` is that for a batch
-        that the topic does not take. Spec: B.21.
+        that the topic does not take.
         """
         partition, state = self.check(group_id, nameless=True), self.broker.state
         config, settings = partition.topic.config, state.settings
@@ -123,7 +123,7 @@ class GroupCoordinator:
     async def replicated(self, group_id: str, stored: Stored) -> None:
         """Wait until what was written is on all in-sync replicas.
 
-        Raises Refused when that takes too long or the leadership was lost. Spec: B.21.
+        Raises Refused when that takes too long or the leadership was lost.
         """
         partition, clock = self.check(group_id, nameless=True), self.broker.state.clock
         if partition.high_watermark > stored.last_offset:
@@ -164,7 +164,7 @@ class GroupCoordinator:
     # --- partitions come and go
 
     def leader_changed(self, partition: Partition) -> None:
-        """Load a partition that this broker leads now, forget one that it leads no more. Spec: S4-42, A-05."""
+        """Load a partition that this broker leads now, forget one that it leads no more."""
         if partition.topic.name != OFFSETS_TOPIC:
             return
         number = partition.number

@@ -1,4 +1,4 @@
-"""JoinGroup: a member comes, or comes again. Spec: S4-29…S4-37, S4-52…S4-56, B.21."""
+"""JoinGroup: a member comes, or comes again."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Joiner:
 
     @classmethod
     def of(cls, call: Call, request: JoinGroupRequest) -> Self:
-        """Version 0 has no rebalance timeout: the session timeout is taken. Spec: S4-52."""
+        """Version 0 has no rebalance timeout: the session timeout is taken."""
         session, rebalance_ms = request.session_timeout_ms, request.rebalance_timeout_ms
         return cls(
             member_id=request.member_id,
@@ -59,11 +59,10 @@ class Joiner:
 
     @property
     def needs_id(self) -> bool:
-        """Whether it must ask for an id before it may join. Spec: B.13.4, B.13.10."""
+        """Whether it must ask for an id before it may join."""
         return self.version >= 4 and self.instance_id is None
 
     def new_id(self, runtime: Runtime) -> str:
-        """Spec: S4-31, E11."""
         number = uuid.UUID(bytes=runtime.random_bytes(16), version=4)
         return f"{self.client_id if self.instance_id is None else self.instance_id}-{number}"
 
@@ -100,7 +99,7 @@ async def join(group: Roster, joiner: Joiner) -> JoinGroupResponse | None:
 
 
 def _has_room(group: Roster, member_id: str) -> bool:
-    """While members are gathered those that came first have a place, else those that are in the group. Spec: B.21."""
+    """While members are gathered those that came first have a place, else those that are in the group."""
     limit = group.coordinator.broker.state.settings.group_max_size
     member = group.members.get(member_id)
     if group.empty:
@@ -123,7 +122,7 @@ async def _unknown(group: Roster, joiner: Joiner) -> JoinGroupResponse | None:
 
 
 def _give_id(group: Roster, joiner: Joiner, member_id: str) -> JoinGroupResponse:
-    """It has to come back under this id, within its session timeout. Spec: B.21."""
+    """It has to come back under this id, within its session timeout."""
     group.pending[member_id] = group.coordinator.broker.call_later(
         joiner.session_timeout_ms / 1000, lambda: rebalance.remove_pending(group, member_id)
     )
@@ -131,7 +130,7 @@ def _give_id(group: Roster, joiner: Joiner, member_id: str) -> JoinGroupResponse
 
 
 async def _enter(group: Roster, joiner: Joiner, member_id: str) -> JoinGroupResponse | None:
-    """A new member. Spec: S4-32, S4-33, S4-35."""
+    """A new member."""
     member = joiner.member(member_id)
     if not group.members:
         group.type_of_protocol = joiner.protocol_type
@@ -161,7 +160,6 @@ async def _known(group: Roster, joiner: Joiner) -> JoinGroupResponse | None:
 
 
 async def _rejoin(group: Roster, joiner: Joiner, member: Member, why: str) -> JoinGroupResponse | None:
-    """Spec: S4-34."""
     parked = _park(joiner, member)
     rebalance.prepare(group, f"member {member.member_id} {why}")
     return await parked
@@ -178,7 +176,7 @@ def _park(joiner: Joiner, member: Member) -> Parked[JoinGroupResponse]:
 
 
 async def _step_in(group: Roster, joiner: Joiner, member: Member, member_id: str) -> JoinGroupResponse | None:
-    """It takes its old place under a new id, without a rebalance if the group is stable. Spec: B.13.10, B.21."""
+    """It takes its old place under a new id, without a rebalance if the group is stable."""
     leader_before = group.leader
     old_id, protocols = member.member_id, member.protocols
     group.rename(member, member_id)

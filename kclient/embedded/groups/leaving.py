@@ -1,4 +1,4 @@
-"""Heartbeat and LeaveGroup: members that stay and members that go. Spec: B.21."""
+"""Heartbeat and LeaveGroup: members that stay and members that go."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PATIENT_SINCE: Final = Release.parse("2.6")
 
 
 def heartbeat(group: Roster, request: HeartbeatRequest) -> int:
-    """The code to answer. Raises Refused. Spec: B.21."""
+    """The code to answer. Raises Refused."""
     member = group.present(request.member_id, request.group_instance_id, request.generation_id)
     if group.state is State.COMPLETING and group.coordinator.broker.state.release < PATIENT_SINCE:
         return REBALANCE_IN_PROGRESS
@@ -35,7 +35,7 @@ def heartbeat(group: Roster, request: HeartbeatRequest) -> int:
 
 
 def leave(group: Roster, who: MemberIdentity) -> int:
-    """Let one member go, by its id or its static name alone; the code for it. Raises Refused. Spec: B.21."""
+    """Let one member go, by its id or its static name alone; the code for it. Raises Refused."""
     if group.state is State.DEAD:
         raise Refused(COORDINATOR_NOT_AVAILABLE)
     holder = group.static.get(who.group_instance_id or "")

@@ -1,7 +1,7 @@
 """A partition of `__consumer_offsets` read back: the last value under each key, transactions taken into account.
 
 Offsets of a transaction stand in the log before its marker. They count when a commit marker follows, never when an
-abort marker follows, and wait as pending offsets where the log ends before the marker. Spec: S1-01, C.4.
+abort marker follows, and wait as pending offsets where the log ends before the marker.
 """
 
 from __future__ import annotations

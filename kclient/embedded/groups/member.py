@@ -18,7 +18,7 @@ Parked: TypeAlias = "asyncio.Future[Answer | None]"  # None: nobody waits for it
 
 @attrs.define(eq=False)
 class Member:
-    """What is kept of it (Spec: S4-52). `instance_id` is None for a dynamic member; times in ms."""
+    """What is kept of it. `instance_id` is None for a dynamic member; times in ms."""
 
     member_id: str
     instance_id: str | None
@@ -38,7 +38,7 @@ class Member:
         return dict(self.protocols).get(protocol or "", b"")
 
     def vote(self, candidates: Collection[str]) -> str:
-        """The first of its protocols that every member has. Spec: B.21."""
+        """The first of its protocols that every member has."""
         return next(name for name, _ in self.protocols if name in candidates)
 
     def park_join(self) -> Parked[JoinGroupResponse]:

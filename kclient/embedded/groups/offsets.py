@@ -34,7 +34,7 @@ class Commit:
 
 
 def too_long(settings: Settings, metadata: str | None) -> bool:
-    """Whether metadata of a commit is longer than brokers keep: they count UTF-16 units, not bytes. Spec: B.14.4."""
+    """Whether metadata of a commit is longer than brokers keep: they count UTF-16 units, not bytes."""
     return len((metadata or "").encode("utf-16-le")) // 2 > settings.offset_metadata_max_bytes
 
 
@@ -97,13 +97,13 @@ class Offsets:
                 self.removed.pop(tp, None)
 
     def in_transaction(self, tp: TopicPartition) -> bool:
-        """Whether a transaction that has not ended has an offset for it. Spec: S0-37."""
+        """Whether a transaction that has not ended has an offset for it."""
         return any(tp in waiting for waiting in self.pending.values())
 
     def expired(
         self, counts_from: Callable[[TopicPartition, Commit], int | None], now_ms: int, retention_ms: int
     ) -> list[TopicPartition]:
-        """Whose retention is over; `counts_from` gives its beginning, None where it is protected. Spec: B.21."""
+        """Whose retention is over; `counts_from` gives its beginning, None where it is protected."""
         found = []
         for tp, commit in self.committed.items():
             begin = counts_from(tp, commit)

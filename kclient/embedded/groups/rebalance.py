@@ -1,8 +1,7 @@
 """The members of a group are gathered for a new generation, and those that do not come are dropped.
 
 PreparingRebalance lasts until all members have sent JoinGroup, at most the longest rebalance timeout among them; when
-an empty group begins, at least the initial delay. Then all parked JoinGroups are answered at once. Spec: S4-36, S4-53,
-B.21, E13.
+an empty group begins, at least the initial delay. Then all parked JoinGroups are answered at once.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ CAN_BEGIN: Final = (State.STABLE, State.COMPLETING, State.EMPTY)
 
 
 def prepare(group: Roster, reason: str) -> None:
-    """Gather the members; nothing happens if that goes on already. Spec: S4-42, S4-56."""
+    """Gather the members; nothing happens if that goes on already."""
     if group.state not in CAN_BEGIN:
         try_complete(group)
         return
@@ -52,7 +51,7 @@ def prepare(group: Roster, reason: str) -> None:
 
 
 def drop_plan(group: Roster, code: int) -> None:
-    """Nobody owns anything; whoever waits for the plan is told why. Spec: S4-40, S4-56."""
+    """Nobody owns anything; whoever waits for the plan is told why."""
     for member in group.members.values():
         member.assignment = b""
         if member.answer_sync(SyncGroupResponse(error_code=code)):
@@ -64,7 +63,7 @@ def _gather(group: Roster) -> None:
 
 
 def _wait_for_more(group: Roster, delay: float, remaining: float) -> None:
-    """The initial delay, begun anew for as long as new members come. Spec: S4-53."""
+    """The initial delay, begun anew for as long as new members come."""
     group.newcomer = False
     group.gathering = group.coordinator.broker.call_later(delay, lambda: _waited(group, remaining))
 
@@ -81,7 +80,7 @@ def _waited(group: Roster, remaining: float) -> None:
 
 
 def try_complete(group: Roster) -> None:
-    """End it if everybody is here and no id that was given out is still to come. Spec: S4-36."""
+    """End it if everybody is here and no id that was given out is still to come."""
     gathering = group.state is State.PREPARING and not group.initial
     if gathering and not group.pending and len(group.waiting) == len(group.members):
         _complete(group)
@@ -100,7 +99,7 @@ def _complete(group: Roster) -> None:
 
 
 def _elect_leader(group: Roster) -> bool:
-    """The leader stays if it came, else the first one that did leads. False if nobody came. Spec: B.21."""
+    """The leader stays if it came, else the first one that did leads. False if nobody came."""
     here = [member.member_id for member in group.waiting]
     if group.leader not in here:
         group.leader = here[0] if here else group.leader
@@ -108,7 +107,7 @@ def _elect_leader(group: Roster) -> bool:
 
 
 def _become_empty(group: Roster) -> None:
-    """The generation goes on counting. Spec: S4-42."""
+    """The generation goes on counting."""
     group.generation += 1
     group.protocol = group.leader = None
     group.subscribed = group.topics_of_members()
@@ -136,7 +135,7 @@ def _next_generation(group: Roster) -> None:
 
 
 def joined(group: Roster, member: Member) -> JoinGroupResponse:
-    """What a member is told of the generation; the leader is told of everybody. Spec: S4-37."""
+    """What a member is told of the generation; the leader is told of everybody."""
     leads = member.member_id == group.leader
     return JoinGroupResponse(
         generation_id=group.generation,
@@ -161,7 +160,7 @@ def roll(group: Roster) -> list[JoinGroupResponseMember]:
 
 
 def _sync_overdue(group: Roster) -> None:
-    """Members that did not send SyncGroup in time are removed. Spec: B.21."""
+    """Members that did not send SyncGroup in time are removed."""
     late = [group.members[member_id] for member_id in group.unsynced if member_id in group.members]
     for member in late:
         group.remove(member)
@@ -173,14 +172,14 @@ def _sync_overdue(group: Roster) -> None:
 
 
 def keep_alive(group: Roster, member: Member) -> None:
-    """Its session begins anew. Spec: S4-55."""
+    """Its session begins anew."""
     seconds = NEW_MEMBER_SECONDS if member.is_new else member.session_timeout_ms / 1000
     member.stop_expiry()
     member.expiry = group.coordinator.broker.call_later(seconds, lambda: _expire(group, member))
 
 
 def _expire(group: Roster, member: Member) -> None:
-    """A member whose answer is held back lives, unless it is new and has waited too long. Spec: S4-55, B.21."""
+    """A member whose answer is held back lives, unless it is new and has waited too long."""
     if member.is_new or (member.joining is None and member.syncing is None):
         remove(group, member, f"member {member.member_id} has not been heard of for its session timeout")
 

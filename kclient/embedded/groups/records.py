@@ -1,7 +1,7 @@
 """Groups and commits as records of `__consumer_offsets`; `kclient.group.offsets_records` reads them back.
 
 Key and value begin with an int16: in the key it says what the record is, in the value which version of the layout
-follows. What counts is the last value under each key; a null value removes it. Spec: C.4, S1-01.
+follows. What counts is the last value under each key; a null value removes it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _prefixed(prefix: int, message: Message, version: int) -> bytes:
 
 
 def commit_record(release: Release, group_id: str, tp: TopicPartition, commit: Commit) -> NewRecord:
-    """A committed offset as brokers of this release write it. Spec: C.4."""
+    """A committed offset as brokers of this release write it."""
     value = OffsetCommitValue(
         offset=commit.offset,
         leader_epoch=commit.leader_epoch,

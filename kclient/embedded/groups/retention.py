@@ -1,4 +1,4 @@
-"""Offsets expire, and groups without members and offsets with them. Spec: S0-40, B.21."""
+"""Offsets expire, and groups without members and offsets with them."""
 
 from __future__ import annotations
 

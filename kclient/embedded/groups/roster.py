@@ -62,7 +62,7 @@ class Roster(Group):
     # --- members
 
     def add(self, member: Member) -> None:
-        """The first one leads. Spec: S4-32."""
+        """The first one leads."""
         self.drop_pending(member.member_id)
         self.leader = self.leader or member.member_id
         self.members[member.member_id] = member
@@ -80,7 +80,7 @@ class Roster(Group):
             self.leader = next(iter(self.members), None)
 
     def rename(self, member: Member, member_id: str) -> None:
-        """A static member came back: it keeps its place under the new id, and the old id is fenced. Spec: B.13.10."""
+        """A static member came back: it keeps its place under the new id, and the old id is fenced."""
         old = member.member_id
         member.answer_join(
             JoinGroupResponse(error_code=FENCED_INSTANCE_ID, member_id=old, protocol_name=None)
@@ -149,20 +149,20 @@ class Roster(Group):
         return {name for name, count in counted.items() if count == len(self.members)}
 
     def supports(self, protocol_type: str, protocols: Sequence[tuple[str, bytes]]) -> bool:
-        """Whether somebody with these protocols fits in. Spec: B.21."""
+        """Whether somebody with these protocols fits in."""
         if not self.members:
             return bool(protocol_type and protocols)
         common = self.candidates()
         return protocol_type == self.type_of_protocol and any(name in common for name, _ in protocols)
 
     def select_protocol(self) -> str:
-        """The one with most votes; of several the one that was voted for first. Spec: B.21."""
+        """The one with most votes; of several the one that was voted for first."""
         common = self.candidates()
         votes = Counter(member.vote(common) for member in self.members.values())
         return votes.most_common(1)[0][0]
 
     def topics_of_members(self) -> frozenset[str] | None:
-        """What the members subscribe to; None where that is not known. Spec: B.21."""
+        """What the members subscribe to; None where that is not known."""
         if self.type_of_protocol != PROTOCOL_TYPE:
             return None
         try:
@@ -174,7 +174,7 @@ class Roster(Group):
     # --- states
 
     def enter(self, state: State) -> None:
-        """Change the state. Raises InternalError for a step that the table does not have. Spec: S4-42."""
+        """Change the state. Raises InternalError for a step that the table does not have."""
         if self.state not in MAY_BE_ENTERED_FROM[state]:
             raise InternalError(f"group {self.group_id} cannot go from {self.state.value} to {state.value}")
         logger.info("group %s: %s in generation %d", self.group_id, state.value, self.generation)

@@ -1,4 +1,4 @@
-"""The states of a classic group: which may follow which, and what each API is answered in each. Spec: B.21, S4-42."""
+"""The states of a classic group: which may follow which, and what each API is answered in each."""
 
 from __future__ import annotations
 

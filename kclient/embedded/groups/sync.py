@@ -1,4 +1,4 @@
-"""SyncGroup: the leader brings the plan, everybody gets a part of it. Spec: S4-38…S4-41, S4-56, B.21."""
+"""SyncGroup: the leader brings the plan, everybody gets a part of it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _checked(group: Roster, request: SyncGroupRequest) -> Member:
 
 
 async def _bring(group: Roster, parked: Parked[SyncGroupResponse], plan: Mapping[str, bytes]) -> None:
-    """Write the plan, members that the leader forgot with an empty part; then go Stable. Spec: S4-40."""
+    """Write the plan, members that the leader forgot with an empty part; then go Stable."""
     full = {member_id: plan.get(member_id, b"") for member_id in group.members}
     generation = group.generation
     failed: Refused | None = None

@@ -1,4 +1,4 @@
-"""A classic group as its record in `__consumer_offsets`, and read back. Spec: C.4, S4-52."""
+"""A classic group as its record in `__consumer_offsets`, and read back."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class TransactionCoordinator:
     # --- finding
 
     def check(self, transactional_id: str | None) -> Partition:
-        """The partition that holds an id, if this broker leads it and may write to it. Spec: S1-37."""
+        """The partition that holds an id, if this broker leads it and may write to it."""
         if not transactional_id:
             raise Refused(INVALID_REQUEST)
         settings = self.state.settings

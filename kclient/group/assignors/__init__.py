@@ -54,7 +54,7 @@ PROTOCOLS: Final = (EAGER, COOPERATIVE)
 
 
 def common_protocol(assignors: Sequence[Assignor]) -> str | None:
-    """The newest way of rebalancing that all of these support, None if there is none. Spec: B.13.11."""
+    """The newest way of rebalancing that all of these support, None if there is none."""
     shared = [
         each for each in PROTOCOLS if all(each in assignor.supported_protocols for assignor in assignors)
     ]
@@ -65,8 +65,6 @@ def resolve_assignors(strategies: Sequence[Any]) -> tuple[Assignor, ...]:
     """The assignors that `partition_assignment_strategy` names, in its order: names, or objects of one's own.
 
     Raises ConfigError with every problem in `.problems`.
-
-    Spec: B.16.8.
     """
     problems: list[str] = []
     assignors: list[Assignor] = []

@@ -65,8 +65,6 @@ class Assignor(Protocol):
 
     `assign` runs in the group's leader, on a thread of its own; the other two run on the loop and must not block. None
     may change what it is given. What one raises, the next poll raises as UsageError.
-
-    Spec: B.16.8.
     """
 
     name: str
@@ -96,7 +94,7 @@ def assignor_failed(name: str, error: BaseException, doing: str, consequence: st
 
 
 def utf16_key(text: str) -> bytes:
-    """Sort key that orders text as Java does, by UTF-16 code units. Spec: D-73."""
+    """Sort key that orders text as Java does, by UTF-16 code units."""
     return text.encode("utf-16-be", "surrogatepass")
 
 
@@ -106,7 +104,7 @@ def partition_key(partition: TopicPartition) -> tuple[bytes, int]:
 
 
 def member_key(member: Member) -> tuple[int, bytes]:
-    """Sort key: members with an instance id first, by it; the others by member id. Spec: B.16."""
+    """Sort key: members with an instance id first, by it; the others by member id."""
     if member.group_instance_id is not None:
         return 0, utf16_key(member.group_instance_id)
     return 1, utf16_key(member.member_id)

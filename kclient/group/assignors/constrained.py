@@ -1,10 +1,8 @@
 """All members want the same topics: everybody gets the same number of partitions, or one more, and keeps what it can.
 
-    keep       each member keeps its own up to its share; some may keep one more, as many as the division leaves over
-    deal near  where racks matter: what is left, to members in the rack of a replica
-    deal       the rest in turn, first to members below the smaller share, then one each to those that are at it
-
-Spec: B.16.4, B.16.6.
+keep       each member keeps its own up to its share; some may keep one more, as many as the division leaves over
+deal near  where racks matter: what is left, to members in the rack of a replica
+deal       the rest in turn, first to members below the smaller share, then one each to those that are at it
 """
 
 from __future__ import annotations

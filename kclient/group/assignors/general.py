@@ -7,7 +7,7 @@
               new partitions move rather than old ones
 
 Evening out ends when no partition can move with a gain. If it has moved partitions and yet the loads are not more even
-than before, it is undone. Spec: B.16.5.
+than before, it is undone.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ def string_hash(text: str) -> int:
 
 
 def in_map_order(keys: Iterable[str]) -> list[str]:
-    """The keys, each once, as a HashMap that they were put into gives them back. Spec: B.16.4."""
+    """The keys, each once, as a HashMap that they were put into gives them back."""
     unique = list(dict.fromkeys(keys))
     return sorted(unique, key=lambda key: bucket(string_hash(key), table_size(len(unique))))
 

@@ -20,7 +20,7 @@ def checked_plan(name: str, plan: Any, topics: Topics, members: Sequence[Member]
     """The plan of the assignor `name`, an empty assignment for members that it leaves out.
 
     Raises UsageError for what is no mapping of member ids to Assignment, names members or partitions that do not
-    exist, or gives a partition twice. Spec: B.13.4, S4-24.
+    exist, or gives a partition twice.
     """
     try:
         _check(plan, topics, members)

@@ -11,10 +11,7 @@ from kclient.types import TopicPartition
 
 
 def racks_matter(racks: Sequence[frozenset[str]], members: Sequence[Member]) -> bool:
-    """Whether racks can make a difference: some replica shares a member's rack, and not all partitions are alike.
-
-    Spec: B.16.
-    """
+    """Whether racks can make a difference: some replica shares a member's rack, and not all partitions are alike."""
     everywhere = frozenset[str]().union(*racks)
     member_racks = {member.subscription.rack_id for member in members} - {None}
     return bool(everywhere & member_racks) and any(each != everywhere for each in racks)

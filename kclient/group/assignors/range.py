@@ -28,7 +28,7 @@ from kclient.types import TopicPartition
 
 
 class RangeAssignor(Assignor):
-    """The assignor that brokers and other clients know as `range`. Spec: B.16.1."""
+    """The assignor that brokers and other clients know as `range`."""
 
     name = "range"
 

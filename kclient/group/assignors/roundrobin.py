@@ -21,7 +21,7 @@ from kclient.types import TopicPartition
 
 
 class RoundRobinAssignor(Assignor):
-    """The assignor that brokers and other clients know as `roundrobin`. Spec: B.16.2."""
+    """The assignor that brokers and other clients know as `roundrobin`."""
 
     name = "roundrobin"
 

@@ -4,8 +4,6 @@ They share out alike. `sticky` belongs to eager groups, whose members give up ev
 member had it tells in user data. Members with `cooperative-sticky` keep their partitions while they join and tell
 them in the subscription; what goes from one to another is held back until its owner has given it up, which makes the
 group join once more.
-
-Spec: B.16.3, B.16.7, D-63.
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ Had = Mapping[str, Container[TopicPartition]]
 
 
 class StickyAssignor(Assignor):
-    """The assignor that brokers and other clients know as `sticky`. Spec: B.16.3–B.16.7."""
+    """The assignor that brokers and other clients know as `sticky`."""
 
     name = "sticky"
 
@@ -65,7 +63,7 @@ class StickyAssignor(Assignor):
 
 
 class CooperativeStickyAssignor(Assignor):
-    """The assignor that brokers and other clients know as `cooperative-sticky`. Spec: B.16.3–B.16.7."""
+    """The assignor that brokers and other clients know as `cooperative-sticky`."""
 
     name = "cooperative-sticky"
     supported_protocols = (COOPERATIVE, EAGER)
@@ -120,7 +118,7 @@ def _owned(subscription: Subscription) -> Claim:
 
 
 def _without_transfers(shares: Shares, had: Had, claims: Mapping[str, Claim]) -> Shares:
-    """Leave out what one member would get while another still has it. Spec: B.16.5."""
+    """Leave out what one member would get while another still has it."""
     somebodys = {partition for claim in claims.values() for partition in claim.partitions}
     return {
         member_id: [each for each in partitions if each in had[member_id] or each not in somebodys]

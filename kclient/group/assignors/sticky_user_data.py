@@ -27,17 +27,14 @@ _INT32_BYTES: Final = 4
 
 @attrs.frozen
 class StickyUserData:
-    """The partitions that a member had, in the order of the bytes; `generation` is None where it is not told.
-
-    Spec: B.16.3, D-63.
-    """
+    """The partitions that a member had, in the order of the bytes; `generation` is None where it is not told."""
 
     partitions: tuple[TopicPartition, ...] = ()
     generation: int | None = NO_GENERATION
 
 
 def encode_sticky(data: StickyUserData) -> bytes:
-    """The user data of `sticky`; topics in the order in which they appear. Spec: B.16.3."""
+    """The user data of `sticky`; topics in the order in which they appear."""
     by_topic: dict[str, list[int]] = {}
     for partition in data.partitions:
         by_topic.setdefault(partition.topic, []).append(partition.partition)
@@ -51,7 +48,7 @@ def encode_sticky(data: StickyUserData) -> bytes:
 
 
 def decode_sticky(blob: bytes | memoryview | None) -> StickyUserData:
-    """Read what a member with `sticky` sent, with or without a generation. Spec: B.16.3, H-19."""
+    """Read what a member with `sticky` sent, with or without a generation."""
     blob = bytes(blob or b"")
     try:
         partitions, at = _read_partitions(blob)
@@ -62,12 +59,12 @@ def decode_sticky(blob: bytes | memoryview | None) -> StickyUserData:
 
 
 def encode_cooperative(generation: int) -> bytes:
-    """The user data of `cooperative-sticky`. Spec: B.16.3."""
+    """The user data of `cooperative-sticky`."""
     return _INT32.pack(generation)
 
 
 def decode_cooperative(blob: bytes | memoryview | None) -> int:
-    """The generation that a member with `cooperative-sticky` was in last, −1 where it cannot be read. Spec: B.16.3."""
+    """The generation that a member with `cooperative-sticky` was in last, −1 where it cannot be read."""
     blob = bytes(blob or b"")
     generation: int = _INT32.unpack_from(blob)[0] if len(blob) >= _INT32_BYTES else NO_GENERATION
     return generation

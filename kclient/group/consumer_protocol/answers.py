@@ -1,14 +1,12 @@
 """What the coordinator's answer to a heartbeat means, code by code. Pure.
 
-    code                                        action
-    0                                           ACCEPT     epoch and assignment are ours
-    15, 16                                      ELSEWHERE  find the coordinator, and ask that one
-    14 COORDINATOR_LOAD_IN_PROGRESS             AGAIN      after a pause
-    29 TOPIC_AUTHORIZATION_FAILED               TELL       the next poll raises it; heartbeats go on
-    25 UNKNOWN_MEMBER_ID, 110                   REJOIN     everything is lost; join with epoch 0
-    anything else                               FATAL      the polls raise it; there is no way back
-
-Spec: B.17.4.
+code                                        action
+0                                           ACCEPT     epoch and assignment are ours
+15, 16                                      ELSEWHERE  find the coordinator, and ask that one
+14 COORDINATOR_LOAD_IN_PROGRESS             AGAIN      after a pause
+29 TOPIC_AUTHORIZATION_FAILED               TELL       the next poll raises it; heartbeats go on
+25 UNKNOWN_MEMBER_ID, 110                   REJOIN     everything is lost; join with epoch 0
+anything else                               FATAL      the polls raise it; there is no way back
 """
 
 from __future__ import annotations

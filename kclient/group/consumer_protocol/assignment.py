@@ -51,7 +51,7 @@ class Step:
 
 
 class Assignments:
-    """Target and owned assignment of one member. Spec: B.17.3, A-14."""
+    """Target and owned assignment of one member."""
 
     def __init__(self) -> None:
         self.round = 0

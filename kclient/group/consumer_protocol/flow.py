@@ -8,7 +8,7 @@
             acknowledge     the next heartbeat says at once what we own now
         give up             whatever ended the membership: all is lost, and the user hears of it with the next poll
 
-Heartbeats go on beside it and end a membership that the coordinator does not know of any more. Spec: B.17.3.
+Heartbeats go on beside it and end a membership that the coordinator does not know of any more.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ logger = get_logger("kclient.group")
 
 
 class MemberFlow:
-    """What one member does about what its heartbeats bring. Spec: B.17.3, A-14."""
+    """What one member does about what its heartbeats bring."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class MemberFlow:
             await standing.changed.wait(standing.changed.count)
 
     async def _next_step(self) -> Step | None:
-        """Wait until there is something to do; None when the membership is over. Spec: B.17.3 a."""
+        """Wait until there is something to do; None when the membership is over."""
         standing, metadata = self._standing, self._cluster.metadata
         asked_for: tuple[bytes, ...] = ()
         while standing.in_group:
@@ -96,7 +96,7 @@ class MemberFlow:
         return False
 
     def _keep_fresh(self) -> None:
-        """Only the coordinator knows the topics of its pattern: theirs is the metadata that is needed. Spec: B.5.1."""
+        """Only the coordinator knows the topics of its pattern: theirs is the metadata that is needed."""
         wanted = self._standing.wanted
         if wanted is not None and wanted.regex is not None:
             self._cluster.set_topic_ids((*self._assignments.target, *self._assignments.owned.partitions))
@@ -112,7 +112,7 @@ class MemberFlow:
         return nameless
 
     async def _take(self, step: Step) -> None:
-        """Make the step's partitions ours, and have the next heartbeat say so. Spec: B.17.3 b…e."""
+        """Make the step's partitions ours, and have the next heartbeat say so."""
         standing = self._standing
 
         def still() -> bool:
@@ -130,7 +130,7 @@ class MemberFlow:
                 standing.enter(MemberState.ACKNOWLEDGING)
 
     async def _give_up(self) -> None:
-        """All is lost. A member that was late, or fenced, joins anew behind it. Spec: B.17.3 d, B.17.4."""
+        """All is lost. A member that was late, or fenced, joins anew behind it."""
         logger.info("group %s: not a member any more: %s", self._coordinator.group_id, self._standing.ended)
         if self._user.owned() or self._standing.state is MemberState.STALE:
             await self._user.prepare(lost=True)

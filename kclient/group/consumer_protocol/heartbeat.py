@@ -5,7 +5,7 @@
     after a pause  after a failure, longer each time; the next heartbeat says everything again
 
 One heartbeat is in flight at a time. The poll timer runs beside: an application that does not poll in time loses its
-membership. An answer that comes when this is no member any more changes nothing. Spec: B.17.1…B.17.4, D-18.
+membership. An answer that comes when this is no member any more changes nothing.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Heartbeats:
         self.sent_join = self.owned_unanswered = False
 
     def poll_started(self) -> None:
-        """Restart the poll timer. Spec: S1-18, B.3.8."""
+        """Restart the poll timer."""
         self._polls.restart()
 
     def since_poll(self) -> float:
@@ -152,7 +152,7 @@ class Heartbeats:
             self._judge(response)
 
     def _next(self) -> Form:
-        """The heartbeat that is due. With it goes the acknowledgment. Spec: B.17.1, B.17.2."""
+        """The heartbeat that is due. With it goes the acknowledgment."""
         standing, owned = self._standing, self._assignments.owned
         self._due = self._runtime.now() + self._interval
         standing.hurry = False
@@ -166,7 +166,7 @@ class Heartbeats:
         return self._requests.stay(standing.member_id, standing.epoch, wanted, owned)
 
     def _judge(self, response: ConsumerGroupHeartbeatResponse) -> None:
-        """What the answer changes. Spec: B.17.4."""
+        """What the answer changes."""
         if self._standing.rhythm is Rhythm.NEVER:
             return
         code = response.error_code
@@ -189,9 +189,9 @@ class Heartbeats:
                 self._end_for_good(refusal(code, self._coordinator.group_id, response.error_message))
 
     def _accept(self, response: ConsumerGroupHeartbeatResponse) -> None:
-        """Epoch and assignment of an answer. Spec: B.17.3."""
+        """Epoch and assignment of an answer."""
         if response.member_epoch < JOIN_EPOCH:
-            self._failed("the answer is to somebody who leaves")  # Spec: KAFKA-19335
+            self._failed("the answer is to somebody who leaves")  # KAFKA-19335
             return
         standing = self._standing
         self._backoff.reset()

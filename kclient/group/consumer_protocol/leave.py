@@ -4,7 +4,7 @@
     epoch −2   a static member, whose place and partitions wait for it
     nothing    a dynamic member that is told to stay: it is missed when its session ends
 
-An answer never stops the leaving; it is only logged. Spec: B.17.2, B.17.5.
+An answer never stops the leaving; it is only logged.
 """
 
 from __future__ import annotations

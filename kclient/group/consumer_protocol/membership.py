@@ -2,7 +2,7 @@
 
 Two tasks run behind it, what the member does (`flow.py`) and the heartbeats (`heartbeat.py`). They share where the
 member stands (`standing.py`) and what it owns (`assignment.py`). Everything the application must do or know waits for
-its next poll. Spec: B.17.
+its next poll.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ logger = get_logger("kclient.group")
 
 
 class ConsumerMembership:
-    """One consumer's membership. Run `run()` as a task of its own while it is subscribed. Spec: B.17, A-14."""
+    """One consumer's membership. Run `run()` as a task of its own while it is subscribed."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class ConsumerMembership:
 
     @property
     def state(self) -> MemberState:
-        """Where this member stands. Spec: B.17.1."""
+        """Where this member stands."""
         return self._standing.state
 
     @property
@@ -104,7 +104,7 @@ class ConsumerMembership:
 
     @property
     def lost(self) -> bool:
-        """Whether partitions that are given up now are lost rather than revoked. Spec: B.17.5."""
+        """Whether partitions that are given up now are lost rather than revoked."""
         return not self._standing.member
 
     @property
@@ -120,11 +120,11 @@ class ConsumerMembership:
     # --- what the consumer tells
 
     def set_subscription(self, topics: Iterable[str], matches: Callable[[str], bool] | None = None) -> None:
-        """The topics wanted now; the next heartbeat tells, and does not wait. Spec: B.17.2."""
+        """The topics wanted now; the next heartbeat tells, and does not wait."""
         self._want(Subscribed(tuple(sorted(dict.fromkeys(topics)))))
 
     def follow_pattern(self, regex: str) -> None:
-        """The topics that the brokers find for this pattern are wanted now. Spec: B.2, B.17.2."""
+        """The topics that the brokers find for this pattern are wanted now."""
         self._want(Subscribed(regex=regex))
 
     def _want(self, wanted: Subscribed) -> None:
@@ -134,7 +134,7 @@ class ConsumerMembership:
             self._standing.changed.notify()
 
     def poll_started(self) -> None:
-        """Restart the poll timer: when a poll begins, and in every round of one that waits. Spec: S1-18, B.3.8."""
+        """Restart the poll timer: when a poll begins, and in every round of one that waits."""
         self._heartbeats.poll_started()
 
     def take_error(self) -> KclientError | None:
@@ -148,16 +148,13 @@ class ConsumerMembership:
         return kept
 
     def request_rejoin(self, reason: str) -> None:
-        """Members of this protocol do not ask for rebalances. Spec: B.2 (enforceRebalance)."""
+        """Members of this protocol do not ask for rebalances."""
         logger.warning(
             "group %s: the coordinator decides on rebalances: %s", self._coordinator.group_id, reason
         )
 
     async def prepare_leaving(self) -> None:
-        """The user is about to give everything up: stay a member meanwhile, but take no new assignment.
-
-        Spec: B.17.1, B.17.5.
-        """
+        """The user is about to give everything up: stay a member meanwhile, but take no new assignment."""
         if self._standing.in_group:
             self._standing.enter(MemberState.PREPARE_LEAVING)
         if self._following is not None and self._following is not asyncio.current_task():
@@ -167,7 +164,7 @@ class ConsumerMembership:
     async def leave(self, reason: str, timeout: float, leave: bool | None = None) -> None:
         """Unsubscribe or close: no member any more. The user has given its partitions up before. Never raises.
 
-        `leave` says whether this member does not come back; None: a static one does. Spec: B.17.5, B.18.
+        `leave` says whether this member does not come back; None: a static one does.
         """
         await self.prepare_leaving()
         standing = self._standing
@@ -185,7 +182,7 @@ class ConsumerMembership:
     # --- commits
 
     def commit_identity(self) -> Identity:
-        """Under which name to commit. Raises CommitFailedError; BrokerError once fenced. Spec: B.14.2, B.14.9."""
+        """Under which name to commit. Raises CommitFailedError; BrokerError once fenced."""
         standing, group_id = self._standing, self._coordinator.group_id
         if isinstance(standing.fatal, BrokerError) and standing.fatal.code == codes.FENCED_INSTANCE_ID:
             raise copy.copy(standing.fatal)
@@ -197,7 +194,7 @@ class ConsumerMembership:
         raise commit_failed("not_joined", group_id, "this consumer is not a member of the group yet")
 
     def fetch_identity(self) -> Identity:
-        """Under which name to read committed offsets: ours, or nobody's while there is no epoch. Spec: B.14.7."""
+        """Under which name to read committed offsets: ours, or nobody's while there is no epoch."""
         standing = self._standing
         if not standing.member:
             return Identity()
@@ -212,7 +209,7 @@ class ConsumerMembership:
         )
 
     def commit_refused(self, code: int, sent: Identity) -> KclientError:
-        """The error for who committed; heartbeats find out by themselves what has become of us. Spec: B.15.8."""
+        """The error for who committed; heartbeats find out by themselves what has become of us."""
         why = f"the coordinator answered {codes.error(code).name} ({code})"
         if code == codes.FENCED_INSTANCE_ID:
             return broker_error(code, f"Committing offsets of group {self._coordinator.group_id}")
@@ -237,7 +234,7 @@ class ConsumerMembership:
         self._standing.changed.notify()
 
     async def _poll_expired(self) -> None:
-        """The application has not polled in time: leave, and join again with its next poll. Spec: B.17.2, D-01."""
+        """The application has not polled in time: leave, and join again with its next poll."""
         limit = self._config.max_poll_interval_ms / 1000
         late = f"{self._heartbeats.since_poll():.1f} s between two polls, and max_poll_interval_ms allows {limit:g} s"
         logger.warning(

@@ -5,7 +5,7 @@
     when it has changed     rebalance timeout, topics, pattern, assignor, owned partitions
 
 After a failure of any kind nobody knows what the coordinator has heard, so the next heartbeat says everything again.
-What is unset is null, never empty; an empty pattern takes back one that was told. Spec: B.17.2.
+What is unset is null, never empty; an empty pattern takes back one that was told.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ REGEX_SINCE: Final = 1
 
 
 class HeartbeatRequests:
-    """The heartbeats of one member, each built on what those before have said. Spec: B.17.2, A-14."""
+    """The heartbeats of one member, each built on what those before have said."""
 
     def __init__(self, config: Config, group_id: str) -> None:
         self._always: dict[str, Any] = {"group_id": group_id, "instance_id": config.group_instance_id}

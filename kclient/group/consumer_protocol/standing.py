@@ -25,7 +25,7 @@ ID_BYTES: Final = 16
 
 
 def new_member_id(runtime: Runtime) -> str:
-    """16 random bytes as 22 letters of base64url, the first one no dash. Spec: B.17.2 (KIP-1082)."""
+    """16 random bytes as 22 letters of base64url, the first one no dash. See KIP-1082."""
     raw = runtime.random_bytes(ID_BYTES)
     text = base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
     return "A" + text[1:] if text.startswith("-") else text
@@ -41,7 +41,7 @@ class Subscribed:
 
 @attrs.define
 class Standing:
-    """The one place where state and epoch are kept. `changed` wakes who waits for either. Spec: B.17.1."""
+    """The one place where state and epoch are kept. `changed` wakes who waits for either."""
 
     member_id: str
     now: Callable[[], float] = float  # the clock that `since` is read from; 0.0 without one

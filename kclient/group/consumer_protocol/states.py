@@ -1,20 +1,18 @@
 """The states of a member of the consumer protocol, as a table.
 
-    state              may be entered from                                                heartbeats
-    UNSUBSCRIBED       PREPARE_LEAVING, LEAVING, FENCED                                   none
-    JOINING            FENCED, UNSUBSCRIBED, STALE                                        at once, epoch 0
-    RECONCILING        STABLE, JOINING, ACKNOWLEDGING, RECONCILING                        on interval
-    ACKNOWLEDGING      RECONCILING                                                        at once
-    STABLE             JOINING, ACKNOWLEDGING, RECONCILING                                on interval
-    FENCED             JOINING, STABLE, RECONCILING, ACKNOWLEDGING, PREPARE_LEAVING,
-                       LEAVING                                                            none
-    PREPARE_LEAVING    JOINING, STABLE, RECONCILING, ACKNOWLEDGING, UNSUBSCRIBED          on interval
-    LEAVING            PREPARE_LEAVING                                                    the last one
-    STALE              LEAVING                                                            none until a poll
-    FATAL              JOINING, STABLE, RECONCILING, ACKNOWLEDGING, PREPARE_LEAVING,
-                       LEAVING, UNSUBSCRIBED                                              none
-
-Spec: B.17.1.
+state              may be entered from                                                heartbeats
+UNSUBSCRIBED       PREPARE_LEAVING, LEAVING, FENCED                                   none
+JOINING            FENCED, UNSUBSCRIBED, STALE                                        at once, epoch 0
+RECONCILING        STABLE, JOINING, ACKNOWLEDGING, RECONCILING                        on interval
+ACKNOWLEDGING      RECONCILING                                                        at once
+STABLE             JOINING, ACKNOWLEDGING, RECONCILING                                on interval
+FENCED             JOINING, STABLE, RECONCILING, ACKNOWLEDGING, PREPARE_LEAVING,
+                   LEAVING                                                            none
+PREPARE_LEAVING    JOINING, STABLE, RECONCILING, ACKNOWLEDGING, UNSUBSCRIBED          on interval
+LEAVING            PREPARE_LEAVING                                                    the last one
+STALE              LEAVING                                                            none until a poll
+FATAL              JOINING, STABLE, RECONCILING, ACKNOWLEDGING, PREPARE_LEAVING,
+                   LEAVING, UNSUBSCRIBED                                              none
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from typing import Final
 
 
 class MemberState(enum.Enum):
-    """The states of a member of a consumer group. Spec: B.17.1."""
+    """The states of a member of a consumer group."""
 
     UNSUBSCRIBED = "unsubscribed"
     JOINING = "joining"

@@ -1,7 +1,4 @@
-"""Keys and values as typed columns: text, JSON, Avro, Protobuf.
-
-Spec: spark section 8.
-"""
+"""Keys and values as typed columns: text, JSON, Avro, Protobuf."""
 
 from kclient.spark.decoding.choosing import BY_INGEST, decoder_of
 from kclient.spark.decoding.decoder import Decoder

@@ -1,10 +1,8 @@
 """Avro schemas as they are given: a file, JSON, or a subject of the registry; and whether values stand in a frame.
 
-    orders.avsc                  a file of the driver            {"type": "record", …}   the schema itself
-    frame:17:orders.avsc         values begin with the registry's frame, and its id must be 17 (or 17,18; * is any)
-    subject:orders-value[:3]     asked from the registry, the newest version unless one is named
-
-Spec: spark 3.3, SP-75.
+orders.avsc                  a file of the driver            {"type": "record", …}   the schema itself
+frame:17:orders.avsc         values begin with the registry's frame, and its id must be 17 (or 17,18; * is any)
+subject:orders-value[:3]     asked from the registry, the newest version unless one is named
 """
 
 from __future__ import annotations

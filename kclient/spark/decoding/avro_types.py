@@ -8,8 +8,6 @@
 
 What Spark has no type for is a ConfigError that names the field: other unions, null alone, records without fields or
 inside themselves.
-
-Spec: SP-75.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 Every byte must be read: a value with bytes left over was written with another schema. The writer's schema comes from
 the registry by the frame's id, or is the given one; the reader's schema is the same for all values and makes the type.
-
-Spec: SP-75, SP-76.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Which formats the options ask for, made once on the driver: files and the registry's newest schema are read here.
-
-Spec: spark 3.3, SP-75.
-"""
+"""Which formats the options ask for, made once on the driver: files and the registry's newest schema are read here."""
 
 from __future__ import annotations
 
@@ -43,8 +40,6 @@ def decoder_of(options: SourceOptions, called: Mapping[str, str] = BY_NAME) -> D
     """What decodes keys and values, None when both are raw. `called` is how errors call options, if not by their names.
 
     Asks the registry where the reader schema comes from there. Raises ConfigError and ConnectError.
-
-    Spec: SP-75.
     """
     formats = {
         part: made

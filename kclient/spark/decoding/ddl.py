@@ -4,8 +4,6 @@
     field  = name [:] type [COMMENT 'text']            a bare list of fields is a struct
 
 NOT NULL is refused: whatever cannot be read becomes null, so no column can promise it.
-
-Spec: spark 3.3, SP-75.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """From raw columns to decoded ones: the formats of key and value, and what becomes of the records they cannot read.
 
-    fail      the batch raises DecodeError, which names the first bad record
-    null      the key or value becomes null
-    column    the same, and the columns `_error` and `_raw` say why and with which bytes
-
-Spec: SP-27, SP-75, SP-76.
+fail      the batch raises DecodeError, which names the first bad record
+null      the key or value becomes null
+column    the same, and the columns `_error` and `_raw` say why and with which bytes
 """
 
 from __future__ import annotations
@@ -58,7 +56,7 @@ class Decoder:
         return ", ".join(f"`{field.name}` {spark_name(field.type, quoted=True)}" for field in schema)
 
     def arrow_schema(self, columns: Iterable[str]) -> pa.Schema:
-        """What `decode` gives for these columns, and what Spark makes of `ddl`. Spec: SP-27."""
+        """What `decode` gives for these columns, and what Spark makes of `ddl`."""
         return pa.schema([pa.field(name, self._type(name)) for name in columns])
 
     def raw_columns(self, columns: Sequence[str]) -> tuple[str, ...]:

@@ -1,8 +1,6 @@
 """The frame that serializers of a schema registry put before a value: a zero, four bytes of schema id, the value.
 
-    frame:17:SCHEMA     an option says so: values begin with it, and its id must be 17 (or 17,18; * is any)
-
-Spec: SP-75.
+frame:17:SCHEMA     an option says so: values begin with it, and its id must be 17 (or 17,18; * is any)
 """
 
 from __future__ import annotations

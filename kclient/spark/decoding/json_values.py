@@ -7,8 +7,6 @@
 
 Types are strict: a number is no string, 1.0 is no integer, nothing is cut off. What the schema does not name is left
 out, and what the value does not name is null. Times are ISO 8601 text.
-
-Spec: SP-75, SP-76.
 """
 
 from __future__ import annotations

@@ -8,8 +8,6 @@
 
 A field is null where the message can tell that it was not set (optional, a member of a oneof, a message), unless the
 schema has a default for it; other fields have protobuf's own default, a zero.
-
-Spec: SP-75.
 """
 
 from __future__ import annotations

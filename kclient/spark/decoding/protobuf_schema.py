@@ -4,8 +4,6 @@
     frame:17:flights.desc#nyc.Flight      values begin with the registry's frame, and its id must be 17
 
 Only the files that the message needs travel to workers, in an order in which each stands behind those it imports.
-
-Spec: SP-75.
 """
 
 from __future__ import annotations

@@ -4,8 +4,6 @@
               indexes, or a single 0 for the first message | the message
 
 The message is what is left, to its last byte. Fields that the schema lacks are left out, as protobuf means it.
-
-Spec: SP-75, SP-76.
 """
 
 from __future__ import annotations

@@ -4,8 +4,6 @@ Answers are bounded, redirects are refused (they would take the password along),
 the options allow it. An answer has ten seconds, from the connection to its
 last byte. A schema never changes under its id, so each process asks once for each. That an id is unknown is
 remembered for a minute: what was not written with the registry's frame may seem to name another id in every record.
-
-Spec: SP-44, SP-75.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 Every field is nullable, lists name their element and times are microseconds, as Spark itself makes its Arrow schemas:
 it compares the first batch with its own and refuses another spelling of the same type.
-
-Spec: SP-27, SP-75.
 """
 
 from __future__ import annotations
@@ -44,10 +42,7 @@ def map_of(key: pa.DataType, value: pa.DataType) -> pa.DataType:
 
 
 def spark_name(kind: pa.DataType, *, quoted: bool = False) -> str:
-    """The type as Spark's `simpleString` writes it, or `quoted`, as its parser reads any field name.
-
-    Spec: SP-27.
-    """
+    """The type as Spark's `simpleString` writes it, or `quoted`, as its parser reads any field name."""
     if pa.types.is_decimal(kind):
         return f"decimal({kind.precision},{kind.scale})"
     if pa.types.is_map(kind):

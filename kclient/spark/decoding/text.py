@@ -1,4 +1,4 @@
-"""Format `string`: UTF-8, strictly. Bytes that are no UTF-8 are bad, never replaced. Spec: SP-76, spark 3.3."""
+"""Format `string`: UTF-8, strictly. Bytes that are no UTF-8 are bad, never replaced."""
 
 from __future__ import annotations
 

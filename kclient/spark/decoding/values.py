@@ -1,7 +1,4 @@
-"""What a format gives for a batch of keys or values, and how the bad ones among them are found.
-
-Spec: SP-76.
-"""
+"""What a format gives for a batch of keys or values, and how the bad ones among them are found."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """What the settings of an ingest job say of each other: which exclude each other, which need each other. Pure.
 
 `found` holds the settings that were given, each of them good by itself; a problem is a whole sentence.
-
-Spec: spark 10.1, SP-42.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 Its manifest is named after what was read: the same again finds it and does nothing. What counts in the sink already is
 refused, and so is what the checkpoint's own job lands; without `--end` it ends where that job began.
-
-Spec: SP-79, SP-89.
 """
 
 from __future__ import annotations

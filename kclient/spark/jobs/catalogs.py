@@ -2,8 +2,6 @@
 
 Neither is part of pyspark. A JAR must be made for the minor release of Spark that runs, so what is missing is told with
 the settings that bring it.
-
-Spec: SP-89.
 """
 
 from __future__ import annotations

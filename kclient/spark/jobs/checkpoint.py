@@ -9,8 +9,6 @@
 
 A batch whose offsets are written and whose commit is not runs again over the same offsets. All of it is plain JSON,
 read and written without Spark.
-
-Spec: SP-18, SP-46, SP-83, SP-87, SP-89.
 """
 
 from __future__ import annotations
@@ -88,7 +86,7 @@ class Checkpoint:
         self._write(self.own / "job.json", json.dumps(attrs.asdict(job), indent=1))
 
     def schema(self) -> str | None:
-        """The schema of its values that holds now, None where none is frozen. Spec: SP-87."""
+        """The schema of its values that holds now, None where none is frozen."""
         versions = self._json(self.own / "schema.json")
         try:
             return None if versions is None else str(versions[-1]["schema"])
@@ -103,7 +101,7 @@ class Checkpoint:
         )
 
     def file_rows(self, target_mb: int) -> int | None:
-        """How many records a file was to have for this size, None where that was never found out. Spec: SP-89."""
+        """How many records a file was to have for this size, None where that was never found out."""
         kept = self._json(self.own / "files.json")
         try:
             return int(kept["rows"]) if kept is not None and kept["target_mb"] == target_mb else None
@@ -128,7 +126,7 @@ class Checkpoint:
         return Position(last, self.start_of(last), self.offsets(last))
 
     def first_start(self) -> Offsets | None:
-        """Where batch 0 started, None where that was not decided yet. Spec: SP-18."""
+        """Where batch 0 started, None where that was not decided yet."""
         content = self._json(self.own / "start.json")
         return None if content is None else self._parsed(self.own / "start.json", json.dumps(content))
 
@@ -160,7 +158,7 @@ class Checkpoint:
     # --- what happens to it
 
     def starts_at(self, offsets: Offsets) -> None:
-        """Keep where batch 0 starts. Spec: SP-18."""
+        """Keep where batch 0 starts."""
         self._write(self.own / "start.json", dump_offsets(offsets))
 
     def begin(self, batch: int, end: Offsets) -> None:

@@ -9,8 +9,6 @@
 
 After a crash the same batch runs again over the same offsets: before its manifest it writes the same names, behind it
 there is nothing left to do. So each record counts once.
-
-Spec: SP-18, SP-22, SP-82, SP-85.
 """
 
 from __future__ import annotations
@@ -84,7 +82,7 @@ class _Engine:
 
     @property
     def _limit(self) -> Limit:
-        """Once means all of it. Spec: SP-22."""
+        """Once means all of it."""
         return NO_LIMIT if self._trigger.kind == "once" else self._stream.limit
 
     def _land(self, batch: int, start: Offsets, end: Offsets) -> None:
@@ -104,11 +102,11 @@ class _Engine:
         self._listener.batch(self._ledger.tell(batch, Landed.of(whole, written), self._stream.ends, times))
 
     def _mirror(self, end: Offsets) -> bool | None:
-        """Let the group know. Spec: SP-71, SP-73."""
+        """Let the group know."""
         return None if self._group is None else self._group.commit(end)
 
     def _ended(self, ended: Ended, end: Offsets) -> IngestResult:
-        """The last commit again: the run before may have been killed just before its own. Spec: SP-70."""
+        """The last commit again: the run before may have been killed just before its own."""
         return self._ledger.result(
             ended, end, self._stream.ends, committed=self._mirror(end), signal=self._stop.signal
         )

@@ -4,8 +4,6 @@
 
 Spark calls `foreachBatch` again for a batch whose commit it does not find: then the manifest is there, or the same
 files are written again.
-
-Spec: SP-78, SP-82.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 The first run goes by samples of the topics, as their brokers keep them. The number is kept beside the checkpoint, so
 that a batch which runs again is cut as it was.
-
-Spec: SP-56, SP-79, SP-89.
 """
 
 from __future__ import annotations

@@ -3,8 +3,6 @@
     the next records of every partition → schema_of_variant_agg → DDL → beside the checkpoint
 
 With `--evolve add-columns` every run looks again, and only adds to what is frozen.
-
-Spec: SP-74, SP-87.
 """
 
 from __future__ import annotations
@@ -32,10 +30,7 @@ SAMPLE: Final = 10_000
 
 
 def with_schema(prepared: Prepared, session: SparkSession) -> Prepared:
-    """The job with a schema, found now where it is to be found. Raises ConfigError where records tell none.
-
-    Spec: SP-87.
-    """
+    """The job with a schema, found now where it is to be found. Raises ConfigError where records tell none."""
     if prepared.settings.schema != INFER:
         return prepared
     frozen = prepared.checkpoint.schema()

@@ -1,9 +1,7 @@
 """`kclient ingest`: topics into Parquet, exactly once.
 
-    plan(settings)              what would be done; nothing is written
-    run(settings, listener)     hold checkpoint and sink → plan → claim them → the engine's batches → how it ended
-
-Spec: SP-82…SP-89.
+plan(settings)              what would be done; nothing is written
+run(settings, listener)     hold checkpoint and sink → plan → claim them → the engine's batches → how it ended
 """
 
 from __future__ import annotations
@@ -45,8 +43,6 @@ def plan(settings: IngestSettings) -> IngestPlan:
 
     Raises ConfigError (also for a checkpoint of another job), SinkError, ConnectError, AuthorizationError,
     UnknownTopicError, DeadlineError.
-
-    Spec: SP-83.
     """
     settings = _beside(settings)
     if settings.backfill:
@@ -66,8 +62,6 @@ def run(
     Raises what `plan` raises, DataLossError, DecodeError, CorruptDataError, and SinkError while another run holds the
     checkpoint or the sink. KeyboardInterrupt at the second signal, and at Ctrl-C while the cluster is still looked at.
     After any of them a new run goes on with the batch that does not count yet.
-
-    Spec: SP-82, SP-85.
     """
     listener = SilentListener() if listener is None else listener
     with ExitStack() as held:

@@ -1,7 +1,4 @@
-"""Whose checkpoint it is: what must stay the same for a job to go on, and what is refused when it does not.
-
-Spec: SP-58, SP-83.
-"""
+"""Whose checkpoint it is: what must stay the same for a job to go on, and what is refused when it does not."""
 
 from __future__ import annotations
 
@@ -80,7 +77,7 @@ def job_of(content: Mapping[str, Any]) -> Job:
 
 
 def check_same(path: Path, kept: Job, wanted: Job) -> None:
-    """Refuse a checkpoint that belongs to something else. Raises ConfigError. Spec: SP-58, SP-83."""
+    """Refuse a checkpoint that belongs to something else. Raises ConfigError."""
     if different := kept.differences(wanted):
         raise ConfigError(
             f"The checkpoint {path} belongs to another job: {'; '.join(different)}. Going on would skip or repeat "

@@ -1,8 +1,6 @@
 """What makes a batch count, and what is told of it: the same for every engine.
 
-    files of all ranges have names → the manifest is written: the batch counts → the checkpoint's commit → the group's
-
-Spec: SP-78, SP-82, SP-84.
+files of all ranges have names → the manifest is written: the batch counts → the checkpoint's commit → the group's
 """
 
 from __future__ import annotations

@@ -8,8 +8,6 @@ counts files which a worker of the first one is still writing.
 
 A worker that dies is replaced and its range tried again, as Spark does with a task; an error that it reports ends the
 batch. Workers are fresh interpreters, so they inherit no loop, no thread and no lock of the parent.
-
-Spec: SP-06, SP-82.
 """
 
 from __future__ import annotations

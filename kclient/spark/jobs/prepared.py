@@ -3,8 +3,6 @@
     settings → survey of the cluster → the checkpoint's job and position, or new ones → plan
 
 Nothing is written here, so `--dry-run` ends behind it.
-
-Spec: SP-18, SP-58, SP-82, SP-83.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """What an ingest job tells while it runs: its plan, a line for each batch, and how it ended.
 
 Rates and lags are computed here once, so that a terminal, a file of JSON lines and Prometheus say the same.
-
-Spec: SP-83, SP-84.
 """
 
 from __future__ import annotations

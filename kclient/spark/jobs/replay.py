@@ -4,8 +4,6 @@
 
 The new manifest is named after the one of the dead letters, so each of these lands once. What still cannot be read ends
 the job, becomes null, or goes to another directory of dead letters.
-
-Spec: SP-88.
 """
 
 from __future__ import annotations

@@ -5,8 +5,6 @@
     --evolve add-columns with either    the frozen one may grow: columns are added, none changes its type or goes away
 
 `kclient/schema.json` holds every version, with the batch that it began at. Pure of pyspark.
-
-Spec: SP-87.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 `IngestSettings.parse` takes what a command line or a program says, by the long names of the options with underscores:
 texts as people write them, or values. All that is wrong comes in one ConfigError.
-
-Spec: spark 10.1, SP-42.
 """
 
 from __future__ import annotations
@@ -79,7 +77,7 @@ BAD_RECORDS: Final[Mapping[str, str]] = {"fail": "fail", "null": "column", "dlq"
 class IngestSettings:
     """What one ingest job lands, from where, how and where to. Paths are absolute.
 
-    `rescue` follows from the others: fields of JSON that the schema does not name are kept. Spec: SP-87.
+    `rescue` follows from the others: fields of JSON that the schema does not name are kept.
     """
 
     bootstrap: str
@@ -113,10 +111,7 @@ class IngestSettings:
 
     @classmethod
     def parse(cls, given: Mapping[str, Any]) -> IngestSettings:
-        """Check every setting; None counts as not given. Raises one ConfigError with all problems in `.problems`.
-
-        Spec: SP-42, spark 10.1.
-        """
+        """Check every setting; None counts as not given. Raises one ConfigError with all problems in `.problems`."""
         problems: list[str] = []
         found: dict[str, Any] = {}
         wrong: list[str] = []

@@ -6,8 +6,6 @@
 
 Spark's sink takes a batch for done that its log has, whoever wrote it: in the directory of another job the first
 batches of a new one would be left out in silence. So every sink belongs to one checkpoint.
-
-Spec: SP-81, SP-82, SP-83.
 """
 
 from __future__ import annotations

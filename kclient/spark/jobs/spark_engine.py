@@ -6,8 +6,6 @@
     driver     progress told, the group's commit
 
 Spark runs a batch again whose commit it does not find; both writers know one that counts already.
-
-Spec: SP-18, SP-69, SP-70, SP-82, SP-85.
 """
 
 from __future__ import annotations

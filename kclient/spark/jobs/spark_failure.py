@@ -2,8 +2,6 @@
 
 An error of the planner or of a task arrives as the text of a Python traceback inside of a Java exception; its last line
 names the class and what it said. Spark's own sinks fail in Java's words.
-
-Spec: SP-24, SP-85.
 """
 
 from __future__ import annotations

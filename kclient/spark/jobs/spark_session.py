@@ -1,7 +1,4 @@
-"""The Spark session of a job: this interpreter for workers, attempts for tasks, no secrets in what Spark prints.
-
-Spec: SP-05, SP-06, SP-45.
-"""
+"""The Spark session of a job: this interpreter for workers, attempts for tasks, no secrets in what Spark prints."""
 
 from __future__ import annotations
 

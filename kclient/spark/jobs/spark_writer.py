@@ -4,8 +4,6 @@
     table        Delta and Iceberg keep the number of the batch in their own log, and take it once
 
 Rows, bad values and the newest time are observed on the way; files and bytes are those of the log.
-
-Spec: SP-81, SP-82, SP-89.
 """
 
 from __future__ import annotations

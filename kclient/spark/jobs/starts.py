@@ -1,8 +1,6 @@
 """Where a job begins and ends: a word, a moment, or offsets in a file. Pure but for reading that file.
 
 A rule raises ValueError with the end of a sentence that begins with the setting's name.
-
-Spec: spark 10.1.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 Until work begins, Ctrl-C interrupts as anywhere else, for a broker that says nothing would be waited for. SIGTERM asks
 also then: a job that is ended in order ends with 0.
-
-Spec: SP-85.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What the cluster says before a job begins: which cluster it is, its logs, where to start, and how much is there.
-
-Spec: SP-83.
-"""
+"""What the cluster says before a job begins: which cluster it is, its logs, where to start, and how much is there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a query's batches begin, in Spark's own words, and where it keeps its checkpoint. Spec: SP-22."""
+"""When a query's batches begin, in Spark's own words, and where it keeps its checkpoint."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """What each setting of an ingest job may be: from what the user wrote to what the job works with. Pure.
 
 A rule raises ValueError with the end of a sentence that begins with the setting's name.
-
-Spec: spark 10.1.
 """
 
 from __future__ import annotations

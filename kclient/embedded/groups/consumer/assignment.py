@@ -16,10 +16,7 @@ INTERVALS_SINCE: Final = Release.parse("4.3")
 
 
 def advance(journal: Journal, changed: bool) -> None:
-    """Bump the epoch if a member changed or the topics did, and bring the targets up to it, unless it is too soon.
-
-    Spec: B.17.6.
-    """
+    """Bump the epoch if a member changed or the topics did, and bring the targets up to it, unless it is too soon."""
     group = journal.group
     found = metadata_hash(group)
     if changed or found != group.metadata_hash:

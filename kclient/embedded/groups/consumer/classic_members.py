@@ -2,8 +2,6 @@
 
 They send JoinGroup, SyncGroup and Heartbeat as ever. Their generation is their member epoch, nobody leads, the
 coordinator assigns; a heartbeat sends them back to JoinGroup whenever they have to give up, or may get, something.
-
-Spec: B.17.6.
 """
 
 from __future__ import annotations

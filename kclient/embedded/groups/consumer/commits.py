@@ -32,10 +32,7 @@ ASSIGNMENT_EPOCHS: Final = Release.parse("4.3")
 
 
 def check_commit(group: ConsumerGroup, committer: Committer, partitions: Sequence[TopicPartition]) -> None:
-    """Raise Refused unless the committer is a member in a fitting epoch, or no member and the group is empty.
-
-    Spec: B.17.6, B.14.9.
-    """
+    """Raise Refused unless the committer is a member in a fitting epoch, or no member and the group is empty."""
     if committer.generation < 0 and group.empty:
         return
     if committer.transactional and _anonymous(committer):
@@ -50,7 +47,7 @@ def check_commit(group: ConsumerGroup, committer: Committer, partitions: Sequenc
 
 
 def check_fetch(group: ConsumerGroup, member_id: str | None, member_epoch: int) -> None:
-    """Raise Refused unless it is a member in its current epoch, or nobody in particular. Spec: B.15.7."""
+    """Raise Refused unless it is a member in its current epoch, or nobody in particular."""
     if member_id is None:
         if member_epoch >= 0:
             raise Refused(UNKNOWN_SERVER_ERROR)  # as brokers do, which stumble over it

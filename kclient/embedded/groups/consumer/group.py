@@ -107,7 +107,7 @@ class ConsumerGroup(Group):
 
     @property
     def state(self) -> GroupState:
-        """See the module. Spec: B.17.6."""
+        """See the module."""
         if self.dead:
             return GroupState.DEAD
         if not self.members:

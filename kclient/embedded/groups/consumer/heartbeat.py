@@ -34,7 +34,7 @@ Owned = Collection[TopicIdPartition] | None
 
 
 def heartbeat(journal: Journal, call: Call, request: Request) -> ConsumerGroupHeartbeatResponse:
-    """Everything is checked before anything changes. Raises Refused. Spec: B.17.6, A-14."""
+    """Everything is checked before anything changes. Raises Refused."""
     group = journal.group
     check_room(group, request.member_id)
     member_id = request.member_id or new_member_id(call.state)

@@ -8,5 +8,5 @@ from kclient.embedded.state import ClusterState
 
 
 def new_member_id(state: ClusterState) -> str:
-    """A random uuid, base64url, without padding. Spec: B.17.2."""
+    """A random uuid, base64url, without padding."""
     return base64.urlsafe_b64encode(state.new_id()).decode().rstrip("=")

@@ -26,7 +26,7 @@ Epochs = Mapping[TopicIdPartition, int]
 
 
 class MemberState(enum.IntEnum):
-    """The numbers are those of the records. Spec: B.17.6."""
+    """The numbers are those of the records."""
 
     STABLE = 0
     UNREVOKED_PARTITIONS = 1

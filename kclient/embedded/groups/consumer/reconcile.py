@@ -3,8 +3,6 @@
 First a member gives up what its target lacks; until it says that it has, it stays in its old epoch. Then it moves to
 the target's epoch and is given what is free. The rest of its target it gets when the others have given it up. So no
 partition is ever with two members.
-
-Spec: B.17.6, A-14, I-10.
 """
 
 from __future__ import annotations

@@ -9,8 +9,6 @@
 | 7    | a member: its target                |       |
 | 8    | a member: what it owns              |       |
 | 16   | a pattern: the topics it stands for | 4.0   |
-
-Spec: C.4, B.17.6.
 """
 
 from __future__ import annotations

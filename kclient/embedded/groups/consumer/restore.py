@@ -28,7 +28,7 @@ class Row(Protocol):
 
 
 def restore(coordinator: GroupCoordinator, group_id: str, rows: Iterable[Row]) -> ConsumerGroup:
-    """The group as these records say, in any order; its timers do not run yet. Spec: C.4."""
+    """The group as these records say, in any order; its timers do not run yet."""
     group = ConsumerGroup(coordinator, group_id)
     for row in rows:
         if row.kind in _SAYS:

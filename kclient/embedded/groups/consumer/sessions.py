@@ -17,7 +17,7 @@ def begin(group: ConsumerGroup, member: Member) -> None:
 
 
 def heard(group: ConsumerGroup, member: Member) -> None:
-    """The member is alive. Spec: B.17.6, F-21."""
+    """The member is alive."""
     session_ms = group.cluster.settings.group_consumer_session_timeout_ms
     if member.classic is not None:
         session_ms = member.classic.session_timeout_ms

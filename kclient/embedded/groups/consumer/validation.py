@@ -1,7 +1,7 @@
 """What a heartbeat must look like, and whether its member epoch is current.
 
 `check_form` needs nothing but the request; the others hold it against the group. The texts are those that brokers
-send. Spec: B.17.6.
+send.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""`kclient offsets-history`: `__consumer_offsets` as tables of Parquet files, and views over them.
-
-Spec: spark 10.2.
-"""
+"""`kclient offsets-history`: `__consumer_offsets` as tables of Parquet files, and views over them."""
 
 from kclient.spark.jobs.offsets_history.job import HistoryRun, run, watch
 from kclient.spark.jobs.offsets_history.settings import OffsetsHistorySettings

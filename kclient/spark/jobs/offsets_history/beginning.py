@@ -1,7 +1,4 @@
-"""How a run begins: where the last one ended, what the topic holds by now, and that both are of one topic.
-
-Spec: SP-90, SP-95.
-"""
+"""How a run begins: where the last one ended, what the topic holds by now, and that both are of one topic."""
 
 from __future__ import annotations
 

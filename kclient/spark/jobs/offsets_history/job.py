@@ -5,8 +5,6 @@
 
 Each run begins where the last one ended, also one that was killed. The topic is compacted: what was overwritten before
 the first run nobody can know.
-
-Spec: SP-90…SP-95.
 """
 
 from __future__ import annotations
@@ -56,8 +54,6 @@ def run(settings: OffsetsHistorySettings, runtime: Runtime | None = None) -> His
 
     Raises ConfigError for the directory of another cluster, SinkError, ConnectError, AuthorizationError,
     UnknownTopicError where nobody ever committed, DeadlineError.
-
-    Spec: SP-90…SP-95.
     """
     options = settings.source()
     driver = Driver(options)

@@ -1,7 +1,5 @@
 """The views `lag` and `lag_seconds` without Spark, as one table: how far each group was behind at each sample, and for
 how long the record has waited that it would read next.
-
-Spec: SP-94, SP-95.
 """
 
 from __future__ import annotations
@@ -60,8 +58,6 @@ def lag_table(directory: str | Path) -> pa.Table:
     `lag_seconds` are never negative. `lag_seconds_method` is `exact` where the timestamp of the record at the
     committed offset is known, `interp` where its time lies between two samples of the log's end, and null, as
     `lag_seconds`, where it was written before the first sample. Raises ArgumentError where there is no such directory.
-
-    Spec: SP-94.
     """
     history = history_directory(directory)
     commits = _commits(history)

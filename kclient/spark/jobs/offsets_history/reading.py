@@ -1,7 +1,4 @@
-"""The records of a range with what the columns of the source do not tell: whether a transaction wrote them.
-
-Spec: SP-90, SP-91.
-"""
+"""The records of a range with what the columns of the source do not tell: whether a transaction wrote them."""
 
 from __future__ import annotations
 

@@ -3,8 +3,6 @@
 A commit is one row. A classic group writes itself whole: a row for each member, or one without a member when it is
 empty. A group of KIP-848 writes what changed: the row says in `record` which part of it. A tombstone is a row too. What
 is newer than this reader, and what is damaged, is kept as it came.
-
-Spec: SP-90…SP-92, S1-01, C.4.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """What the offsets topic cannot tell, asked from the leaders once in every run: where logs begin and end, and when the
 records at committed offsets were written.
-
-Spec: SP-93, SP-94.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 A commit's record is looked for after the commit is kept, often in a later run: somebody who has read all commits an
 offset that no record has yet.
-
-Spec: SP-94, SP-95.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The settings of `kclient offsets-history`, checked as a whole before anything is opened. Pure.
-
-Spec: spark 10.2, SP-42.
-"""
+"""The settings of `kclient offsets-history`, checked as a whole before anything is opened. Pure."""
 
 from __future__ import annotations
 
@@ -77,7 +74,7 @@ class OffsetsHistorySettings:
         return settings
 
     def source(self) -> SourceOptions:
-        """The offsets topic as the source reads it, without what was aborted. Spec: SP-90."""
+        """The offsets topic as the source reads it, without what was aborted."""
         ours = {"kafka.bootstrap.servers": self.bootstrap, "kafka.isolation.level": "read_committed"}
         return SourceOptions.parse(
             {**self.options, **ours, "subscribe": TOPIC, "groupIdPrefix": "offsets-history"}

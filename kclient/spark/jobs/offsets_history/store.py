@@ -6,8 +6,6 @@
 A range's files get their names before the state moves behind it. What a killed run left behind it is removed before the
 range is read again, so no record is in two files. The topic is compacted: what a file holds may be nowhere else, so
 nothing is removed but behind an offset that was kept.
-
-Spec: SP-95.
 """
 
 from __future__ import annotations

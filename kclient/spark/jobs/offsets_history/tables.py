@@ -1,12 +1,10 @@
 """The tables: their columns as Arrow types. Each is a directory of Parquet files, by the date of the record in UTC.
 
-    commits/date=2026-11-22/00007-….parquet        one row for each commit, or its removal
-    groups/date=…                                  one for each member of a group as it was written, or the group alone
-    watermarks/date=…                              one for each partition that anybody commits, each time it is sampled
-    positions/date=…                               when the record at a committed offset was written
-    unknown/date=…                                 records that are newer than this reader, or damaged, as they came
-
-Spec: SP-90…SP-93.
+commits/date=2026-11-22/00007-….parquet        one row for each commit, or its removal
+groups/date=…                                  one for each member of a group as it was written, or the group alone
+watermarks/date=…                              one for each partition that anybody commits, each time it is sampled
+positions/date=…                               when the record at a committed offset was written
+unknown/date=…                                 records that are newer than this reader, or damaged, as they came
 """
 
 from __future__ import annotations

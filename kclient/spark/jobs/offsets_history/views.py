@@ -10,8 +10,6 @@
 
 A commit is joined to a sample by the time at which this job knew of it, not by the broker's clock: the two may differ,
 and ends are always sampled after the commits of the same run. Lag is never negative.
-
-Spec: SP-94.
 """
 
 from __future__ import annotations
@@ -190,7 +188,7 @@ def create_views(
 ) -> None:
     """Make the tables of a history, and the views over them, temporary views of a session.
 
-    Call it again to see files that came later. Raises ArgumentError where there is no such directory. Spec: SP-94.
+    Call it again to see files that came later. Raises ArgumentError where there is no such directory.
     """
     history = history_directory(directory)
     for name in TABLES:

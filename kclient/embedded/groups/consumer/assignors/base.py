@@ -24,7 +24,7 @@ class Wanting:
 
 
 def in_order(members: Sequence[Wanting]) -> list[Wanting]:
-    """Static members by instance id, then the others by member id. Spec: B.16."""
+    """Static members by instance id, then the others by member id."""
     return sorted(
         members, key=lambda one: (one.instance_id is None, utf16_key(one.instance_id or one.member_id))
     )

@@ -9,7 +9,7 @@ from kclient.embedded.groups.consumer.partitions import TopicIdPartition
 
 
 def assign_ranges(topics: Mapping[bytes, int], members: Sequence[Wanting]) -> Targets:
-    """The first partitions to the first member, one more to each of the first `count % members`. Spec: B.16.1."""
+    """The first partitions to the first member, one more to each of the first `count % members`."""
     given: dict[str, list[TopicIdPartition]] = {member.member_id: [] for member in members}
     for topic_id, wanting in subscribers(topics, members).items():
         share, extra = divmod(topics[topic_id], len(wanting))

@@ -13,7 +13,7 @@ from kclient.embedded.groups.consumer.partitions import TopicIdPartition
 
 
 def assign_uniformly(topics: Mapping[bytes, int], members: Sequence[Wanting]) -> Targets:
-    """See the module. Spec: B.17.6."""
+    """See the module."""
     wanting = {
         topic_id: [member.member_id for member in found]
         for topic_id, found in subscribers(topics, members).items()
