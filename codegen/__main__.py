@@ -25,8 +25,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         files = generate(options.schemas)
-    except SchemaError as error:
-        print(error, file=sys.stderr)
+    except SchemaError as exc:
+        print(exc, file=sys.stderr)
         return 1
     if not options.check:
         print(f"{len(files)} modules, {write(files, options.output)} changed")

@@ -41,5 +41,5 @@ def _parse_line(file: str, number: int, line: str) -> ErrorSpec:
         code, name, *flags = line.split("\t")
         retriable, invalid_metadata, refresh_retriable = (_FLAGS[flag] for flag in flags)
         return ErrorSpec(int(code), name, retriable, invalid_metadata, refresh_retriable)
-    except (ValueError, KeyError) as error:
-        raise SchemaError(file, f"line {number}", f"is not an error code: {line!r}") from error
+    except (ValueError, KeyError) as exc:
+        raise SchemaError(file, f"line {number}", f"is not an error code: {line!r}") from exc

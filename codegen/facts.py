@@ -54,8 +54,8 @@ class Facts:
             raise self.refuse(f"{key} is missing")
         try:
             versions = parse_versions(self.values[key])
-        except ValueError as error:
-            raise self.refuse(f"{key}: {error}") from error
+        except ValueError as exc:
+            raise self.refuse(f"{key}: {exc}") from exc
         if within is None:
             return versions
         if not versions & within:

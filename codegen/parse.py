@@ -36,8 +36,8 @@ def parse_file(path: Path) -> MessageSpec:
     """Read one schema. Raises SchemaError."""
     try:
         values = json.loads(path.read_text("utf-8"), object_pairs_hook=_no_key_twice)
-    except ValueError as error:
-        raise SchemaError(path.name, "", f"is not JSON: {error}") from error
+    except ValueError as exc:
+        raise SchemaError(path.name, "", f"is not JSON: {exc}") from exc
     if not isinstance(values, dict):
         raise SchemaError(path.name, "", "is not a JSON object")
     return _parse_message(Facts(path.name, "", values))
@@ -113,8 +113,8 @@ class _Structs:
         try:
             composite = kind.array or struct is not None
             default, is_null = parse_default(facts.values.get("default"), kind.element, composite, nullable)
-        except ValueError as error:
-            raise facts.refuse(str(error)) from error
+        except ValueError as exc:
+            raise facts.refuse(str(exc)) from exc
         return FieldSpec(
             name=name,
             element=kind.element,

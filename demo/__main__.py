@@ -45,8 +45,8 @@ def main() -> int:
     except KeyboardInterrupt:
         print("interrupted; everything that was started is ended", file=sys.stderr)
         return 130
-    except (OSError, KclientError, LocalKafkaError, RuntimeError) as failure:
-        print(f"the demo failed: {failure}", file=sys.stderr)
+    except (OSError, KclientError, LocalKafkaError, RuntimeError) as exc:
+        print(f"the demo failed: {exc}", file=sys.stderr)
         return 1
 
 

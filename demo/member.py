@@ -90,8 +90,8 @@ class Member:
             self._consumer.commit(offsets)
         except (
             CommitFailedError
-        ) as failure:  # the partitions moved; whoever owns them now reads these records again
-            tell(refused=failure.reason)
+        ) as exc:  # the partitions moved; whoever owns them now reads these records again
+            tell(refused=exc.reason)
         else:
             committed = {tp.partition: position.offset for tp, position in offsets.items()}
             tell(committed=committed, at=time.time())

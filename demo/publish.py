@@ -50,8 +50,8 @@ async def publish(
             for lane in lanes:
                 group.create_task(lane.run())
             await _distribute(flights, lanes, lambda: on_progress(sum(lane.acknowledged for lane in lanes)))
-    except ExceptionGroup as failures:
-        raise failures.exceptions[0] from None
+    except ExceptionGroup as exc:
+        raise exc.exceptions[0] from None
     return [lane.acknowledged for lane in lanes]
 
 
@@ -145,8 +145,8 @@ async def _patiently(cluster: Cluster, ask: Callable[[], Awaitable[T]]) -> T:
     for _ in range(ATTEMPTS):
         try:
             return await ask()
-        except KclientError as failure:
-            if not failure.retriable:
+        except KclientError as exc:
+            if not exc.retriable:
                 raise
         cluster.request_update("publishing failed", reset_backoff=False)
         await asyncio.sleep(PAUSE_SECONDS)

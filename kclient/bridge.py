@@ -149,12 +149,12 @@ class LoopThread:
         """Run the loop. asyncio lets sys.exit() out of it, which is to end the task that calls it and nothing else."""
         try:
             self.loop.run_until_complete(life)
-        except (SystemExit, KeyboardInterrupt) as error:
+        except (SystemExit, KeyboardInterrupt) as exc:
             log.error(
                 "something that kclient calls on its own thread, such as a log handler, raised %s; the consumers of "
                 "this process go on. Exit from your own thread instead; the traceback says where this comes from",
-                type(error).__name__,
-                exc_info=error,
+                type(exc).__name__,
+                exc_info=exc,
             )
 
     async def _live(self) -> None:
@@ -288,8 +288,8 @@ def _run_here(call: _UserCall) -> _Outcome:
     before = _outer.set(call.context)
     try:
         return _Outcome(call.function(*call.args))
-    except Exception as error:  # noqa: BLE001 – goes back to who asked
-        return _Outcome(error=error)
+    except Exception as exc:  # noqa: BLE001 – goes back to who asked
+        return _Outcome(error=exc)
     finally:
         _outer.reset(before)
 

@@ -22,8 +22,8 @@ def main(versions: list[str]) -> int:
                 print(f"Kafka {version} is left out: {reason}", file=sys.stderr)
                 return 1 if os.environ.get("CI") == "true" else 0
             fetch(version)
-    except LocalKafkaError as error:
-        print(error, file=sys.stderr)
+    except LocalKafkaError as exc:
+        print(exc, file=sys.stderr)
         return 1
     return 0
 

@@ -87,8 +87,8 @@ def _fill(folder: Path, artifacts: Sequence[str]) -> None:
     what = ", ".join(artifacts)
     try:
         run = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise LocalKafkaError(f"mvn could not fetch {what}: {error}") from error
+    except (OSError, subprocess.TimeoutExpired) as exc:
+        raise LocalKafkaError(f"mvn could not fetch {what}: {exc}") from exc
     if run.returncode != 0:
         raise LocalKafkaError(f"mvn could not fetch {what}:\n{run.stdout[-3000:]}{run.stderr[-1000:]}")
     (folder / ".complete").write_text(_pom(artifacts), encoding="utf-8")

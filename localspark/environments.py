@@ -66,8 +66,8 @@ def _fill(folder: Path, requirements: list[str], also: str = "") -> None:
 def _run(command: list[str]) -> None:
     try:
         run = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise LocalKafkaError(f"{' '.join(command)} did not come to an end: {error}") from error
+    except (OSError, subprocess.TimeoutExpired) as exc:
+        raise LocalKafkaError(f"{' '.join(command)} did not come to an end: {exc}") from exc
     if run.returncode != 0:
         raise LocalKafkaError(f"{' '.join(command)} failed:\n{run.stdout[-2000:]}{run.stderr[-2000:]}")
 
@@ -85,8 +85,8 @@ def main(names: list[str]) -> int:
     try:
         for minor in chosen(names):
             print(f"pyspark {RELEASES[minor]}: {python(minor)}", flush=True)
-    except LocalKafkaError as error:
-        print(error, file=sys.stderr)
+    except LocalKafkaError as exc:
+        print(exc, file=sys.stderr)
         return 1
     return 0
 

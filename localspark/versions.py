@@ -30,8 +30,8 @@ def main(releases: str = "all", *arguments: str) -> int:
     """Every release, also after one that failed; 0 when all passed."""
     try:
         passed = {minor: run(minor, list(arguments)) for minor in chosen([releases])}
-    except LocalKafkaError as error:
-        print(error, file=sys.stderr)
+    except LocalKafkaError as exc:
+        print(exc, file=sys.stderr)
         return 1
     for minor, good in passed.items():
         print(f"pyspark {RELEASES[minor]}: {'passed' if good else 'FAILED'}")

@@ -118,8 +118,8 @@ class ScriptedPeer:
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             pass  # the client or the test has ended
-        except Exception as problem:  # noqa: BLE001 – whatever it is, the test must fail with it
-            self.problems.append(repr(problem))
+        except Exception as exc:  # noqa: BLE001 – whatever it is, the test must fail with it
+            self.problems.append(repr(exc))
         writer.close()
 
     async def _step(

@@ -73,9 +73,9 @@ def call(tokens: Sequence[str]) -> int:
         return USAGE
     try:
         ended = app(with_interval(tokens))
-    except CycloptsError as error:
-        name = " ".join((program(), *(error.command_chain or ())))
-        sys.stderr.write(f"{name}: {_sentence(error, tokens)} Type: {name} --help\n")
+    except CycloptsError as exc:
+        name = " ".join((program(), *(exc.command_chain or ())))
+        sys.stderr.write(f"{name}: {_sentence(exc, tokens)} Type: {name} --help\n")
         return USAGE
     return OK if ended is None else int(ended)
 

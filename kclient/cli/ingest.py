@@ -119,16 +119,16 @@ def _failures_told(told: Teller) -> Iterator[None]:
     """Machines learn of a failure before the person does; what nobody expected is told as a bug."""
     try:
         yield
-    except KclientError as error:
-        told.failed(error, exit_code(error))
+    except KclientError as exc:
+        told.failed(exc, exit_code(exc))
         raise
-    except KeyboardInterrupt as error:
-        told.failed(error, INTERRUPTED)
+    except KeyboardInterrupt as exc:
+        told.failed(exc, INTERRUPTED)
         raise
-    except Exception as problem:
-        bug = InternalError.of("kclient ingest", problem)
+    except Exception as exc:
+        bug = InternalError.of("kclient ingest", exc)
         told.failed(bug, FAILED)
-        raise bug from problem
+        raise bug from exc
 
 
 def _code(settings: IngestSettings, result: IngestResult) -> int:

@@ -75,8 +75,8 @@ def _root(sink: str | None) -> Path:
         raise ArgumentError(f"--sink is missing. Type: {program()} ingest gc --sink parquet:DIR")
     try:
         found = location(sink)
-    except ValueError as error:
-        raise ArgumentError(f"--sink {error}. Type: {program()} ingest gc --sink parquet:DIR") from None
+    except ValueError as exc:
+        raise ArgumentError(f"--sink {exc}. Type: {program()} ingest gc --sink parquet:DIR") from None
     if found.kind != "parquet":
         raise ArgumentError("--sink is a table, which its own tools clean: VACUUM, or remove_orphan_files.")
     root = Path(found.where)

@@ -155,11 +155,11 @@ async def _round(meter: Meter, asked: _Asked) -> tuple[int, str]:
             with _patience(group_id):
                 reports.append(await meter.measure(group_id, asked.topics, asked.timeout))
             texts.append(asked.show(reports[-1]))
-        except KclientError as error:
+        except KclientError as exc:
             if len(groups) == 1 and asked.watch is None:
                 raise
-            sys.stderr.write(f"{program()} lag: {error}\n")
-            code = code or exit_code(error)
+            sys.stderr.write(f"{program()} lag: {exc}\n")
+            code = code or exit_code(exc)
     if asked.summary and reports:
         texts.append(summary_text(reports))
     return code, asked.separator.join(texts)

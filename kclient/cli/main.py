@@ -39,8 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     tokens = list(sys.argv[1:] if arguments is None else arguments)
     try:
         from kclient.cli import app
-    except ModuleNotFoundError as missing:
-        return _without_extra(tokens, missing)
+    except ModuleNotFoundError as exc:
+        return _without_extra(tokens, exc)
     except KeyboardInterrupt:
         return INTERRUPTED
     return _guarded(lambda: app.call(tokens), lambda: app.name_of(tokens))
@@ -55,14 +55,14 @@ def _guarded(command: Callable[[], int], name: Callable[[], str]) -> int:
         sys.stdout.flush()  # a full disk is told here, and not by the interpreter when it is too late
     except KeyboardInterrupt:
         return INTERRUPTED
-    except KclientError as error:
-        return _failed(name(), error)
-    except OSError as error:  # the network's are KclientErrors: it is the output, of a full disk for one
-        return _not_written(name(), error)
-    except ModuleNotFoundError as missing:
-        return _not_installed(name(), missing)
-    except Exception as problem:  # noqa: BLE001 what nobody expected is told as a bug
-        return _failed(name(), InternalError.of(name(), problem))
+    except KclientError as exc:
+        return _failed(name(), exc)
+    except OSError as exc:  # the network's are KclientErrors: it is the output, of a full disk for one
+        return _not_written(name(), exc)
+    except ModuleNotFoundError as exc:
+        return _not_installed(name(), exc)
+    except Exception as exc:  # noqa: BLE001 what nobody expected is told as a bug
+        return _failed(name(), InternalError.of(name(), exc))
     return code
 
 

@@ -51,11 +51,11 @@ def _teller(text: str) -> Teller:
 def _file(path: str) -> JsonLines:
     try:
         return JsonLines(open(path, "a", encoding="utf-8"), Runtime())
-    except OSError as error:
+    except OSError as exc:
         raise SinkError(
-            f"--metrics jsonl:{path} cannot be written: {error.strerror}. Give a file in a directory that is there.",
+            f"--metrics jsonl:{path} cannot be written: {exc.strerror}. Give a file in a directory that is there.",
             path=path,
-        ) from error
+        ) from exc
 
 
 def _port(text: str, where: str) -> Prometheus:

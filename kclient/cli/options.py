@@ -115,10 +115,10 @@ class Connection:
             return {}
         try:
             found = read_properties(self.properties)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError) as exc:
             raise ConfigError(
-                f"--properties {self.properties} cannot be read: {problem_of(error)}. Give a file that is there."
-            ) from error
+                f"--properties {self.properties} cannot be read: {problem_of(exc)}. Give a file that is there."
+            ) from exc
         pairs: dict[str, str] = {}
         for prop in found:
             if prop.key in pairs:
@@ -147,11 +147,11 @@ class Connection:
         arguments = {key: value for key, value in given.items() if value is not None}
         try:
             return load(arguments, *self.for_client())
-        except ConfigError as error:
-            if not any(problem.startswith(MISSING) for problem in error.problems):
+        except ConfigError as exc:
+            if not any(problem.startswith(MISSING) for problem in exc.problems):
                 raise
             hint = "Say where the cluster is with -b HOST:PORT, or with --properties FILE."
-            raise ConfigError(f"{error.text} {hint}", problems=error.problems) from error
+            raise ConfigError(f"{exc.text} {hint}", problems=exc.problems) from exc
 
 
 @attrs.frozen(kw_only=True)

@@ -21,12 +21,12 @@ def talk_into(path: str | Path) -> Iterator[None]:
     try:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    except OSError as error:
+    except OSError as exc:
         raise SinkError(
-            f"Spark's log {path} cannot be written: {error.strerror}. Give another file with --spark-log, or '-' for "
+            f"Spark's log {path} cannot be written: {exc.strerror}. Give another file with --spark-log, or '-' for "
             "the terminal.",
             path=str(path),
-        ) from error
+        ) from exc
     out, err = sys.stdout, sys.stderr
     out.flush()
     err.flush()

@@ -26,11 +26,11 @@ class ScrapeServer:
         self._thread = LoopThread.join(self._user)
         try:
             self._server: asyncio.Server = self._thread.run(lambda: self._listen(host, port))
-        except OSError as error:
+        except OSError as exc:
             self._thread.leave(self._user)
             raise ConfigError(
-                f"--metrics prometheus:{host}:{port} cannot listen there: {error.strerror}. Give another port."
-            ) from error
+                f"--metrics prometheus:{host}:{port} cannot listen there: {exc.strerror}. Give another port."
+            ) from exc
         self.port: int = self._server.sockets[0].getsockname()[1]
 
     def close(self) -> None:

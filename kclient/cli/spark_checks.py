@@ -178,8 +178,8 @@ def _ran(command: list[str]) -> tuple[int, str]:
         done = subprocess.run(  # noqa: S603 – the user's own java and python
             command, capture_output=True, text=True, timeout=CHILD_SECONDS, check=False
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return 127, str(error)
+    except (OSError, subprocess.TimeoutExpired) as exc:
+        return 127, str(exc)
     return done.returncode, done.stdout + done.stderr
 
 

@@ -79,8 +79,8 @@ def _from_file(path: str | PathLike[str] | None, problems: list[str]) -> Iterabl
         return []
     try:
         return [Setting(*found) for found in read_properties(path)]
-    except (OSError, ValueError) as error:  # ValueError: a path with NUL
-        problems.append(f"the properties file {path} cannot be read: {problem_of(error)}")
+    except (OSError, ValueError) as exc:  # ValueError: a path with NUL
+        problems.append(f"the properties file {path} cannot be read: {problem_of(exc)}")
         return []
 
 
@@ -108,8 +108,8 @@ def _check(settings: Mapping[str, Setting], problems: list[str]) -> dict[str, An
             shown = "" if rule in SECRETS or "@" in repr(value) else f"={value!r}"  # user:password@host
             try:
                 given[name] = rule(_provided(value, rule))
-            except ValueError as error:
-                problems.append(f"{written}{shown} ({place}) {error}{_unit(name)}")
+            except ValueError as exc:
+                problems.append(f"{written}{shown} ({place}) {exc}{_unit(name)}")
         elif refused := refusal(name):
             if not refused.allows(value):
                 problems.append(f"{written} ({place}) is refused: {refused.reason}")

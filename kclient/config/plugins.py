@@ -78,9 +78,9 @@ def _named(path: str) -> Any:
     module, _, name = path.rpartition(".")
     try:
         found = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
+    except (ImportError, AttributeError, ValueError) as exc:
         raise ValueError(
-            f"names {path}, which is no class of Python's ({error}); give an object, a class, or package.module.Class"
+            f"names {path}, which is no class of Python's ({exc}); give an object, a class, or package.module.Class"
         ) from None
     if not isinstance(found, type):
         raise ValueError(f"names {path}, which is {found!r} and no class")

@@ -54,8 +54,8 @@ async def assign(session: Session, partitions: Iterable[TopicPartition]) -> None
 def _compiled(pattern: re.Pattern[str] | str) -> re.Pattern[str]:
     try:
         return re.compile(pattern)
-    except re.error as error:
-        raise ArgumentError(f"The pattern {pattern!r} is no regular expression: {error}.") from error
+    except re.error as exc:
+        raise ArgumentError(f"The pattern {pattern!r} is no regular expression: {exc}.") from exc
     except TypeError:
         raise ArgumentError(f"The pattern must be text or a compiled one, not {pattern!r}.") from None
 

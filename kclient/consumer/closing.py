@@ -176,12 +176,12 @@ async def _step(step: Awaitable[None], deadline: float) -> Exception | None:
     try:
         async with asyncio.timeout_at(deadline) as scope:
             await step
-    except TimeoutError as error:
+    except TimeoutError as exc:
         if not scope.expired():
-            return error
+            return exc
         log.warning("close() ran out of time; the rest is cut short")
-    except Exception as error:  # noqa: BLE001 – raised at the very end
-        return error
+    except Exception as exc:  # noqa: BLE001 – raised at the very end
+        return exc
     return None
 
 

@@ -161,10 +161,10 @@ class Committing:
         error: KclientError | None = None
         try:
             await self._unless_given_up(offsets, ready, place)
-        except KclientError as failure:
-            error = failure
-        except Exception as bug:  # noqa: BLE001 – the callback must hear of it
-            error = InternalError.of("An asynchronous commit", bug)
+        except KclientError as exc:
+            error = exc
+        except Exception as exc:  # noqa: BLE001 – the callback must hear of it
+            error = InternalError.of("An asynchronous commit", exc)
         finally:
             place.over()
         if error is not None:
@@ -182,19 +182,19 @@ class Committing:
                     self._pending[task] = scope
                 await ready()
                 await self._store(self._commits.commit(offsets, retry=False, turn=place.turn))
-        except TimeoutError as late:
+        except TimeoutError as exc:
             if not scope.expired():
                 raise
-            raise commit_failed("closed", self._config.group_id or "", self._given_up, offsets) from late
+            raise commit_failed("closed", self._config.group_id or "", self._given_up, offsets) from exc
 
     async def _store(self, commit: Awaitable[Offsets]) -> None:
         """What every commit has in common: failures are counted, a fencing lasts, interceptors hear what was stored."""
         try:
             offsets = await commit
-        except KclientError as error:
+        except KclientError as exc:
             self._counters.count("commit-failed-total")
-            if isinstance(error, BrokerError) and error.code == FENCED_INSTANCE_ID:
-                self._fenced = error
+            if isinstance(exc, BrokerError) and exc.code == FENCED_INSTANCE_ID:
+                self._fenced = exc
             raise
         if offsets and self._interceptors:
             self._callbacks.leave(lambda: self._interceptors.on_commit(offsets))
@@ -228,9 +228,9 @@ class Committing:
     async def _auto_commit(self, offsets: Offsets, place: Place) -> None:
         try:
             await self._store(self._commits.commit(offsets, retry=False, turn=place.turn))
-        except KclientError as error:
-            self._warn("an automatic commit", error)
-            if error.retriable and self._next_auto_commit is not None:
+        except KclientError as exc:
+            self._warn("an automatic commit", exc)
+            if exc.retriable and self._next_auto_commit is not None:
                 soon = self._runtime.now() + self._config.retry_backoff_ms / 1000
                 self._next_auto_commit = min(soon, self._next_auto_commit)
         else:
@@ -263,8 +263,8 @@ class Committing:
             async with asyncio.timeout(timeout):
                 await place.alone()
                 await self._store(self._commits.commit_newest(newest, hopeless, refusals.append))
-        except (KclientError, TimeoutError) as error:
-            log.warning("the automatic commit %s failed: %s", why, str(error) or refusals[-1])
+        except (KclientError, TimeoutError) as exc:
+            log.warning("the automatic commit %s failed: %s", why, str(exc) or refusals[-1])
         else:
             self._counters.count("auto-commit-total")
         finally:

@@ -257,5 +257,5 @@ async def _holder_of(session: Session, tp: TopicPartition, state: PartitionState
     )
     try:
         return await find_holder(session.cluster, leader, wanted) or "it ended a moment ago"
-    except KclientError as problem:
-        return f"whose is not known: {problem.text}"
+    except KclientError as exc:
+        return f"whose is not known: {exc.text}"

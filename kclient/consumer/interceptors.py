@@ -83,8 +83,8 @@ class Interceptors:
             return None
         try:
             return await self._call_user(function, *arguments)
-        except Exception as error:  # noqa: BLE001 – logged, and of no other consequence
-            self._failed(number, method, error, f"raised {type(error).__name__}")
+        except Exception as exc:  # noqa: BLE001 – logged, and of no other consequence
+            self._failed(number, method, exc, f"raised {type(exc).__name__}")
             return None
 
     def _failed(self, number: int, method: str, error: Exception | None, what: str) -> None:

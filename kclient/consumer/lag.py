@@ -76,8 +76,8 @@ class Lag:
                 self._asked = {}
                 if not answered:
                     await asyncio.sleep(backoff.next())
-        except KclientError as error:
-            log.debug("the ends of partitions are not known yet: %s", error)
+        except KclientError as exc:
+            log.debug("the ends of partitions are not known yet: %s", exc)
         finally:
             self._asking, self._asked = False, {}
 

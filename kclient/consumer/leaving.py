@@ -127,6 +127,6 @@ async def error_of(step: Awaitable[None]) -> Exception | None:
     """What it raised, for later: the next step comes all the same."""
     try:
         await step
-    except Exception as error:  # noqa: BLE001 – raised when all is done
-        return error
+    except Exception as exc:  # noqa: BLE001 – raised when all is done
+        return exc
     return None

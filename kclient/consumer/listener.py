@@ -109,13 +109,13 @@ async def tell(
         await call_user(method, partitions)
     except WakeupError:
         raise
-    except Exception as error:
-        log.error("the listener's %s raised %s for %s", name, type(error).__name__, names_of(partitions))
-        if isinstance(error, KclientError) and name == ASSIGNED:
+    except Exception as exc:
+        log.error("the listener's %s raised %s for %s", name, type(exc).__name__, names_of(partitions))
+        if isinstance(exc, KclientError) and name == ASSIGNED:
             raise
         raise ListenerError(
-            f"The rebalance listener's {name} raised {type(error).__name__} for {names_of(partitions)}. "
+            f"The rebalance listener's {name} raised {type(exc).__name__} for {names_of(partitions)}. "
             "The rebalance itself goes on. See the cause, mend the listener, and poll again.",
             callback=name,
             partitions=partitions,
-        ) from error
+        ) from exc

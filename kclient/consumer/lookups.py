@@ -144,8 +144,8 @@ async def _ask(
 async def _ask_unheard(session: Session, times: Mapping[TopicPartition, int]) -> None:
     try:
         await _ask(session, times, session.config.request_timeout_ms / 1000)
-    except KclientError as error:
-        log.debug("a lookup that nobody waited for failed: %s", error)
+    except KclientError as exc:
+        log.debug("a lookup that nobody waited for failed: %s", exc)
 
 
 def _partitions(

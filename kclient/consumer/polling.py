@@ -106,8 +106,8 @@ class Poll:
                 max(0.0, deadline - session.runtime.now()), "the first connection"
             ):
                 await session.start()
-        except DeadlineError as error:
-            if error.waiting_for != "the first connection":
+        except DeadlineError as exc:
+            if exc.waiting_for != "the first connection":
                 raise
         return session.running
 

@@ -226,6 +226,6 @@ async def _heard(telling: Awaitable[None]) -> Exception | None:
     """What a listener raised; a cancelled call is cut short."""
     try:
         await telling
-    except Exception as error:  # noqa: BLE001 – raised when the assignment has changed
-        return error
+    except Exception as exc:  # noqa: BLE001 – raised when the assignment has changed
+        return exc
     return None

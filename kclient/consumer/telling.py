@@ -37,7 +37,7 @@ class Telling:
         self._over = Notice()
 
     async def assigned(self, added: Partitions) -> None:
-        """These came; nothing of them is fetched before the method has returned, for it may seek. Raises ListenerError."""
+        """Call on_partitions_assigned; fetching starts when it has returned, for it may seek. Raises ListenerError."""
         positions = self._session.positions
         positions.await_callback(added)
         try:

@@ -41,10 +41,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
     try:
         asyncio.run(_serve(given))
-    except InternalError as bug:
-        parser.exit(BUG_EXIT, f"{parser.prog}: {bug}\n")
-    except (KclientError, OSError) as problem:
-        parser.exit(USAGE_EXIT, f"{parser.prog}: error: {problem}\n")
+    except InternalError as exc:
+        parser.exit(BUG_EXIT, f"{parser.prog}: {exc}\n")
+    except (KclientError, OSError) as exc:
+        parser.exit(USAGE_EXIT, f"{parser.prog}: error: {exc}\n")
     return 0
 
 
@@ -140,11 +140,11 @@ def _listeners(given: argparse.Namespace) -> list[Listener]:
         context = SSLContext(PROTOCOL_TLS_SERVER)
         try:
             context.load_cert_chain(given.certificate)
-        except OSError as problem:
+        except OSError as exc:
             raise ArgumentError(
-                f"--certificate {given.certificate} cannot be used: {problem.strerror}. "
+                f"--certificate {given.certificate} cannot be used: {exc.strerror}. "
                 "Give a PEM file that holds a certificate and its private key."
-            ) from problem
+            ) from exc
     mechanisms = MECHANISMS if given.user else ()
     name = f"{'SASL_' if mechanisms else ''}{'SSL' if context else 'PLAINTEXT'}"
     return [] if name == PLAINTEXT else [Listener(name, given.host, ssl=context, mechanisms=mechanisms)]

@@ -81,8 +81,8 @@ def parsed(state: ClusterState, records: bytes | memoryview | None, version: int
     data = bytes(records or b"")
     try:
         batches = list(read_batches(data))
-    except UNREADABLE as problem:
-        raise Refused(CORRUPT_MESSAGE) from problem
+    except UNREADABLE as exc:
+        raise Refused(CORRUPT_MESSAGE) from exc
     if version >= 3 and (len(batches) != 1 or batches[0].magic != 2 or batches[0].end != len(data)):
         raise WireRefused(invalid_record(state))
     if version < 7 and any(batch.compression == Compression.ZSTD for batch in batches):
@@ -96,8 +96,8 @@ def admit(state: ClusterState, partition: Partition, batches: list[Batch], versi
         check_size(state, partition, batch)
         try:
             batch.check_crc()
-        except CorruptBatchError as problem:
-            raise Refused(CORRUPT_MESSAGE) from problem
+        except CorruptBatchError as exc:
+            raise Refused(CORRUPT_MESSAGE) from exc
     if version >= 3:
         return _admit_batch(state, partition, batches[0])
     return _admit_messages(state, partition, batches)
@@ -154,8 +154,8 @@ def _admit_messages(state: ClusterState, partition: Partition, batches: list[Bat
     for batch in batches:
         try:
             columns = columns_of(batch)
-        except UNREADABLE as problem:
-            raise Refused(CORRUPT_MESSAGE) from problem
+        except UNREADABLE as exc:
+            raise Refused(CORRUPT_MESSAGE) from exc
         check_records(state, partition, batch, columns)
         records += records_of(batch)
         codec = batch.compression or codec

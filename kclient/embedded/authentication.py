@@ -64,8 +64,8 @@ class Authentication:
     def _plain(self, token: bytes) -> str:
         try:
             user = plain_user(token)
-        except ValueError as problem:
-            raise Denied(f"Authentication failed: {problem}") from None
+        except ValueError as exc:
+            raise Denied(f"Authentication failed: {exc}") from None
         if not self._users.admits(user):
             raise Denied("Authentication failed: Invalid username or password")
         return user.username
@@ -113,8 +113,8 @@ def begin(connection: ServerConnection, mechanism: str, *, raw: bool) -> None:
     async def token(frame: memoryview) -> bytes:
         try:
             answer = authentication.step(bytes(frame))
-        except Denied as no:
-            raise ProtocolDecodeError(f"not authenticated: {no}") from None  # old clients are told nothing
+        except Denied as exc:
+            raise ProtocolDecodeError(f"not authenticated: {exc}") from None  # old clients are told nothing
         if authentication.done:
             end(connection)
         return answer

@@ -150,8 +150,8 @@ class Broker:
         timer.cancel()
         try:
             callback()
-        except Exception as bug:
-            self.state.bugs.append(bug)  # told when the cluster ends, as those of requests are
+        except Exception as exc:
+            self.state.bugs.append(exc)  # told when the cluster ends, as those of requests are
             raise
 
     def leader_changed(self, partition: Partition) -> None:
@@ -237,8 +237,8 @@ class Broker:
                 raise Refused(refused)
             authentication.require_turn(call)
             answer = await module.handle(call, call.message)
-        except Refused as no:
-            answer = module.refuse(call, call.message, no)
+        except Refused as exc:
+            answer = module.refuse(call, call.message, exc)
         for rule in rules:
             if rule.edit is not None and answer is not None:
                 answer = rule.edit(call.message, answer)

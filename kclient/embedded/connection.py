@@ -162,8 +162,8 @@ class ServerConnection(FrameProtocol):
                 self.send([await self.raw(frame)])
             else:
                 await self.broker.serve(self, frame)
-        except ProtocolDecodeError as problem:
-            logger.info("broker %d: %s: closed: %s", self.broker.node_id, self.client_address, problem)
+        except ProtocolDecodeError as exc:
+            logger.info("broker %d: %s: closed: %s", self.broker.node_id, self.client_address, exc)
             self.abort()
         if self.last_answer and self._transport is not None:
             self._frames.clear()

@@ -90,8 +90,8 @@ class Console:
     def _do(self, name: str, *words: str) -> None:
         try:
             done = self._commands[name](*words)
-        except KclientError as problem:
-            self._teller.tell(str(problem))
+        except KclientError as exc:
+            self._teller.tell(str(exc))
         except (KeyError, TypeError, ValueError):
             self._teller.tell(f"{' '.join((name, *words))[:80]!r} is no command; commands are {COMMANDS}")
         else:

@@ -89,8 +89,8 @@ def _looked_at(call: Call, fetcher: Fetcher, wanted: Wanted, budget: Budget) -> 
         if wanted.by_id and partition.topic.topic_id != wanted.topic_id:
             raise Refused(INCONSISTENT_TOPIC_ID)
         return _read(call, fetcher, partition, wanted, budget)
-    except Refused as no:
-        return _refused(call, partition, index, no.code)
+    except Refused as exc:
+        return _refused(call, partition, index, exc.code)
 
 
 def _refused(call: Call, partition: Partition, index: int, code: int) -> PartitionData:

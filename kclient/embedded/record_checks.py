@@ -96,11 +96,11 @@ def read_columns(state: ClusterState, header: Batch) -> Columns:
     """Its records. What no codec can unpack is an error that real brokers did not think of."""
     try:
         section = open_batch(header)
-    except UNREADABLE as problem:
-        raise Refused(UNKNOWN_SERVER_ERROR if header.compression else invalid_record(state)) from problem
+    except UNREADABLE as exc:
+        raise Refused(UNKNOWN_SERVER_ERROR if header.compression else invalid_record(state)) from exc
     columns = columns_for(section)
     try:
         section.read_into(columns, header.count)
-    except CorruptBatchError as problem:
-        raise Refused(invalid_record(state)) from problem
+    except CorruptBatchError as exc:
+        raise Refused(invalid_record(state)) from exc
     return columns

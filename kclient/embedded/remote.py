@@ -202,8 +202,8 @@ class RemoteCluster:
         while True:
             try:
                 return await self._send(tp, batch)
-            except KclientError as refusal:
-                if not refusal.retriable or self._runtime.now() > deadline:
+            except KclientError as exc:
+                if not exc.retriable or self._runtime.now() > deadline:
                     raise
             self.connected.request_update("a record was refused")
             await asyncio.sleep(PAUSE_SECONDS)

@@ -229,8 +229,8 @@ class Fetcher:
         sent = self._metrics.now()
         try:
             answer = await ask(self._cluster, node, max_bytes, self._config)
-        except KclientError as error:
-            self._failed(node, error)
+        except KclientError as exc:
+            self._failed(node, exc)
             return
         self._metrics.answered(sent, answer.throttle_time_ms)
         if self._answers.take(node.node_id, node.session, answer):

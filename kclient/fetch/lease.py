@@ -1,4 +1,4 @@
-"""One poll's decoding: which buffered entries, how many records, what came of it. Touches neither positions nor loop."""
+"""The decoding of one poll: buffered entries, number of records, result. Touches neither positions nor loop."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ class Lease:
         start_offset = fetch.next_offset
         try:
             chunk = fetch.take(count, self._config, self._unpacked_bytes_left)
-        except KclientError as failure:
-            self.failure, self.failed = failure, fetch
+        except KclientError as exc:
+            self.failure, self.failed = exc, fetch
             self._to_do.clear()
             return
         taken = len(chunk)

@@ -107,5 +107,5 @@ async def _end_session(cluster: Cluster, node: NodeFetches, config: Config) -> N
     request = build_request(step, config.fetch_max_bytes, config)
     try:
         await cluster.request(node.node_id, request, purpose="last fetch" if waits else "")
-    except KclientError as failure:
-        logger.debug("The fetch session with node %d was not given back: %s", node.node_id, failure)
+    except KclientError as exc:
+        logger.debug("The fetch session with node %d was not given back: %s", node.node_id, exc)

@@ -39,10 +39,10 @@ async def ask_coordinator(
         try:
             await coordinator.ensure()
             answer = await coordinator.request(kind, *forms)
-        except KclientError as error:
-            if not error.retriable:
+        except KclientError as exc:
+            if not exc.retriable:
                 raise
-            logger.debug("group %s: %s not answered yet: %s", coordinator.group_id, kind.NAME, error.text)
+            logger.debug("group %s: %s not answered yet: %s", coordinator.group_id, kind.NAME, exc.text)
         else:
             code = codes.error(code_of(answer))
             if not code.retriable:

@@ -93,8 +93,8 @@ class Commits:
         """
         try:
             return Asked(self._identity(), frozenset(filter(self._is_assigned, offsets)))
-        except CommitFailedError as error:
-            error.uncommitted = dict(offsets)
+        except CommitFailedError as exc:
+            exc.uncommitted = dict(offsets)
             raise
 
     async def commit(
@@ -127,15 +127,15 @@ class Commits:
             try:
                 asked = self.ask(left) if asked is None else self._still(asked, left)
                 answer = await self._commit_once(left, topics, asked, None if retry else turn)
-            except CommitFailedError as error:
-                error.uncommitted = left | replaced
+            except CommitFailedError as exc:
+                exc.uncommitted = left | replaced
                 raise
-            except KclientError as error:
-                if not error.retriable:
+            except KclientError as exc:
+                if not exc.retriable:
                     raise
                 if not retry or hopeless():
-                    raise self._not_retried(error.text, left | replaced) from error
-                why = error.text
+                    raise self._not_retried(exc.text, left | replaced) from exc
+                why = exc.text
             else:
                 if not (left := answer.left):
                     continue
@@ -163,10 +163,10 @@ class Commits:
             identity = self._identity()
             try:
                 return await self.commit(offsets, retry=True, hopeless=hopeless, tell=tell)
-            except CommitFailedError as error:
-                if error.reason != "stale_epoch" or hopeless():
+            except CommitFailedError as exc:
+                if exc.reason != "stale_epoch" or hopeless():
                     raise
-                tell(error.text)
+                tell(exc.text)
             await self._newer_than(identity)
         return offsets
 

@@ -52,10 +52,10 @@ class CommittedOffsets:
         while left:
             try:
                 answer = await self._fetch_once(left)
-            except KclientError as error:
-                if not error.retriable:
+            except KclientError as exc:
+                if not exc.retriable:
                     raise
-                why = error.text
+                why = exc.text
             else:
                 committed |= answer.found
                 if not (left := answer.left):

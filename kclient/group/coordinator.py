@@ -60,10 +60,10 @@ class Coordinator:
         while True:
             try:
                 return await self.lookup()
-            except KclientError as error:
-                if not error.retriable:
+            except KclientError as exc:
+                if not exc.retriable:
                     raise
-                logger.debug("coordinator of group %s not found yet: %s", self.group_id, error.text)
+                logger.debug("coordinator of group %s not found yet: %s", self.group_id, exc.text)
 
     async def lookup(self) -> int:
         """The coordinator's node id; if it is unknown, one lookup, shared by all who wait.
@@ -94,8 +94,8 @@ class Coordinator:
         node_id = await self.lookup()
         try:
             await self.cluster.connect(node_id, PURPOSE)
-        except ConnectError as error:
-            self._lost(error, node_id)
+        except ConnectError as exc:
+            self._lost(exc, node_id)
             raise
 
     def require_connection(self) -> None:
@@ -139,8 +139,8 @@ class Coordinator:
 
         try:
             message = await first_understood(forms, send)
-        except ConnectError as error:
-            self._lost(error, node_id)
+        except ConnectError as exc:
+            self._lost(exc, node_id)
             raise
         self._confirm(node_id)
         return expect(answer, message)
@@ -168,11 +168,11 @@ class Coordinator:
             node_id = await self._ask()
             # The next request may wait for a poll, the connection need not.
             self.cluster.start_connecting(node_id, PURPOSE)
-        except KclientError as error:
+        except KclientError as exc:
             self._next_lookup_at = self._runtime.now() + self._backoff.next()
-            if error.retriable:
+            if exc.retriable:
                 self.cluster.request_update("the group's coordinator was not found", reset_backoff=False)
-            return error
+            return exc
         finally:
             self._lookup = None
         self._backoff.reset()

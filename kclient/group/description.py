@@ -97,8 +97,8 @@ async def _newer(coordinator: Coordinator, config: Config, runtime: Runtime) -> 
     kind = ConsumerGroupDescribeResponse
     try:
         answer = await ask_coordinator(coordinator, kind, form, code_of=_code, config=config, runtime=runtime)
-    except VersionError as error:
-        if error.api == "ApiVersions":  # it is no broker at all
+    except VersionError as exc:
+        if exc.api == "ApiVersions":  # it is no broker at all
             raise
         return None
     if _code(answer) in NOT_OF_THIS_KIND:

@@ -97,11 +97,11 @@ class GroupFlow:
                 assignment = await self._sync_group(joined)
                 await self._complete(joined.generation, assignment)
                 await self._rejoin_needed()
-            except KclientError as error:
-                if code_of(error) != codes.MEMBER_ID_REQUIRED:
+            except KclientError as exc:
+                if code_of(exc) != codes.MEMBER_ID_REQUIRED:
                     self._metrics.rebalance_failed()
-                    self._standing.request_rejoin(f"rebalance failed due to {error.text}")
-                await self._trouble.recover(error)
+                    self._standing.request_rejoin(f"rebalance failed due to {exc.text}")
+                await self._trouble.recover(exc)
 
     async def _subscribed(self) -> None:
         """Wait for a subscription. A fenced instance waits until it has left."""
@@ -202,8 +202,8 @@ class GroupFlow:
                 self._instance_id,
             )
             self._assignors[protocol].on_assignment(assignment, metadata)
-        except (Exception, asyncio.CancelledError, SystemExit) as error:  # noqa: BLE001 – the next poll raises it
+        except (Exception, asyncio.CancelledError, SystemExit) as exc:  # noqa: BLE001 – the next poll raises it
             in_place = "The assignment is in place; what the assignor wanted to remember is not."
-            failure = assignor_failed(protocol, error, "in on_assignment", in_place)
-            failure.__cause__ = error
+            failure = assignor_failed(protocol, exc, "in on_assignment", in_place)
+            failure.__cause__ = exc
             self._trouble.keep(failure)

@@ -36,15 +36,15 @@ async def first_understood(forms: Sequence[Form], send: Callable[[Form], Awaitab
     for form in forms[:-1]:
         try:
             return await send(form)
-        except VersionError as error:
-            if error.api == "ApiVersions":  # it is no broker at all
+        except VersionError as exc:
+            if exc.api == "ApiVersions":  # it is no broker at all
                 raise
     try:
         return await send(forms[-1])
-    except VersionError as error:
-        if not forms[-1].missing or error.api == "ApiVersions":
+    except VersionError as exc:
+        if not forms[-1].missing or exc.api == "ApiVersions":
             raise
-        raise _missing(forms[-1].missing, error) from error
+        raise _missing(forms[-1].missing, exc) from exc
 
 
 def _missing(what: str, refusal: VersionError) -> VersionError:

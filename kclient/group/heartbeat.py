@@ -100,9 +100,9 @@ class Heartbeats:
                 continue
             try:
                 await self._round(seen)
-            except KclientError as error:
+            except KclientError as exc:
                 self._on = False
-                self._fail(error)
+                self._fail(exc)
 
     async def _round(self, seen: int) -> None:
         now = self._runtime.now()
@@ -141,10 +141,10 @@ class Heartbeats:
                     Form(request, lowest_version("Heartbeat", self._instance_id)),
                     timeout=min(self._request_timeout, session_ends - now),
                 )
-        except KclientError as error:
-            if not error.retriable:
+        except KclientError as exc:
+            if not exc.retriable:
                 raise
-            self._failed(error.text)
+            self._failed(exc.text)
         except TimeoutError:
             return  # the next round sees which timer it was
         else:

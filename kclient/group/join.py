@@ -89,8 +89,8 @@ class Join:
                 Form(self._request(topics, sent), lowest_version("JoinGroup", instance_id)),
                 timeout=timeout_ms / 1000,
             )
-        except VersionError as error:
-            raise error if instance_id is None else self._too_old_for_static_members(error) from error
+        except VersionError as exc:
+            raise exc if instance_id is None else self._too_old_for_static_members(exc) from exc
         if response.error_code != codes.NONE:
             raise self._refused(response, sent)
         return self._accepted(response)
@@ -121,9 +121,9 @@ class Join:
             Exception,
             asyncio.CancelledError,
             SystemExit,
-        ) as error:  # it must not end the loop or our task
+        ) as exc:  # it must not end the loop or our task
             doing, lost = "in subscription_user_data", "This member cannot join without its subscription."
-            raise assignor_failed(assignor.name, error, doing, lost) from error
+            raise assignor_failed(assignor.name, exc, doing, lost) from exc
         if not isinstance(user_data, bytes | None):
             raise UsageError(
                 f"The assignor {assignor.name!r} returned {type(user_data).__name__} from subscription_user_data. "

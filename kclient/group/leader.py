@@ -128,20 +128,20 @@ class Leader:
                 allow_auto_create=self._config.allow_auto_create_topics,
                 timeout=self._config.request_timeout_ms / 1000,
             )
-        except KclientError as error:
-            if not error.retriable:
+        except KclientError as exc:
+            if not exc.retriable:
                 raise
-            logger.warning("leader: topics %s are shared out later: %s", ", ".join(missing), error.text)
+            logger.warning("leader: topics %s are shared out later: %s", ", ".join(missing), exc.text)
 
 
 def make_plan(assignor: Assignor, topics: Topics, members: Sequence[Member]) -> dict[str, Assignment]:
     """Run the assignor; its plan names every member. Raises UsageError if it fails or makes a plan that cannot be."""
     try:
         plan = assignor.assign(topics, members)
-    except (Exception, asyncio.CancelledError, SystemExit) as error:  # it must not end the loop or our task
+    except (Exception, asyncio.CancelledError, SystemExit) as exc:  # it must not end the loop or our task
         doing = f"while sharing out {len(topics)} topics among {len(members)} members"
         lost = "The group cannot go on without a plan."
-        raise assignor_failed(assignor.name, error, doing, lost) from error
+        raise assignor_failed(assignor.name, exc, doing, lost) from exc
     return checked_plan(assignor.name, plan, topics, members)
 
 
@@ -154,9 +154,9 @@ def read_members(joined: Joined) -> list[Member]:
             continue
         try:
             subscription = decode_subscription(entry.metadata)
-        except ProtocolDecodeError as error:
+        except ProtocolDecodeError as exc:
             logger.warning(
-                "leader: member %s gets nothing, its subscription is damaged: %s", entry.member_id, error
+                "leader: member %s gets nothing, its subscription is damaged: %s", entry.member_id, exc
             )
             subscription = Subscription(())
         members[entry.member_id] = Member(entry.member_id, subscription, entry.group_instance_id)

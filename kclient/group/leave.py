@@ -78,6 +78,6 @@ async def last_answer(
             return await coordinator.request(answer, *forms, purpose=purpose)
     except TimeoutError:
         logger.info("group %s: leaving was not confirmed within %g s", coordinator.group_id, timeout)
-    except KclientError as problem:
-        logger.info("group %s: leaving was not confirmed: %s", coordinator.group_id, problem.text)
+    except KclientError as exc:
+        logger.info("group %s: leaving was not confirmed: %s", coordinator.group_id, exc.text)
     return None

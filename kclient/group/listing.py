@@ -28,8 +28,8 @@ async def list_groups(cluster: Cluster, config: Config, runtime: Runtime) -> lis
             try:
                 found |= {group.group_id: group for group in await _ask(cluster, node_id)}
                 break
-            except KclientError as error:
-                if not error.retriable:
+            except KclientError as exc:
+                if not exc.retriable:
                     raise
             await asyncio.sleep(backoff.next())
     return [found[name] for name in sorted(found)]

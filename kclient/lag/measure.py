@@ -164,15 +164,15 @@ async def _limit(seconds: float, what: str) -> AsyncIterator[None]:
     try:
         async with asyncio.timeout(seconds):
             yield
-    except TimeoutError as late:
-        if isinstance(late, KclientError):
+    except TimeoutError as exc:
+        if isinstance(exc, KclientError):
             raise
         raise DeadlineError(
             f"Asking for {what} took longer than {seconds:.3g} s. A broker does not answer, or a partition has lost "
             "its leader. Look at the brokers, or give more time with timeout.",
             waiting_for=what,
             timeout=seconds,
-        ) from late
+        ) from exc
 
 
 def _unknown_topic(name: str, group_id: str) -> UnknownTopicError:

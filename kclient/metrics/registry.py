@@ -173,8 +173,8 @@ class Registry:
         for reporter in self._reporters:
             try:
                 getattr(reporter, method)(*arguments)
-            except (Exception, asyncio.CancelledError, SystemExit) as error:  # noqa: BLE001 – of no other consequence
-                self._log_once(f"{type(reporter).__name__}.{method}", error)
+            except (Exception, asyncio.CancelledError, SystemExit) as exc:  # noqa: BLE001 – of no other consequence
+                self._log_once(f"{type(reporter).__name__}.{method}", exc)
 
     def _log_once(self, what: str, error: BaseException) -> None:
         """There are metrics by the thousand, and one line will do."""

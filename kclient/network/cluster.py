@@ -141,9 +141,9 @@ class Cluster:
             try:
                 await self._updates.update()
                 return
-            except KclientError as problem:
+            except KclientError as exc:
                 delay = backoff.next()
-                if not problem.retriable or self._runtime.now() + delay >= deadline:
+                if not exc.retriable or self._runtime.now() + delay >= deadline:
                     raise
             await asyncio.sleep(delay)
 
@@ -323,8 +323,8 @@ class Cluster:
         try:
             async with asyncio.timeout_at(deadline):
                 connection = await node.ready()
-        except TimeoutError as late:
-            raise no_connection(node.peer, waiting, seconds) from late
+        except TimeoutError as exc:
+            raise no_connection(node.peer, waiting, seconds) from exc
         self._require_open()
         return connection
 

@@ -171,8 +171,8 @@ class Connection:
         try:
             async with asyncio.timeout_at(deadline):
                 return await self._raw
-        except TimeoutError as late:
-            raise unreachable.no_turn(self.peer, "an authentication token") from late
+        except TimeoutError as exc:
+            raise unreachable.no_turn(self.peer, "an authentication token") from exc
         finally:
             self._raw = None
             self.protocol.smallest = SMALLEST_FRAME
@@ -210,8 +210,8 @@ class Connection:
                 while not self._may_send(name):
                     quiet = self._silent_until - self._loop.time() if self.throttled else None
                     await wait_any((self._turn_changed, self._turn_changed.count), timeout=quiet)
-        except TimeoutError as late:
-            raise unreachable.no_turn(self.peer, name) from late
+        except TimeoutError as exc:
+            raise unreachable.no_turn(self.peer, name) from exc
 
     def _may_send(self, name: str) -> bool:
         if self.closed:
@@ -246,9 +246,9 @@ class Connection:
         if not entry.answer.done():
             try:  # until this is over the entry stays in the queue, so that whatever happens fails it
                 message = self._read(entry, frame)
-            except ProtocolDecodeError as problem:
-                entry.answer.set_exception(problem)
-                self._end("an answer that cannot be read", problem)
+            except ProtocolDecodeError as exc:
+                entry.answer.set_exception(exc)
+                self._end("an answer that cannot be read", exc)
                 return
             self._note_throttle(entry, message)
             entry.answer.set_result(message)

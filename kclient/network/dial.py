@@ -31,8 +31,8 @@ async def resolve(peer: Peer, runtime: Runtime) -> list[Address]:
     except (
         OSError,
         ValueError,
-    ) as problem:  # ValueError: a name that cannot be one, such as a label of 64 letters
-        raise _not_resolved(peer, runtime.now() - began, problem) from problem
+    ) as exc:  # ValueError: a name that cannot be one, such as a label of 64 letters
+        raise _not_resolved(peer, runtime.now() - began, exc) from exc
     if not addresses:
         raise unreachable.name_not_resolved(peer, runtime.now() - began, OSError("no address"))
     return addresses
@@ -63,17 +63,15 @@ async def open_connection(
             await _connect(connection, settings, runtime, timeout)
             stage = "versions"
             await connection.shake_hands()
-    except TimeoutError as problem:
+    except TimeoutError as exc:
         stage = connection.stage if stage != "tcp" else stage
-        raise unreachable.no_answer(peer, runtime.now() - began, stage) from problem
-    except PortClosedError as problem:
-        raise await _handshake_failure(
-            connection, settings, runtime, problem, runtime.now() - began
-        ) from problem
+        raise unreachable.no_answer(peer, runtime.now() - began, stage) from exc
+    except PortClosedError as exc:
+        raise await _handshake_failure(connection, settings, runtime, exc, runtime.now() - began) from exc
     except KclientError:
         raise
-    except OSError as problem:
-        raise await _not_connected(peer, settings.tls, runtime, runtime.now() - began, problem) from problem
+    except OSError as exc:
+        raise await _not_connected(peer, settings.tls, runtime, runtime.now() - began, exc) from exc
     finally:
         if not connection.ready:
             connection.close()

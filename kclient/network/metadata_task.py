@@ -117,8 +117,8 @@ class MetadataTask:
             await self._until_due()
             try:
                 await self.update()
-            except KclientError as problem:
-                self._failed(problem)
+            except KclientError as exc:
+                self._failed(exc)
 
     async def update(self) -> Applied:
         """One question and its answer. Raises KclientError when it fails."""
@@ -147,15 +147,15 @@ class MetadataTask:
         try:
             async with asyncio.timeout_at(max(give_up, self._last_attempt + self._retry_base)):
                 return await self._ask(request, lowest)
-        except TimeoutError as problem:
-            if isinstance(problem, KclientError):
+        except TimeoutError as exc:
+            if isinstance(exc, KclientError):
                 raise
             raise DeadlineError(
                 f"no metadata for {self._trigger} s. A broker is reached, but does not answer. "
                 "Look at the brokers' logs; kclient asks on, and begins again with the bootstrap servers if it may.",
                 waiting_for="metadata",
                 timeout=self._trigger,
-            ) from problem
+            ) from exc
 
     def _succeeded(self, applied: Applied) -> None:
         now = self._runtime.now()

@@ -172,8 +172,8 @@ class Node:
             await asyncio.sleep(max(0.0, self.retry_at - runtime.now()))
             self.last_attempt = runtime.now()
             self.connection = await self._try_addresses()
-        except ConnectError as problem:
-            return self._failed(problem)
+        except ConnectError as exc:
+            return self._failed(exc)
         self._reconnect.reset()
         self.failed_attempts = 0
         self._around.worked.add(self.peer.address)
@@ -198,8 +198,8 @@ class Node:
                 return await self._try(address)
             except (TlsError, AuthenticationError):
                 raise  # another way to the same broker would not help
-            except ConnectError as failed:
-                problem = failed
+            except ConnectError as exc:
+                problem = exc
         raise problem or unreachable.name_not_resolved(self.peer, 0.0, OSError("no address"))
 
     async def _try(self, address: Address) -> Connection:
@@ -209,14 +209,14 @@ class Node:
             connection = await open_connection(
                 peer, self._settings, around.runtime, self._setup.next(), self._on_closed
             )
-        except ConnectError as problem:
-            if problem.stage != "tcp":
+        except ConnectError as exc:
+            if exc.stage != "tcp":
                 self._setup.reset()
-            if await self._is_tls(peer, problem):
-                raise unreachable.speaks_tls(peer, around.runtime.now() - self.last_attempt) from problem
-            if await self._is_plain(peer, problem):
+            if await self._is_tls(peer, exc):
+                raise unreachable.speaks_tls(peer, around.runtime.now() - self.last_attempt) from exc
+            if await self._is_plain(peer, exc):
                 seconds = around.runtime.now() - self.last_attempt
-                raise tls_failures.does_not_speak_tls(peer, seconds) from problem
+                raise tls_failures.does_not_speak_tls(peer, seconds) from exc
             raise
         self._setup.reset()
         self._last_ip = address.ip

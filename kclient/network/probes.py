@@ -28,8 +28,8 @@ async def answers_tls(peer: Peer, runtime: Runtime) -> bool:
     """
     try:
         transport = await _shown_certificate(peer, runtime)
-    except ssl.SSLError as problem:
-        return "ALERT" in (problem.reason or "")
+    except ssl.SSLError as exc:
+        return "ALERT" in (exc.reason or "")
     except OSError:
         return False
     transport.abort()

@@ -78,13 +78,13 @@ async def ask_until_answered(
             while True:
                 try:
                     return await ask()
-                except KclientError as failed:
-                    if not failed.retriable:
+                except KclientError as exc:
+                    if not exc.retriable:
                         raise
-                    problem = failed
+                    problem = exc
                 await asyncio.sleep(backoff.next())
-    except TimeoutError as late:
-        if isinstance(late, KclientError):
+    except TimeoutError as exc:
+        if isinstance(exc, KclientError):
             raise
         raise DeadlineError(
             f"{doing}: no answer within {timeout} s. {'No broker can be asked.' if problem is None else problem.text} "

@@ -84,13 +84,13 @@ class Authenticator:
         )
         try:
             lifetime_ms = await conversation.run()
-        except ScramError as problem:  # a kind of ValueError: it comes first
-            raise failures.not_proved(line.peer, self._credentials.mechanism, str(problem)) from None
-        except ProtocolDecodeError as problem:
-            why = f"its answer cannot be read: {problem.text}"
-            raise failures.not_proved(line.peer, self._credentials.mechanism, why) from problem
-        except ValueError as problem:
-            raise failures.no_credentials(line.peer, self._credentials.mechanism, str(problem)) from None
+        except ScramError as exc:  # a kind of ValueError: it comes first
+            raise failures.not_proved(line.peer, self._credentials.mechanism, str(exc)) from None
+        except ProtocolDecodeError as exc:
+            why = f"its answer cannot be read: {exc.text}"
+            raise failures.not_proved(line.peer, self._credentials.mechanism, why) from exc
+        except ValueError as exc:
+            raise failures.no_credentials(line.peer, self._credentials.mechanism, str(exc)) from None
         logger.debug("%s: authenticated with %s", line.peer, self._credentials.mechanism)
         if lifetime_ms <= 0:
             return None
@@ -167,8 +167,8 @@ class _Conversation:
                 return await self.runtime.offload(
                     _salted, self.mechanism, self.credentials.password, challenge
                 )
-        except TimeoutError as late:
-            raise failures.too_slow(self.line.peer, self.mechanism, DERIVE_SECONDS) from late
+        except TimeoutError as exc:
+            raise failures.too_slow(self.line.peer, self.mechanism, DERIVE_SECONDS) from exc
 
     async def _token(self, token: bytes) -> bytes:
         """Send one token and return the broker's."""

@@ -60,8 +60,8 @@ class Session(Generic[Line]):
         problem: KclientError | None = None
         try:
             await self.begin()
-        except KclientError as failed:
-            problem = failed
+        except KclientError as exc:
+            problem = exc
         finally:
             self._renewal = None
         self._renewed(problem)

@@ -103,8 +103,8 @@ def read_api_versions(version: int, frame: memoryview, at: int) -> tuple[Message
 async def _ask(ask: Ask, request: ApiVersionsRequest, version: int, peer: Peer) -> ApiVersionsResponse:
     try:
         answer = await ask(request, version)
-    except ProtocolDecodeError as problem:
-        raise bad_versions(peer, f"the answer cannot be read: {problem.text}") from problem
+    except ProtocolDecodeError as exc:
+        raise bad_versions(peer, f"the answer cannot be read: {exc.text}") from exc
     if not isinstance(answer, ApiVersionsResponse):
         raise bad_versions(peer, f"the answer is {type(answer).__name__}")
     return answer

@@ -71,12 +71,12 @@ class CommittedLookup:
     async def _ask(self, fetch_committed: FetchCommitted, eras: Mapping[TopicPartition, int]) -> None:
         try:
             committed = await fetch_committed(list(eras))
-        except KclientError as error:
+        except KclientError as exc:
             self._task = None
-            logger.debug("The committed offsets of %s are not known yet: %s", names_of(eras), error)
+            logger.debug("The committed offsets of %s are not known yet: %s", names_of(eras), exc)
             self.retry_at = self._shared.runtime.now() + self._backoff.next()
-            if not error.retriable:
-                self._shared.errors.store(KIND, error, eras)
+            if not exc.retriable:
+                self._shared.errors.store(KIND, exc, eras)
             self._shared.positions.changed.notify()
         else:
             self._task = None

@@ -88,8 +88,8 @@ async def ask_leader(
     least = min_version(wanted.values(), isolation_level)
     try:
         answer = await cluster.request(node_id, request, min_version=least)
-    except VersionError as refusal:
-        raise too_old(refusal, least) from refusal
+    except VersionError as exc:
+        raise too_old(exc, least) from exc
     return split_answer(cast(ListOffsetsResponse, answer), wanted)
 
 
@@ -139,8 +139,8 @@ async def _refresh(cluster: Cluster, partitions: Iterable[TopicPartition], timeo
     topics = list(dict.fromkeys(tp.topic for tp in partitions))
     try:
         answer = await cluster.describe_topics(topics, allow_auto_create=False, timeout=timeout)
-    except KclientError as failure:
-        if not failure.retriable:
+    except KclientError as exc:
+        if not exc.retriable:
             raise
         return
     refused = [topic.name or "" for topic in answer.topics if topic.error_code == TOPIC_AUTHORIZATION_FAILED]

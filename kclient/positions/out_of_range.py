@@ -54,8 +54,8 @@ class RangeLookup:
         wanted = dict.fromkeys(partitions, timestamp)
         try:
             listed: ListedOffsets = await ask_leader(shared.cluster, node_id, wanted, shared.config.isolation)
-        except KclientError as failure:
-            logger.debug("The bounds of a log are not known: %s", failure)
+        except KclientError as exc:
+            logger.debug("The bounds of a log are not known: %s", exc)
             return {}
         return {tp: found.offset for tp, found in listed.found.items()}
 

@@ -58,9 +58,9 @@ class ResetLookup:
         timeout_ms = shared.config.request_timeout_ms
         try:
             listed = await ask_leader(shared.cluster, node_id, wanted, shared.config.isolation, timeout_ms)
-        except KclientError as error:
-            logger.debug("ListOffsets to node %d failed: %s", node_id, error)
-            shared.failed(KIND, eras, error, self._backoff.next())
+        except KclientError as exc:
+            logger.debug("ListOffsets to node %d failed: %s", node_id, exc)
+            shared.failed(KIND, eras, exc, self._backoff.next())
         else:
             self._apply(listed, eras)
         finally:

@@ -50,7 +50,7 @@ class Validation:
         self._backoff = shared.backoff()
 
     def start_due(self, now: float) -> None:
-        """Ask the leaders of the positions that wait and whose backoff is over; what a fetch brought is judged at once."""
+        """Ask the leaders of positions whose backoff is over; judge at once what a fetch has brought."""
         due = self._shared.positions.needing_validation(now)
         if not due or KIND in self._shared.errors:
             return
@@ -88,14 +88,14 @@ class Validation:
                 node_id, build_request(asked), min_version=FIRST_USABLE_VERSION
             )
             self._apply(cast(OffsetForLeaderEpochResponse, answer), eras)
-        except VersionError as failure:
+        except VersionError as exc:
             if can_validate(shared, node_id):
-                shared.failed(KIND, eras, failure, self._backoff.next())
+                shared.failed(KIND, eras, exc, self._backoff.next())
             else:
                 self._complete(eras)
-        except KclientError as failure:
-            logger.debug("OffsetForLeaderEpoch to node %d failed: %s", node_id, failure)
-            shared.failed(KIND, eras, failure, self._backoff.next())
+        except KclientError as exc:
+            logger.debug("OffsetForLeaderEpoch to node %d failed: %s", node_id, exc)
+            shared.failed(KIND, eras, exc, self._backoff.next())
         finally:
             shared.positions.set_answered(eras)
 

@@ -154,8 +154,8 @@ class _FromJson:
                 given = base64.b64decode(given, validate=True)
             elif field.element == "uuid":
                 given = base64.b64decode(given + "==", altchars=b"-_", validate=True)
-        except (ValueError, TypeError) as error:
-            raise self.refuse(path, f"this {type(given).__name__} is not base64") from error
+        except (ValueError, TypeError) as exc:
+            raise self.refuse(path, f"this {type(given).__name__} is not base64") from exc
         if not fits(given, field.element):
             raise self.refuse(path, unfit(given, field.element))
         return given

@@ -25,8 +25,8 @@ def read_failure(kind: type[Message], version: int, data: Buffer, offset: int) -
     walk = _Walk(version, kind.is_flexible(version), data, offset, len(data))
     try:
         walk.struct(kind, "")
-    except Malformed as error:
-        return walk.field, walk.field_at, str(error)
+    except Malformed as exc:
+        return walk.field, walk.field_at, str(exc)
     except UnicodeDecodeError:
         return walk.field, walk.field_at, "is not UTF-8"
     except (IndexError, struct_error):

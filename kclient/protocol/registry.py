@@ -65,7 +65,7 @@ def read_message(name: str, version: int, data: Buffer, offset: int = 0) -> tupl
     check_version(message, version, ProtocolDecodeError)
     try:
         return codecs[version][0](data, offset, len(data))
-    except MALFORMED as error:
+    except MALFORMED as exc:
         field, at, reason = read_failure(message, version, data, offset)
         raise ProtocolDecodeError(
             f"{name} version {version} cannot be read: {field} at byte {at} of {len(data)}: {reason}. "
@@ -74,7 +74,7 @@ def read_message(name: str, version: int, data: Buffer, offset: int = 0) -> tupl
             version=version,
             field=field,
             offset=at,
-        ) from error
+        ) from exc
 
 
 def write_message(message: Message, version: int) -> list[bytes | memoryview]:
@@ -87,15 +87,15 @@ def write_message(message: Message, version: int) -> list[bytes | memoryview]:
     parts: list[bytes | memoryview] = []
     try:
         codecs[version][1](message, parts.append)
-    except UNWRITABLE as error:
+    except UNWRITABLE as exc:
         field, reason = write_failure(message, version)
         raise ProtocolEncodeError(
-            f"{message.NAME} version {version} cannot be written: {field or 'message'}: {reason or error}. "
+            f"{message.NAME} version {version} cannot be written: {field or 'message'}: {reason or exc}. "
             "Change the field, or write a version that has it.",
             message=message.NAME,
             version=version,
             field=field,
-        ) from error
+        ) from exc
     return parts
 
 

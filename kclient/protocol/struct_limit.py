@@ -48,13 +48,13 @@ def require_few_structs(
         walk(compiled(kind, version, kind.is_flexible(version)), data, at, most)
     except (IndexError, ValueError, struct_error):
         return
-    except _TooManyError as problem:
+    except _TooManyError as exc:
         raise ProtocolDecodeError(
             f"{kind.NAME} version {version} has more than {most:,} entries ({len(data):,} bytes). No answer to what "
             "was asked is that long: the broker is damaged or hostile. Close the connection and ask another broker.",
             message=kind.NAME,
             version=version,
-        ) from problem
+        ) from exc
 
 
 def walk(steps: Steps, data: Buffer, at: int, most: int) -> int:

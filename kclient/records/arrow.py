@@ -19,11 +19,11 @@ from kclient.records.undecodable import Undecoded
 
 try:
     import pyarrow as pa
-except ImportError as error:
+except ImportError as exc:
     raise ConfigError(
         "Records.to_arrow() needs pyarrow, which cannot be imported. It is not part of the base install. "
         "Type: pip install 'kclient-kafka[arrow]'."
-    ) from error
+    ) from exc
 
 from kclient.records import spans  # it needs pyarrow too
 
@@ -111,12 +111,12 @@ def _timestamps(chunk: Chunk) -> pa.Array:
     try:
         milliseconds = _int64(chunk, pa.timestamp("ms", tz="UTC"), lambda run: run.timestamps)
         return milliseconds.cast(SCHEMA.field("timestamp").type)
-    except (pa.ArrowInvalid, OverflowError) as error:
+    except (pa.ArrowInvalid, OverflowError) as exc:
         raise CorruptDataError(
             f"A timestamp of {chunk.partition} before offset {chunk.next_offset} does not fit in microseconds. "
             "Its producer probably did not send milliseconds since 1970. "
             "Leave out the column timestamp, or read the records one by one."
-        ) from error
+        ) from exc
 
 
 def _headers(chunk: Chunk) -> pa.Array:

@@ -89,10 +89,10 @@ def decompress(codec: int, data: bytes | memoryview, limit: int, *, magic: int =
             return _decompress_frames(lz4_frame.new_frame, memoryview(whole), limit, RuntimeError)
         if codec == Compression.ZSTD and magic == 2:
             return _decompress_zstd(view, limit)
-    except ImportError as error:
+    except ImportError as exc:
         name = Compression(codec).name.lower()
-        text = f"it is compressed with {name}, whose library cannot be imported ({error})"
-        raise UnsupportedFormatError(text, codec=codec) from error
+        text = f"it is compressed with {name}, whose library cannot be imported ({exc})"
+        raise UnsupportedFormatError(text, codec=codec) from exc
     raise UnsupportedFormatError(
         f"it names codec {codec}, which format {magic} does not have", codec=codec, magic=magic
     )
@@ -144,8 +144,8 @@ def _decompress_frames(
             frame, frames = new_frame(), frames + 1
         try:
             _unpack(frame, pending, unpacked, limit)
-        except library_error as error:
-            raise CorruptBatchError(f"its compressed records cannot be unpacked: {error}") from error
+        except library_error as exc:
+            raise CorruptBatchError(f"its compressed records cannot be unpacked: {exc}") from exc
         pending = memoryview(frame.unused_data) if frame.eof else data[:0]
         if not pending:
             pending, rest = rest[:_PIECE_BYTES], rest[_PIECE_BYTES:]

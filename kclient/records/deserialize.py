@@ -90,9 +90,9 @@ class Deserializers:
                     if value_with is None or raw_value is None
                     else value_with(topic, headers, raw_value)
                 )
-        except Exception as error:  # noqa: BLE001 - the user's code may raise anything; it becomes the cause
+        except Exception as exc:  # noqa: BLE001 - the user's code may raise anything; it becomes the cause
             part = "value" if len(keys) > len(values) else "key"
-            return _failure(columns, self.partition, len(values), part, error)
+            return _failure(columns, self.partition, len(values), part, exc)
         return None
 
     def _deal_with(self, failure: DecodeError, columns: Columns, keys: list[Any], values: list[Any]) -> bool:
@@ -121,8 +121,8 @@ class Deserializers:
             return raw
         try:
             return self.value_with(self.partition.topic, tuple(failure.headers), raw)
-        except Exception as error:  # noqa: BLE001 - as in `_run`
-            also = _failure(columns, self.partition, columns.offsets.index(failure.offset), "value", error)
+        except Exception as exc:  # noqa: BLE001 - as in `_run`
+            also = _failure(columns, self.partition, columns.offsets.index(failure.offset), "value", exc)
             also.raw_key, also.raw_value = failure.raw_key, raw
             return _undecoded(also, raw)
 
@@ -139,8 +139,8 @@ def _bury(failure: DecodeError, sink: DeadLetterSink) -> str | None:
     """Hand the record to the sink; gives back what the sink raised."""
     try:
         sink(dead_letter(failure))
-    except Exception as error:  # noqa: BLE001 - the sink is the user's too
-        return type(error).__name__
+    except Exception as exc:  # noqa: BLE001 - the sink is the user's too
+        return type(exc).__name__
     return None
 
 

@@ -195,8 +195,8 @@ class PartitionReader:
                 )
                 self._unpacked += _unpacked_bytes(self._section)
                 self._leave_if_finished()
-        except BATCH_FAULTS as fault:
-            self._stop(fault, batch)
+        except BATCH_FAULTS as exc:
+            self._stop(exc, batch)
 
     def _decode(self, section: Section, runs: list[Columns], wanted: int) -> int:
         """Decode up to `wanted` records, drop those below the position, return how many were put into `runs`."""
@@ -204,8 +204,8 @@ class PartitionReader:
         before, start = len(columns), section.position
         try:
             section.read_into(columns, wanted)
-        except BATCH_FAULTS as fault:
-            self._stop(fault, self._batch)
+        except BATCH_FAULTS as exc:
+            self._stop(exc, self._batch)
         columns.size_bytes += section.position - start
         first = bisect_left(columns.offsets, self.next_offset, before)
         if first > before:
@@ -251,8 +251,8 @@ class PartitionReader:
     def _find_next_batch(self) -> None:
         try:
             self._batch = next(self._batches, None)
-        except BATCH_FAULTS as fault:
-            self._stop(fault, None)
+        except BATCH_FAULTS as exc:
+            self._stop(exc, None)
 
     def _stop(self, fault: BatchFault, batch: Batch | None) -> None:
         """Nothing behind a fault is read."""

@@ -40,8 +40,8 @@ def decompress(data: bytes, limit: int) -> bytes:
         for block in blocks:
             unpacked.write(library.decompress_raw(block))
         return unpacked.getvalue()
-    except DecompressionError as error:
-        raise CorruptBatchError(f"its compressed records cannot be unpacked: {error}") from error
+    except DecompressionError as exc:
+        raise CorruptBatchError(f"its compressed records cannot be unpacked: {exc}") from exc
 
 
 def compress(data: bytes) -> bytes:

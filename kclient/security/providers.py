@@ -43,8 +43,8 @@ class _File:
     def __call__(self) -> str:
         try:
             content = read_local(self.path, LARGEST_TEXT).decode()
-        except (OSError, ValueError) as problem:  # ValueError: a path with NUL, too
-            why = "it is not UTF-8 text" if isinstance(problem, UnicodeDecodeError) else problem_of(problem)
+        except (OSError, ValueError) as exc:  # ValueError: a path with NUL, too
+            why = "it is not UTF-8 text" if isinstance(exc, UnicodeDecodeError) else problem_of(exc)
             raise ValueError(f"comes from the file {self.path}, which cannot be read: {why}") from None
         return content.removesuffix("\n").removesuffix("\r")
 

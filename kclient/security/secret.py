@@ -36,10 +36,10 @@ class Secret:
             found = self._source()
         except ValueError:
             raise
-        except (Exception, asyncio.CancelledError, SystemExit) as problem:
+        except (Exception, asyncio.CancelledError, SystemExit) as exc:
             raise ValueError(
-                f"is provided by a function, which failed with {type(problem).__name__}; call it by hand to see why"
-            ) from problem
+                f"is provided by a function, which failed with {type(exc).__name__}; call it by hand to see why"
+            ) from exc
         if not isinstance(found, str):
             raise ValueError(f"must be provided as text, not as {type(found).__name__}")
         return found

@@ -90,11 +90,11 @@ def _read(store: Store) -> bytes:
     what = f"{store.name}_location={store.location}"
     try:
         content = read_local(store.location, LARGEST_STORE)
-    except (OSError, ValueError) as problem:  # ValueError: a path with NUL
+    except (OSError, ValueError) as exc:  # ValueError: a path with NUL
         if store.location.lower().endswith(".jks"):
             raise java_only(store) from None
         raise unusable(
-            what, f"cannot be read: {problem_of(problem)}", "Correct the path or its permissions."
+            what, f"cannot be read: {problem_of(exc)}", "Correct the path or its permissions."
         ) from None
     pem, der = PEM_MARK in content, content.startswith(DER_SEQUENCE)
     if content.startswith(JKS_MAGIC) or (store.location.lower().endswith(".jks") and not (pem or der)):

@@ -90,10 +90,10 @@ class Tls:
             if material.digest != self._made_of:
                 self._context = material.context(self.options)
                 self._made_of = material.digest
-        except (ConfigError, ValueError) as problem:
+        except (ConfigError, ValueError) as exc:
             if not self._made_of:
                 raise
-            why = problem.text if isinstance(problem, ConfigError) else str(problem)
+            why = exc.text if isinstance(exc, ConfigError) else str(exc)
             logger.warning("the certificates changed and cannot be used; the last ones are kept: %s", why)
         return self._context
 
@@ -152,9 +152,9 @@ def _identity(options: TlsOptions) -> Identity | None:
 def _trust(context: ssl.SSLContext, pem: str, what: str) -> None:
     try:
         context.load_verify_locations(cadata=pem)
-    except (ssl.SSLError, ValueError) as problem:
+    except (ssl.SSLError, ValueError) as exc:
         raise unusable(
-            what, f"holds a certificate that cannot be read ({_reason(problem)})", "Correct it."
+            what, f"holds a certificate that cannot be read ({_reason(exc)})", "Correct it."
         ) from None
 
 
@@ -169,10 +169,10 @@ def _show(context: ssl.SSLContext, identity: Identity) -> None:
     try:
         with _as_file(identity.pem) as path:
             context.load_cert_chain(path, password=password)
-    except (ssl.SSLError, ValueError, OSError) as problem:
+    except (ssl.SSLError, ValueError, OSError) as exc:
         if asked and identity.password is None:
             raise unusable("the client's key", "is encrypted", "Give its ssl_key_password.") from None
-        why = "the password is wrong" if asked else _reason(problem)
+        why = "the password is wrong" if asked else _reason(exc)
         raise unusable(
             "the client's key and certificate",
             f"cannot be used: {why}",

@@ -27,12 +27,12 @@ def register(spark: SparkSession) -> None:
         from pyspark.errors import AnalysisException
 
         from kclient.spark.source import KClientSource
-    except ImportError as error:
-        raise _without_spark() from error
+    except ImportError as exc:
+        raise _without_spark() from exc
     try:
         spark.dataSource.register(KClientSource)
-    except AnalysisException as refused:
-        if refused.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":  # Spark 4.0 has found it by itself before
+    except AnalysisException as exc:
+        if exc.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":  # Spark 4.0 has found it by itself before
             raise
 
 
@@ -68,8 +68,8 @@ def track(
         )
     try:
         from kclient.spark.listener import GroupCommitListener
-    except ImportError as error:
-        raise _without_spark() from error
+    except ImportError as exc:
+        raise _without_spark() from exc
     tracker = GroupCommitListener(spark, parsed, followed, query, metadata or parsed.commit_metadata)
     spark.streams.addListener(tracker)
     return tracker

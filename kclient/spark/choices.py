@@ -100,8 +100,8 @@ def pattern(raw: str) -> Pattern:
         raise ValueError("must not be empty")
     try:
         re.compile(raw)
-    except re.error as error:
-        raise ValueError(f"is no regular expression: {error}") from None
+    except re.error as exc:
+        raise ValueError(f"is no regular expression: {exc}") from None
     return Pattern(raw)
 
 

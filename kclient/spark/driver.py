@@ -110,15 +110,15 @@ class Driver:
             try:
                 async with asyncio.timeout(timeout):
                     return await self._until_answered(question, timeout)
-            except TimeoutError as late:
-                if isinstance(late, KclientError):
+            except TimeoutError as exc:
+                if isinstance(exc, KclientError):
                     raise
                 raise DeadlineError(
                     f"The brokers gave no answer within {timeout:.3g} s. They are busy, restarting or out of reach. "
                     "Look at the brokers; the next batch asks again.",
                     waiting_for="the driver's question",
                     timeout=timeout,
-                ) from late
+                ) from exc
 
     async def _until_answered(self, question: Question[T], timeout: float | None) -> T:
         config = self._options.config("driver")
@@ -129,11 +129,11 @@ class Driver:
         while True:
             try:
                 return await question(self._link or await self._connect(config))
-            except KclientError as failure:
+            except KclientError as exc:
                 pause = backoff.next()
-                if not failure.retriable or self._runtime.now() + pause >= deadline:
+                if not exc.retriable or self._runtime.now() + pause >= deadline:
                     raise
-                log.info("asking again in %.1f s: %s", pause, failure)
+                log.info("asking again in %.1f s: %s", pause, exc)
             await asyncio.sleep(pause)
 
     async def _connect(self, config: Config) -> Link:

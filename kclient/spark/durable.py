@@ -79,8 +79,8 @@ def read_if_there(path: Path) -> str | None:
     try:
         with reading(path):
             return path.read_text(encoding="utf-8")
-    except SinkError as error:
-        if isinstance(error.__cause__, FileNotFoundError):
+    except SinkError as exc:
+        if isinstance(exc.__cause__, FileNotFoundError):
             return None
         raise
 
@@ -115,11 +115,11 @@ def told(
         yield
     except SinkError:
         raise
-    except OSError as error:
+    except OSError as exc:
         raise SinkError(
-            f"{doing} {path} failed: {error.strerror or error}. {_advice(error, advice)}, and start again{end}",
+            f"{doing} {path} failed: {exc.strerror or exc}. {_advice(exc, advice)}, and start again{end}",
             path=str(path),
-        ) from error
+        ) from exc
 
 
 def reading(path: Path) -> AbstractContextManager[None]:

@@ -71,8 +71,8 @@ class RangeFetcher:
         try:
             async with asyncio.timeout(self._options.poll_timeout_ms / 1000):
                 piece = await self._pieces.next()
-        except TimeoutError as late:
-            if isinstance(late, KclientError):
+        except TimeoutError as exc:
+            if isinstance(exc, KclientError):
                 raise
             raise self._no_progress() from self._failure
         if piece is not None:
@@ -107,11 +107,11 @@ class RangeFetcher:
         while position < self._end:
             try:
                 answer = await self._ask(position)
-            except KclientError as problem:
-                if not problem.retriable:
+            except KclientError as exc:
+                if not exc.retriable:
                     raise
-                self._failure, self._replica, answer = problem, None, position
-                log.info("%s at %d: will fetch again: %s", self._wanted.tp, position, problem)
+                self._failure, self._replica, answer = exc, None, position
+                log.info("%s at %d: will fetch again: %s", self._wanted.tp, position, exc)
                 self._cluster.request_update(f"a fetch of {self._wanted.tp} failed", reset_backoff=False)
             if isinstance(answer, Piece):
                 return answer

@@ -53,7 +53,7 @@ class GroupCommitter:
             self._floor.pop(tp, None)
 
     def commit(self, offsets: Mapping[TopicPartition, int], metadata: str = "") -> bool:
-        """Store where all of the query's partitions are now. Returns whether the group knows it all now; never raises."""
+        """Commit the position of each of the query's partitions. Return whether all are committed; never raise."""
         self._metadata = metadata
         return self._tried(lambda link: self._advance(link, offsets))
 
@@ -68,8 +68,8 @@ class GroupCommitter:
             self._driver.ask(step, COMMIT_SECONDS)
         except ClosedError:  # an event that came late: whoever closed the client wants no more
             return False
-        except KclientError as failure:
-            self._tell(failure)
+        except KclientError as exc:
+            self._tell(exc)
             return False
         except Exception:  # whatever breaks the mirror, the query goes on (SP-73)
             self.failures += 1

@@ -97,8 +97,8 @@ class KafkaKeys(Mapping[str, str]):
             settings[key] = self._stand_in(key) if reference else _value(key, text, reference)
         try:
             _load(settings, "check")
-        except ConfigError as error:
-            found += [f"{PREFIX}{problem}" for problem in error.problems]
+        except ConfigError as exc:
+            found += [f"{PREFIX}{problem}" for problem in exc.problems]
         return found
 
     def config(self, client_id: str) -> Config:

@@ -78,15 +78,15 @@ class Lookup:
         try:
             async with asyncio.timeout(self._timeout):
                 found = await committed.fetch(tuple(partitions))
-        except TimeoutError as late:
-            if isinstance(late, KclientError):
+        except TimeoutError as exc:
+            if isinstance(exc, KclientError):
                 raise
             raise DeadlineError(
                 f"Reading the committed offsets of group {group} took longer than {self._timeout:.3g} s. Its "
                 "coordinator does not answer. Look at the brokers, or raise kafka.default.api.timeout.ms.",
                 waiting_for="OffsetFetch",
                 timeout=self._timeout,
-            ) from late
+            ) from exc
         finally:
             await coordinator.close()
         return {tp: None if at is None else at.offset for tp, at in found.items()}
@@ -94,7 +94,7 @@ class Lookup:
     async def log_bounds(
         self, partitions: Iterable[TopicPartition], patience: float = 1.0
     ) -> dict[TopicPartition, LogBounds]:
-        """Log start offset and end of each partition, as its leader tells them. `patience` is a share of the timeout."""
+        """Return log start offset and end of each partition from its leader. `patience` is a share of the timeout."""
         partitions = tuple(partitions)
         first, last = await asyncio.gather(  # one round trip instead of two (SG-06)
             self.offsets_at(dict.fromkeys(partitions, EARLIEST), patience),

@@ -111,12 +111,12 @@ def read(sink: str | Path, name: str) -> Manifest | None:
         )
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as exc:
         raise SinkError(
-            f"The manifest {path} cannot be read: {error}. It was damaged, or written by another program. "
+            f"The manifest {path} cannot be read: {exc}. It was damaged, or written by another program. "
             "Restore it from a copy: without it nobody knows which files of that batch count.",
             path=str(path),
-        ) from error
+        ) from exc
 
 
 def names(sink: str | Path) -> list[str]:

@@ -90,8 +90,8 @@ def _topics(text: str) -> dict[str, Any]:
         raise ValueError(f"has {len(text)} characters; at most {MAX_JSON_CHARACTERS} are read")
     try:
         parsed = json.loads(text, object_pairs_hook=_without_repeats)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(f"is not JSON: {error}") from None
+    except (json.JSONDecodeError, RecursionError) as exc:
+        raise ValueError(f"is not JSON: {exc}") from None
     if not isinstance(parsed, dict) or not parsed:
         raise ValueError('must be a JSON object such as {"topic": {"0": 23}}')
     return {check_topic(topic): value for topic, value in parsed.items()}

@@ -143,8 +143,8 @@ def _values(options: Mapping[str, str], mode: Mode, problems: list[str]) -> dict
         else:
             try:
                 values[name] = OPTIONS[name].rule_in(mode)(raw)
-            except ValueError as error:
-                problems.append(f"{name}{_shown(raw)} {error}")
+            except ValueError as exc:
+                problems.append(f"{name}{_shown(raw)} {exc}")
     return values
 
 

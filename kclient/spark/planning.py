@@ -45,10 +45,10 @@ async def plan_batch(
         for retries_left in reversed(range(options.offset_retries + 1)):
             try:
                 return await _plan(lookup, options, narrowing)
-            except KclientError as failure:
-                if not retries_left or not (failure.retriable or isinstance(failure, UnknownTopicError)):
+            except KclientError as exc:
+                if not retries_left or not (exc.retriable or isinstance(exc, UnknownTopicError)):
                     raise
-                log.info("planning failed, %d retries left: %s", retries_left, failure)
+                log.info("planning failed, %d retries left: %s", retries_left, exc)
             await asyncio.sleep(options.offset_retry_interval_ms / 1000)
         return []
     finally:

@@ -78,7 +78,7 @@ class BatchReader(DataSourceReader):
 
 
 class PushdownBatchReader(BatchReader):
-    """A BatchReader that takes filters: a class apart, because Spark refuses one that could while its setting is off."""
+    """A BatchReader that takes filters. Separate, because Spark refuses this method while its setting is off."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
         """Read no more than the filters on topic, partition and offset leave; the others are Spark's."""
@@ -224,8 +224,8 @@ def _offsets(spoken: Offset) -> dict[TopicPartition, int]:
     """What Spark read from its checkpoint, which anybody may have written. Raises ConfigError."""
     try:
         return parse_offsets(json.dumps(spoken)) if spoken else {}
-    except ValueError as error:
+    except ValueError as exc:
         raise ConfigError(
-            f"The checkpoint's offset {error}. It was written by another source, or by hand. "
+            f"The checkpoint's offset {exc}. It was written by another source, or by hand. "
             "Use the checkpoint of this query, or a new one."
-        ) from error
+        ) from exc

@@ -84,12 +84,12 @@ def rows_of(path: str) -> int:
 
     try:
         return int(pq.read_metadata(path).num_rows)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError) as exc:
         raise SinkError(
-            f"The file {path} counts by {DIRECTORY}, and cannot be read: {error}. It was deleted or damaged since. "
+            f"The file {path} counts by {DIRECTORY}, and cannot be read: {exc}. It was deleted or damaged since. "
             "Restore it from a copy; Spark cannot read this directory without it either.",
             path=path,
-        ) from error
+        ) from exc
 
 
 def _logs(sink: str | Path) -> dict[int, Path]:
@@ -109,9 +109,9 @@ def _entries(path: Path) -> Iterator[tuple[str, Logged]]:
         for line in lines:
             entry = json.loads(line)
             yield entry.get("action", "add"), Logged(unquote(urlsplit(entry["path"]).path), entry["size"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as exc:
         raise SinkError(
-            f"Spark's log {path} cannot be read: {error}. It was damaged, or another Spark wrote it another way. "
+            f"Spark's log {path} cannot be read: {exc}. It was damaged, or another Spark wrote it another way. "
             "Restore it from a copy: without it nobody knows which files of the sink count.",
             path=str(path),
-        ) from error
+        ) from exc

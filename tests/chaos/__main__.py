@@ -55,8 +55,8 @@ def run(kafka: KafkaCluster, seed: int, number: int) -> bool:
     folder = Path(tempfile.mkdtemp(prefix=f"chaos-{seed}-{number}-"))
     try:
         result = Cycle(kafka, plan, f"chaos-{seed}-{number}", folder).run()
-    except (AssertionError, OSError, LocalKafkaError) as error:
-        print(f"  failed: {error}")
+    except (AssertionError, OSError, LocalKafkaError) as exc:
+        print(f"  failed: {exc}")
         kafka.heal()
         return _kept(folder)
     return _judge(result, folder)

@@ -68,8 +68,8 @@ class SyncMember(Member):
             number = self.diary.commit(wanted)
             try:
                 self.consumer.commit(self.offsets(wanted), timeout=COMMIT_SECONDS)
-            except KclientError as error:
-                self.diary.committed(number, error)
+            except KclientError as exc:
+                self.diary.committed(number, exc)
             else:
                 self.diary.committed(number, None)
 
@@ -104,8 +104,8 @@ class AsyncMember(Member):
             number = self.diary.commit(wanted)
             try:
                 await self.consumer.commit(self.offsets(wanted), timeout=COMMIT_SECONDS)
-            except KclientError as error:
-                self.diary.committed(number, error)
+            except KclientError as exc:
+                self.diary.committed(number, exc)
             else:
                 self.diary.committed(number, None)
 

@@ -42,8 +42,8 @@ class TheirMember:
             number = self.diary.commit(wanted)
             try:
                 answer = self.consumer.commit(offsets=self._offsets(wanted), asynchronous=False)
-            except KafkaException as error:
-                self.diary.committed(number, error)
+            except KafkaException as exc:
+                self.diary.committed(number, exc)
             else:
                 errors = [tp.error for tp in answer or [] if tp.error is not None]
                 self.diary.committed(number, errors or None)

@@ -150,9 +150,9 @@ def get(port: int, path: str = "/metrics", method: str = "GET") -> tuple[int, st
     try:
         with urllib.request.urlopen(request, timeout=10) as answer:
             return answer.status, answer.headers["Content-Type"], answer.read().decode()
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, "", error.read().decode()
+    except urllib.error.HTTPError as exc:
+        with exc:
+            return exc.code, "", exc.read().decode()
 
 
 def free_port() -> int:

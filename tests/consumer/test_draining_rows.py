@@ -201,8 +201,8 @@ def test_an_error_leaves_the_queue_when_it_is_told_and_its_partition_is_fetched_
                 while len(told) < 3 or len(found) < 10:
                     try:
                         found += await consumer.poll(1, max_records=2)
-                    except BrokerError as error:
-                        told.append(error)
+                    except BrokerError as exc:
+                        told.append(exc)
             assert {error.code for error in told} == {UNSUPPORTED_COMPRESSION_TYPE}
             assert offsets(found, A0) == list(range(10))
             assert await consumer.position(A1) == 0

@@ -138,9 +138,9 @@ def test_a_deserializer_that_fails_on_every_third_record_stops_nobody(broker: Mi
         while len(good) + len(bad) < 30:
             try:
                 good += [record.value for record in c.poll(5)]
-            except DecodeError as error:
-                bad.append((error.offset, c.position(A0)))
-                c.seek(A0, error.offset + 1)
+            except DecodeError as exc:
+                bad.append((exc.offset, c.position(A0)))
+                c.seek(A0, exc.offset + 1)
     assert bad == [(offset, offset) for offset in range(2, 30, 3)]
     assert good == [number for number in range(30) if number % 3 != 2]
 

@@ -209,8 +209,8 @@ def test_another_thread_is_refused_at_once_and_may_only_wake(broker: MiniBroker)
     def poll() -> None:
         try:
             c.poll(20)
-        except WakeupError as error:
-            outcome.append(error)
+        except WakeupError as exc:
+            outcome.append(exc)
 
     thread = threading.Thread(target=poll, name="inside")
     thread.start()
@@ -305,8 +305,8 @@ def _in_child(c: Consumer, results: Any) -> None:
     started = time.perf_counter()
     try:
         c.poll(0)
-    except UsedAfterForkError as error:
-        results.put((type(error).__name__, error.created_pid, error.pid, time.perf_counter() - started))
+    except UsedAfterForkError as exc:
+        results.put((type(exc).__name__, exc.created_pid, exc.pid, time.perf_counter() - started))
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")

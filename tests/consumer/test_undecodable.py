@@ -146,8 +146,8 @@ def test_a_sink_that_fails_loses_nothing_and_stops_nobody_else() -> None:
         while len(told) < 2 or len(found) < 5:
             try:
                 found += consumer.poll(0.1)
-            except DecodeError as error:
-                told.append(error)
+            except DecodeError as exc:
+                told.append(exc)
         assert "dead-letter sink failed as well: OSError" in told[0].text
         assert [error.offset for error in told] == [3] * len(told)
         assert sorted(record.value for record in found) == [0, 1, 2, 10, 11]

@@ -51,8 +51,8 @@ def alive(mark: str) -> list[str]:
 def needs_flights_and_java() -> None:
     try:
         data_file("flights.csv.zip")
-    except FileNotFoundError as missing:
-        needs(str(missing))
+    except FileNotFoundError as exc:
+        needs(str(exc))
     needs(None if java() else "java is not installed, and Spark needs it")
 
 

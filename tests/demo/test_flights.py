@@ -24,10 +24,10 @@ NEW_YORK = ZoneInfo("America/New_York")
 def rows() -> list[dict[str, str]]:
     try:
         path = data_file("flights.csv.zip")
-    except FileNotFoundError as missing:
+    except FileNotFoundError as exc:
         if os.environ.get("CI") == "true":
-            pytest.fail(str(missing), pytrace=False)
-        pytest.skip(str(missing))
+            pytest.fail(str(exc), pytrace=False)
+        pytest.skip(str(exc))
     with zipfile.ZipFile(path) as archive, archive.open("flights.csv") as raw:
         return list(csv.DictReader(io.TextIOWrapper(raw, "utf-8")))
 

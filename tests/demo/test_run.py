@@ -33,8 +33,8 @@ FLIGHTS = 6_000
 def needs_flights() -> None:
     try:
         data_file("flights.csv.zip")
-    except FileNotFoundError as missing:
-        needs(str(missing))
+    except FileNotFoundError as exc:
+        needs(str(exc))
 
 
 @pytest.fixture(scope="module")

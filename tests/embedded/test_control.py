@@ -413,8 +413,8 @@ def test_a_child_of_the_process_is_told_where_the_cluster_runs(cluster: Embedded
     if child == 0:
         try:
             cluster.leader_of("orders", 0)
-        except UsageError as told:
-            os.write(writing, str(told).encode())
+        except UsageError as exc:
+            os.write(writing, str(exc).encode())
         finally:
             os._exit(0)
     os.close(writing)

@@ -81,8 +81,8 @@ class Members:
         for consumer in self.all.values():
             try:
                 consumer.commit(asynchronous=False)
-            except confluent_kafka.KafkaException as error:
-                if error.args[0].code() != confluent_kafka.KafkaError._NO_OFFSET:  # it has read nothing
+            except confluent_kafka.KafkaException as exc:
+                if exc.args[0].code() != confluent_kafka.KafkaError._NO_OFFSET:  # it has read nothing
                     raise
 
     def owned(self) -> dict[str, list[int]]:

@@ -36,8 +36,8 @@ class BrokerSessions:
             return _answer(session_id, list(asked.values()))
         try:
             session = self.sessions.find(request.session_id, request.session_epoch, by_id)
-        except Refused as refused:
-            return FetchResponse(error_code=refused.code)
+        except Refused as exc:
+            return FetchResponse(error_code=exc.code)
         session.alter(asked.values(), _forgotten(request, by_id))
         self.fetched = dict(session.partitions)
         if not session.partitions:

@@ -37,8 +37,8 @@ def failure(name: str, version: int, data: bytes) -> ProtocolDecodeError | None:
     """The typed error of decoding, None where the bytes are a message; whatever else is raised escapes."""
     try:
         decode(name, version, data)
-    except ProtocolDecodeError as error:
-        return error
+    except ProtocolDecodeError as exc:
+        return exc
     return None
 
 

@@ -80,8 +80,8 @@ def each_code(
         peer.script[:] = [On(api, answer(code)), On(api, good)]
         try:
             await call(asking)
-        except KclientError as error:
-            raised = error
+        except KclientError as exc:
+            raised = exc
         peer.script.clear()
         await asking.coordinator.ensure()
         outcomes[code] = seen_as(raised), len(peer.of(api)) - asked, lookups(peer) > sought

@@ -54,8 +54,8 @@ async def brokers_without_end(count: int, possible: bool) -> dict[str, Any]:
         try:
             await cluster.start()
             await cluster.request_any(_api_versions())
-        except KclientError as error:
-            ended = f"{type(error).__name__}: {error.text}"
+        except KclientError as exc:
+            ended = f"{type(exc).__name__}: {exc.text}"
         await cluster.close(1)
         answers = peer.asked.count("MetadataRequest")
         told = warnings.about("metadata names")
@@ -76,8 +76,8 @@ async def topics_without_end(extra: int, partitions: int = 2) -> dict[str, Any]:
         cluster, ended = cluster_of(peer), "started"
         try:
             await cluster.start()
-        except KclientError as error:
-            ended = f"{type(error).__name__}: {error.text}"
+        except KclientError as exc:
+            ended = f"{type(exc).__name__}: {exc.text}"
         known = sorted(cluster.metadata.topics)
         await cluster.close(1)
         told = warnings.about("not asked for")

@@ -144,8 +144,8 @@ def error_of_long_default() -> str:
 def _error_of_reader(schema: str) -> str:
     try:
         decoder(valueFormat="avro", valueSchema=schema)
-    except ConfigError as problem:
-        return str(problem)
+    except ConfigError as exc:
+        return str(exc)
     return "nothing"
 
 

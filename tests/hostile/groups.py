@@ -57,8 +57,8 @@ async def assigned_without_end(protocol: str, count: int) -> dict[str, Any]:
             began = time.monotonic()
             try:
                 await consumer.poll(POLL_SECONDS)
-            except KclientError as error:
-                errors.add(f"{type(error).__name__}: {error.text[:200]}")
+            except KclientError as exc:
+                errors.add(f"{type(exc).__name__}: {exc.text[:200]}")
             polls.append(time.monotonic() - began)
         owned = len(consumer.assignment())
         began = time.monotonic()

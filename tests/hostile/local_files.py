@@ -31,8 +31,8 @@ def problem_with(way: str, path: str) -> str:
     """The error that the user gets."""
     try:
         WAYS[way](path)
-    except ConfigError as problem:
-        return str(problem)
+    except ConfigError as exc:
+        return str(exc)
     return "nothing"
 
 

@@ -149,8 +149,8 @@ async def use(cluster: EmbeddedCluster, number: int, protocol: str) -> list[str]
     for step in steps:
         try:
             await step()
-        except Exception as error:  # noqa: BLE001 – whatever a user could see
-            told += texts_of(error)
+        except Exception as exc:  # noqa: BLE001 – whatever a user could see
+            told += texts_of(exc)
     told.append(str(consumer))
     return told
 

@@ -200,8 +200,8 @@ def test_what_cannot_be_done_is_told_on_standard_error(
 ) -> None:
     try:
         ended = main(arguments)
-    except SystemExit as left:  # the parser's own way
-        ended = int(str(left.code))
+    except SystemExit as exc:  # the parser's own way
+        ended = int(str(exc.code))
     told = capsys.readouterr()
     assert (ended, told.out) == (code, "")
     assert says in told.err

@@ -168,8 +168,8 @@ def outcome(decoder: Decoder, data: bytes, at_once: int) -> tuple[list[Record[An
     try:
         while not reader.exhausted:
             records += Records[Any, Any]([reader.take(at_once)])
-    except CorruptDataError as error:
-        return records, reader.next_offset, type(error)
+    except CorruptDataError as exc:
+        return records, reader.next_offset, type(exc)
     return records, reader.next_offset, None
 
 

@@ -120,8 +120,8 @@ class GroupMember(RebalanceListener):
         while not self._over:
             try:
                 records = await self.consumer.poll(0.2)
-            except KclientError as error:
-                self.errors.append(error)
+            except KclientError as exc:
+                self.errors.append(exc)
                 await asyncio.sleep(0.05)
                 continue
             self.seen += [

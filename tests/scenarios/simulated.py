@@ -56,8 +56,8 @@ class WatchedRuntime(Runtime):
         began, problem = self.now(), None
         try:
             return await Runtime.connect(self, factory, address, **options)
-        except BaseException as failed:
-            problem = failed
+        except BaseException as exc:
+            problem = exc
             raise
         finally:
             self.dials.append(Dial(began, self.now(), address.ip, problem))

@@ -223,8 +223,8 @@ async def until_told(consumer: AsyncConsumer, tp: TopicPartition) -> None:
         while True:
             try:
                 assert list(await consumer.poll(0.1)) == []
-            except OffsetOutOfRangeError as error:
-                if error.partitions == (tp,):
+            except OffsetOutOfRangeError as exc:
+                if exc.partitions == (tp,):
                     raise
 
 

@@ -84,8 +84,8 @@ async def until(
     for _ in range(100):
         try:
             found += await consumer.poll(0.3)
-        except kind as error:
-            return error
+        except kind as exc:
+            return exc
     raise AssertionError(f"no {kind.__name__}, but {found}")
 
 
@@ -221,8 +221,8 @@ def test_no_error_costs_another_partition_a_record(max_poll_records: int) -> Non
                     cluster.produce("t", ["late"] * 10, partition=2)
                 try:
                     found += await consumer.poll(0.05)
-                except (DecodeError, CorruptBatchError) as error:
-                    told[type(error)] = told.get(type(error), 0) + 1
+                except (DecodeError, CorruptBatchError) as exc:
+                    told[type(exc)] = told.get(type(exc), 0) + 1
                 if len(found) == 28 and min(told.values(), default=0) >= 2 and len(told) == 2:
                     break
             assert offsets(found, T0) == [0, 1, 2, 3, 4]

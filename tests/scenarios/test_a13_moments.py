@@ -386,8 +386,8 @@ def test_a_second_thread_is_refused_at_once_and_may_wake() -> None:
                 began = time.perf_counter()
                 try:
                     call()
-                except ConcurrentUseError as error:
-                    refused.append((type(error), time.perf_counter() - began))
+                except ConcurrentUseError as exc:
+                    refused.append((type(exc), time.perf_counter() - began))
             consumer.wakeup()
 
         meddler = threading.Thread(target=meddle)
@@ -465,8 +465,8 @@ def test_a_fork_is_told_and_its_parent_goes_on() -> None:
             signal.alarm(5)  # a child that is not told would wait for a thread that it does not have
             try:
                 consumer.poll(1)
-            except UsedAfterForkError as error:
-                os._exit(0 if "fork" in str(error) and str(error.created_pid) in str(error) else 2)
+            except UsedAfterForkError as exc:
+                os._exit(0 if "fork" in str(exc) and str(exc.created_pid) in str(exc) else 2)
             finally:
                 os._exit(1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

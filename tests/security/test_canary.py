@@ -88,9 +88,9 @@ async def use(canary: Canary, peer: ScriptedPeer, **given: Any) -> KclientError 
         try:
             await consumer.partitions_for("orders", timeout=0.5)
             error = None
-        except KclientError as problem:
-            canary.see(problem)
-            error = problem
+        except KclientError as exc:
+            canary.see(exc)
+            error = exc
         if not peer.script:
             break
     session = consumer._session

@@ -65,8 +65,8 @@ class ScramBroker:
     def __call__(self, request: Any) -> SaslAuthenticateResponse:
         try:
             answer = self.server.step(request.auth_bytes)
-        except ScramError as problem:
-            return token(error_code=SASL_AUTHENTICATION_FAILED, error_message=str(problem))
+        except ScramError as exc:
+            return token(error_code=SASL_AUTHENTICATION_FAILED, error_message=str(exc))
         return token(answer, session_lifetime_ms=self.lifetime_ms if self.server.done else 0)
 
 
@@ -536,8 +536,8 @@ def test_refused_credentials_are_fatal_at_once_and_tried_once() -> None:
             for _ in range(50):
                 try:
                     await cluster.start()
-                except KclientError as problem:
-                    errors.append(type(problem))
+                except KclientError as exc:
+                    errors.append(type(exc))
             await cluster.close(1.0)
             assert errors == [AuthenticationError] * 50
             assert len(one.of(AUTHENTICATE)) <= 1

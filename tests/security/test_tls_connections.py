@@ -237,8 +237,8 @@ def test_a_refused_certificate_costs_the_broker_a_few_connections_and_no_more(tm
             for _ in range(200):
                 try:
                     await cluster.start()
-                except KclientError as problem:
-                    errors.append(problem)
+                except KclientError as exc:
+                    errors.append(exc)
             await cluster.close(1.0)
             assert [type(error) for error in errors] == [CertificateError] * 200
 

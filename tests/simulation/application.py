@@ -179,9 +179,9 @@ class Member:
         while not self.stopping:
             try:
                 await self._round(self.consumer)
-            except KclientError as error:
-                self.stage.watch.raised(self, "poll", error)
-                await self._recover(self.consumer, error)
+            except KclientError as exc:
+                self.stage.watch.raised(self, "poll", exc)
+                await self._recover(self.consumer, exc)
         await self._close(self.consumer)
 
     def make_consumer(self, settings: dict[str, Any]) -> AsyncConsumer:
@@ -352,8 +352,8 @@ class Member:
         try:
             with self.calling("commit"):
                 await consumer.commit(offsets)
-        except KclientError as error:
-            self.stage.watch.commit_ended(self, offsets, error)
+        except KclientError as exc:
+            self.stage.watch.commit_ended(self, offsets, exc)
         else:
             self.stage.watch.commit_ended(self, offsets, None)
 
@@ -444,7 +444,7 @@ class Member:
         try:
             with self.calling("close"):
                 await endings.close(self, consumer, ending, CLOSE_SECONDS)
-        except KclientError as error:
-            problem = error
+        except KclientError as exc:
+            problem = exc
         self.over = True
         watch.close_ended(self, self.stage.now - began, problem)

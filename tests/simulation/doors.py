@@ -61,5 +61,5 @@ def _run_into(done: asyncio.Future[Any], func: Callable[..., Any], args: tuple[o
         return
     try:
         done.set_result(func(*args))
-    except Exception as problem:  # noqa: BLE001 – whoever awaits gets it
-        done.set_exception(problem)
+    except Exception as exc:  # noqa: BLE001 – whoever awaits gets it
+        done.set_exception(exc)

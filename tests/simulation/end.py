@@ -117,8 +117,8 @@ class End(asyncio.Transport):
             self._inbox.read()
         except (SystemExit, KeyboardInterrupt):
             raise
-        except BaseException as problem:  # noqa: BLE001 – as asyncio does: fatal for the connection
-            self._fatal(problem)
+        except BaseException as exc:  # noqa: BLE001 – as asyncio does: fatal for the connection
+            self._fatal(exc)
 
     def eof_received(self) -> None:
         """The peer sends no more; a protocol that says nothing else ends as well."""

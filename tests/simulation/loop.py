@@ -148,8 +148,8 @@ class SimLoop(Doors):
                 context.run(callback, *handle._args)
             except (SystemExit, KeyboardInterrupt):
                 raise
-            except BaseException as problem:  # noqa: BLE001 – as asyncio does: told to the handler
-                self.call_exception_handler({"message": f"in {name_of(callback)}", "exception": problem})
+            except BaseException as exc:  # noqa: BLE001 – as asyncio does: told to the handler
+                self.call_exception_handler({"message": f"in {name_of(callback)}", "exception": exc})
 
     def _take_up_parked(self) -> None:
         """What was parked of a resumed host comes first: its later callbacks must not overtake it."""

@@ -72,8 +72,8 @@ class Opening:
         for ip, port in addresses:
             try:
                 return await self._shake_hands(ip, port)
-            except OSError as problem:
-                problems.append(problem)
+            except OSError as exc:
+                problems.append(exc)
         if len(problems) == 1:
             raise problems[0]
         raise OSError(f"Multiple exceptions: {', '.join(map(str, problems))}")

@@ -88,8 +88,8 @@ def run_plan(
 
     try:
         outcome = run(seed, main, limit=LIMIT, history=history)
-    except SimStuck as stuck:
-        return _stuck(seed, plan, stages[0], stuck)
+    except SimStuck as exc:
+        return _stuck(seed, plan, stages[0], exc)
     stage = stages[0]
     found = [Violation("I-38", outcome.seconds, finding) for finding in outcome.findings]
     return Verdict(

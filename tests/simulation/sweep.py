@@ -64,8 +64,8 @@ def one(seed: int) -> Result:
     began = time.process_time()
     try:
         verdict: Verdict = run_seed(seed)
-    except Exception as problem:  # noqa: BLE001 – whatever it is, it is what the seed found
-        return Result(seed, (), "", 0.0, time.process_time() - began, in_a_line(problem))
+    except Exception as exc:  # noqa: BLE001 – whatever it is, it is what the seed found
+        return Result(seed, (), "", 0.0, time.process_time() - began, in_a_line(exc))
     return Result(
         seed,
         tuple(map(str, verdict.violations)),

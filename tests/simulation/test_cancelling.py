@@ -50,8 +50,8 @@ class Cancelling:
             try:
                 argument = yield waits_for
                 step = self.work.send
-            except BaseException as error:  # noqa: BLE001 – it is the work's to deal with
-                argument, step = error, self.work.throw
+            except BaseException as exc:  # noqa: BLE001 – it is the work's to deal with
+                argument, step = exc, self.work.throw
 
 
 @attrs.define

@@ -41,8 +41,8 @@ async def read_all(world: World, count: int) -> list[bytes]:
         while len(values) < count:
             try:
                 values += [record.value for record in await consumer.poll(1.0)]
-            except KclientError as problem:
-                world.loop.trace("poll", type(problem).__name__)
+            except KclientError as exc:
+                world.loop.trace("poll", type(exc).__name__)
         await consumer.commit()
     return values
 

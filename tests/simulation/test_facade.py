@@ -52,8 +52,8 @@ class Driver:
             result = getattr(self.consumer, name)(*args, **options)
             if inspect.isawaitable(result):
                 result = await result
-        except KclientError as error:
-            result = type(error).__name__
+        except KclientError as exc:
+            result = type(exc).__name__
         self.history.append((name, result))
         return result
 

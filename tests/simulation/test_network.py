@@ -24,8 +24,8 @@ async def again(world: World, address: str = "b", port: int = PORT) -> Any:
     host = world.network.by_name["a"]
     try:
         result: Any = await host.start(world.loop.create_connection(Ear, address, port))
-    except OSError as problem:
-        result = problem
+    except OSError as exc:
+        result = exc
     return result, world.loop.time() - began
 
 

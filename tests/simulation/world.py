@@ -112,8 +112,8 @@ def _run(seed: object, main: Callable[[World], Awaitable[T]], **options: Any) ->
         loop = made.loop
         try:
             result = loop.run_until_complete(main(made))
-        except BaseException as problem:
-            problem.add_note(f"seed {seed}, {loop.time():.6f} virtual s")
+        except BaseException as exc:
+            exc.add_note(f"seed {seed}, {loop.time():.6f} virtual s")
             raise
         digest = loop.trace_of.digest()
         gc.collect()  # what was dropped with an exception that nobody fetched says so now

@@ -45,8 +45,8 @@ def failing(act: Callable[[], Any]) -> str:
     """The text of the error in which this ends."""
     try:
         act()
-    except Exception as error:  # noqa: BLE001 - what a user sees, whatever it is
-        return f"{type(error).__name__}: {error}"
+    except Exception as exc:  # noqa: BLE001 - what a user sees, whatever it is
+        return f"{type(exc).__name__}: {exc}"
     raise SystemExit("this should have failed")
 
 

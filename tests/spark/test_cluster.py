@@ -79,10 +79,10 @@ def python() -> Path:
         pytest.skip("no Spark: there is no java on the path")
     try:
         return environments.bare("4.3")
-    except LocalKafkaError as error:
+    except LocalKafkaError as exc:
         if os.environ.get("CI") == "true":
             raise
-        pytest.skip(f"no environment for a cluster: {error}")
+        pytest.skip(f"no environment for a cluster: {exc}")
 
 
 @pytest.fixture(scope="module")

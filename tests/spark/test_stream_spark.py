@@ -65,8 +65,8 @@ def patiently(action: Callable[[], T]) -> T:
     """Spark gives its streaming process ten seconds to start, which a busy machine may not keep: then once more."""
     try:
         return action()
-    except StreamingQueryException as slow:
-        if "failed to connect back" not in str(slow):
+    except StreamingQueryException as exc:
+        if "failed to connect back" not in str(exc):
             raise
         return action()
 

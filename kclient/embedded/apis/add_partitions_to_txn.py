@@ -80,8 +80,8 @@ def _one(call: Call, asked: AddPartitionsToTxnTransaction) -> list[AddPartitions
         return _rows({tp: code or OPERATION_NOT_ATTEMPTED for tp, code in problems.items()})
     try:
         return _rows(_verified(call, asked) if asked.verify_only else _added(call, asked))
-    except Refused as refused:
-        return _rows(dict.fromkeys(partitions, error_of(call, refused, FENCED_SINCE)))
+    except Refused as exc:
+        return _rows(dict.fromkeys(partitions, error_of(call, exc, FENCED_SINCE)))
 
 
 def _problem(call: Call, tp: TopicPartition) -> int:

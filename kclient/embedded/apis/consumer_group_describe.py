@@ -51,8 +51,8 @@ def _one(call: Call, request: ConsumerGroupDescribeRequest, group_id: str) -> De
         return _failed(group_id, GROUP_AUTHORIZATION_FAILED)
     try:
         group = known_group(call.broker.groups, group_id, "Group")
-    except Refused as no:
-        return _failed(group_id, no.code, no.message)
+    except Refused as exc:
+        return _failed(group_id, exc.code, exc.message)
     if not all(call.allowed("DESCRIBE", f"Topic:{name}") for name in _topics_shown(group)):
         return _failed(group_id, TOPIC_AUTHORIZATION_FAILED, UNSEEN_TOPIC)
     row = DescribedGroup(

@@ -34,8 +34,8 @@ async def handle(call: Call, request: CreatePartitionsRequest) -> CreatePartitio
             if counted[topic.name] > 1:
                 raise Refused(INVALID_REQUEST, "Duplicate topic name.")
             _grow(call, request, topic)
-        except Refused as no:
-            results[topic.name] = _failed(topic, no)
+        except Refused as exc:
+            results[topic.name] = _failed(topic, exc)
     return CreatePartitionsResponse(results=list(results.values()))
 
 

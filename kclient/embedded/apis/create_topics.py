@@ -37,8 +37,8 @@ async def handle(call: Call, request: CreateTopicsRequest) -> CreateTopicsRespon
             if counted[topic.name] > 1:
                 raise Refused(INVALID_REQUEST, "Duplicate topic name.")
             _create(call, request, topic, row)
-        except Refused as no:
-            row.error_code, row.error_message = no.code, no.message
+        except Refused as exc:
+            row.error_code, row.error_message = exc.code, exc.message
         rows.append(row)
     return CreateTopicsResponse(topics=rows)
 

@@ -44,6 +44,6 @@ def _delete(call: Call, group_id: str) -> int:
         if not group.empty:
             return NON_EMPTY_GROUP
         call.broker.groups.forget(group)
-    except Refused as refused:
-        return refused.code
+    except Refused as exc:
+        return exc.code
     return NONE

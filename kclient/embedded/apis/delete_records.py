@@ -34,8 +34,8 @@ async def handle(call: Call, request: DeleteRecordsRequest) -> DeleteRecordsResp
         for one in topic.partitions:
             try:
                 rows.append(_delete(call, topic.name, one))
-            except Refused as no:
-                rows.append(_failed(one, no.code))
+            except Refused as exc:
+                rows.append(_failed(one, exc.code))
         topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=rows))
     return DeleteRecordsResponse(topics=topics)
 

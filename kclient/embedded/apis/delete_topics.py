@@ -33,8 +33,8 @@ async def handle(call: Call, request: DeleteTopicsRequest) -> DeleteTopicsRespon
                 if counted[_key(one)] > 1 and forwards(call):
                     raise Refused(INVALID_REQUEST, "Duplicate topic name.")
                 answered[_key(one)] = _delete(call, request, one)
-            except Refused as no:
-                answered[_key(one)] = _failed(one, no)
+            except Refused as exc:
+                answered[_key(one)] = _failed(one, exc)
     rows = list(answered.values()) if forwards(call) else [answered[_key(one)] for one in asked]
     return DeleteTopicsResponse(responses=rows)
 

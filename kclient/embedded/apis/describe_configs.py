@@ -37,8 +37,8 @@ async def handle(call: Call, request: DescribeConfigsRequest) -> DescribeConfigs
     for one in request.resources:
         try:
             results.append(_described(call, request, one))
-        except Refused as no:
-            results.append(_failed(one, no))
+        except Refused as exc:
+            results.append(_failed(one, exc))
     return DescribeConfigsResponse(results=results)
 
 

@@ -39,8 +39,8 @@ def _describe(call: Call, request: DescribeGroupsRequest, group_id: str) -> Desc
         return DescribedGroup(group_id=group_id, error_code=GROUP_AUTHORIZATION_FAILED)
     try:
         group = call.broker.groups.find(group_id)
-    except Refused as refused:
-        return DescribedGroup(group_id=group_id, error_code=refused.code)
+    except Refused as exc:
+        return DescribedGroup(group_id=group_id, error_code=exc.code)
     row = _row(group) if isinstance(group, ClassicGroup) else _unknown(call, group_id, group)
     if request.include_authorized_operations and call.version >= 3:
         row.authorized_operations = group_operations(call, group_id)

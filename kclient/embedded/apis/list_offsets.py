@@ -48,8 +48,8 @@ async def handle(call: Call, request: ListOffsetsRequest) -> ListOffsetsResponse
             repeated = counted[tp] > 1 and call.version >= 1
             try:
                 row = _failed(call, one, INVALID_REQUEST) if repeated else _partition(call, request, tp, one)
-            except Refused as no:
-                row = _failed(call, one, no.code)
+            except Refused as exc:
+                row = _failed(call, one, exc.code)
             rows.setdefault(one.partition_index, []).append(row)
         told = [
             row

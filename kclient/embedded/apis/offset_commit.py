@@ -139,8 +139,8 @@ async def _commit(
         commits = {tp: _new(call, request, tp, row) for tp, row in short.items()}
         if commits:
             await _store(coordinator, group, commits)
-    except Refused as refused:
-        return dict.fromkeys(rows, refused.code)
+    except Refused as exc:
+        return dict.fromkeys(rows, exc.code)
     _tell(call, request, commits)
     return {tp: NONE if tp in commits else OFFSET_METADATA_TOO_LARGE for tp in rows}
 

@@ -78,8 +78,8 @@ def refuse(call: Call, request: OffsetFetchRequest, refused: Refused) -> OffsetF
 def _read_or_refuse(call: Call, asked: Asked, require_stable: bool) -> OffsetFetchResponseGroup:
     try:
         return _read(call, asked, require_stable)
-    except Refused as refused:
-        return no_offsets(asked, refused.code)
+    except Refused as exc:
+        return no_offsets(asked, exc.code)
 
 
 def _read(call: Call, asked: Asked, require_stable: bool) -> OffsetFetchResponseGroup:

@@ -29,8 +29,8 @@ async def handle(call: Call, request: OffsetForLeaderEpochRequest) -> OffsetForL
         for one in topic.partitions:
             try:
                 rows.append(_partition(call, topic.topic, one))
-            except Refused as no:
-                rows.append(EpochEndOffset(partition=one.partition, error_code=no.code))
+            except Refused as exc:
+                rows.append(EpochEndOffset(partition=one.partition, error_code=exc.code))
         topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=rows))
     return OffsetForLeaderEpochResponse(topics=topics)
 

@@ -140,8 +140,8 @@ def _partition(
     try:
         batches = parsed(call.state, data.records, call.version)
         return _append(call, request, partition, data.index, batches, written)
-    except Refused as no:
-        return _refused(call, partition, data.index, no)
+    except Refused as exc:
+        return _refused(call, partition, data.index, exc)
 
 
 def _refused(call: Call, partition: Partition, index: int, no: Refused) -> PartitionProduceResponse:

@@ -24,8 +24,8 @@ async def handle(call: Call, request: SaslAuthenticateRequest) -> SaslAuthentica
         raise Refused(ILLEGAL_SASL_STATE, late)
     try:
         answer = SaslAuthenticateResponse(auth_bytes=conversation.step(request.auth_bytes))
-    except Denied as no:
-        raise Refused(SASL_AUTHENTICATION_FAILED, str(no)) from None
+    except Denied as exc:
+        raise Refused(SASL_AUTHENTICATION_FAILED, str(exc)) from None
     if conversation.done:
         authentication.end(connection)
         answer.session_lifetime_ms = call.state.settings.connections_max_reauth_ms

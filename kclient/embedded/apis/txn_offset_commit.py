@@ -74,8 +74,8 @@ async def handle(call: Call, request: TxnOffsetCommitRequest) -> TxnOffsetCommit
     if known:
         try:
             codes |= await _commit(call, request, known)
-        except Refused as refused:
-            codes |= dict.fromkeys(known, _code(call, refused))
+        except Refused as exc:
+            codes |= dict.fromkeys(known, _code(call, exc))
     return _answer(call, request, codes, UNKNOWN_TOPIC_ID)
 
 

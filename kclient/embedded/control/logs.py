@@ -28,8 +28,8 @@ def create(
         return controller.create_topic(
             state, name, count, placement.replication_factor(state, replicas), checked
         )
-    except Refused as no:
-        raise ArgumentError(f"Topic {name!r} cannot be made: {no.message}") from None
+    except Refused as exc:
+        raise ArgumentError(f"Topic {name!r} cannot be made: {exc.message}") from None
 
 
 def topic_for(state: ClusterState, name: str) -> Topic:

@@ -54,8 +54,8 @@ async def _bring(group: Roster, parked: Parked[SyncGroupResponse], plan: Mapping
     failed: Refused | None = None
     try:
         await _store(group, parked, group_record(group, full))
-    except Refused as no:
-        failed = no
+    except Refused as exc:
+        failed = exc
     if group.state is not State.COMPLETING or group.generation != generation:
         return
     if failed is not None:

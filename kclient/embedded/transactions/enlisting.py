@@ -87,8 +87,8 @@ def enlist(
             calls.add(coordinator, transactional_id, producer, [tp], V2)
         elif not calls.verify(coordinator, transactional_id, producer, tp):
             raise Refused(TRANSACTION_ABORTABLE if knows_abortable else INVALID_TXN_STATE)
-    except Refused as refused:
-        raise Refused(_as_leaders_say(refused.code, adds)) from None
+    except Refused as exc:
+        raise Refused(_as_leaders_say(exc.code, adds)) from None
 
 
 def _coordinator(state: ClusterState, transactional_id: str) -> TransactionCoordinator:

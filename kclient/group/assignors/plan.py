@@ -24,9 +24,9 @@ def checked_plan(name: str, plan: Any, topics: Topics, members: Sequence[Member]
     """
     try:
         _check(plan, topics, members)
-    except ValueError as error:
+    except ValueError as exc:
         raise UsageError(
-            f"The assignor {name!r} made a plan that cannot be: {error}. "
+            f"The assignor {name!r} made a plan that cannot be: {exc}. "
             f"The group cannot go on without a plan. Correct its assign()."
         ) from None
     return {member.member_id: plan.get(member.member_id, Assignment()) for member in members}

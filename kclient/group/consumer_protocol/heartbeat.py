@@ -101,9 +101,9 @@ class Heartbeats:
                 continue
             try:
                 await self._round(seen)
-            except KclientError as error:
-                self._tell(error)
-                self._failed(error.text)
+            except KclientError as exc:
+                self._tell(exc)
+                self._failed(exc.text)
 
     async def _round(self, seen: int) -> None:
         """The first of these that holds: the poll timer is over, no coordinator, a heartbeat is due; else wait."""
@@ -140,13 +140,13 @@ class Heartbeats:
             response = await self._coordinator.request(
                 ConsumerGroupHeartbeatResponse, form, timeout=self._request_timeout
             )
-        except KclientError as error:
-            if isinstance(error, VersionError) and error.api == API:
-                self._end_for_good(too_old(error, regex=form.lowest > 0))
+        except KclientError as exc:
+            if isinstance(exc, VersionError) and exc.api == API:
+                self._end_for_good(too_old(exc, regex=form.lowest > 0))
                 return
-            if not error.retriable:
+            if not exc.retriable:
                 raise
-            self._failed(error.text)
+            self._failed(exc.text)
         else:
             self._metrics.heartbeat_answered(began)
             self._judge(response)

@@ -45,10 +45,10 @@ def checked(option: str, text: str) -> Any:
         schema = json.loads(text)
         check_defaults(schema)
         return expanded(schema)
-    except schema_errors() as problem:
+    except schema_errors() as exc:
         raise ConfigError(
-            f"{option} is no Avro schema: {reason_of(problem)}. Compare it with what producers use."
-        ) from problem
+            f"{option} is no Avro schema: {reason_of(exc)}. Compare it with what producers use."
+        ) from exc
 
 
 def expanded(schema: Any) -> Any:
@@ -100,11 +100,11 @@ def avro_library() -> Any:
     """fastavro. Raises ConfigError with what to install."""
     try:
         import fastavro
-    except ImportError as error:
+    except ImportError as exc:
         raise ConfigError(
             "The format avro needs fastavro, which cannot be imported. It is not part of the base install. "
             "Type: pip install 'kclient-kafka[avro]', on the workers too."
-        ) from error
+        ) from exc
     for kind in ("bytes", "fixed"):
         fastavro.read.LOGICAL_READERS[f"{kind}-{DECIMAL}"] = decimal_of
     return fastavro

@@ -130,8 +130,8 @@ class _Reading:
             made = written.read(stream)
         except TooManyElements:
             return self._refuse(row, too_many(self._avro.max_elements), schema_id)
-        except DAMAGE as problem:
-            return self._refuse(row, f"it does not follow its schema ({type(problem).__name__})", schema_id)
+        except DAMAGE as exc:
+            return self._refuse(row, f"it does not follow its schema ({type(exc).__name__})", schema_id)
         self._objects += len(data) * written.elements.per_byte
         left = len(data) - stream.tell()
         return made if not left else self._refuse(row, f"{left} bytes are left behind it", schema_id)
@@ -152,12 +152,12 @@ class _Reading:
         began_ms = runtime.wall_ms()
         try:
             return self._reader(avro.registry.schema(schema_id))
-        except UnknownSchemaError as problem:
+        except UnknownSchemaError as exc:
             self._first_unknown = schema_id if self._first_unknown is None else self._first_unknown
             self._waited_ms += runtime.wall_ms() - began_ms
             if self._waited_ms > MAX_WAIT_MS:
                 raise avro.registry.slow(self._first_unknown) from None
-            return str(problem)
+            return str(exc)
 
     def _reader(self, written: str) -> _Written | str:
         """Reads one value that was written with this schema; or why none can be."""
@@ -165,15 +165,15 @@ class _Reading:
         read, unresolved = library.schemaless_reader, library.read.SchemaResolutionError
         try:
             writer = strict(written)
-        except schema_errors() as problem:
-            return f"the schema of its writer cannot be used: {reason_of(problem)}"
+        except schema_errors() as exc:
+            return f"the schema of its writer cannot be used: {reason_of(exc)}"
         same = written == self._avro.schema
         reader = None if same else readable(self._avro.schema)
 
         def reading(stream: io.BytesIO) -> Any:
             try:
                 return read(stream, writer, reader)[VALUE]
-            except unresolved as problem:
-                raise ValueError("writer and reader do not agree") from problem
+            except unresolved as exc:
+                raise ValueError("writer and reader do not agree") from exc
 
         return _Written(reading, elements_of(written, None if same else self._avro.schema))

@@ -116,10 +116,10 @@ def _avro_schema(options: SourceOptions, part: _Part, schema: str | None, regist
         name, _, version = schema.removeprefix(SUBJECT).partition(":")
     try:
         return Given(registry.subject(name, version or "latest"))
-    except UnknownSchemaError as problem:
+    except UnknownSchemaError as exc:
         raise ConfigError(
-            f"{part.form}=avro: {problem}. Name the subject with {part.schema}=subject:NAME, or give the schema."
-        ) from problem
+            f"{part.form}=avro: {exc}. Name the subject with {part.schema}=subject:NAME, or give the schema."
+        ) from exc
 
 
 def _usual_subject(options: SourceOptions, part: _Part) -> str:

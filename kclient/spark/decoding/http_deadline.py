@@ -46,8 +46,8 @@ class Deadline:
                 raise TimeoutError("timed out")
             try:
                 made = socket.create_connection((str(found[0]), address[1]), self.seconds)
-            except OSError as failure:
-                problem = failure
+            except OSError as exc:
+                problem = exc
                 continue
             self._watch(made)
             return made

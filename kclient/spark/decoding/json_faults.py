@@ -50,8 +50,8 @@ def fault_of(data: bytes, kind: pa.DataType) -> str | None:
         return None
     try:
         document = _READ.decode(text)
-    except json.JSONDecodeError as problem:
-        return NOT_ONE if problem.msg == "Extra data" else NO_JSON
+    except json.JSONDecodeError as exc:
+        return NOT_ONE if exc.msg == "Extra data" else NO_JSON
     except RecursionError:
         return None
     return _check_of(kind)(document)

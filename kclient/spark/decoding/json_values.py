@@ -91,8 +91,8 @@ class Json:
         read = self._objects(texts, unexpected) if pa.types.is_struct(self.type) else self._wrapped(texts)
         try:
             return read if read.type == self.type else read.cast(self.type)
-        except pa.ArrowInvalid as problem:
-            raise Refused(_reason(str(problem))) from None
+        except pa.ArrowInvalid as exc:
+            raise Refused(_reason(str(exc))) from None
 
     def _objects(self, texts: pa.Array, unexpected: str) -> pa.StructArray:
         """One object a line; a null, which Arrow's parser does not take as a line, is an empty one for a moment."""
@@ -146,8 +146,8 @@ def _read(texts: pa.Array, schema: pa.Schema, unexpected: str, above: str) -> pa
                 unexpected_field_behavior=unexpected,
             ),
         )
-    except pa.ArrowInvalid as problem:
-        raise Refused(_reason(str(problem), above)) from None
+    except pa.ArrowInvalid as exc:
+        raise Refused(_reason(str(exc), above)) from None
     if len(table) != len(texts):
         raise Refused(NOT_ONE)
     return table

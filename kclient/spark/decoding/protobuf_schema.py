@@ -55,11 +55,11 @@ def protobuf_library() -> Any:
     try:
         from google import protobuf
         from google.protobuf import descriptor, descriptor_pb2, descriptor_pool, message, message_factory  # noqa: F401
-    except ImportError as error:
+    except ImportError as exc:
         raise ConfigError(
             "The format protobuf needs google.protobuf, which cannot be imported. It is not part of the base install. "
             "Type: pip install 'kclient-kafka[protobuf]', on the workers too."
-        ) from error
+        ) from exc
     return protobuf
 
 

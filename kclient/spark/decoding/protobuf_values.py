@@ -58,9 +58,9 @@ class Protobuf:
         for row, data in enumerate(values.to_pylist()):
             try:
                 messages.append(None if data is None else self._message(reader, self._message_in(data)))
-            except Refused as refused:
+            except Refused as exc:
                 messages.append(None)
-                reasons[row] = str(refused)
+                reasons[row] = str(exc)
             objects += len(data or b"") * reader.per_byte
             if objects > MAX_OBJECTS:
                 yield messages
@@ -120,10 +120,10 @@ def _reader(given: Given) -> _Reader:
         for file in given.files:
             pool.AddSerializedFile(file)
         descriptor = pool.FindMessageTypeByName(given.message)
-    except (TypeError, KeyError) as problem:
+    except (TypeError, KeyError) as exc:
         raise ConfigError(
-            f"{given.option} has descriptors that do not fit together: {problem}. Make them with protoc."
-        ) from problem
+            f"{given.option} has descriptors that do not fit together: {exc}. Make them with protoc."
+        ) from exc
     columns = Columns(given.option)
     column = columns.message(descriptor)
     parts = parts_of(library, descriptor)

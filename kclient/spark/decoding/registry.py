@@ -73,8 +73,8 @@ class Registry:
             _refuse_again(key)
             try:
                 text = self._ask(f"/schemas/ids/{schema_id}", f"schema id {schema_id}")
-            except UnknownSchemaError as refused:
-                _remember(key, str(refused))
+            except UnknownSchemaError as exc:
+                _remember(key, str(exc))
                 raise
             _keep(key, text)
         return _schemas[key]
@@ -100,11 +100,11 @@ class Registry:
             try:
                 with _opener.open(self._request(path, deadline), timeout=TIMEOUT_SECONDS) as answer:
                     data = answer.read(MAX_ANSWER_BYTES + 1)
-            except urllib.error.HTTPError as problem:
-                problem.close()
-                raise self._refused(problem.code, what) from None
-            except (OSError, HTTPException) as problem:
-                raise self._unreachable(problem, deadline) from problem
+            except urllib.error.HTTPError as exc:
+                exc.close()
+                raise self._refused(exc.code, what) from None
+            except (OSError, HTTPException) as exc:
+                raise self._unreachable(exc, deadline) from exc
         if deadline.is_over:  # what was read is a part of it
             raise self._unreachable(TimeoutError("timed out"), deadline)
         return self._schema_in(data, what)
@@ -190,8 +190,8 @@ def _authorization(secret: Secret) -> str:
     """The header's text. Raises ConfigError for a reference to nothing, and for what no header can hold."""
     try:
         credentials = HiddenText(secret.reveal().strip("\r\n"))
-    except ValueError as problem:
-        raise ConfigError(f"schema.registry.auth {problem}. Set it where the workers run.") from problem
+    except ValueError as exc:
+        raise ConfigError(f"schema.registry.auth {exc}. Set it where the workers run.") from exc
     bearer = credentials[:7].lower() == "bearer "
     if any(unicodedata.category(sign) in NO_TEXT for sign in credentials) or (
         bearer and not (credentials.isascii() and credentials[7:].strip())

@@ -15,8 +15,8 @@ def read_schema_file(option: str, path: str, why: str) -> bytes:
     """What the file holds. `why` says what makes the option's text a file's name. Raises ConfigError."""
     try:
         return read_local(path, MAX_SCHEMA_BYTES)
-    except (OSError, ValueError) as problem:
+    except (OSError, ValueError) as exc:
         raise ConfigError(
-            f"{option} {why}, and {path[:200]!r} cannot be read: {problem_of(problem)}. "
+            f"{option} {why}, and {path[:200]!r} cannot be read: {problem_of(exc)}. "
             "Give the path of a schema that this process can read, or the schema itself."
-        ) from problem
+        ) from exc

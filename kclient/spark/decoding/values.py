@@ -97,12 +97,12 @@ def decode_apart(
         end = min(start + size, len(values))
         try:
             arrays.append(convert(values[start:end]))
-        except Refused as refused:
+        except Refused as exc:
             if end - start > few:
                 size = (end - start) // 2
                 continue
             if fault_of is None:
-                found = Decoded(pa.nulls(1, kind), {0: Bad(str(refused))})
+                found = Decoded(pa.nulls(1, kind), {0: Bad(str(exc))})
             else:
                 found = _looked_through(values[start:end], convert, kind, fault_of)
             arrays.append(found.array)

@@ -196,8 +196,8 @@ def _with_spark(settings: IngestSettings, wanted: Backfill, target: DirectTarget
         frame = session.read.format(FORMAT).options(**options_of(options, target.of_new_run())).load()
         try:
             return from_rows(row.asDict() for row in frame.collect())
-        except Exception as failure:
-            raise typed(failure) from failure
+        except Exception as exc:
+            raise typed(exc) from exc
 
 
 def _assigned(wanted: Backfill) -> str:

@@ -33,15 +33,13 @@ def check_catalog(session: SparkSession, table: str) -> None:
         raise ConfigError(f"--sink table:{table}: this Spark has no catalog {name}. {_how(session, name)}")
     try:
         session.sql(f"SHOW NAMESPACES IN `{name}`").collect()
-    except Exception as failure:  # pyspark does not translate this one
-        if "CANNOT_LOAD_CATALOG" not in str(failure) and "Cannot find catalog plugin class" not in str(
-            failure
-        ):
+    except Exception as exc:  # pyspark does not translate this one
+        if "CANNOT_LOAD_CATALOG" not in str(exc) and "Cannot find catalog plugin class" not in str(exc):
             raise
         raise ConfigError(
             f"--sink table:{table}: the catalog {name} is {kind}, and no JAR of this Spark has that class. "
             + _how(session, name)
-        ) from failure
+        ) from exc
 
 
 def provider_of(session: SparkSession, table: str) -> str:

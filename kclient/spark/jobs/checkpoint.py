@@ -78,8 +78,8 @@ class Checkpoint:
         try:
             form = None if self.schema() is None else "json"  # where a release before did not keep it
             return job_of({"format": form, **content})
-        except (TypeError, ValueError) as error:
-            raise self._damaged(self.own / "job.json", error) from error
+        except (TypeError, ValueError) as exc:
+            raise self._damaged(self.own / "job.json", exc) from exc
 
     def claim(self, job: Job) -> None:
         """Make it this job's, before anything else is written."""
@@ -90,8 +90,8 @@ class Checkpoint:
         versions = self._json(self.own / "schema.json")
         try:
             return None if versions is None else str(versions[-1]["schema"])
-        except (IndexError, KeyError, TypeError) as error:
-            raise self._damaged(self.own / "schema.json", error) from error
+        except (IndexError, KeyError, TypeError) as exc:
+            raise self._damaged(self.own / "schema.json", exc) from exc
 
     def has_schema(self, schema: str, batch: int) -> None:
         """Keep another schema, which holds from this batch on."""
@@ -105,8 +105,8 @@ class Checkpoint:
         kept = self._json(self.own / "files.json")
         try:
             return int(kept["rows"]) if kept is not None and kept["target_mb"] == target_mb else None
-        except (KeyError, TypeError, ValueError) as error:
-            raise self._damaged(self.own / "files.json", error) from error
+        except (KeyError, TypeError, ValueError) as exc:
+            raise self._damaged(self.own / "files.json", exc) from exc
 
     def has_file_rows(self, target_mb: int, rows: int) -> None:
         """Keep how many records a file is to have."""
@@ -138,8 +138,8 @@ class Checkpoint:
                 version, _, *sources = path.read_text(encoding="utf-8").split("\n")
             if version != VERSION or len(sources) != 1:
                 raise ValueError(f"{version[:20]!r} with {len(sources)} sources is not known")
-        except ValueError as error:
-            raise self._damaged(path, error) from error
+        except ValueError as exc:
+            raise self._damaged(path, exc) from exc
         return self._parsed(path, sources[0])
 
     def start_of(self, batch: int) -> Offsets:
@@ -182,14 +182,14 @@ class Checkpoint:
         try:
             text = read_if_there(path)
             return None if text is None else json.loads(text)
-        except ValueError as error:
-            raise self._damaged(path, error) from error
+        except ValueError as exc:
+            raise self._damaged(path, exc) from exc
 
     def _parsed(self, path: Path, text: str) -> Offsets:
         try:
             return parse_offsets(text) if json.loads(text) else {}
-        except ValueError as error:
-            raise self._damaged(path, error) from error
+        except ValueError as exc:
+            raise self._damaged(path, exc) from exc
 
     def _write(self, path: Path, content: str) -> None:
         write_atomically(path, content.encode())

@@ -54,6 +54,6 @@ class DirectWriter:
                 written = from_rows(row.asDict() for row in frame.collect())
                 whole = self._ledger.count(batch_name(batch), checkpoint.start_of(batch), end, written)
             self._counted[batch] = Landed.of(whole, written)
-        except Exception as failure:
-            self.failure = failure
+        except Exception as exc:
+            self.failure = exc
             raise

@@ -67,8 +67,8 @@ def _found(prepared: Prepared, session: SparkSession) -> str | None:
         [row] = frame.selectExpr(
             "schema_of_variant_agg(try_parse_json(cast(value AS STRING))) AS found"
         ).collect()
-    except Exception as failure:
-        raise typed(failure) from failure
+    except Exception as exc:
+        raise typed(exc) from exc
     return schemas.of_variants(row["found"])
 
 

@@ -32,8 +32,8 @@ def _said_as_typed() -> Iterator[None]:
     """Errors of the source name its options: who began the job has typed other words."""
     try:
         yield
-    except (ConfigError, DataLossError) as error:
-        error.args = (as_typed(error.text),)
+    except (ConfigError, DataLossError) as exc:
+        exc.args = (as_typed(exc.text),)
         raise
 
 
@@ -120,6 +120,6 @@ def _engine(settings: IngestSettings) -> Callable[[Prepared, IngestListener, Sto
         return direct_engine.run
     try:
         from kclient.spark.jobs import spark_engine
-    except ImportError as error:
-        raise without_spark() from error
+    except ImportError as exc:
+        raise without_spark() from exc
     return spark_engine.run

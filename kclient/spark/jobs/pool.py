@@ -167,8 +167,8 @@ def serve(pipe: Connection) -> None:
             return
         try:
             answer: object = write_range(wanted, options, target)
-        except Exception as error:  # noqa: BLE001 it is raised where the range was ordered
-            answer = error
+        except Exception as exc:  # noqa: BLE001 it is raised where the range was ordered
+            answer = exc
         with suppress(BrokenPipeError, ConnectionResetError):  # the parent is gone: `recv` sees it
             pipe.send(answer)
 

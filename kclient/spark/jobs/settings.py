@@ -121,9 +121,9 @@ class IngestSettings:
             elif raw is not None:
                 try:
                     found[name] = RULES[name](raw)
-                except ValueError as error:
+                except ValueError as exc:
                     wrong.append(flag_of(name))
-                    problems.append(f"{wrong[-1]} {error}")
+                    problems.append(f"{wrong[-1]} {exc}")
         missing = [name for name in ("bootstrap", "topics", "sink", "checkpoint") if given.get(name) is None]
         problems += [f"--{name} is missing" for name in missing]
         problems += [problem for problem in disagreements(found) if not _names_one(problem, wrong)]
@@ -135,8 +135,8 @@ class IngestSettings:
             if settings.backfill:
                 SourceOptions.parse(settings.batch_options())
             SourceOptions.parse(settings.stream_options(), "stream")
-        except ConfigError as error:  # what only the source can refuse
-            raise _error([as_typed(problem, settings.options) for problem in error.problems]) from error
+        except ConfigError as exc:  # what only the source can refuse
+            raise _error([as_typed(problem, settings.options) for problem in exc.problems]) from exc
         return settings
 
     def stream_options(

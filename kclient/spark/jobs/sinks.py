@@ -196,12 +196,12 @@ def _owner(sink: Location) -> str | None:
     try:
         kept = read_if_there(path)
         return None if kept is None else str(json.loads(kept)["job"])
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError) as exc:
         raise SinkError(
-            f"{path}, which says whose the batches are, cannot be understood: {error!r}. Restore it from a copy, or "
+            f"{path}, which says whose the batches are, cannot be understood: {exc!r}. Restore it from a copy, or "
             "begin a new job with a sink of its own.",
             path=str(path),
-        ) from error
+        ) from exc
 
 
 def _other_job(sink: Location, batches: int) -> SinkError:

@@ -46,8 +46,8 @@ def run(prepared: Prepared, listener: IngestListener, stop: Stop) -> IngestResul
             engine = _Engine(ready, listener, stop)
             try:
                 return engine.run(session)
-            except StreamingQueryException as failure:
-                if engine.told or SLOW_START not in str(failure):
+            except StreamingQueryException as exc:
+                if engine.told or SLOW_START not in str(exc):
                     raise
         return _Engine(ready, listener, stop).run(session)
 
@@ -94,11 +94,11 @@ class _Engine:
     def _started(self, session: SparkSession) -> StreamingQuery:
         try:
             return self._writer.start(session)
-        except Exception as failure:
-            found = typed(failure)
-            if found is failure and isinstance(failure, AnalysisException):
-                raise _sink_refused(str(self._ledger.sink), failure) from failure
-            raise found from failure
+        except Exception as exc:
+            found = typed(exc)
+            if found is exc and isinstance(exc, AnalysisException):
+                raise _sink_refused(str(self._ledger.sink), exc) from exc
+            raise found from exc
 
     def _tell(self, query: StreamingQuery) -> None:
         """Tell of every batch that Spark has committed since. Its progress comes a little later than the batch."""

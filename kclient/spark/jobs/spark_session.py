@@ -34,8 +34,8 @@ def session_of(settings: IngestSettings) -> Iterator[SparkSession]:
     try:
         from pyspark.errors import PySparkRuntimeError
         from pyspark.sql import SparkSession
-    except ImportError as error:
-        raise without_spark() from error
+    except ImportError as exc:
+        raise without_spark() from exc
     if (active := SparkSession.getActiveSession()) is not None:
         yield active
         return
@@ -46,11 +46,11 @@ def session_of(settings: IngestSettings) -> Iterator[SparkSession]:
         builder = builder.config(key, value)
     try:
         session = builder.getOrCreate()
-    except (PySparkRuntimeError, OSError) as error:
+    except (PySparkRuntimeError, OSError) as exc:
         raise ConfigError(
-            f"Spark does not start: {error}. There may be no Java of version 17 or newer. "
+            f"Spark does not start: {exc}. There may be no Java of version 17 or newer. "
             "Type: kclient spark doctor, or give --engine direct."
-        ) from error
+        ) from exc
     try:
         check_catalog_lasts(session, settings)
         yield session

@@ -82,12 +82,12 @@ def _time(raw: str) -> int:
 def _offsets(path: str) -> dict[TopicPartition, int]:
     try:
         content = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+    except (OSError, UnicodeDecodeError) as exc:
+        reason = exc.strerror if isinstance(exc, OSError) else "it is no text"
         raise ValueError(
             f"must be earliest, latest, group, @TIME, or a file of offsets; {path!r} cannot be read: {reason}"
         ) from None
     try:
         return parse_offsets(content)
-    except ValueError as error:
-        raise ValueError(f"names the file {path}, whose content {error}") from None
+    except ValueError as exc:
+        raise ValueError(f"names the file {path}, whose content {exc}") from None

@@ -67,9 +67,9 @@ def topics(raw: Any) -> tuple[str, ...]:
             )
         try:
             re.compile(name)
-        except re.error as error:
+        except re.error as exc:
             raise ValueError(
-                f"has {name!r}, which is neither a topic nor a regular expression: {error}"
+                f"has {name!r}, which is neither a topic nor a regular expression: {exc}"
             ) from None
     return names
 
@@ -208,6 +208,6 @@ def pairs(raw: Any) -> dict[str, str]:
 def _content(path: Path) -> str:
     try:
         return read_local(path, LARGEST_TEXT).decode().strip()
-    except (OSError, ValueError) as error:
-        reason = "it is no text" if isinstance(error, UnicodeDecodeError) else problem_of(error)
+    except (OSError, ValueError) as exc:
+        reason = "it is no text" if isinstance(exc, UnicodeDecodeError) else problem_of(exc)
         raise ValueError(f"names the file {path}, which cannot be read: {reason}") from None

@@ -49,8 +49,8 @@ async def raised_by_poll(consumer: AsyncConsumer) -> KclientError:
         while True:
             try:
                 await consumer.poll(0.02)
-            except KclientError as error:
-                return error
+            except KclientError as exc:
+                return exc
 
 
 # --- refusals

@@ -97,8 +97,8 @@ def commit_again_in_next_generation(patch: Patch) -> None:
         stale = {tp: fenced.pop(tp) for tp in list(fenced) if tp not in offsets}
         try:
             await before(self, {**stale, **offsets}, retry=retry, **options)
-        except CommitFailedError as error:
-            if error.reason in NO_MEMBER:
+        except CommitFailedError as exc:
+            if exc.reason in NO_MEMBER:
                 fenced.update(offsets)
             raise
 

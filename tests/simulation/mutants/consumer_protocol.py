@@ -76,8 +76,8 @@ def stale_for_ever(patch: Patch) -> None:
             while True:
                 try:
                     await before(self, offsets, **options)
-                except CommitFailedError as error:
-                    if error.reason != "stale_epoch":
+                except CommitFailedError as exc:
+                    if exc.reason != "stale_epoch":
                         raise
                 else:
                     return

@@ -26,8 +26,8 @@ def interrupted_call(seed: int) -> Symptoms:
                 pass
         try:
             ends = consumer.end_offsets([HERE])
-        except KclientError as error:
-            return [("I-20", f"end_offsets raised what came of the poll before it: {error}")]
+        except KclientError as exc:
+            return [("I-20", f"end_offsets raised what came of the poll before it: {exc}")]
         return [] if ends == {HERE: 1} else [("I-20", f"end_offsets returned {ends}")]
 
 

@@ -55,8 +55,8 @@ def _symptoms(seed: int, look: Look | None) -> Symptoms:
     """What is wrong with a seed. A run that cannot go on, or crashes, is noticed too."""
     try:
         return (look or _as_every_seed)(seed)
-    except Exception as problem:  # noqa: BLE001 – whatever it is
-        return [("I-38", in_a_line(problem))]
+    except Exception as exc:  # noqa: BLE001 – whatever it is
+        return [("I-38", in_a_line(exc))]
 
 
 def _as_every_seed(seed: int) -> Symptoms:

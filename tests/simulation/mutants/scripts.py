@@ -147,8 +147,8 @@ async def _cancel_polls(world: World, consumer: AsyncConsumer, cluster: Embedded
         await asyncio.gather(poll, return_exceptions=True)
         try:
             await consumer.poll(0)
-        except ConcurrentUseError as error:
-            return [("I-30", f"after a poll that was cancelled: {error}")]
+        except ConcurrentUseError as exc:
+            return [("I-30", f"after a poll that was cancelled: {exc}")]
     return []
 
 
@@ -280,8 +280,8 @@ async def _ask_two_things(world: World, consumer: AsyncConsumer, cluster: Embedd
     await asyncio.sleep(0.001)
     try:
         first, (end,) = await consumer.beginning_offsets([HERE]), (await asking).values()
-    except ProtocolDecodeError as error:
-        return [("I-16", f"an answer was read as one to another request: {error.text}")]
+    except ProtocolDecodeError as exc:
+        return [("I-16", f"an answer was read as one to another request: {exc.text}")]
     right = first == {HERE: 0} and end == RECORDS
     return [] if right else [("I-16", f"the beginning is {first}, and the end {end}")]
 

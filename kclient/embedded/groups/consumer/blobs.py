@@ -23,8 +23,8 @@ def read_subscription(blob: bytes) -> Subscription:
     """What a classic member wants and owns. Raises Refused as brokers do for what cannot be read."""
     try:
         return decode_subscription(blob)
-    except ProtocolDecodeError as problem:
-        raise Refused(UNKNOWN_SERVER_ERROR, str(problem)) from problem
+    except ProtocolDecodeError as exc:
+        raise Refused(UNKNOWN_SERVER_ERROR, str(exc)) from exc
 
 
 def read_assignment(group: ConsumerGroup, blob: bytes) -> tuple[TopicIdPartition, ...]:
@@ -33,16 +33,16 @@ def read_assignment(group: ConsumerGroup, blob: bytes) -> tuple[TopicIdPartition
         return ()
     try:
         return with_ids(group, decode_assignment(blob).partitions)
-    except ProtocolDecodeError as problem:
-        raise Refused(UNKNOWN_SERVER_ERROR, str(problem)) from problem
+    except ProtocolDecodeError as exc:
+        raise Refused(UNKNOWN_SERVER_ERROR, str(exc)) from exc
 
 
 def has_user_data(blob: bytes) -> bool:
     """Whether an assignor added something of its own, which a consumer group would lose. Raises as above."""
     try:
         return bool(blob) and bool(decode_assignment(blob).user_data)
-    except ProtocolDecodeError as problem:
-        raise Refused(UNKNOWN_SERVER_ERROR, str(problem)) from problem
+    except ProtocolDecodeError as exc:
+        raise Refused(UNKNOWN_SERVER_ERROR, str(exc)) from exc
 
 
 def write_assignment(

@@ -186,8 +186,8 @@ def leave_group(group: ConsumerGroup, who: MemberIdentity) -> int:
         member_id = "" if holder is None else holder.member_id
     try:
         member = known_member(group, member_id, who.group_instance_id)
-    except Refused as no:
-        return no.code
+    except Refused as exc:
+        return exc.code
     leave.remove(group, [member])
     return NONE
 

@@ -41,8 +41,8 @@ def compiled(text: str) -> re.Pattern[str]:
     if problem is None:
         try:
             return re.compile(re.sub(r"\(\?<(?=[A-Za-z_])", "(?P<", text))
-        except (re.error, OverflowError, RecursionError) as error:
-            said = str(error)
+        except (re.error, OverflowError, RecursionError) as exc:
+            said = str(exc)
             problem = next((says for ours, says in SAYS if said.startswith(ours)), said)
     raise Refused(
         INVALID_REGULAR_EXPRESSION,

@@ -73,10 +73,10 @@ def watch(settings: OffsetsHistorySettings, told: Callable[[HistoryRun], None], 
     while not stop:
         try:
             told(run(settings))
-        except KclientError as failure:
-            if not failure.retriable:
+        except KclientError as exc:
+            if not exc.retriable:
                 raise
-            log.warning("offsets-history: this run failed, the next one goes on where it was: %s", failure)
+            log.warning("offsets-history: this run failed, the next one goes on where it was: %s", exc)
         for _ in range(math.ceil(settings.every_ms / PAUSE_MS)):
             if not stop:
                 Runtime().pause(PAUSE_MS / 1000)

@@ -47,8 +47,8 @@ def rows_of(entry: Entry, names: Mapping[bytes, str]) -> Iterator[tuple[str, Row
     try:
         for table, row in _rows(entry, names):
             yield table, row | source
-    except ProtocolDecodeError as damaged:
-        yield "unknown", {"key": entry.key, "value": entry.value, "problem": damaged.text, **source}
+    except ProtocolDecodeError as exc:
+        yield "unknown", {"key": entry.key, "value": entry.value, "problem": exc.text, **source}
 
 
 def _rows(entry: Entry, names: Mapping[bytes, str]) -> list[tuple[str, Row]]:

@@ -54,8 +54,8 @@ class OffsetsHistorySettings:
             try:
                 if given.get(name) is not None:
                     found[name] = rule(given[name])
-            except ValueError as error:
-                problems.append(f"{flag_of(name)} {error}")
+            except ValueError as exc:
+                problems.append(f"{flag_of(name)} {exc}")
         problems += [f"--{name} is missing" for name in ("bootstrap", "out") if given.get(name) is None]
         problems += [
             f"{given_as(name)} is not for offsets-history: leave it out"
@@ -69,8 +69,8 @@ class OffsetsHistorySettings:
         settings = cls(**found)
         try:
             settings.source()
-        except ConfigError as error:
-            raise _error([as_typed(problem, settings.options) for problem in error.problems]) from error
+        except ConfigError as exc:
+            raise _error([as_typed(problem, settings.options) for problem in exc.problems]) from exc
         return settings
 
     def source(self) -> SourceOptions:

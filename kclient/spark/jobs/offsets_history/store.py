@@ -71,12 +71,12 @@ class Store:
         try:
             text = read_if_there(path)
             return None if text is None else _state(json.loads(text))
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError) as exc:
             raise SinkError(
-                f"The file {path} cannot be understood: {error}. It was damaged, or another program wrote it. "
+                f"The file {path} cannot be understood: {exc}. It was damaged, or another program wrote it. "
                 "Restore it from a copy, or begin a new history in another directory.",
                 path=str(path),
-            ) from error
+            ) from exc
 
     def keep(self, state: State) -> None:
         """Move on."""
