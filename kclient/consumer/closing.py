@@ -56,7 +56,7 @@ LAST_SECONDS: Final = 1.0  # for interceptors and deserializers, however late it
 async def close(
     session: Session, polls: Poll, timeout: float, *, clean: bool, leave: bool | None = None
 ) -> None:
-    """End the session. After a clean close what is in hand counts as released; after an error it does not (U-02).
+    """End the session. After a clean close what is in hand counts as released; after an error it does not.
 
     `leave` says whether the coordinator is told: None for a dynamic member only, True and False for either (KIP-1092).
 

@@ -141,7 +141,7 @@ class Answers:
         self._follow_hints(rows, answer)
         self._buffer.add(completed)
         if not completed and any(partition.records or partition.error_code for _, partition in rows):
-            sizes.done()  # all of it was dropped, or failed: one sample all the same (S2-51)
+            sizes.done()  # all of it was dropped, or failed: one sample all the same
         return True
 
     def _refused(self, node_id: int, answer: FetchResponse) -> bool:

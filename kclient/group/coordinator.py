@@ -177,7 +177,7 @@ class Coordinator:
             self._lookup = None
         self._backoff.reset()
         if self._former not in (None, node_id):
-            self.cluster.disconnect(self._former, PURPOSE)  # nothing will be asked there any more (I-34)
+            self.cluster.disconnect(self._former, PURPOSE)  # nothing will be asked there any more
         self.node_id = self._former = node_id
         self.found_at = self._runtime.now()
         return node_id

@@ -30,7 +30,7 @@ class User(Protocol):
         `on_partitions_revoked` for all of them; if `cooperative`, for those whose topic is not wanted any more; if
         `lost`, `on_partitions_lost` for all of them, without a commit. `lost` is what is known when the work is
         posted. A membership can end between that and the poll that does the work, so the work asks `Membership.lost`
-        when it begins (S3-53).
+        when it begins.
         """
         ...
 

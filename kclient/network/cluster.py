@@ -94,7 +94,7 @@ class Cluster:
             self._around.via = server.peer.address
             for other in self._pool.bootstrap:
                 if other is not server:
-                    other.disconnect()  # one is enough, also of those that are ready a moment later (I-34)
+                    other.disconnect()  # one is enough, also of those that are ready a moment later
             await self._first_metadata()
             await first_ready(self._pool.each())
             self._require_open()
@@ -253,7 +253,7 @@ class Cluster:
     ) -> tuple[int, Message]:
         """Send a request to a broker; return the version that was used, and the answer.
 
-        `purpose` other than "" is a connection of its own (S4-16). `timeout` (seconds, default request_timeout_ms) is
+        `purpose` other than "" is a connection of its own. `timeout` (seconds, default request_timeout_ms) is
         how long the broker may take, connecting included; when it passes, the connection is closed, because nothing
         on it can be trusted to come. To stop waiting sooner, cancel (`asyncio.timeout`): that costs the connection
         nothing. Raises ConnectError (retriable, or not: VersionError), DeadlineError, ProtocolDecodeError, ClosedError.

@@ -179,7 +179,7 @@ class Node:
         self._around.worked.add(self.peer.address)
         self._around.refusals.pop(self.peer.address, None)
         told = self._around.quiet_until.pop(self.peer.node_id, None) is not None or self.peer.node_id is None
-        # Else a healthy start would log a line per broker (U-28).
+        # Else a healthy start would log a line per broker.
         level = logging.INFO if told else logging.DEBUG
         logger.log(level, "%s: connected", self.peer, extra=self._extra())
         return None

@@ -81,7 +81,7 @@ async def ask_leader(
 ) -> ListedOffsets:
     """One request to one leader. Raises TopicAuthorizationError, VersionError, or what else `Cluster.request` raises.
 
-    Built anew for every attempt, so that a new leader epoch is sent (D-42).
+    Built anew for every attempt, so that a new leader epoch is sent.
     """
     epochs = {tp: cluster.metadata.leader(tp).epoch for tp in wanted}
     request = build_request(wanted, epochs, isolation_level, timeout_ms)

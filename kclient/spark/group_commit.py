@@ -71,7 +71,7 @@ class GroupCommitter:
         except KclientError as exc:
             self._tell(exc)
             return False
-        except Exception:  # whatever breaks the mirror, the query goes on (SP-73)
+        except Exception:  # whatever breaks the mirror, the query goes on
             self.failures += 1
             log.warning(
                 "committing progress to group %s failed. Please report it.", self._group, exc_info=True

@@ -96,7 +96,7 @@ class Lookup:
     ) -> dict[TopicPartition, LogBounds]:
         """Return log start offset and end of each partition from its leader. `patience` is a share of the timeout."""
         partitions = tuple(partitions)
-        first, last = await asyncio.gather(  # one round trip instead of two (SG-06)
+        first, last = await asyncio.gather(  # one round trip instead of two
             self.offsets_at(dict.fromkeys(partitions, EARLIEST), patience),
             self.offsets_at(dict.fromkeys(partitions, LATEST), patience),
         )

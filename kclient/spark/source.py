@@ -65,7 +65,7 @@ class BatchReader(DataSourceReader):
         self._narrowing = EVERYTHING
 
     def partitions(self) -> list[InputPartition]:
-        """Never an empty list, which Spark would replace by a partition that is none of ours (SP-11)."""
+        """Never an empty list, which Spark would replace by a partition that is none of ours."""
         from kclient.spark.planning import plan_batch
 
         warn_of_secrets(self._options)

@@ -48,7 +48,7 @@ async def handle(call: Call, request: FindCoordinatorRequest) -> FindCoordinator
     """One answer for each key; before version 4 there is one key."""
     kind = KINDS.get(request.key_type)
     if kind is None:
-        raise Refused(INVALID_REQUEST)  # S1-08
+        raise Refused(INVALID_REQUEST)
     if call.version >= BATCHED:
         found = [_find(call, kind, key) for key in request.coordinator_keys]
         return FindCoordinatorResponse(coordinators=found)
@@ -89,7 +89,7 @@ def _find(call: Call, kind: Kind, key: str) -> Coordinator:
     leader = call.state.brokers.get(partition.leader)  # None for NO_LEADER
     address = call.address_of(leader) if leader is not None and leader.up else None
     if leader is None or address is None:
-        return _nowhere(key, COORDINATOR_NOT_AVAILABLE)  # S1-35, S1-36
+        return _nowhere(key, COORDINATOR_NOT_AVAILABLE)
     host, port = address
     return Coordinator(key=key, error_code=NONE, node_id=leader.node_id, host=host, port=port)
 

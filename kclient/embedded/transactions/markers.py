@@ -11,7 +11,7 @@ from kclient.records.writer import build_marker
 
 
 def write_markers(state: ClusterState, transaction: Transaction, coordinator_epoch: int) -> bool:
-    """Write to every partition that can be written to now; False if some are left. B.11.3."""
+    """Write to every partition that can be written to now; False if some are left."""
     left = []
     for tp in transaction.partitions:
         partition = state.partition(tp)
