@@ -92,10 +92,10 @@ chaos: $(READY)  ## kill and stop brokers and members of a real group: CYCLES=20
 	@$(BIN)/python -m localkafka.fetch 4.3.1
 	$(BIN)/python -m tests.chaos --cycles $(or $(CYCLES),20) $(if $(SEED),--seed $(SEED)) $(if $(FIRST),--first $(FIRST))
 
-spec: $(READY)  ## which rows of the behaviour specification have a passing test, and which have none
+spec: $(READY)  ## which rows of docs/specification have a passing test; ROW=S3-31: the tests of one row
 	@test -f .cache/spec.json || \
 	  $(BIN)/python -m pytest -q -m 'not kafka and not slow' --spec-results .cache/spec.json
-	@$(BIN)/python -m tools.spec .cache/spec.json
+	@$(BIN)/python -m tools.spec .cache/spec.json $(ROW)
 
 demo: $(FLIGHTS)  ## flights through three brokers to a group and Spark, into Parquet and report.html (KAFKA=4.3.1: a real Kafka)
 	$(if $(KAFKA),$(BIN)/python -m localkafka.fetch $(KAFKA))

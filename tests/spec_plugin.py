@@ -1,7 +1,7 @@
-"""Which rows of the behaviour specification have a passing test.
+"""Which rows of the specification (docs/specification) have a passing test.
 
-A test names its rows with `@pytest.mark.spec("S0-09", "D-20")`. An id that cannot exist is refused at collection, so a
-slip of the pen never counts as proof. With `--spec-results FILE` the run writes, for every row that a test named,
+A test names its rows with `@pytest.mark.spec("S0-09", "D-20")`. An id that no page has is refused at collection, so a
+misspelt id never counts as proof. With `--spec-results FILE` the run writes, for every row that a test named,
 how that test ended; `tools/spec.py` prints it.
 """
 
@@ -11,28 +11,47 @@ import datetime
 import json
 import re
 import subprocess
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
-ROWS = Path(__file__).parent / "spec_rows.txt"
-OTHER_ID = re.compile(r"(?:[A-IMU]|SP|ST|SG)-\d\d|E\d\d?|[BC]\.\d+(?:\.\d+)*")
+PAGES = Path(__file__).parents[1] / "docs" / "specification"
+PARAGRAPH = re.compile(r'^<a id="([^"]+)"></a>\*\*([^*]+)\*\* ', re.MULTILINE)
+NOT_YET_A_PAGE = re.compile(r"(?:[A-DF-IMU]|SP|ST|SG)-\d\d|[BC]\.\d+(?:\.\d+)*")
 RESULTS = pytest.StashKey[dict[str, dict[str, str]]]()
 
 
-def known_rows() -> dict[str, str]:
-    """Every row id of the behaviour specification, with the name of its group, in order."""
-    rows: dict[str, str] = {}
-    for line in ROWS.read_text(encoding="utf-8").splitlines():
-        if match := re.match(r"(S\d)-(\d\d)…\1-(\d\d) +(.+)", line):
-            group, first, last, title = match.groups()
-            rows.update({f"{group}-{n:02}": f"{group}  {title}" for n in range(int(first), int(last) + 1)})
-    return rows
+class Row(NamedTuple):
+    """One row: its id, its group (`S0  Fetch positions`), and the link to its paragraph."""
+
+    id: str
+    group: str
+    link: str
+
+
+def rows_of_page(page: Path) -> Iterator[Row]:
+    """Yield the rows of one page, in order."""
+    text = page.read_text(encoding="utf-8")
+    title = text.partition("\n")[0].removeprefix("# ").partition(" (")[0]
+    for anchor, row in PARAGRAPH.findall(text):
+        group = re.match(r"S\d|[A-Z]+", row)
+        yield Row(row, f"{group and group[0]}  {title}", f"docs/specification/{page.name}#{anchor}")
+
+
+@cache
+def known_rows() -> dict[str, Row]:
+    """Return every row of the specification by its id: S0 to S4 first, then page by page."""
+    rows = [row for page in sorted(PAGES.glob("*.md")) for row in rows_of_page(page)]
+    return {
+        row.id: row for row in sorted(rows, key=lambda row: row.group[:2] if row.group[1].isdigit() else "~")
+    }
 
 
 def rows_of(item: pytest.Item) -> list[str]:
-    """The ids a test names, without repeats."""
+    """Return the ids that a test names, without repeats."""
     return list(dict.fromkeys(row for mark in item.iter_markers("spec") for row in mark.args))
 
 
@@ -44,8 +63,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     known = known_rows()
     for item in items:
         for row in rows_of(item):
-            if row not in known and not OTHER_ID.fullmatch(row):
-                raise pytest.UsageError(f"{item.nodeid}: there is no row {row!r} (tests/spec_rows.txt)")
+            if row not in known and not NOT_YET_A_PAGE.fullmatch(row):
+                raise pytest.UsageError(f"{item.nodeid}: there is no row {row!r} in docs/specification")
 
 
 def pytest_configure(config: pytest.Config) -> None:

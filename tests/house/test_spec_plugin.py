@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tools.spec import ranges, report
+from tools.spec import report, report_row
 
 TESTS = """
     import pytest
@@ -47,9 +47,13 @@ def test_the_results_file_says_how_each_test_of_a_row_ended(pytester: pytest.Pyt
     }
     lines = list(report(written["rows"]))
     assert lines[0].endswith("2 of 63 have a passing test")
-    assert lines[1].endswith("failing: S0-09…S0-10")
-    assert "S0-01…S0-08, S0-11, S0-14…S0-63" in lines[2]
-    assert lines[-1].endswith("1 of 1 pass: D-20")
+    assert lines[1] == "    no test  S0-01    docs/specification/positions.md#s0-01"
+    assert "    failing  S0-09    docs/specification/positions.md#s0-09" in lines
+    assert not any("S0-12" in line for line in lines)
+    assert list(report_row("S0-10", written["rows"])) == [
+        "S0-10  docs/specification/positions.md#s0-10",
+        *(f"    {outcome:8} {test}" for test, outcome in written["rows"]["S0-10"].items()),
+    ]
 
 
 @pytest.mark.parametrize("row", ["S0-64", "S5-01", "S0-9", "Z-01"])
@@ -58,7 +62,3 @@ def test_an_id_that_does_not_exist_ends_the_run(pytester: pytest.Pytester, row: 
     result = run(pytester, source)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"*there is no row '{row}'*"])
-
-
-def test_rows_fold_into_ranges() -> None:
-    assert ranges(["S0-01", "S0-02", "S0-04"]) == "S0-01…S0-02, S0-04"
