@@ -11,7 +11,7 @@ from kclient.generated.fetch_response import PartitionData
 from kclient.protocol import errors
 from tests.conformance.fetching import BY_ID, SESSIONS, base_offsets, fetch, fetch_one, fetch_request
 from tests.conformance.target import Target
-from tests.pace import within
+from tests.realtime import within
 
 pytestmark = pytest.mark.api("Fetch", 4, few=True)
 
@@ -92,9 +92,9 @@ def test_an_epoch_that_ended_earlier_is_told_where(target: Target, topic: str, v
 
 @pytest.mark.spec("B.10.2")
 def test_an_empty_answer_waits_for_max_wait(target: Target, topic: str, version: int) -> None:
-    with within(2) as pace:
+    with within(2) as elapsed:
         row = fetch_one(target, version, topic, 0, max_wait_ms=150, min_bytes=1)
-    assert pace.seconds > 0.12
+    assert elapsed.seconds > 0.12
     assert numbers(row)[:2] == (errors.NONE, 0)
 
 

@@ -24,7 +24,7 @@ from kclient.generated.leave_group_response import LeaveGroupResponse
 from kclient.generated.sync_group_response import SyncGroupResponse
 from kclient.records.writer import NewRecord, build_batch
 from kclient.types import OffsetAndMetadata, TopicPartition
-from tests.peer import On, ScriptedPeer, Seen
+from tests.scripted_broker import On, ScriptedBroker, Seen
 
 MEMBER_ID_REQUIRED = 79
 VERSIONS = {
@@ -42,7 +42,7 @@ FAST = {
 }
 
 
-class MiniBroker(ScriptedPeer):
+class MiniBroker(ScriptedBroker):
     """See the module. Steps of a script come before what it answers by itself."""
 
     def __init__(self, *script: On, topics: dict[str, int]) -> None:
@@ -55,9 +55,9 @@ class MiniBroker(ScriptedPeer):
         self.commit_error = 0
         self.fetch_errors: dict[TopicPartition, int] = {}
         for name in ("FindCoordinator", "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetFetch"):
-            self.standing[f"{name}Request"] = getattr(self, name)
+            self.default_responses[f"{name}Request"] = getattr(self, name)
         for name in ("OffsetCommit", "ListOffsets", "Fetch", "OffsetForLeaderEpoch"):
-            self.standing[f"{name}Request"] = getattr(self, name)
+            self.default_responses[f"{name}Request"] = getattr(self, name)
 
     def fill(self, topic: str, partition: int, *values: bytes | None) -> None:
         self.logs.setdefault(TopicPartition(topic, partition), []).extend(values)

@@ -18,9 +18,9 @@ from kclient.errors import (
     TopicAuthorizationError,
     UnknownTopicError,
 )
+from tests.call_counter import CallCounter
 from tests.consumer.broker import FAST
 from tests.consumer.support import reached
-from tests.counting import Calls
 from tests.embedded.asker import Asker
 from tests.embedded.raw_producer import RawProducer
 
@@ -153,7 +153,7 @@ def test_the_lag_of_one_partition_costs_the_same_with_four_partitions_and_with_h
             for tp in partitions:
                 await consumer.position(tp)
             await reached(lambda: consumer.current_lag(partitions[0]) == 0)
-            with Calls() as made:
+            with CallCounter() as made:
                 consumer.current_lag(partitions[0])
             return made.count
 

@@ -29,7 +29,7 @@ from kclient.errors import (
 )
 from tests.consumer.broker import MiniBroker
 from tests.consumer.support import A0, A1, consumer, reached, with_broker
-from tests.peer import On
+from tests.scripted_broker import On
 
 
 @pytest.mark.spec("S0-03", "S0-09", "S3-49")
@@ -108,7 +108,7 @@ def test_an_automatic_commit_holds_what_earlier_polls_returned_and_nothing_more(
 @pytest.mark.spec("S4-58")
 def test_no_commit_is_sent_while_nothing_was_consumed() -> None:
     async def scenario(broker: MiniBroker) -> None:
-        broker.standing["ListOffsetsRequest"] = None
+        broker.default_responses["ListOffsetsRequest"] = None
         async with consumer(broker, "a", auto_commit_interval_ms=0) as c:
             for _ in range(5):
                 await c.poll(0.05)
@@ -209,7 +209,7 @@ def test_wakeup_ends_the_poll_that_waits_or_the_next_one_and_nothing_is_lost() -
 
 def test_wakeup_ends_other_calls_that_wait() -> None:
     async def scenario(broker: MiniBroker) -> None:
-        broker.standing["OffsetFetchRequest"] = None
+        broker.default_responses["OffsetFetchRequest"] = None
         async with consumer(broker) as c:
             waiting = asyncio.create_task(c.committed([A0]))
             await asyncio.sleep(0.1)
@@ -253,7 +253,7 @@ def test_after_close_every_call_is_refused_and_a_second_close_does_nothing() -> 
 
 def test_close_ends_calls_that_wait_in_other_tasks() -> None:
     async def scenario(broker: MiniBroker) -> None:
-        broker.standing["OffsetFetchRequest"] = None
+        broker.default_responses["OffsetFetchRequest"] = None
         c = consumer(broker, "a")
         polling = asyncio.create_task(c.poll(20))
         asking = asyncio.create_task(c.committed([A0]))

@@ -14,8 +14,8 @@ from kclient.errors import ArgumentError, ClosedError, ConfigError, DeadlineErro
 from kclient.group import lag_async
 from tests.consumer.broker import MiniBroker
 from tests.consumer.support import A0, consumer, reached, with_broker
-from tests.pace import within
-from tests.peer import On
+from tests.realtime import within
+from tests.scripted_broker import On
 
 Partitions = tuple[TopicPartition, ...]
 

@@ -21,10 +21,10 @@ from kclient.errors import (
     UsageError,
     WakeupError,
 )
-from tests.consumer.alarm import alarm
 from tests.consumer.broker import FAST, MiniBroker
+from tests.consumer.interrupts import raise_at_random
 from tests.consumer.support import A0
-from tests.pace import within
+from tests.realtime import within
 
 Partitions = tuple[TopicPartition, ...]
 
@@ -51,23 +51,23 @@ def test_200_signals_between_polls_and_commits_lose_and_double_nothing(
     broker.fill("a", 0, *(b"%d" % number for number in range(5, records)))
     seen: list[int] = []
     committed = 0
-    with consumer(broker, "a", enable_auto_commit=False) as c, alarm(kind, 0.02) as clock:
+    with consumer(broker, "a", enable_auto_commit=False) as c, raise_at_random(kind, 0.02) as interrupts:
         ends = time.monotonic() + 40
-        while (len(seen) < records or clock.count < 200) and time.monotonic() < ends:
+        while (len(seen) < records or interrupts.count < 200) and time.monotonic() < ends:
             try:
-                clock.armed = True
+                interrupts.armed = True
                 batch = c.poll(0.05, max_records=20)
-                clock.armed = False
+                interrupts.armed = False
                 seen += [record.offset for record in batch]
-                clock.armed = True
+                interrupts.armed = True
                 c.commit()
-                clock.armed = False
+                interrupts.armed = False
                 committed += 1
             except kind:
                 continue
-        clock.armed = False
+        interrupts.armed = False
         c.commit()
-    assert clock.count >= 200
+    assert interrupts.count >= 200
     assert committed > 0
     assert seen == list(range(records))
     assert broker.committed[A0].offset == records
@@ -78,10 +78,10 @@ def test_after_signals_another_thread_may_use_the_consumer(broker: MiniBroker) -
     found: list[Any] = []
     with consumer(broker, "a") as c:
         c.poll(5)
-        with alarm(KeyboardInterrupt, 0.002) as clock:
-            while clock.count < 200:
+        with raise_at_random(KeyboardInterrupt, 0.002) as interrupts:
+            while interrupts.count < 200:
                 try:
-                    clock.armed = True
+                    interrupts.armed = True
                     for _ in range(500):
                         c.assignment()
                 except KeyboardInterrupt:

@@ -247,15 +247,15 @@ def test_an_assignment_of_a_topic_nobody_asked_for_is_not_taken() -> None:
         async with consumer(broker, "a", listener=journal) as c:
             await c.poll(5)
             generation = broker.generation
-            right = broker.standing["SyncGroupRequest"]
+            right = broker.default_responses["SyncGroupRequest"]
 
             def foreign(request: Any) -> Any:
                 answer = right(request)
                 answer.assignment = answer.assignment.replace(b"\x01a", b"\x01z")
-                broker.standing["SyncGroupRequest"] = right
+                broker.default_responses["SyncGroupRequest"] = right
                 return answer
 
-            broker.standing["SyncGroupRequest"] = foreign
+            broker.default_responses["SyncGroupRequest"] = foreign
             broker.heartbeat_errors = [REBALANCE_IN_PROGRESS]
             await polled_until(c, lambda: broker.generation == generation + 2 and c.assignment())
             assert [name for name, _ in journal.told] == ["assigned", "revoked", "revoked", "assigned"]

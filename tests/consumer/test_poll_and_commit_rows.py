@@ -12,11 +12,11 @@ import pytest
 from kclient import GroupMetadata, TopicPartition
 from kclient.errors import WakeupError
 from kclient.group.assignors import Assignment, Assignor, Member, Topics
+from tests.call_counter import CallCounter
 from tests.consumer.broker import MiniBroker
 from tests.consumer.support import A0, consumer, reached, with_broker
 from tests.consumer.test_listeners import Journal, polled_until
-from tests.counting import Calls
-from tests.pace import within
+from tests.realtime import within
 
 COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE = 14, 15
 INVALID_COMMIT_OFFSET_SIZE, REBALANCE_IN_PROGRESS = 28, 27
@@ -25,20 +25,20 @@ INVALID_COMMIT_OFFSET_SIZE, REBALANCE_IN_PROGRESS = 28, 27
 @pytest.mark.spec("S0-01")
 def test_without_a_coordinator_nobody_asks_for_positions() -> None:
     async def scenario(broker: MiniBroker) -> None:
-        right = broker.standing["FindCoordinatorRequest"]
+        right = broker.default_responses["FindCoordinatorRequest"]
 
         def nobody(request: Any) -> Any:
             answer = right(request)
             answer.error_code = COORDINATOR_NOT_AVAILABLE
             return answer
 
-        broker.standing["FindCoordinatorRequest"] = nobody
+        broker.default_responses["FindCoordinatorRequest"] = nobody
         async with consumer(broker, "a") as c:
             for _ in range(5):
                 assert len(await c.poll(0.05)) == 0
             asked = {seen.name for seen in broker.requests}
             assert asked == {"MetadataRequest", "FindCoordinatorRequest"}
-            broker.standing["FindCoordinatorRequest"] = right
+            broker.default_responses["FindCoordinatorRequest"] = right
             assert len(await c.poll(5)) == 5
 
     with_broker(scenario)
@@ -47,12 +47,12 @@ def test_without_a_coordinator_nobody_asks_for_positions() -> None:
 @pytest.mark.spec("S1-13", "S3-16")
 def test_a_poll_returns_in_time_and_empty_while_metadata_is_not_answered() -> None:
     async def scenario(broker: MiniBroker) -> None:
-        right, broker.standing["MetadataRequest"] = broker.standing["MetadataRequest"], None
+        right, broker.default_responses["MetadataRequest"] = broker.default_responses["MetadataRequest"], None
         async with consumer(broker, "a") as c:
             started = asyncio.get_running_loop().time()
             assert len(await c.poll(0.1)) == 0
             assert asyncio.get_running_loop().time() - started < 5
-            broker.standing["MetadataRequest"] = right
+            broker.default_responses["MetadataRequest"] = right
             broker.drop_connections()
             assert len(await c.poll(10)) == 5
 
@@ -69,7 +69,7 @@ def test_a_poll_sleeps_while_every_broker_is_down() -> None:
             broker.drop_connections()
             await c.poll(0.1)
             seen = c._session.news.count
-            with Calls() as made:  # a poll that spins makes millions, whoever has news or not
+            with CallCounter() as made:  # a poll that spins makes millions, whoever has news or not
                 await c.poll(1.0)
             assert c._session.news.count - seen < 100
             assert made.count < 100_000
@@ -272,7 +272,7 @@ def test_joining_tells_the_settings_of_the_group() -> None:
             request.member_id = request.member_id or "i-1-uuid"
             return join(request)
 
-        broker.standing["JoinGroupRequest"] = static
+        broker.default_responses["JoinGroupRequest"] = static
         async with consumer(broker, "a", **settings) as c:
             await c.poll(5)
             assert c.group_metadata().group_instance_id == "i-1"

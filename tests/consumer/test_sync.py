@@ -26,8 +26,8 @@ from kclient.errors import (
     UsedAfterForkError,
     WakeupError,
 )
-from tests.consumer.alarm import alarm
 from tests.consumer.broker import FAST, MiniBroker
+from tests.consumer.interrupts import raise_at_random
 
 A0 = TopicPartition("a", 0)
 
@@ -265,21 +265,21 @@ def test_interrupts_at_any_moment_of_a_loop_skip_and_repeat_nothing(broker: Mini
     """D-77: a signal every few hundredths of a second while 4,000 records are iterated."""
     broker.fill("a", 0, *(b"%d" % number for number in range(5, 4_000)))
     seen: list[int] = []
-    with consumer(broker, "a") as c, alarm(KeyboardInterrupt, 0.05) as clock:
+    with consumer(broker, "a") as c, raise_at_random(KeyboardInterrupt, 0.05) as interrupts:
         while not seen or seen[-1] != 3_999:
             try:
-                clock.armed = True
+                interrupts.armed = True
                 for record in c:
-                    clock.armed = True  # again: a destructor may have swallowed the last one
+                    interrupts.armed = True  # again: a destructor may have swallowed the last one
                     seen.append(record.offset)
                     if record.offset == 3_999:
                         break
-                clock.armed = False
+                interrupts.armed = False
             except KeyboardInterrupt:
                 continue
     assert sorted(dict.fromkeys(seen)) == list(range(4_000))
-    assert len(seen) - len(dict.fromkeys(seen)) <= clock.count
-    assert clock.count > 0
+    assert len(seen) - len(dict.fromkeys(seen)) <= interrupts.count
+    assert interrupts.count > 0
 
 
 def test_an_interrupt_while_the_loop_thread_starts_leaves_none_behind(

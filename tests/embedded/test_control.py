@@ -21,7 +21,7 @@ from kclient.generated.fetch_request import FetchPartition, FetchRequest, FetchT
 from kclient.generated.metadata_request import MetadataRequest, MetadataRequestTopic
 from kclient.protocol.errors import NOT_CONTROLLER, NOT_LEADER_OR_FOLLOWER
 from tests.conformance.asker import Asker
-from tests.pace import within
+from tests.realtime import within
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ import pytest
 from kclient import Consumer, TopicPartition
 from kclient.embedded.__main__ import _is_loopback, main
 from kclient.errors import AuthenticationError
-from tests.pace import within
+from tests.realtime import within
 from tests.security.certificates import Authority
 
 SECONDS = 20

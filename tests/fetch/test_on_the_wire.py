@@ -28,7 +28,7 @@ from kclient.positions.upkeep import PositionUpkeep
 from kclient.runtime import Runtime
 from kclient.types import TopicPartition
 from tests.fetch.fetch_support import P0, batch
-from tests.peer import On, ScriptedPeer
+from tests.scripted_broker import On, ScriptedBroker
 
 FETCH, LIST = "FetchRequest", "ListOffsetsRequest"
 
@@ -36,7 +36,7 @@ FETCH, LIST = "FetchRequest", "ListOffsetsRequest"
 class Reader:
     """Everything below the consumer, put together by hand for a manual assignment."""
 
-    def __init__(self, peer: ScriptedPeer, **keys: Any) -> None:
+    def __init__(self, peer: ScriptedBroker, **keys: Any) -> None:
         config = Config(bootstrap_servers=(peer.address,), auto_offset_reset="earliest", **keys)
         runtime = Runtime(rng=random.Random(1))
         self.cluster = Cluster(config, runtime)
@@ -63,7 +63,7 @@ class Reader:
 
 
 @asynccontextmanager
-async def reading(peer: ScriptedPeer, *partitions: TopicPartition, **keys: Any) -> AsyncIterator[Reader]:
+async def reading(peer: ScriptedBroker, *partitions: TopicPartition, **keys: Any) -> AsyncIterator[Reader]:
     reader = Reader(peer, **keys)
     reader.positions.assign(partitions)
     reader.cluster.set_topics(dict.fromkeys(tp.topic for tp in partitions))
@@ -113,7 +113,7 @@ def test_from_assignment_to_records_with_brokers_of_other_ages(versions: dict[st
             On(FETCH),
         ]
         async with (
-            ScriptedPeer(*script, topics={"orders": 1}, versions=versions) as peer,
+            ScriptedBroker(*script, topics={"orders": 1}, versions=versions) as peer,
             reading(peer, P0) as reader,
         ):
             assert await reader.read(3) == [(3, b"v3"), (4, b"v4"), (5, b"v5")]
@@ -128,7 +128,7 @@ def test_a_record_that_is_larger_than_the_fetch_size_is_told_with_old_brokers() 
     async def scenario() -> None:
         script = [On(LIST, stands_at(0, old=True)), On(FETCH, brings(batch(0)[:-5]))]
         async with (
-            ScriptedPeer(*script, topics={"orders": 1}, versions=OLD) as peer,
+            ScriptedBroker(*script, topics={"orders": 1}, versions=OLD) as peer,
             reading(peer, P0) as reader,
         ):
             with pytest.raises(BatchTooLargeError, match="max_partition_fetch_bytes"):
@@ -151,7 +151,7 @@ def test_a_connection_lost_in_the_middle_of_a_fetch_loses_nothing() -> None:
             On(FETCH),
         ]
         async with (
-            ScriptedPeer(*script, topics={"orders": 1}, versions=MIDDLE) as peer,
+            ScriptedBroker(*script, topics={"orders": 1}, versions=MIDDLE) as peer,
             reading(peer, P0) as reader,
         ):
             assert await reader.read(2) == [(0, b"v0"), (1, b"v1")]
@@ -170,7 +170,7 @@ def test_a_damaged_stream_costs_a_connection_and_nothing_else() -> None:
             On(FETCH),
         ]
         async with (
-            ScriptedPeer(*script, topics={"orders": 1}, versions=MIDDLE) as peer,
+            ScriptedBroker(*script, topics={"orders": 1}, versions=MIDDLE) as peer,
             reading(peer, P0) as reader,
         ):
             assert await reader.read(1) == [(0, b"v0")]
@@ -179,7 +179,7 @@ def test_a_damaged_stream_costs_a_connection_and_nothing_else() -> None:
     asyncio.run(scenario())
 
 
-async def _until_taken(peer: ScriptedPeer) -> None:
+async def _until_taken(peer: ScriptedBroker) -> None:
     """The read-ahead may still be on its way."""
     async with asyncio.timeout(5):
         while peer.script:  # noqa: ASYNC110

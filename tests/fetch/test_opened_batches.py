@@ -7,7 +7,7 @@ import pytest
 from kclient.records.compression import Compression
 from kclient.records.writer import NewRecord, build_batch
 from kclient.types import OffsetAndMetadata, TopicPartition
-from tests.counting import Calls
+from tests.call_counter import CallCounter
 from tests.fetch.fetch_support import ON_1, P0, P1, P2, Shop
 
 BUFFER = 10_000
@@ -93,6 +93,6 @@ def test_a_record_of_an_uncompressed_batch_pays_nothing_for_the_limit_on_decompr
     shop = Shop(P0)
     shop.arrive(P0, build_batch([NewRecord(None, b"v")] * 10))
     shop.offsets(1)
-    with Calls() as calls:
+    with CallCounter() as calls:
         shop.offsets(1)
     assert calls.count < MOST_CALLS

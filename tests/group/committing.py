@@ -25,9 +25,9 @@ from kclient.group.committed import CommittedOffsets
 from kclient.group.coordinator import Coordinator
 from kclient.group.generation import Identity
 from kclient.types import TopicPartition
+from tests.default_responses import topic_id
 from tests.group.harness import GROUP, coordinating
-from tests.peer import ScriptedPeer
-from tests.standing import topic_id
+from tests.scripted_broker import ScriptedBroker
 
 F0, F1, P0 = TopicPartition("flights", 0), TopicPartition("flights", 1), TopicPartition("planes", 0)
 Codes = dict[TopicPartition, int]
@@ -76,7 +76,7 @@ class Asking:
 
 @asynccontextmanager
 async def committing(
-    peer: ScriptedPeer,
+    peer: ScriptedBroker,
     identity: Callable[[], Identity] = Identity,
     ids: Mapping[str, bytes] | None = None,
     reader: Callable[[], Identity] = Identity,
@@ -99,7 +99,7 @@ async def committing(
         yield Asking(coordinator, commits, CommittedOffsets(coordinator, settings, runtime, reader))
 
 
-def play(peer: ScriptedPeer, scene: Callable[[Asking], Awaitable[None]], **keys: Any) -> ScriptedPeer:
+def play(peer: ScriptedBroker, scene: Callable[[Asking], Awaitable[None]], **keys: Any) -> ScriptedBroker:
     async def run() -> None:
         async with peer, committing(peer, **keys) as asking, asyncio.timeout(10):
             await scene(asking)
@@ -108,5 +108,5 @@ def play(peer: ScriptedPeer, scene: Callable[[Asking], Awaitable[None]], **keys:
     return peer
 
 
-def lookups(peer: ScriptedPeer) -> int:
+def lookups(peer: ScriptedBroker) -> int:
     return len(peer.of("FindCoordinatorRequest"))

@@ -23,7 +23,7 @@ from kclient.group.subscription_protocol import encode_assignment, encode_subscr
 from kclient.network.cluster import Cluster
 from kclient.runtime import Runtime
 from kclient.types import TopicPartition
-from tests.peer import On, ScriptedPeer
+from tests.scripted_broker import On, ScriptedBroker
 
 GROUP = "delays"
 FAST = {
@@ -34,11 +34,11 @@ FAST = {
 }
 
 
-def config(peer: ScriptedPeer, **keys: Any) -> Config:
+def config(peer: ScriptedBroker, **keys: Any) -> Config:
     return Config(bootstrap_servers=(peer.address,), group_id=GROUP, **{**FAST, **keys})
 
 
-def found(peer: ScriptedPeer) -> FindCoordinatorResponse:
+def found(peer: ScriptedBroker) -> FindCoordinatorResponse:
     """This peer coordinates the group."""
     entry = Found(key=GROUP, node_id=peer.node_id, host=peer.host, port=peer.port)
     return FindCoordinatorResponse(coordinators=[entry])
@@ -134,7 +134,7 @@ class RecordingUser:
 class Running:
     """A member whose flow runs."""
 
-    peer: ScriptedPeer
+    peer: ScriptedBroker
     cluster: Cluster
     coordinator: Coordinator
     membership: ClassicMembership
@@ -168,17 +168,17 @@ class Running:
         return error
 
 
-def scripted(*script: On, topics: dict[str, int] | None = None, **more: Any) -> ScriptedPeer:
+def scripted(*script: On, topics: dict[str, int] | None = None, **more: Any) -> ScriptedBroker:
     """A peer that is the coordinator, answers heartbeats, and follows the script for the rest."""
-    peer = ScriptedPeer(*script, topics=topics or {"flights": 4}, **more)
-    peer.standing["FindCoordinatorRequest"] = lambda request: found(peer)
-    peer.standing["HeartbeatRequest"] = HeartbeatResponse()
+    peer = ScriptedBroker(*script, topics=topics or {"flights": 4}, **more)
+    peer.default_responses["FindCoordinatorRequest"] = lambda request: found(peer)
+    peer.default_responses["HeartbeatRequest"] = HeartbeatResponse()
     return peer
 
 
 @asynccontextmanager
 async def coordinating(
-    peer: ScriptedPeer, **keys: Any
+    peer: ScriptedBroker, **keys: Any
 ) -> AsyncIterator[tuple[Cluster, Coordinator, Config, Runtime]]:
     """A started cluster and a coordinator that is not looked up yet."""
     runtime = Runtime()
@@ -195,7 +195,7 @@ async def coordinating(
 
 @asynccontextmanager
 async def member(
-    peer: ScriptedPeer,
+    peer: ScriptedBroker,
     *,
     topics: tuple[str, ...] = ("flights",),
     gate: asyncio.Event | None = None,
@@ -219,7 +219,7 @@ async def member(
 F = [TopicPartition("flights", number) for number in range(4)]
 
 
-def play(peer: ScriptedPeer, scene: Callable[[Running], Awaitable[None]], **keys: Any) -> ScriptedPeer:
+def play(peer: ScriptedBroker, scene: Callable[[Running], Awaitable[None]], **keys: Any) -> ScriptedBroker:
     async def run() -> None:
         async with peer, asyncio.timeout(20), member(peer, **keys) as running:
             await scene(running)
@@ -228,7 +228,7 @@ def play(peer: ScriptedPeer, scene: Callable[[Running], Awaitable[None]], **keys
     return peer
 
 
-def names(peer: ScriptedPeer) -> list[str]:
+def names(peer: ScriptedBroker) -> list[str]:
     """What was asked of the coordinator, in order, without heartbeats."""
     left_out = ("MetadataRequest", "HeartbeatRequest")
     return [seen.name.removesuffix("Request") for seen in peer.requests if seen.name not in left_out]

@@ -18,7 +18,7 @@ from kclient.group.coordinator import PURPOSE
 from kclient.group.form import Form
 from tests.consumer.support import reached
 from tests.group.harness import GROUP, coordinating, found, refused, scripted
-from tests.peer import On, ScriptedPeer
+from tests.scripted_broker import On, ScriptedBroker
 
 ASK = Form(HeartbeatRequest(group_id=GROUP, generation_id=1, member_id="m-1"))
 
@@ -132,7 +132,7 @@ def test_an_address_that_cannot_be_counts_as_no_coordinator(node_id: int, host: 
 @pytest.mark.parametrize("version", range(7))
 def test_every_version_of_the_question(version: int) -> None:
     async def run() -> None:
-        peer = ScriptedPeer(topics={}, versions={"FindCoordinatorRequest": (version, version)})
+        peer = ScriptedBroker(topics={}, versions={"FindCoordinatorRequest": (version, version)})
         async with peer, coordinating(peer) as (_, coordinator, *_rest):
             old = FindCoordinatorResponse(node_id=peer.node_id, host=peer.host, port=peer.port)
             peer.script.append(On("FindCoordinatorRequest", old if version < 4 else found(peer)))

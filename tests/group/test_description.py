@@ -11,12 +11,12 @@ from kclient.generated.consumer_group_describe_response import DescribedGroup as
 from kclient.generated.describe_groups_response import DescribedGroup, DescribeGroupsResponse
 from kclient.group.description import GroupDescription, describe_group
 from tests.group.harness import GROUP, coordinating, scripted
-from tests.peer import On, ScriptedPeer
+from tests.scripted_broker import On, ScriptedBroker
 
 NOBODY = On("ConsumerGroupDescribeRequest", ConsumerGroupDescribeResponse(groups=[]))
 
 
-def described(peer: ScriptedPeer) -> GroupDescription | None:
+def described(peer: ScriptedBroker) -> GroupDescription | None:
     async def run() -> GroupDescription | None:
         async with peer, coordinating(peer) as (_, coordinator, settings, runtime), asyncio.timeout(10):
             return await describe_group(coordinator, settings, runtime)

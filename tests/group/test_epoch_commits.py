@@ -13,8 +13,8 @@ from kclient.group.generation import Identity
 from kclient.types import OffsetAndMetadata, TopicPartition
 from tests.group.committing import F0, F1, Asking, committing, play, read, stored
 from tests.group.harness import scripted
-from tests.peer import On, ScriptedPeer
 from tests.scenarios.support import reached
+from tests.scripted_broker import On, ScriptedBroker
 
 STALE, LOADING = 113, 14
 
@@ -38,7 +38,7 @@ class Member:
         return partition in self.owned
 
 
-def sent(peer: ScriptedPeer) -> list[tuple[int, str, int]]:
+def sent(peer: ScriptedBroker) -> list[tuple[int, str, int]]:
     """Epoch, member id and offset of every commit."""
     return [
         (r.generation_id_or_member_epoch, r.member_id, r.topics[0].partitions[0].committed_offset)
@@ -46,7 +46,7 @@ def sent(peer: ScriptedPeer) -> list[tuple[int, str, int]]:
     ]
 
 
-def as_member(peer: ScriptedPeer, member: Member, scene: Any, **keys: Any) -> ScriptedPeer:
+def as_member(peer: ScriptedBroker, member: Member, scene: Any, **keys: Any) -> ScriptedBroker:
     keys |= {"identity": member.identity, "reader": member.reader, "is_assigned": member.has}
     return play(peer, scene, **keys)
 

@@ -24,7 +24,7 @@ from kclient.errors import (
 from kclient.types import OffsetAndMetadata
 from tests.group.committing import F0, Asking, committing, lookups, read, stored
 from tests.group.harness import coordinating, found, refused, scripted
-from tests.peer import On, ScriptedPeer
+from tests.scripted_broker import On, ScriptedBroker
 
 EVERY_CODE: Final = (-1, *range(1, 134), 999)
 RETRIABLE: Final = {3, 5, 6, 9, 13, 56, 72, 74, 80, 83, 84, 100, 103} | {
@@ -75,7 +75,7 @@ def each_code(
     """Code → what was raised, how often it was asked, and whether the coordinator was sought again."""
     outcomes: dict[int, tuple[object, int, bool]] = {}
 
-    async def one(peer: ScriptedPeer, asking: Asking, code: int) -> None:
+    async def one(peer: ScriptedBroker, asking: Asking, code: int) -> None:
         asked, sought, raised = len(peer.of(api)), lookups(peer), None
         peer.script[:] = [On(api, answer(code)), On(api, good)]
         try:

@@ -26,16 +26,16 @@ from tests.group.harness import (
     synced,
     wants,
 )
-from tests.peer import On, ScriptedPeer
+from tests.scripted_broker import On, ScriptedBroker
 
 SOON = {"heartbeat_interval_ms": 40, "session_timeout_ms": 30_000}
 
 
-def beats(peer: ScriptedPeer) -> list[float]:
+def beats(peer: ScriptedBroker) -> list[float]:
     return [seen.at for seen in peer.requests if seen.name == "HeartbeatRequest"]
 
 
-def lookups(peer: ScriptedPeer) -> int:
+def lookups(peer: ScriptedBroker) -> int:
     return len(peer.of("FindCoordinatorRequest"))
 
 
@@ -141,7 +141,7 @@ def test_an_answer_that_speaks_of_an_earlier_generation_changes_nothing() -> Non
             ]
             await running.stable(1)
             await running.until(lambda: beats(old))  # its answer is on the way when the group moves to `new`
-            old.standing["FindCoordinatorRequest"] = lambda request: found(new)
+            old.default_responses["FindCoordinatorRequest"] = lambda request: found(new)
             running.coordinator.mark_unknown("test")
             running.membership.request_rejoin("test")
             await running.stable(2)
@@ -243,7 +243,7 @@ def test_a_heartbeat_that_waits_for_its_answer_does_not_put_the_end_of_the_poll_
         await running.until(lambda: running.membership.lost, 0.6)
 
     peer = scripted(*join_then_sync(("flights", 1)), On("HeartbeatRequest", HeartbeatResponse(), delay=1.0))
-    peer.standing["LeaveGroupRequest"] = LeaveGroupResponse()
+    peer.default_responses["LeaveGroupRequest"] = LeaveGroupResponse()
     play(peer, scene, max_poll_interval_ms=200, heartbeat_interval_ms=40, session_timeout_ms=5_000)
 
 
@@ -287,13 +287,13 @@ def test_a_lookup_that_is_refused_ends_the_heartbeats_until_the_next_poll_and_is
         await running.until(lambda: len(beats(peer)) > seen)
 
     peer = scripted(*join_then_sync(("flights", 1)), On("HeartbeatRequest", HeartbeatResponse(error_code=16)))
-    answers = [peer.standing["FindCoordinatorRequest"], lambda request: refused(30)]
+    answers = [peer.default_responses["FindCoordinatorRequest"], lambda request: refused(30)]
 
     def find(request: object) -> object:
-        return (answers.pop(0) if answers else peer.standing["found"])(request)
+        return (answers.pop(0) if answers else peer.default_responses["found"])(request)
 
-    peer.standing["found"] = answers[0]
-    peer.standing["FindCoordinatorRequest"] = find
+    peer.default_responses["found"] = answers[0]
+    peer.default_responses["FindCoordinatorRequest"] = find
     play(peer, scene, **SOON)
 
 

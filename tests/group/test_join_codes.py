@@ -23,7 +23,7 @@ from tests.group.harness import (
     scripted,
     synced,
 )
-from tests.peer import On
+from tests.scripted_broker import On
 
 # --- JoinGroup, code by code (B.15.3)
 
@@ -143,7 +143,7 @@ def test_a_coordinator_that_always_asks_to_join_at_once_is_not_hammered() -> Non
         assert 5 <= count <= 20
 
     peer = scripted()
-    peer.standing["JoinGroupRequest"] = JoinGroupResponse(error_code=27)
+    peer.default_responses["JoinGroupRequest"] = JoinGroupResponse(error_code=27)
     play(peer, scene)
 
 

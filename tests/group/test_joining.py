@@ -23,7 +23,7 @@ from tests.group.harness import (
     synced,
     wants,
 )
-from tests.peer import On
+from tests.scripted_broker import On
 
 
 @pytest.mark.spec("S4-02", "S4-22", "S4-25", "S4-50", "S4-51", "S3-26", "S3-51", "B.13.4")

@@ -15,7 +15,7 @@ from kclient.group.handover import check_handovers
 from kclient.group.subscription_protocol import decode_assignment, encode_subscription
 from kclient.types import TopicPartition
 from tests.group.harness import F, Running, joined, play, scripted, synced, wants
-from tests.peer import On
+from tests.scripted_broker import On
 
 
 class Planned(Assignor):

@@ -29,7 +29,7 @@ from tests.group.harness import (
     synced,
     wants,
 )
-from tests.peer import On
+from tests.scripted_broker import On
 
 # --- a fenced instance (B.13.10)
 
@@ -213,7 +213,7 @@ def test_an_assignor_that_fails_is_told_and_the_flow_goes_on(
 
     answer = joined(1, "m-0", leader="m-0", members=(wants("m-0", "flights"),), protocol_name="picky")
     peer = scripted()
-    peer.standing["JoinGroupRequest"] = answer
+    peer.default_responses["JoinGroupRequest"] = answer
     play(peer, scene, partition_assignment_strategy=(assignor,))
 
 

@@ -19,10 +19,10 @@ from kclient.errors import (
 from kclient.group.generation import Identity
 from kclient.protocol.errors import error
 from kclient.types import OffsetAndMetadata
+from tests.default_responses import topic_id
 from tests.group.committing import F0, F1, P0, Asking, committing, lookups, play, stored
 from tests.group.harness import GROUP, refused, scripted
-from tests.peer import On
-from tests.standing import topic_id
+from tests.scripted_broker import On
 
 
 @pytest.mark.spec("S1-26", "S1-29", "S1-30", "S1-31", "S1-32", "S1-38", "B.14.3", "B.14.4")

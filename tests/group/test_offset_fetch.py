@@ -26,10 +26,10 @@ from kclient.generated.offset_fetch_response import (
 )
 from kclient.group.generation import Identity
 from kclient.types import OffsetAndMetadata, TopicPartition
+from tests.default_responses import topic_id
 from tests.group.committing import F0, F1, P0, Asking, lookups, play, read
 from tests.group.harness import GROUP, scripted
-from tests.peer import On
-from tests.standing import topic_id
+from tests.scripted_broker import On
 
 
 @pytest.mark.spec("S0-19", "S0-22", "S0-31", "S0-32", "B.14.7", "D-21", "D-62")

@@ -24,7 +24,7 @@ from tests.group.harness import (
     synced,
     wants,
 )
-from tests.peer import On
+from tests.scripted_broker import On
 
 # --- rejoining
 
@@ -130,12 +130,12 @@ def test_a_wish_to_rejoin_keeps_the_membership_until_the_join(reason: str) -> No
 def test_lost_partitions_are_given_up_before_a_coordinator_is_found_again() -> None:
     async def scene(running: Running) -> None:
         def evicted_and_moved(request: object) -> HeartbeatResponse:
-            peer.standing["FindCoordinatorRequest"] = refused(15)
+            peer.default_responses["FindCoordinatorRequest"] = refused(15)
             running.coordinator.mark_unknown("a commit was answered with NOT_COORDINATOR")
             return HeartbeatResponse(error_code=25)
 
         await running.stable(1)
-        peer.standing["HeartbeatRequest"] = evicted_and_moved
+        peer.default_responses["HeartbeatRequest"] = evicted_and_moved
         await running.until(lambda: running.user.prepared == [True, True])
         assert running.coordinator.node_id is None
 

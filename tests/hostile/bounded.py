@@ -30,7 +30,7 @@ from typing import Any, Final
 
 import attrs
 
-from tests.pace import within
+from tests.realtime import within
 
 ROOT: Final = Path(__file__).parents[2]
 MIB: Final = 1024 * 1024

@@ -11,7 +11,7 @@ from kclient.generated.response_header import ResponseHeader
 from kclient.protocol.headers import request_header_version, response_header_version
 from kclient.protocol.message import Message
 from kclient.protocol.registry import read_message, request_name, write_message
-from tests.standing import api_versions
+from tests.default_responses import api_versions
 
 Body = bytes | Message | None
 Answer = Callable[[Any, int], Body]

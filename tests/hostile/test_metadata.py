@@ -20,7 +20,7 @@ from kclient.network.cluster import Cluster
 from kclient.protocol.registry import read_message, write_message
 from kclient.runtime import Runtime
 from tests.hostile.bounded import run_bounded
-from tests.peer import On, ScriptedPeer
+from tests.scripted_broker import On, ScriptedBroker
 
 BROKERS = "tests.hostile.brokers:brokers_without_end"
 TOPICS = "tests.hostile.brokers:topics_without_end"
@@ -79,7 +79,7 @@ def test_looking_for_the_damage_in_a_long_answer_is_bounded() -> None:
 
 def names(answer: MetadataResponse, topics: list[str] | None) -> list[str]:
     async def main() -> list[str]:
-        async with ScriptedPeer(On("MetadataRequest", answer), On("MetadataRequest", answer)) as peer:
+        async with ScriptedBroker(On("MetadataRequest", answer), On("MetadataRequest", answer)) as peer:
             answer.brokers = [MetadataResponseBroker(node_id=0, host=peer.host, port=peer.port)]
             cluster = Cluster(Config(bootstrap_servers=(peer.address,)), Runtime())
             await cluster.start()
@@ -108,7 +108,7 @@ def test_a_refused_topic_that_was_not_asked_for_is_no_error_of_the_user() -> Non
     async def main() -> None:
         strangers = [MetadataResponseTopic(name=name, error_code=29) for name in ("secret", "orders")]
         answer = MetadataResponse(topics=strangers)
-        async with ScriptedPeer(On("MetadataRequest", answer)) as peer:
+        async with ScriptedBroker(On("MetadataRequest", answer)) as peer:
             answer.brokers = [MetadataResponseBroker(node_id=0, host=peer.host, port=peer.port)]
             cluster = Cluster(Config(bootstrap_servers=(peer.address,)), Runtime())
             cluster.set_topics(["orders"])

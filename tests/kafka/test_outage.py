@@ -13,7 +13,7 @@ from kclient.errors import KclientError
 from localkafka import KafkaCluster
 from tests.kafka.faces import FACES, read
 from tests.kafka.judges import produce_numbers
-from tests.pace import within
+from tests.realtime import within
 
 CLOSE_SECONDS = 2.0
 

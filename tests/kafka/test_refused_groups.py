@@ -17,7 +17,7 @@ from tests.kafka.faces import wait_for_assignment
 from tests.kafka.judges import SECONDS, denied, producer, ruled
 from tests.kafka.tap import Tap
 from tests.kafka.test_wire_of_groups import settings
-from tests.pace import within
+from tests.realtime import within
 
 GROUP_AUTHORIZATION_FAILED = 30
 
@@ -132,9 +132,9 @@ def test_polls_end_in_time_and_cost_nothing_while_no_broker_is_there(
         kafka1.kill(1)
         for consumer in (member, reader):
             cpu = time.process_time()
-            with within(3) as pace:
+            with within(3) as elapsed:
                 for _ in range(5):
                     assert len(consumer.poll(0.3)) == 0
-            assert pace.seconds > 1.4
+            assert elapsed.seconds > 1.4
             assert time.process_time() - cpu < 0.5
             consumer.close(timeout=1)

@@ -15,7 +15,7 @@ from tests.kafka.faces import read
 from tests.kafka.judges import denied, produce_numbers
 from tests.kafka.tap import Exchange, Tap
 from tests.kafka.test_wire_of_groups import settings, until
-from tests.pace import within
+from tests.realtime import within
 
 TOPIC_AUTHORIZATION_FAILED = 29
 

@@ -14,7 +14,7 @@ from localkafka import KafkaCluster
 from tests.kafka.faces import read, read_nothing
 from tests.kafka.judges import SECONDS, produce_numbers, producer
 from tests.kafka.tap import Exchange, Tap
-from tests.pace import within
+from tests.realtime import within
 
 
 def reader(kafka: KafkaCluster, *parts: TopicPartition, **settings: Any) -> Consumer:

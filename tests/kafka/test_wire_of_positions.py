@@ -12,7 +12,7 @@ from localkafka import KafkaCluster
 from tests.kafka.faces import read, read_nothing
 from tests.kafka.judges import produce_numbers
 from tests.kafka.tap import Exchange, Tap
-from tests.pace import within
+from tests.realtime import within
 
 EARLIEST = -2
 

@@ -11,12 +11,12 @@ from kclient.network.connection import Connection, Settings
 from kclient.network.dial import open_connection
 from kclient.network.unreachable import Peer
 from kclient.runtime import Runtime
-from tests.peer import ScriptedPeer
+from tests.scripted_broker import ScriptedBroker
 
 SETTINGS = Settings(client_id="tester", max_frame_bytes=1_000_000, request_timeout=5.0)
 
 
-async def connect(peer: ScriptedPeer, timeout: float = 5.0, **settings: Any) -> Connection:
+async def connect(peer: ScriptedBroker, timeout: float = 5.0, **settings: Any) -> Connection:
     """A ready connection to a scripted peer."""
     where = Peer("localhost", peer.port, peer.node_id, peer.host)
     return await open_connection(

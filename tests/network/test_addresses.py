@@ -22,7 +22,7 @@ from kclient.network.node import Node, Surroundings
 from kclient.network.unreachable import Peer
 from tests.network.helpers import SETTINGS
 from tests.network.test_start import Names, failure
-from tests.peer import On, ScriptedPeer
+from tests.scripted_broker import On, ScriptedBroker
 
 FIRST, SECOND = "127.0.0.1", "127.0.0.2"
 
@@ -32,13 +32,15 @@ def code(number: int) -> On:
 
 
 @asynccontextmanager
-async def twins(first: list[On], second: list[On]) -> AsyncIterator[tuple[ScriptedPeer, ScriptedPeer, Names]]:
+async def twins(
+    first: list[On], second: list[On]
+) -> AsyncIterator[tuple[ScriptedBroker, ScriptedBroker, Names]]:
     """One broker, advertised as kafka, that can be reached at two addresses."""
-    async with ScriptedPeer(*first, topics={}) as one:
-        two = ScriptedPeer(*second, topics={})
+    async with ScriptedBroker(*first, topics={}) as one:
+        two = ScriptedBroker(*second, topics={})
         two.host, two.port = SECOND, one.port
         async with two:
-            advertised = ScriptedPeer()
+            advertised = ScriptedBroker()
             advertised.host, advertised.port = "kafka", one.port
             one.brokers = two.brokers = [advertised]
             yield one, two, Names(names={"kafka": [FIRST, SECOND], FIRST: [FIRST], SECOND: [SECOND]})

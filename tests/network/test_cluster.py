@@ -29,10 +29,10 @@ from kclient.network.inflight import FIRST_CORRELATION_ID
 from kclient.protocol.registry import write_message
 from kclient.runtime import Runtime
 from kclient.types import LeaderAndEpoch, TopicPartition
+from tests.default_responses import api_versions
 from tests.network.helpers import until
-from tests.pace import within
-from tests.peer import On, ScriptedPeer
-from tests.standing import api_versions
+from tests.realtime import within
+from tests.scripted_broker import On, ScriptedBroker
 
 OK = HeartbeatResponse()
 
@@ -56,8 +56,8 @@ async def beat(cluster: Cluster, node_id: int = 0, **options: Any) -> Any:
 def test_a_request_goes_to_its_node_in_the_newest_common_version() -> None:
     async def main() -> None:
         async with (
-            ScriptedPeer(On("HeartbeatRequest", OK), node_id=1, topics={}) as one,
-            ScriptedPeer(
+            ScriptedBroker(On("HeartbeatRequest", OK), node_id=1, topics={}) as one,
+            ScriptedBroker(
                 On("HeartbeatRequest", HeartbeatResponse(error_code=27)),
                 node_id=2,
                 versions={"HeartbeatRequest": (0, 3)},
@@ -80,7 +80,7 @@ def test_a_version_that_the_broker_lacks_fails_that_request_alone() -> None:
     async def main() -> None:
         script = On("HeartbeatRequest", OK)
         async with (
-            ScriptedPeer(script, topics={}, versions={"FetchRequest": (4, 11)}) as peer,
+            ScriptedBroker(script, topics={}, versions={"FetchRequest": (4, 11)}) as peer,
             started(peer.address) as cluster,
         ):
             with pytest.raises(VersionError) as caught:
@@ -95,7 +95,7 @@ def test_a_version_that_the_broker_lacks_fails_that_request_alone() -> None:
 def test_the_coordinator_has_a_connection_of_its_own() -> None:
     async def main() -> None:
         slow, quick = On("FetchRequest", delay=0.5), On("HeartbeatRequest", OK)
-        async with ScriptedPeer(slow, quick, quick, topics={}) as peer, started(peer.address) as cluster:
+        async with ScriptedBroker(slow, quick, quick, topics={}) as peer, started(peer.address) as cluster:
             fetch = asyncio.ensure_future(cluster.request(0, FetchRequest()))
             await until(lambda: peer.of("FetchRequest"))
             async with asyncio.timeout(0.4):
@@ -116,7 +116,7 @@ def test_the_coordinator_has_a_connection_of_its_own() -> None:
 def test_a_lost_connection_fails_the_request_updates_metadata_and_is_made_anew() -> None:
     async def main() -> None:
         script = [On("HeartbeatRequest", close=True), On("HeartbeatRequest", OK)]
-        async with ScriptedPeer(*script, topics={}) as peer, started(peer.address) as cluster:
+        async with ScriptedBroker(*script, topics={}) as peer, started(peer.address) as cluster:
             asked = len(peer.of("MetadataRequest"))
             with pytest.raises(PortClosedError) as caught:
                 await beat(cluster)
@@ -129,8 +129,8 @@ def test_a_lost_connection_fails_the_request_updates_metadata_and_is_made_anew()
 
 def test_a_broker_that_worked_and_is_down_is_not_advertised_wrongly() -> None:
     async def main() -> None:
-        async with ScriptedPeer(topics={}) as peer:
-            async with ScriptedPeer(On("HeartbeatRequest", OK), node_id=1) as goes:
+        async with ScriptedBroker(topics={}) as peer:
+            async with ScriptedBroker(On("HeartbeatRequest", OK), node_id=1) as goes:
                 peer.brokers = [peer, goes]
                 cluster = Cluster(Config(bootstrap_servers=(peer.address,)), Runtime())
                 await cluster.start()
@@ -147,7 +147,7 @@ def test_a_broker_that_worked_and_is_down_is_not_advertised_wrongly() -> None:
 @pytest.mark.spec("B.4.10", "D-13", "I-26")
 def test_reconnecting_waits_longer_and_longer() -> None:
     async def main() -> None:
-        async with ScriptedPeer(topics={}) as peer:
+        async with ScriptedBroker(topics={}) as peer:
             config = {"reconnect_backoff_ms": 50, "reconnect_backoff_max_ms": 200}
             async with started(peer.address, metadata_recovery_strategy="none", **config) as cluster:
                 peer._server.close()
@@ -171,7 +171,7 @@ def test_the_reconnect_delay_starts_again_when_a_connection_is_ready() -> None:
         drop, ok = On("HeartbeatRequest", close=True), On("HeartbeatRequest", OK)
         config = {"reconnect_backoff_ms": 20, "reconnect_backoff_max_ms": 60_000}
         async with (
-            ScriptedPeer(*[drop, ok] * 7, topics={}) as peer,
+            ScriptedBroker(*[drop, ok] * 7, topics={}) as peer,
             started(peer.address, **config) as cluster,
         ):
             for _ in range(7):  # without the reset the last delay would be 1.3 s
@@ -187,7 +187,7 @@ def test_the_reconnect_delay_starts_again_when_a_connection_is_ready() -> None:
 def test_a_broker_that_stops_answering_costs_the_connection() -> None:
     async def main() -> None:
         script = [On("HeartbeatRequest"), On("HeartbeatRequest", OK)]
-        async with ScriptedPeer(*script, topics={}) as peer, started(peer.address) as cluster:
+        async with ScriptedBroker(*script, topics={}) as peer, started(peer.address) as cluster:
             with pytest.raises(PortClosedError, match="no answer"):
                 await beat(cluster, timeout=0.2)
             assert await beat(cluster) == OK
@@ -203,7 +203,7 @@ def test_whoever_stops_waiting_leaves_the_connection_to_the_others() -> None:
             On("HeartbeatRequest", OK, delay=0.2),
             On("HeartbeatRequest", HeartbeatResponse(error_code=27)),
         ]
-        async with ScriptedPeer(*script, topics={}) as peer, started(peer.address) as cluster:
+        async with ScriptedBroker(*script, topics={}) as peer, started(peer.address) as cluster:
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.05):
                     await beat(cluster)
@@ -215,7 +215,7 @@ def test_whoever_stops_waiting_leaves_the_connection_to_the_others() -> None:
 
 def test_a_node_that_metadata_does_not_name_is_a_retriable_error_and_asks_for_metadata() -> None:
     async def main() -> None:
-        async with ScriptedPeer(topics={}) as peer, started(peer.address) as cluster:
+        async with ScriptedBroker(topics={}) as peer, started(peer.address) as cluster:
             asked = len(peer.of("MetadataRequest"))
             with pytest.raises(ConnectError) as caught:
                 await beat(cluster, 7)
@@ -229,8 +229,8 @@ def test_a_node_that_metadata_does_not_name_is_a_retriable_error_and_asks_for_me
 def test_a_broker_that_another_answer_named_can_be_asked() -> None:
     async def main() -> None:
         async with (
-            ScriptedPeer(topics={}) as peer,
-            ScriptedPeer(On("HeartbeatRequest", OK), node_id=5) as new,
+            ScriptedBroker(topics={}) as peer,
+            ScriptedBroker(On("HeartbeatRequest", OK), node_id=5) as new,
             started(peer.address) as cluster,
         ):
             cluster.learn_broker(5, new.host, new.port)
@@ -243,8 +243,8 @@ def test_a_broker_that_another_answer_named_can_be_asked() -> None:
 def test_a_broker_that_moved_is_asked_at_its_new_address() -> None:
     async def main() -> None:
         async with (
-            ScriptedPeer(On("HeartbeatRequest", OK), topics={}) as old,
-            ScriptedPeer(On("HeartbeatRequest", HeartbeatResponse(error_code=16)), topics={}) as new,
+            ScriptedBroker(On("HeartbeatRequest", OK), topics={}) as old,
+            ScriptedBroker(On("HeartbeatRequest", HeartbeatResponse(error_code=16)), topics={}) as new,
             started(old.address) as cluster,
         ):
             await beat(cluster)
@@ -259,8 +259,8 @@ def test_a_broker_that_moved_is_asked_at_its_new_address() -> None:
 def test_when_all_brokers_are_gone_the_client_begins_again_with_the_bootstrap_servers() -> None:
     async def main() -> None:
         tp = TopicPartition("orders", 0)
-        async with ScriptedPeer(topics={"orders": 1}) as stays:
-            async with ScriptedPeer(node_id=1) as goes:
+        async with ScriptedBroker(topics={"orders": 1}) as stays:
+            async with ScriptedBroker(node_id=1) as goes:
                 stays.brokers, stays.leaders = [goes], {("orders", 0): 1}
                 cluster = Cluster(Config(bootstrap_servers=(stays.address,)), Runtime())
                 cluster.set_topics(["orders"])
@@ -276,8 +276,8 @@ def test_when_all_brokers_are_gone_the_client_begins_again_with_the_bootstrap_se
 @pytest.mark.spec("B.5.9")
 def test_without_the_rebootstrap_strategy_the_known_brokers_are_tried_on() -> None:
     async def main() -> None:
-        async with ScriptedPeer(topics={}) as stays:
-            async with ScriptedPeer(node_id=1) as goes:
+        async with ScriptedBroker(topics={}) as stays:
+            async with ScriptedBroker(node_id=1) as goes:
                 stays.brokers = [goes]
                 config = Config(bootstrap_servers=(stays.address,), metadata_recovery_strategy="none")
                 cluster = Cluster(config, Runtime())
@@ -295,7 +295,7 @@ def test_without_the_rebootstrap_strategy_the_known_brokers_are_tried_on() -> No
 @pytest.mark.spec("I-37", "D-13")
 def test_one_warning_per_broker_and_backoff_step(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
-        async with ScriptedPeer(On("HeartbeatRequest", OK), topics={}) as peer:
+        async with ScriptedBroker(On("HeartbeatRequest", OK), topics={}) as peer:
             config = {"reconnect_backoff_ms": 20, "reconnect_backoff_max_ms": 80}
             async with started(peer.address, metadata_recovery_strategy="none", **config) as cluster:
                 await beat(cluster, purpose="coordinator")
@@ -323,7 +323,7 @@ def test_one_warning_per_broker_and_backoff_step(caplog: pytest.LogCaptureFixtur
 @pytest.mark.spec("I-24")
 def test_close_ends_what_waits_and_everything_after_it_is_refused() -> None:
     async def main() -> None:
-        async with ScriptedPeer(On("HeartbeatRequest"), topics={}) as peer:
+        async with ScriptedBroker(On("HeartbeatRequest"), topics={}) as peer:
             cluster = Cluster(Config(bootstrap_servers=(peer.address,)), Runtime())
             await cluster.start()
             waiting = asyncio.ensure_future(beat(cluster))
@@ -342,7 +342,7 @@ def test_close_ends_what_waits_and_everything_after_it_is_refused() -> None:
 
 def test_close_while_a_request_waits_for_its_connection() -> None:
     async def main() -> None:
-        async with ScriptedPeer(topics={}) as peer:
+        async with ScriptedBroker(topics={}) as peer:
             cluster = Cluster(Config(bootstrap_servers=(peer.address,), reconnect_backoff_ms=5000), Runtime())
             await cluster.start()
             peer._server.close()
@@ -361,8 +361,8 @@ def test_close_while_a_request_waits_for_its_connection() -> None:
 def test_the_least_loaded_node_is_the_one_with_the_fewest_requests_in_flight() -> None:
     async def main() -> None:
         async with (
-            ScriptedPeer(*[On("FetchRequest", delay=1)] * 2, node_id=1, topics={}) as busy,
-            ScriptedPeer(*[On("HeartbeatRequest", OK)] * 9, node_id=2) as idle,
+            ScriptedBroker(*[On("FetchRequest", delay=1)] * 2, node_id=1, topics={}) as busy,
+            ScriptedBroker(*[On("HeartbeatRequest", OK)] * 9, node_id=2) as idle,
         ):
             busy.brokers = [busy, idle]
             async with started(busy.address) as cluster:
@@ -380,7 +380,7 @@ def test_the_least_loaded_node_is_the_one_with_the_fewest_requests_in_flight() -
 
 def test_a_request_that_finds_no_connection_in_time_says_so() -> None:
     async def main() -> None:
-        async with ScriptedPeer(topics={}) as peer:
+        async with ScriptedBroker(topics={}) as peer:
             config = {"reconnect_backoff_ms": 3000, "reconnect_backoff_max_ms": 3000}
             async with started(peer.address, **config) as cluster:
                 peer.drop_connections()
@@ -400,7 +400,7 @@ def test_a_connection_that_ends_in_the_moment_it_became_ready_is_not_kept() -> N
     async def main() -> None:
         config = {"reconnect_backoff_ms": 1, "reconnect_backoff_max_ms": 1}
         async with (
-            ScriptedPeer(On("HeartbeatRequest", OK), topics={}) as peer,
+            ScriptedBroker(On("HeartbeatRequest", OK), topics={}) as peer,
             started(peer.address, **config) as cluster,
         ):
             body = b"".join(write_message(api_versions({}), 4))
@@ -417,7 +417,7 @@ def test_a_connection_that_ends_in_the_moment_it_became_ready_is_not_kept() -> N
 @pytest.mark.parametrize("steps", range(8))
 def test_a_start_that_is_overtaken_by_close_leaves_nothing_running(steps: int) -> None:
     async def main() -> None:
-        async with ScriptedPeer(topics={}) as peer:
+        async with ScriptedBroker(topics={}) as peer:
             cluster = Cluster(Config(bootstrap_servers=(peer.address,)), Runtime())
             starting = asyncio.create_task(cluster.start())
             async with asyncio.timeout(5):
@@ -438,7 +438,7 @@ def test_a_tiny_idle_limit_leaves_time_to_use_a_connection() -> None:
     async def main() -> None:
         async with (
             asyncio.timeout(2),
-            ScriptedPeer(On("HeartbeatRequest", OK), topics={}) as peer,
+            ScriptedBroker(On("HeartbeatRequest", OK), topics={}) as peer,
             started(peer.address, connections_max_idle_ms=0) as cluster,
         ):
             assert await beat(cluster) == OK

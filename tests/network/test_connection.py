@@ -27,17 +27,17 @@ from kclient.generated.offset_for_leader_epoch_response import OffsetForLeaderEp
 from kclient.network.connection import Connection
 from kclient.network.inflight import FIRST_CORRELATION_ID
 from tests.network.helpers import connect
-from tests.pace import within
-from tests.peer import On, ScriptedPeer
+from tests.realtime import within
+from tests.scripted_broker import On, ScriptedBroker
 
-Body = Callable[[ScriptedPeer, Connection], Awaitable[None]]
+Body = Callable[[ScriptedBroker, Connection], Awaitable[None]]
 
 
 def run(*script: On, body: Body, **settings: Any) -> None:
     """Run a test's body with a peer and a ready connection to it."""
 
     async def main() -> None:
-        async with ScriptedPeer(*script) as peer:
+        async with ScriptedBroker(*script) as peer:
             connection = await connect(peer, **settings)
             try:
                 await body(peer, connection)
@@ -61,7 +61,7 @@ def echo(request: HeartbeatRequest) -> HeartbeatResponse:
 
 @pytest.mark.spec("B.4.2", "I-16")
 def test_pipelined_requests_get_their_own_answers() -> None:
-    async def body(peer: ScriptedPeer, connection: Connection) -> None:
+    async def body(peer: ScriptedBroker, connection: Connection) -> None:
         answers = await asyncio.gather(*(beat(connection, str(n)) for n in range(30)))
         assert [answer.error_code for answer in answers] == list(range(30))
         assert [seen.message.member_id for seen in peer.requests] == [str(n) for n in range(30)]
@@ -72,7 +72,7 @@ def test_pipelined_requests_get_their_own_answers() -> None:
 
 @pytest.mark.spec("B.4.2")
 def test_the_hundred_and_first_request_waits_for_an_answer() -> None:
-    async def body(peer: ScriptedPeer, connection: Connection) -> None:
+    async def body(peer: ScriptedBroker, connection: Connection) -> None:
         beats = [asyncio.ensure_future(beat(connection, str(n))) for n in range(101)]
         await asyncio.sleep(0.05)
         assert connection.in_flight == 100
@@ -84,7 +84,7 @@ def test_the_hundred_and_first_request_waits_for_an_answer() -> None:
 
 @pytest.mark.spec("H-07", "I-16")
 def test_the_answer_to_a_cancelled_request_is_not_taken_for_the_next_one() -> None:
-    async def body(peer: ScriptedPeer, connection: Connection) -> None:
+    async def body(peer: ScriptedBroker, connection: Connection) -> None:
         cancelled = asyncio.ensure_future(beat(connection, "1"))
         await asyncio.sleep(0.02)
         cancelled.cancel()
@@ -104,7 +104,7 @@ def answer_bytes(correlation_id: int, body: bytes) -> bytes:
 @pytest.mark.spec("B.4.2", "H-07")
 @pytest.mark.parametrize("correlation_id", [0, -1, 7, FIRST_CORRELATION_ID])
 def test_a_wrong_correlation_id_closes_the_connection(correlation_id: int) -> None:
-    async def body(peer: ScriptedPeer, connection: Connection) -> None:
+    async def body(peer: ScriptedBroker, connection: Connection) -> None:
         with pytest.raises(PortClosedError, match="an answer out of turn"):
             await beat(connection)
         assert isinstance(connection.reason, CorruptDataError)
@@ -117,7 +117,7 @@ def test_a_wrong_correlation_id_closes_the_connection(correlation_id: int) -> No
 
 @pytest.mark.spec("H-07")
 def test_an_answer_that_nobody_asked_for_closes_the_connection() -> None:
-    async def body(peer: ScriptedPeer, connection: Connection) -> None:
+    async def body(peer: ScriptedBroker, connection: Connection) -> None:
         await beat(connection, "0")
         for _ in range(100):
             if connection.closed:
@@ -130,15 +130,15 @@ def test_an_answer_that_nobody_asked_for_closes_the_connection() -> None:
 
 @pytest.mark.spec("B.4.9", "D-10")
 def test_an_answer_that_never_comes_closes_the_connection_and_fails_everything_on_it() -> None:
-    async def body(peer: ScriptedPeer, connection: Connection) -> None:
+    async def body(peer: ScriptedBroker, connection: Connection) -> None:
         late = asyncio.ensure_future(beat(connection, "1", seconds=0.2))
         behind = asyncio.ensure_future(beat(connection, "2", seconds=60))
-        with within(2) as pace:
+        with within(2) as elapsed:
             for request in (late, behind):
                 with pytest.raises(PortClosedError, match="no answer to Heartbeat in time") as caught:
                     await request
                 assert caught.value.retriable
-        assert pace.seconds > 0.15
+        assert elapsed.seconds > 0.15
         assert connection.closed
 
     run(On("HeartbeatRequest"), body=body)
@@ -146,7 +146,7 @@ def test_an_answer_that_never_comes_closes_the_connection_and_fails_everything_o
 
 @pytest.mark.spec("B.4.9")
 def test_even_a_cancelled_request_must_be_answered_in_time() -> None:
-    async def body(peer: ScriptedPeer, connection: Connection) -> None:
+    async def body(peer: ScriptedBroker, connection: Connection) -> None:
         cancelled = asyncio.ensure_future(beat(connection, seconds=0.2))
         await asyncio.sleep(0.05)
         cancelled.cancel()
@@ -158,7 +158,7 @@ def test_even_a_cancelled_request_must_be_answered_in_time() -> None:
 
 @pytest.mark.spec("B.4.8")
 def test_a_connection_that_the_peer_closes_fails_what_is_in_flight_and_all_that_follows() -> None:
-    async def body(peer: ScriptedPeer, connection: Connection) -> None:
+    async def body(peer: ScriptedBroker, connection: Connection) -> None:
         first = asyncio.ensure_future(beat(connection, "1"))
         second = asyncio.ensure_future(beat(connection, "2"))
         for request in (first, second):
@@ -172,7 +172,7 @@ def test_a_connection_that_the_peer_closes_fails_what_is_in_flight_and_all_that_
 
 @pytest.mark.spec("H-01", "B.4.14")
 def test_a_frame_above_the_maximum_is_told_by_its_size() -> None:
-    async def body(peer: ScriptedPeer, connection: Connection) -> None:
+    async def body(peer: ScriptedBroker, connection: Connection) -> None:
         with pytest.raises(PortClosedError, match="2000001 bytes"):
             await beat(connection)
         assert isinstance(connection.reason, InvalidFrameError)
@@ -187,7 +187,7 @@ def test_a_frame_above_the_maximum_is_told_by_its_size() -> None:
 
 @pytest.mark.spec("H-06")
 def test_bytes_behind_an_answer_are_tolerated_and_counted() -> None:
-    async def body(peer: ScriptedPeer, connection: Connection) -> None:
+    async def body(peer: ScriptedBroker, connection: Connection) -> None:
         answer = await beat(connection, version=3)
         assert answer.error_code == 27
         assert connection.trailing_bytes == 3
@@ -198,7 +198,7 @@ def test_bytes_behind_an_answer_are_tolerated_and_counted() -> None:
 
 
 def test_an_answer_that_cannot_be_read_is_a_typed_error_and_the_end_of_the_connection() -> None:
-    async def body(peer: ScriptedPeer, connection: Connection) -> None:
+    async def body(peer: ScriptedBroker, connection: Connection) -> None:
         with pytest.raises(ProtocolDecodeError) as caught:
             await beat(connection, version=3)
         assert caught.value.message == "HeartbeatResponse"
@@ -210,7 +210,7 @@ def test_an_answer_that_cannot_be_read_is_a_typed_error_and_the_end_of_the_conne
 
 @pytest.mark.spec("B.4.6")
 def test_nothing_is_sent_while_the_broker_throttles() -> None:
-    async def body(peer: ScriptedPeer, connection: Connection) -> None:
+    async def body(peer: ScriptedBroker, connection: Connection) -> None:
         await beat(connection)
         assert connection.throttled
         await beat(connection)
@@ -223,7 +223,7 @@ def test_nothing_is_sent_while_the_broker_throttles() -> None:
 
 @pytest.mark.spec("B.4.6")
 def test_old_versions_were_delayed_by_the_broker_and_do_not_throttle() -> None:
-    async def body(peer: ScriptedPeer, connection: Connection) -> None:
+    async def body(peer: ScriptedBroker, connection: Connection) -> None:
         await beat(connection, version=1)
         assert not connection.throttled
 
@@ -232,7 +232,7 @@ def test_old_versions_were_delayed_by_the_broker_and_do_not_throttle() -> None:
 
 @pytest.mark.spec("B.4.6")
 def test_an_api_that_never_mutes_the_client_does_not_throttle() -> None:
-    async def body(peer: ScriptedPeer, connection: Connection) -> None:
+    async def body(peer: ScriptedBroker, connection: Connection) -> None:
         deadline = asyncio.get_running_loop().time() + 5
         await connection.request(OffsetForLeaderEpochRequest(), 4, deadline)
         assert not connection.throttled
@@ -244,7 +244,7 @@ def test_an_api_that_never_mutes_the_client_does_not_throttle() -> None:
 @pytest.mark.spec("H-25", "B.4.6")
 @pytest.mark.parametrize("throttle_time_ms", [-1, -(2**31), 2**31 - 1])
 def test_an_absurd_throttle_time_is_clamped(throttle_time_ms: int) -> None:
-    async def body(peer: ScriptedPeer, connection: Connection) -> None:
+    async def body(peer: ScriptedBroker, connection: Connection) -> None:
         await beat(connection)
         with within(2):
             await beat(connection, seconds=5)
@@ -259,7 +259,7 @@ def test_an_absurd_throttle_time_is_clamped(throttle_time_ms: int) -> None:
 
 
 def test_a_deadline_that_passes_while_throttled_costs_the_request_and_not_the_connection() -> None:
-    async def body(peer: ScriptedPeer, connection: Connection) -> None:
+    async def body(peer: ScriptedBroker, connection: Connection) -> None:
         await beat(connection)
         with pytest.raises(DeadlineError) as caught:
             await beat(connection, seconds=0.05)
@@ -273,7 +273,7 @@ def test_a_deadline_that_passes_while_throttled_costs_the_request_and_not_the_co
 def test_requests_that_wait_for_their_turn_go_out_in_the_order_in_which_they_came() -> None:
     """A later commit that overtakes an earlier one would take the committed offset back."""
 
-    async def body(peer: ScriptedPeer, connection: Connection) -> None:
+    async def body(peer: ScriptedBroker, connection: Connection) -> None:
         await beat(connection)
         order = [str(number) for number in range(20)]
         await asyncio.gather(*(beat(connection, member) for member in order))
@@ -287,7 +287,7 @@ def test_requests_that_wait_for_their_turn_go_out_in_the_order_in_which_they_cam
 
 
 def test_an_unused_connection_is_closed_without_a_reason() -> None:
-    async def body(peer: ScriptedPeer, connection: Connection) -> None:
+    async def body(peer: ScriptedBroker, connection: Connection) -> None:
         await beat(connection)
         await asyncio.wait_for(connection.wait_closed(), 2)
         assert connection.closed
@@ -297,7 +297,7 @@ def test_an_unused_connection_is_closed_without_a_reason() -> None:
 
 
 def test_a_connection_that_waits_for_an_answer_is_not_unused() -> None:
-    async def body(peer: ScriptedPeer, connection: Connection) -> None:
+    async def body(peer: ScriptedBroker, connection: Connection) -> None:
         await beat(connection)
         assert connection.ready
 
@@ -318,7 +318,7 @@ def test_the_request_header_carries_client_id_key_version_and_correlation_id() -
             writer.close()
 
         server = await asyncio.start_server(serve, "127.0.0.1", 0)
-        peer = ScriptedPeer()
+        peer = ScriptedBroker()
         peer.port = server.sockets[0].getsockname()[1]
         connection = await connect(peer)
         deadline = asyncio.get_running_loop().time() + 5
@@ -332,7 +332,7 @@ def test_the_request_header_carries_client_id_key_version_and_correlation_id() -
 
 
 def test_closing_tells_the_owner_once_and_fails_what_waits() -> None:
-    async def body(peer: ScriptedPeer, connection: Connection) -> None:
+    async def body(peer: ScriptedBroker, connection: Connection) -> None:
         waiting = asyncio.ensure_future(
             connection.request(FindCoordinatorRequest(), 0, asyncio.get_running_loop().time() + 5)
         )
@@ -354,7 +354,7 @@ def test_whatever_bytes_answer_a_request_it_ends_with_a_typed_error_or_an_answer
         second = FIRST_CORRELATION_ID + 1
         for body in bodies:
             raw = struct.pack(">ii", 4 + len(body), second) + body
-            async with ScriptedPeer(On("FetchRequest", raw=raw)) as peer:
+            async with ScriptedBroker(On("FetchRequest", raw=raw)) as peer:
                 connection = await connect(peer)
                 deadline = asyncio.get_running_loop().time() + 2
                 try:

@@ -28,10 +28,10 @@ from kclient.network.addresses import canonical_servers, parse_server
 from kclient.network.cluster import Cluster
 from kclient.network.unreachable import Peer
 from kclient.runtime import Address, Runtime
+from tests.default_responses import api_versions
 from tests.network.helpers import until
-from tests.pace import within
-from tests.peer import On, ScriptedPeer
-from tests.standing import api_versions
+from tests.realtime import within
+from tests.scripted_broker import On, ScriptedBroker
 
 
 @attrs.define
@@ -216,8 +216,8 @@ def test_a_peer_that_says_nothing_is_given_up_after_the_set_up_timeout() -> None
 @pytest.mark.spec("U-16")
 def test_an_advertised_name_that_does_not_resolve_is_told_with_the_way_there() -> None:
     async def main() -> tuple[KclientError, str]:
-        async with ScriptedPeer(topics={}) as peer:
-            abroad = ScriptedPeer(node_id=1)
+        async with ScriptedBroker(topics={}) as peer:
+            abroad = ScriptedBroker(node_id=1)
             abroad.host, abroad.port = "kafka", 9092
             peer.brokers = [abroad]
             return await failure(peer.address, runtime=Names(names=LOCAL)), peer.address
@@ -231,8 +231,8 @@ def test_an_advertised_name_that_does_not_resolve_is_told_with_the_way_there() -
 @pytest.mark.spec("U-16")
 def test_an_advertised_port_where_nothing_listens_is_told_too() -> None:
     async def main() -> KclientError:
-        async with ScriptedPeer(topics={}) as peer:
-            down = ScriptedPeer(node_id=1)
+        async with ScriptedBroker(topics={}) as peer:
+            down = ScriptedBroker(node_id=1)
             down.port = closed_port()
             peer.brokers = [down]
             return await failure(peer.address)
@@ -244,8 +244,8 @@ def test_an_advertised_port_where_nothing_listens_is_told_too() -> None:
 
 def test_one_broker_that_works_is_enough() -> None:
     async def main() -> None:
-        async with ScriptedPeer(topics={}) as peer:
-            down = ScriptedPeer(node_id=1)
+        async with ScriptedBroker(topics={}) as peer:
+            down = ScriptedBroker(node_id=1)
             down.port = closed_port()
             peer.brokers = [down, peer]
             cluster = Cluster(Config(bootstrap_servers=(peer.address,)), Runtime())
@@ -259,7 +259,7 @@ def test_one_broker_that_works_is_enough() -> None:
 @pytest.mark.spec("B.4.11")
 def test_every_bootstrap_server_is_tried() -> None:
     async def main() -> None:
-        async with ScriptedPeer(topics={}) as peer:
+        async with ScriptedBroker(topics={}) as peer:
             servers = (f"127.0.0.1:{closed_port()}", "nowhere.invalid:9092", peer.address)
             for _ in range(5):  # the first server is drawn
                 cluster = Cluster(Config(bootstrap_servers=servers), Names(names=LOCAL))
@@ -272,7 +272,7 @@ def test_every_bootstrap_server_is_tried() -> None:
 @pytest.mark.spec("B.4.11")
 def test_a_silent_server_does_not_hold_up_the_next_one() -> None:
     async def main() -> None:
-        async with answering(None) as silent, ScriptedPeer(topics={}) as peer:
+        async with answering(None) as silent, ScriptedBroker(topics={}) as peer:
             for _ in range(3):
                 with within(1):
                     cluster = Cluster(Config(bootstrap_servers=(silent, peer.address)), Runtime())
@@ -288,8 +288,8 @@ def test_servers_that_come_second_are_let_go_before_the_brokers_are_connected() 
         def slow(seconds: float) -> On:
             return On("ApiVersionsRequest", api_versions({}), delay=seconds)
 
-        first, second = ScriptedPeer(slow(0.3), topics={}), ScriptedPeer(slow(0.3), topics={})
-        async with first, second, ScriptedPeer(slow(1.0), node_id=1, topics={}) as broker:
+        first, second = ScriptedBroker(slow(0.3), topics={}), ScriptedBroker(slow(0.3), topics={})
+        async with first, second, ScriptedBroker(slow(1.0), node_id=1, topics={}) as broker:
             first.brokers = second.brokers = [broker]
             cluster = Cluster(Config(bootstrap_servers=(first.address, second.address)), Runtime())
             starting = asyncio.ensure_future(cluster.start())
@@ -315,7 +315,7 @@ def test_when_all_servers_fail_the_error_names_the_others_too() -> None:
 @pytest.mark.spec("B.4.11", "U-09")
 def test_every_address_of_a_name_is_tried() -> None:
     async def main() -> None:
-        async with ScriptedPeer(topics={}) as peer:
+        async with ScriptedBroker(topics={}) as peer:
             names = {**LOCAL, "many": ["127.0.0.2", "127.0.0.3", "127.0.0.1"]}
             cluster = Cluster(Config(bootstrap_servers=(f"many:{peer.port}",)), Names(names=names))
             await cluster.start()
@@ -326,15 +326,15 @@ def test_every_address_of_a_name_is_tried() -> None:
 
 def test_metadata_without_brokers_is_asked_again() -> None:
     async def main() -> None:
-        async with ScriptedPeer(topics={}) as peer:
+        async with ScriptedBroker(topics={}) as peer:
             answers = iter([[], [], [peer]])
 
             def metadata(request: object) -> object:
                 peer.brokers = next(answers)
                 return standing(request)
 
-            standing = peer.standing["MetadataRequest"]
-            peer.standing["MetadataRequest"] = metadata
+            standing = peer.default_responses["MetadataRequest"]
+            peer.default_responses["MetadataRequest"] = metadata
             cluster = Cluster(Config(bootstrap_servers=(peer.address,)), Runtime())
             await cluster.start()
             assert len(peer.of("MetadataRequest")) == 3

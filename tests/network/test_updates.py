@@ -14,14 +14,14 @@ from kclient.generated.metadata_request import MetadataRequest
 from kclient.generated.metadata_response import MetadataResponse
 from kclient.network.questions import metadata_request
 from kclient.types import TopicPartition
+from tests.default_responses import metadata
 from tests.network.helpers import until
 from tests.network.test_cluster import started
-from tests.pace import within
-from tests.peer import On, ScriptedPeer
-from tests.standing import metadata
+from tests.realtime import within
+from tests.scripted_broker import On, ScriptedBroker
 
 
-def questions(peer: ScriptedPeer) -> list[list[str] | None]:
+def questions(peer: ScriptedBroker) -> list[list[str] | None]:
     """The topics that each Metadata request asked for."""
     return [
         None if request.topics is None else [topic.name for topic in request.topics]
@@ -29,7 +29,7 @@ def questions(peer: ScriptedPeer) -> list[list[str] | None]:
     ]
 
 
-def pauses(peer: ScriptedPeer) -> list[float]:
+def pauses(peer: ScriptedBroker) -> list[float]:
     times = [seen.at for seen in peer.requests if seen.name == "MetadataRequest"]
     return [after - before for before, after in itertools.pairwise(times)]
 
@@ -37,7 +37,7 @@ def pauses(peer: ScriptedPeer) -> list[float]:
 @pytest.mark.spec("B.5.1", "D-24", "D-84")
 def test_no_topics_ask_for_none_and_all_topics_for_null() -> None:
     async def main() -> None:
-        async with ScriptedPeer(topics={"a": 1, "b": 2}) as peer, started(peer.address) as cluster:
+        async with ScriptedBroker(topics={"a": 1, "b": 2}) as peer, started(peer.address) as cluster:
             assert questions(peer) == [[]]
             cluster.set_topics(["b"])
             await until(lambda: cluster.metadata.partition_count("b") == 2)
@@ -52,7 +52,10 @@ def test_no_topics_ask_for_none_and_all_topics_for_null() -> None:
 def test_a_new_topic_is_asked_for_at_once_with_all_the_others() -> None:
     async def main() -> None:
         config = {"retry_backoff_ms": 5000, "retry_backoff_max_ms": 5000}
-        async with ScriptedPeer(topics={"a": 1, "b": 1}) as peer, started(peer.address, **config) as cluster:
+        async with (
+            ScriptedBroker(topics={"a": 1, "b": 1}) as peer,
+            started(peer.address, **config) as cluster,
+        ):
             for topics in (["a"], ["a", "b"]):
                 cluster.set_topics(topics)
                 await until(lambda: cluster.metadata.partition_count(topics[-1]) == 1, 0.5)  # noqa: B023
@@ -64,7 +67,7 @@ def test_a_new_topic_is_asked_for_at_once_with_all_the_others() -> None:
 @pytest.mark.spec("B.5.2")
 def test_an_answer_to_an_older_question_does_not_forget_what_is_wanted_since() -> None:
     async def main() -> None:
-        async with ScriptedPeer(topics={"a": 1, "b": 1}) as peer, started(peer.address) as cluster:
+        async with ScriptedBroker(topics={"a": 1, "b": 1}) as peer, started(peer.address) as cluster:
             peer.script.append(On("MetadataRequest", partial(metadata, peer), delay=0.1))
             cluster.set_topics(["a"])
             await until(lambda: questions(peer) == [[], ["a"]])
@@ -80,7 +83,7 @@ def test_an_answer_to_an_older_question_does_not_forget_what_is_wanted_since() -
 
 def test_fewer_topics_need_no_update() -> None:
     async def main() -> None:
-        async with ScriptedPeer(topics={"a": 1, "b": 1}) as peer, started(peer.address) as cluster:
+        async with ScriptedBroker(topics={"a": 1, "b": 1}) as peer, started(peer.address) as cluster:
             cluster.set_topics(["a", "b"])
             await until(lambda: cluster.metadata.partition_count("b") == 1)
             cluster.set_topics(["a"])
@@ -93,7 +96,7 @@ def test_fewer_topics_need_no_update() -> None:
 @pytest.mark.spec("B.5.2")
 def test_old_metadata_is_renewed() -> None:
     async def main() -> None:
-        async with ScriptedPeer(topics={}) as peer, started(peer.address, metadata_max_age_ms=150):
+        async with ScriptedBroker(topics={}) as peer, started(peer.address, metadata_max_age_ms=150):
             await until(lambda: len(questions(peer)) == 4, 2)
             assert all(0.14 < pause < 0.4 for pause in pauses(peer)[1:])
 
@@ -104,7 +107,7 @@ def test_old_metadata_is_renewed() -> None:
 def test_answers_without_news_are_followed_by_longer_and_longer_pauses() -> None:
     async def main() -> None:
         config = {"retry_backoff_ms": 20, "retry_backoff_max_ms": 160}
-        async with ScriptedPeer(topics={}) as peer, started(peer.address, **config) as cluster:
+        async with ScriptedBroker(topics={}) as peer, started(peer.address, **config) as cluster:
             cluster.set_topics(["missing"])
             await until(lambda: len(questions(peer)) >= 8, 3)
             last = pauses(peer)[-2:]
@@ -118,7 +121,7 @@ def test_answers_without_news_are_followed_by_longer_and_longer_pauses() -> None
 def test_asking_anew_begins_the_backoff_anew_but_asking_on_does_not() -> None:
     async def main() -> None:
         config = {"retry_backoff_ms": 20, "retry_backoff_max_ms": 60_000}
-        async with ScriptedPeer(topics={"a": 1}) as peer, started(peer.address, **config) as cluster:
+        async with ScriptedBroker(topics={"a": 1}) as peer, started(peer.address, **config) as cluster:
             for _ in range(5):  # a stale leader: the pause grows to 640 ms
                 seen = len(questions(peer))
                 cluster.request_update("stale leader", reset_backoff=False)
@@ -136,7 +139,7 @@ def test_asking_anew_begins_the_backoff_anew_but_asking_on_does_not() -> None:
 def test_news_of_a_leader_begins_the_backoff_anew() -> None:
     async def main() -> None:
         config = {"retry_backoff_ms": 40, "retry_backoff_max_ms": 60_000}
-        async with ScriptedPeer(topics={"a": 1}) as peer, started(peer.address, **config) as cluster:
+        async with ScriptedBroker(topics={"a": 1}) as peer, started(peer.address, **config) as cluster:
             cluster.set_topics(["a"])
             await until(lambda: len(questions(peer)) == 2)
             for answers in (3, 4, 5, 6, 7):
@@ -153,8 +156,8 @@ def test_news_of_a_leader_begins_the_backoff_anew() -> None:
 def test_asking_anew_does_not_cut_the_pause_after_a_failure() -> None:
     async def main() -> None:
         config = {"retry_backoff_ms": 20, "retry_backoff_max_ms": 60_000}
-        async with ScriptedPeer(topics={}) as peer, started(peer.address, **config) as cluster:
-            peer.standing["MetadataRequest"] = MetadataResponse()
+        async with ScriptedBroker(topics={}) as peer, started(peer.address, **config) as cluster:
+            peer.default_responses["MetadataRequest"] = MetadataResponse()
             for _ in range(50):
                 cluster.request_update("again")
                 await asyncio.sleep(0.01)
@@ -165,7 +168,7 @@ def test_asking_anew_does_not_cut_the_pause_after_a_failure() -> None:
 
 def test_many_requests_for_an_update_are_one() -> None:
     async def main() -> None:
-        async with ScriptedPeer(topics={}) as peer, started(peer.address) as cluster:
+        async with ScriptedBroker(topics={}) as peer, started(peer.address) as cluster:
             for n in range(50):
                 cluster.request_update(f"reason {n}")
             await asyncio.sleep(0.25)
@@ -177,7 +180,7 @@ def test_many_requests_for_an_update_are_one() -> None:
 @pytest.mark.spec("B.15.11", "B.5.4")
 def test_an_unknown_topic_is_found_once_it_exists() -> None:
     async def main() -> None:
-        async with ScriptedPeer(topics={}) as peer, started(peer.address) as cluster:
+        async with ScriptedBroker(topics={}) as peer, started(peer.address) as cluster:
             cluster.set_topics(["later"])
             await until(lambda: len(questions(peer)) == 3)
             assert cluster.metadata.partition_count("later") is None
@@ -191,7 +194,7 @@ def test_an_unknown_topic_is_found_once_it_exists() -> None:
 def test_a_topic_that_an_answer_leaves_out_is_asked_for_again() -> None:
     async def main() -> None:
         left_out = On("MetadataRequest", lambda request: metadata(peer, MetadataRequest(topics=[])))
-        async with ScriptedPeer(topics={"orders": 3}) as peer, started(peer.address) as cluster:
+        async with ScriptedBroker(topics={"orders": 3}) as peer, started(peer.address) as cluster:
             peer.script.append(left_out)
             cluster.set_topics(["orders"])
             await until(lambda: cluster.metadata.partition_count("orders") == 3, 2)
@@ -204,7 +207,7 @@ def test_a_topic_that_an_answer_leaves_out_is_asked_for_again() -> None:
 def test_a_failed_update_is_tried_again_with_backoff() -> None:
     async def main() -> None:
         empty = MetadataResponse()
-        async with ScriptedPeer(topics={"a": 1}) as peer, started(peer.address) as cluster:
+        async with ScriptedBroker(topics={"a": 1}) as peer, started(peer.address) as cluster:
             peer.script += [On("MetadataRequest", close=True), On("MetadataRequest", empty)]
             cluster.set_topics(["a"])
             await until(lambda: cluster.metadata.partition_count("a") == 1, 3)
@@ -216,7 +219,7 @@ def test_a_failed_update_is_tried_again_with_backoff() -> None:
 @pytest.mark.spec("B.5.9", "B.15.11")
 def test_a_broker_may_ask_to_begin_again() -> None:
     async def main() -> None:
-        async with ScriptedPeer(topics={}) as peer, started(peer.address) as cluster:
+        async with ScriptedBroker(topics={}) as peer, started(peer.address) as cluster:
             connections = len(peer.connections)
             peer.script.append(
                 On("MetadataRequest", MetadataResponse(error_code=129), check=lambda request: True)
@@ -232,12 +235,12 @@ def test_a_broker_may_ask_to_begin_again() -> None:
 def test_metadata_that_stays_away_too_long_makes_the_client_begin_again() -> None:
     async def main() -> None:
         config = {"metadata_recovery_rebootstrap_trigger_ms": 200}
-        async with ScriptedPeer(topics={}) as peer, started(peer.address, **config) as cluster:
+        async with ScriptedBroker(topics={}) as peer, started(peer.address, **config) as cluster:
             connections = len(peer.connections)
             peer.script.append(On("MetadataRequest"))  # the broker lives, and does not answer
-            with within(2) as pace:
+            with within(2) as elapsed:
                 await cluster.update_now(5)
-            assert pace.seconds >= 0.2
+            assert elapsed.seconds >= 0.2
             assert len(peer.connections) > connections
 
     asyncio.run(main())
@@ -245,7 +248,7 @@ def test_metadata_that_stays_away_too_long_makes_the_client_begin_again() -> Non
 
 def test_an_update_that_does_not_come_in_time_is_a_deadline_error() -> None:
     async def main() -> None:
-        async with ScriptedPeer(topics={}) as peer, started(peer.address) as cluster:
+        async with ScriptedBroker(topics={}) as peer, started(peer.address) as cluster:
             peer.script.append(On("MetadataRequest"))
             with pytest.raises(DeadlineError) as caught:
                 await cluster.update_now(0.2)
@@ -274,7 +277,7 @@ def test_a_broker_that_cannot_be_kept_from_creating_topics_is_refused_unless_it_
     async def main() -> None:
         old, config = {"MetadataRequest": (0, 3)}, {"allow_auto_create_topics": allowed}
         async with (
-            ScriptedPeer(topics={"a": 1}, versions=old) as peer,
+            ScriptedBroker(topics={"a": 1}, versions=old) as peer,
             started(peer.address, **config) as cluster,
         ):
             describing = cluster.describe_topics(["a"], allow_auto_create=False, timeout=1)
@@ -291,7 +294,7 @@ def test_a_broker_that_cannot_be_kept_from_creating_topics_is_refused_unless_it_
 
 def test_describing_topics_asks_once_and_leaves_the_wanted_topics_alone() -> None:
     async def main() -> None:
-        async with ScriptedPeer(topics={"a": 1, "b": 2}) as peer, started(peer.address) as cluster:
+        async with ScriptedBroker(topics={"a": 1, "b": 2}) as peer, started(peer.address) as cluster:
             cluster.set_topics(["a"])
             await until(lambda: cluster.metadata.partition_count("a") == 1)
             answer = await cluster.describe_topics(["b"], allow_auto_create=False, timeout=1)
@@ -305,11 +308,11 @@ def test_describing_topics_asks_once_and_leaves_the_wanted_topics_alone() -> Non
 
 def test_describing_topics_tries_again_and_ends_with_its_timeout() -> None:
     async def main() -> None:
-        async with ScriptedPeer(topics={"b": 2}) as peer, started(peer.address) as cluster:
+        async with ScriptedBroker(topics={"b": 2}) as peer, started(peer.address) as cluster:
             peer.script.append(On("MetadataRequest", close=True))
             answer: Any = await cluster.describe_topics(["b"], allow_auto_create=True, timeout=2)
             assert len(answer.topics[0].partitions) == 2
-            peer.standing["MetadataRequest"] = None  # from now on no answer
+            peer.default_responses["MetadataRequest"] = None  # from now on no answer
             with pytest.raises(DeadlineError, match="describing topics"):
                 await cluster.describe_topics(["b"], allow_auto_create=True, timeout=0.2)
 
@@ -319,7 +322,7 @@ def test_describing_topics_tries_again_and_ends_with_its_timeout() -> None:
 @pytest.mark.spec("B.15.1")
 def test_an_error_that_does_not_pass_is_kept_for_the_user() -> None:
     async def main() -> None:
-        async with ScriptedPeer(topics={}) as peer, started(peer.address) as cluster:
+        async with ScriptedBroker(topics={}) as peer, started(peer.address) as cluster:
             peer.script.append(On("MetadataRequest", MetadataResponse(error_code=31)))
             cluster.request_update("test")
             await until(lambda: not peer.script)

@@ -19,7 +19,7 @@ from kclient.network.inflight import FIRST_CORRELATION_ID
 from kclient.network.unreachable import Peer
 from kclient.network.versions import SOFTWARE_NAME, SOFTWARE_VERSION, choose_version
 from tests.network.helpers import connect
-from tests.peer import On, ScriptedPeer
+from tests.scripted_broker import On, ScriptedBroker
 
 PEER = Peer("broker", 9092, 1)
 
@@ -40,7 +40,7 @@ def negotiate(*script: On) -> tuple[Connection, Sequence[tuple[int, ApiVersionsR
     """Connect to a peer with this script; the connection and what ApiVersions it saw (version, request)."""
 
     async def main() -> tuple[Connection, Sequence[tuple[int, ApiVersionsRequest]]]:
-        async with ScriptedPeer(*script) as peer:
+        async with ScriptedBroker(*script) as peer:
             connection = await connect(peer)
             connection.close()
             assert len(peer.connections) == 1
@@ -89,7 +89,7 @@ def test_a_broker_learns_which_node_it_is_taken_for(
     async def main() -> None:
         older = [On("ApiVersionsRequest", offer((18, 0, 4)))]
         script = [On("ApiVersionsRequest", raw=refusal((18, 0, 4))), *older] if refused else older
-        async with ScriptedPeer(*script) as peer:
+        async with ScriptedBroker(*script) as peer:
             (await connect(peer, cluster_id=lambda: known)).close()
             [first, *others] = [(one.version, one.message) for one in peer.requests]
             assert (first[0], first[1].cluster_id, first[1].node_id) == (5, *sent)

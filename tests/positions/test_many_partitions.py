@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from kclient.types import OffsetAndMetadata, TopicPartition
-from tests.counting import Calls
+from tests.call_counter import CallCounter
 from tests.positions.fake_cluster import FakeCluster, run, settle
 from tests.positions.upkeep_support import EPOCH, LIST, Committed, all_found, epoch_ends, lists, upkeep
 
@@ -28,7 +28,7 @@ def start(count: int, offset: OffsetAndMetadata | None) -> int:
         cluster.answer(LIST, lists(7))
         cluster.answer(EPOCH, epoch_ends(3, 1000))
         async with upkeep(cluster, committed=committed) as (positions, _):
-            with Calls() as calls:
+            with CallCounter() as calls:
                 positions.assign([TopicPartition("orders", n) for n in range(count)])
                 await settle()
             assert all_found(positions)
@@ -55,7 +55,7 @@ def doing(work: Callable[[FakeCluster], None], count: int) -> int:
             for tp in positions.assigned():
                 positions.seek(tp, OffsetAndMetadata(5), cluster.metadata.leader(tp))
             await settle()
-            with Calls() as calls:
+            with CallCounter() as calls:
                 for _ in range(50):
                     work(cluster)
                     assert one.take_error() is None

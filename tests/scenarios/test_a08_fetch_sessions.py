@@ -14,7 +14,7 @@ from kclient.embedded.apis.fetch import sessions_of
 from kclient.embedded.requests import LoggedRequest
 from kclient.errors import OffsetOutOfRangeError
 from kclient.protocol.primitives import ZERO_UUID
-from tests.pace import within
+from tests.realtime import within
 from tests.scenarios.support import T0, asked, consumer_of, play, reached, read
 
 pytestmark = pytest.mark.spec("A-08", "B.10.14")

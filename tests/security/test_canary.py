@@ -22,7 +22,7 @@ from kclient.generated.sasl_authenticate_response import SaslAuthenticateRespons
 from kclient.protocol import encode
 from kclient.protocol.errors import SASL_AUTHENTICATION_FAILED
 from kclient.security import env, file, plain_token
-from tests.peer import On, ScriptedPeer
+from tests.scripted_broker import On, ScriptedBroker
 from tests.security.test_sasl import ALL, AUTHENTICATE, handshake, scram_steps
 
 QUESTIONS = 20
@@ -77,7 +77,7 @@ def keys(mechanism: str, password: Any) -> dict[str, Any]:
     }
 
 
-async def use(canary: Canary, peer: ScriptedPeer, **given: Any) -> KclientError | None:
+async def use(canary: Canary, peer: ScriptedBroker, **given: Any) -> KclientError | None:
     """Ask; show what users and their tools see: the error, reprs, metrics, the insides of the objects.
 
     On a busy machine a password that a thread reads may come later than one question lasts: then we ask again.
@@ -133,7 +133,7 @@ def test_a_password_is_nowhere_to_be_seen(
             *(On(AUTHENTICATE, **fault) for fault in faults),
         ]
         for steps in [accepted() + accepted(), *([handshake(mechanism), end] for end in ends)]:
-            async with ScriptedPeer(*steps, topics={"orders": 1}) as peer:
+            async with ScriptedBroker(*steps, topics={"orders": 1}) as peer:
                 error = await use(canary, peer, **given)
                 assert (error is None) == (len(steps) > 2)
                 canary.see(*peer.of(AUTHENTICATE))

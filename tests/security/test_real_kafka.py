@@ -20,7 +20,7 @@ from kclient.errors import (
     PeerSpeaksTlsError,
     TlsError,
 )
-from tests.pace import within
+from tests.realtime import within
 from tests.security.certificates import Authority
 from tests.security.conftest import PLAIN_MODULE, REAUTHENTICATE_MS, RECORDS, SCRAM_MODULE, TOPIC, SecureKafka
 

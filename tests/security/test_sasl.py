@@ -31,10 +31,10 @@ from kclient.protocol.errors import ILLEGAL_SASL_STATE, SASL_AUTHENTICATION_FAIL
 from kclient.protocol.message import Message
 from kclient.runtime import Runtime
 from kclient.security import ScramError, ScramServer, Secret, plain_user, scram, scram_credential
+from tests.default_responses import api_versions
 from tests.network.helpers import connect
-from tests.pace import within
-from tests.peer import On, ScriptedPeer
-from tests.standing import api_versions
+from tests.realtime import within
+from tests.scripted_broker import On, ScriptedBroker
 
 PASSWORD = "pass,word=1"
 HANDSHAKE, AUTHENTICATE = "SaslHandshakeRequest", "SaslAuthenticateRequest"
@@ -75,7 +75,7 @@ def scram_steps(mechanism: str, **keys: Any) -> list[On]:
     return [handshake(mechanism, "PLAIN"), On(AUTHENTICATE, broker), On(AUTHENTICATE, broker)]
 
 
-async def refused(peer: ScriptedPeer, authenticator: Authenticator) -> AuthenticationError:
+async def refused(peer: ScriptedBroker, authenticator: Authenticator) -> AuthenticationError:
     with pytest.raises(AuthenticationError) as caught:
         await connect(peer, authenticate=authenticator)
     error = caught.value
@@ -91,7 +91,7 @@ def test_plain_sends_one_token_and_versions_are_asked_before_and_behind_it() -> 
         return (user.username, user.password.reveal()) == ("alice", PASSWORD)
 
     async def main() -> None:
-        async with ScriptedPeer(handshake("PLAIN"), On(AUTHENTICATE, token(), check=check)) as peer:
+        async with ScriptedBroker(handshake("PLAIN"), On(AUTHENTICATE, token(), check=check)) as peer:
             connection = await connect(peer, authenticate=who("PLAIN"))
             assert connection.ready
             assert [(seen.name, seen.version) for seen in peer.requests] == [
@@ -114,7 +114,7 @@ def test_only_an_authenticated_broker_learns_which_cluster_it_is_taken_for() -> 
             On(AUTHENTICATE, token()),
             On("ApiVersionsRequest", offered, check=lambda one: (one.cluster_id, one.node_id) == ("c", 0)),
         ]
-        async with ScriptedPeer(*steps) as peer:
+        async with ScriptedBroker(*steps) as peer:
             connection = await connect(peer, authenticate=who("PLAIN"), cluster_id=lambda: "c")
             assert [seen.name for seen in peer.requests] == [step.request for step in steps]
             connection.close()
@@ -128,7 +128,7 @@ def test_only_an_authenticated_broker_learns_which_cluster_it_is_taken_for() -> 
 def test_scram_proves_both_sides_to_each_other(mechanism: str, version: int) -> None:
     async def main() -> None:
         versions = {AUTHENTICATE: (0, version)}
-        async with ScriptedPeer(*scram_steps(mechanism), versions=versions) as peer:
+        async with ScriptedBroker(*scram_steps(mechanism), versions=versions) as peer:
             connection = await connect(peer, authenticate=who(mechanism))
             assert connection.ready
             assert {seen.version for seen in peer.requests if seen.name == AUTHENTICATE} == {version}
@@ -146,7 +146,7 @@ def test_a_wrong_password_is_told_in_the_brokers_words(mechanism: str) -> None:
             steps = [handshake("PLAIN"), On(AUTHENTICATE, said)]
         else:
             steps = scram_steps(mechanism, password="another")
-        async with ScriptedPeer(*steps) as peer:
+        async with ScriptedBroker(*steps) as peer:
             error = await refused(peer, who(mechanism))
             assert error.mechanism == mechanism
             assert "SASL_AUTHENTICATION_FAILED (58)" in error.text
@@ -172,7 +172,7 @@ def test_a_wrong_password_is_told_in_the_brokers_words(mechanism: str) -> None:
 )
 def test_a_mechanism_is_never_exchanged_for_another(answer: SaslHandshakeResponse, said: str) -> None:
     async def main() -> None:
-        async with ScriptedPeer(On(HANDSHAKE, answer)) as peer:
+        async with ScriptedBroker(On(HANDSHAKE, answer)) as peer:
             error = await refused(peer, who("SCRAM-SHA-512"))
             assert said in error.text
             assert peer.of(AUTHENTICATE) == []
@@ -210,7 +210,7 @@ def challenge(request: Any) -> SaslAuthenticateResponse:
 )
 def test_a_broker_that_breaks_the_rules_is_refused(steps: list[On]) -> None:
     async def main() -> None:
-        async with ScriptedPeer(handshake("SCRAM-SHA-256"), *steps) as peer:
+        async with ScriptedBroker(handshake("SCRAM-SHA-256"), *steps) as peer:
             await refused(peer, who("SCRAM-SHA-256"))
 
     asyncio.run(main())
@@ -219,7 +219,7 @@ def test_a_broker_that_breaks_the_rules_is_refused(steps: list[On]) -> None:
 @pytest.mark.spec("H-21")
 def test_plain_ends_with_its_only_token() -> None:
     async def main() -> None:
-        async with ScriptedPeer(handshake("PLAIN"), On(AUTHENTICATE, token(b"more?"))) as peer:
+        async with ScriptedBroker(handshake("PLAIN"), On(AUTHENTICATE, token(b"more?"))) as peer:
             assert "goes on after the last token" in (await refused(peer, who("PLAIN"))).text
 
     asyncio.run(main())
@@ -231,7 +231,7 @@ def test_a_broker_that_echoes_the_password_does_not_get_it_into_the_error() -> N
         said = token(
             error_code=SASL_AUTHENTICATION_FAILED, error_message=f"no such password: {PASSWORD}\n\x1b[31m"
         )
-        async with ScriptedPeer(handshake("PLAIN"), On(AUTHENTICATE, said)) as peer:
+        async with ScriptedBroker(handshake("PLAIN"), On(AUTHENTICATE, said)) as peer:
             assert '"no such password: ***\\n\\x1b[31m"' in (await refused(peer, who("PLAIN"))).text
 
     asyncio.run(main())
@@ -258,7 +258,7 @@ def test_nor_does_one_that_echoes_the_token_encoded(encode: Callable[[bytes], by
     async def main() -> None:
         echo = encode(f"\0alice\0{PASSWORD}".encode()).decode().rstrip("=")
         said = token(error_code=SASL_AUTHENTICATION_FAILED, error_message=f"bad token {echo}!")
-        async with ScriptedPeer(handshake("PLAIN"), On(AUTHENTICATE, said)) as peer:
+        async with ScriptedBroker(handshake("PLAIN"), On(AUTHENTICATE, said)) as peer:
             text = (await refused(peer, who("PLAIN"))).text
             assert echo not in text
             assert "not shown" in text
@@ -272,7 +272,7 @@ def test_a_provider_that_fails_later_is_an_authentication_error() -> None:
         def gone() -> str:
             raise ValueError("comes from the file /run/secrets/kafka, which cannot be read: No such file")
 
-        async with ScriptedPeer(handshake("PLAIN")) as peer:
+        async with ScriptedBroker(handshake("PLAIN")) as peer:
             authenticator = Authenticator(Credentials("PLAIN", "alice", Secret(gone)), Runtime(), 5.0)
             assert "/run/secrets/kafka" in (await refused(peer, authenticator)).text
 
@@ -359,7 +359,7 @@ def test_the_key_is_derived_off_the_loop(monkeypatch: pytest.MonkeyPatch) -> Non
     async def main() -> None:
         steps = scram_steps("SCRAM-SHA-512")
         monkeypatch.setattr(scram.hashlib, "pbkdf2_hmac", watched)
-        async with ScriptedPeer(*steps) as peer:
+        async with ScriptedBroker(*steps) as peer:
             (await connect(peer, authenticate=who("SCRAM-SHA-512"))).close()
 
     asyncio.run(main())
@@ -379,7 +379,7 @@ def test_a_key_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) 
         steps = scram_steps("SCRAM-SHA-256")[:2]
         monkeypatch.setattr(scram.hashlib, "pbkdf2_hmac", endless)
         monkeypatch.setattr(sasl, "DERIVE_SECONDS", 0.05)
-        async with ScriptedPeer(*steps) as peer:
+        async with ScriptedBroker(*steps) as peer:
             assert "took more than" in (await refused(peer, who("SCRAM-SHA-256"))).text
         given_up.set()
 
@@ -408,7 +408,7 @@ def test_a_session_is_renewed_on_the_same_connection_before_the_next_request(sho
         steps = [*scram_steps("SCRAM-SHA-256", lifetime_ms=lifetime), *scram_steps("SCRAM-SHA-256")]
         slow = On("HeartbeatRequest", HeartbeatResponse(error_code=1), delay=0.1)
         quick = [On("HeartbeatRequest", HeartbeatResponse(error_code=code)) for code in (2, 3, 4)]
-        async with ScriptedPeer(*steps, slow, *quick) as peer:
+        async with ScriptedBroker(*steps, slow, *quick) as peer:
             connection = await connect(peer, authenticate=who("SCRAM-SHA-256"))
             began = connection._loop.time()
             await asyncio.sleep(0.3)
@@ -444,8 +444,8 @@ def test_a_request_goes_out_between_renewals_that_take_longer_than_a_session(sho
     async def main() -> None:
         late = On(AUTHENTICATE, token(session_lifetime_ms=20), delay=0.05)
         beats = [On("HeartbeatRequest", HeartbeatResponse(error_code=code)) for code in (1, 2, 3)]
-        async with ScriptedPeer(*[late] * 4, *beats) as peer:
-            peer.standing |= {
+        async with ScriptedBroker(*[late] * 4, *beats) as peer:
+            peer.default_responses |= {
                 HANDSHAKE: SaslHandshakeResponse(mechanisms=["PLAIN"]),
                 AUTHENTICATE: late.answer,
             }
@@ -502,7 +502,7 @@ def test_a_renewal_that_is_refused_ends_the_connection_with_the_reason(short_ses
     async def main() -> None:
         no = On(AUTHENTICATE, token(error_code=SASL_AUTHENTICATION_FAILED, error_message="revoked"))
         steps = [handshake("PLAIN"), On(AUTHENTICATE, token(session_lifetime_ms=200)), handshake("PLAIN"), no]
-        async with ScriptedPeer(*steps) as peer:
+        async with ScriptedBroker(*steps) as peer:
             connection = await connect(peer, authenticate=who("PLAIN"))
             await asyncio.sleep(0.2)
             with pytest.raises(AuthenticationError, match="revoked"):
@@ -528,9 +528,12 @@ def test_refused_credentials_are_fatal_at_once_and_tried_once() -> None:
 
     async def main() -> None:
         no = token(error_code=SASL_AUTHENTICATION_FAILED, error_message="Invalid username or password")
-        async with ScriptedPeer() as one, ScriptedPeer() as two:
+        async with ScriptedBroker() as one, ScriptedBroker() as two:
             for peer in (one, two):
-                peer.standing = {HANDSHAKE: SaslHandshakeResponse(mechanisms=["PLAIN"]), AUTHENTICATE: no}
+                peer.default_responses = {
+                    HANDSHAKE: SaslHandshakeResponse(mechanisms=["PLAIN"]),
+                    AUTHENTICATE: no,
+                }
             cluster = Cluster(config(f"{one.address},{two.address}"), Runtime())
             errors: list[type[KclientError]] = []
             for _ in range(50):
@@ -556,8 +559,11 @@ def test_credentials_that_are_right_at_last_leave_nothing_of_the_refusal(
         no = token(error_code=SASL_AUTHENTICATION_FAILED, error_message="not yet")
         beat = On("HeartbeatRequest", HeartbeatResponse(error_code=7))
         yes = On(AUTHENTICATE, token())
-        async with ScriptedPeer(yes, yes, On(AUTHENTICATE, no), beat, beat, topics={"orders": 1}) as peer:
-            peer.standing |= {HANDSHAKE: SaslHandshakeResponse(mechanisms=["PLAIN"]), AUTHENTICATE: token()}
+        async with ScriptedBroker(yes, yes, On(AUTHENTICATE, no), beat, beat, topics={"orders": 1}) as peer:
+            peer.default_responses |= {
+                HANDSHAKE: SaslHandshakeResponse(mechanisms=["PLAIN"]),
+                AUTHENTICATE: token(),
+            }
             keys = {
                 "reconnect_backoff_ms": 50,
                 "metadata_recovery_strategy": "none",
@@ -583,8 +589,11 @@ def test_while_a_renewal_was_refused_requests_fail_at_once(short_sessions: None)
     async def main() -> None:
         no = On(AUTHENTICATE, token(error_code=SASL_AUTHENTICATION_FAILED, error_message="revoked"))
         yes = On(AUTHENTICATE, token(session_lifetime_ms=300))
-        async with ScriptedPeer(yes, yes, no, topics={"orders": 1}) as peer:
-            peer.standing |= {HANDSHAKE: SaslHandshakeResponse(mechanisms=["PLAIN"]), AUTHENTICATE: no.answer}
+        async with ScriptedBroker(yes, yes, no, topics={"orders": 1}) as peer:
+            peer.default_responses |= {
+                HANDSHAKE: SaslHandshakeResponse(mechanisms=["PLAIN"]),
+                AUTHENTICATE: no.answer,
+            }
             cluster = Cluster(config(peer.address), Runtime())
             await cluster.start()
             await asyncio.sleep(0.3)
@@ -619,7 +628,7 @@ def test_the_configuration_leads_to_the_conversation(mechanism: str) -> None:
                     if mechanism == "PLAIN"
                     else scram_steps(mechanism)
                 )
-            async with ScriptedPeer(*steps, topics={"orders": 1}) as peer:
+            async with ScriptedBroker(*steps, topics={"orders": 1}) as peer:
                 cluster = Cluster(config(peer.address, sasl_mechanism=mechanism, **keys), Runtime())
                 await cluster.start()
                 await cluster.close(1.0)

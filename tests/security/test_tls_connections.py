@@ -35,8 +35,8 @@ from kclient.runtime import Runtime
 from kclient.security import Secret
 from kclient.security.tls import Tls, TlsOptions
 from tests.network.helpers import connect
-from tests.pace import within
-from tests.peer import On, ScriptedPeer
+from tests.realtime import within
+from tests.scripted_broker import On, ScriptedBroker
 from tests.security.certificates import Authority
 
 AUTHORITY = Authority()
@@ -103,7 +103,7 @@ def shaking_hands(context: ssl.SSLContext) -> Iterator[str]:
 @pytest.mark.spec("B.4.3", "B.1.2")
 def test_the_cluster_is_found_over_tls_and_the_name_is_verified(tmp_path: Path) -> None:
     async def main() -> None:
-        async with ScriptedPeer(topics={"orders": 1}, tls=LOCALHOST.server_context(tmp_path)) as peer:
+        async with ScriptedBroker(topics={"orders": 1}, tls=LOCALHOST.server_context(tmp_path)) as peer:
             await start(config(peer.address))
             await start(config(f"localhost:{peer.port}"))
 
@@ -115,7 +115,7 @@ def test_an_authority_that_is_not_trusted_gives_issuer_names_expiry_and_the_file
     other = Authority("Another Authority").write_pem(tmp_path / "other.pem")
 
     async def main() -> None:
-        async with ScriptedPeer(tls=LOCALHOST.server_context(tmp_path)) as peer:
+        async with ScriptedBroker(tls=LOCALHOST.server_context(tmp_path)) as peer:
             error = await failure(
                 config(peer.address, ssl_truststore_certificates=None, ssl_truststore_location=str(other))
             )
@@ -145,7 +145,7 @@ def test_a_certificate_for_another_name_gives_its_names(tmp_path: Path, host: st
     context = AUTHORITY.issue("kafka.example", "10.0.0.1").server_context(tmp_path)
 
     async def main() -> None:
-        async with ScriptedPeer(tls=context, topics={}) as peer:
+        async with ScriptedBroker(tls=context, topics={}) as peer:
             error = await failure(config(f"{host}:{peer.port}"))
             assert isinstance(error, HostnameMismatchError)
             assert error.names == ("kafka.example", "10.0.0.1")
@@ -160,7 +160,7 @@ def test_a_common_name_is_no_name_of_a_host(tmp_path: Path) -> None:
     context = AUTHORITY.issue(subject="localhost").server_context(tmp_path)
 
     async def main() -> None:
-        async with ScriptedPeer(tls=context, topics={}) as peer:
+        async with ScriptedBroker(tls=context, topics={}) as peer:
             error = await failure(config(f"localhost:{peer.port}"))
             assert isinstance(error, HostnameMismatchError)
             assert error.names == ()
@@ -176,7 +176,7 @@ def test_the_empty_algorithm_is_warned_of_at_each_connection(
     context = AUTHORITY.issue("kafka.example").server_context(tmp_path)
 
     async def main() -> None:
-        async with ScriptedPeer(tls=context, topics={"orders": 1}) as peer:
+        async with ScriptedBroker(tls=context, topics={"orders": 1}) as peer:
             with caplog.at_level(logging.WARNING, "kclient.tls"):
                 await start(config(peer.address, ssl_endpoint_identification_algorithm=""))
             warnings = [
@@ -192,7 +192,7 @@ def test_the_empty_algorithm_lets_another_name_pass_but_not_another_authority(tm
     context = AUTHORITY.issue("kafka.example").server_context(tmp_path)
 
     async def main() -> None:
-        async with ScriptedPeer(tls=context, topics={"orders": 1}) as peer:
+        async with ScriptedBroker(tls=context, topics={"orders": 1}) as peer:
             await start(config(peer.address, ssl_endpoint_identification_algorithm=""))
             with pytest.raises(CertificateError):
                 await start(
@@ -214,7 +214,7 @@ def test_a_certificate_outside_its_time_says_when_it_holds(
     issued = AUTHORITY.issue("localhost", "127.0.0.1", since=since, until=until)
 
     async def main() -> None:
-        async with ScriptedPeer(tls=issued.server_context(tmp_path)) as peer:
+        async with ScriptedBroker(tls=issued.server_context(tmp_path)) as peer:
             error = await failure(config(peer.address))
             assert isinstance(error, CertificateError)
             assert "Renew the broker's certificate, or set the clock" in error.text
@@ -231,7 +231,7 @@ def test_a_refused_certificate_costs_the_broker_a_few_connections_and_no_more(tm
         server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         server.load_cert_chain(LOCALHOST.write_pem(tmp_path / "server.pem"))
         server.sni_callback = lambda *found: seen.append(found)
-        async with ScriptedPeer(tls=server) as peer:
+        async with ScriptedBroker(tls=server) as peer:
             cluster = Cluster(config(peer.address, ssl_truststore_certificates=Authority("B").pem), Runtime())
             errors = []
             for _ in range(200):
@@ -254,7 +254,7 @@ def test_a_broker_whose_certificate_is_for_another_name_is_not_tried_again_and_a
     context.sni_callback = lambda *found: seen.append(found)
 
     async def main() -> None:
-        async with ScriptedPeer(topics={"orders": 1}, tls=context) as peer:
+        async with ScriptedBroker(topics={"orders": 1}, tls=context) as peer:
             cluster = Cluster(config(f"localhost:{peer.port}", retry_backoff_ms=1), Runtime())
             for _ in range(100):
                 with pytest.raises(HostnameMismatchError):  # the broker is advertised as 127.0.0.1
@@ -284,12 +284,12 @@ def test_tls_to_a_kafka_without_it_says_so() -> None:
 
     async def main() -> None:
         nonlocal plain
-        async with ScriptedPeer() as plain, listener(kafka) as address:
+        async with ScriptedBroker() as plain, listener(kafka) as address:
             error = await failure(config(address))
             assert isinstance(error, PeerDoesNotSpeakTlsError)
             assert "security_protocol to PLAINTEXT" in error.text
 
-    plain: ScriptedPeer
+    plain: ScriptedBroker
     asyncio.run(main())
 
 
@@ -341,7 +341,7 @@ def test_an_end_without_close_notify_fails_what_is_in_flight_at_once(tmp_path: P
     async def main() -> None:
         asked = asyncio.Event()
         never = On("HeartbeatRequest", check=lambda request: asked.set() or True)
-        async with ScriptedPeer(never, tls=LOCALHOST.server_context(tmp_path)) as peer:
+        async with ScriptedBroker(never, tls=LOCALHOST.server_context(tmp_path)) as peer:
             tls = Tls(TlsOptions(trusted=Secret(AUTHORITY.pem)))
             connection = await connect(peer, tls=tls)
             beat = asyncio.ensure_future(
@@ -361,7 +361,7 @@ def test_an_end_without_close_notify_fails_what_is_in_flight_at_once(tmp_path: P
 @pytest.mark.spec("U-17")
 def test_plain_text_to_a_tls_port_says_so(tmp_path: Path) -> None:
     async def main() -> None:
-        async with ScriptedPeer(tls=LOCALHOST.server_context(tmp_path)) as peer:
+        async with ScriptedBroker(tls=LOCALHOST.server_context(tmp_path)) as peer:
             plain = load({"bootstrap_servers": peer.address})
             error = await failure(plain)
             assert isinstance(error, PeerSpeaksTlsError)
@@ -390,7 +390,7 @@ def test_only_the_enabled_version_is_spoken(tmp_path: Path) -> None:
     context.minimum_version = ssl.TLSVersion.TLSv1_3
 
     async def main() -> None:
-        async with ScriptedPeer(tls=context, topics={"orders": 1}) as peer:
+        async with ScriptedBroker(tls=context, topics={"orders": 1}) as peer:
             await start(config(peer.address, ssl_enabled_protocols="TLSv1.3"))
 
     asyncio.run(main())
@@ -410,7 +410,7 @@ def test_a_client_certificate_that_the_broker_wants_is_shown_and_its_lack_is_tol
     stranger = Authority("Stranger").issue("client", subject="client").write_pem(tmp_path / "stranger.pem")
 
     async def main() -> None:
-        async with ScriptedPeer(tls=context, topics={"orders": 1}) as peer:
+        async with ScriptedBroker(tls=context, topics={"orders": 1}) as peer:
             await start(config(peer.address, ssl_keystore_location=str(ours)))
 
     asyncio.run(main())
@@ -429,7 +429,7 @@ def test_verification_is_off_only_by_name_and_each_connection_says_so(
     context = Authority("Nobody").issue("elsewhere").server_context(tmp_path)
 
     async def main() -> None:
-        async with ScriptedPeer(tls=context, topics={"orders": 1}) as peer:
+        async with ScriptedBroker(tls=context, topics={"orders": 1}) as peer:
             with caplog.at_level(logging.WARNING, "kclient.tls"):
                 await start(config(peer.address, tls_insecure_skip_verify=True))
             warnings = [record for record in caplog.records if "nothing proves" in record.getMessage()]
@@ -443,7 +443,7 @@ def test_a_ready_context_is_used_as_it_is(tmp_path: Path) -> None:
     ready = ssl.create_default_context(cadata=AUTHORITY.pem)
 
     async def main() -> None:
-        async with ScriptedPeer(tls=LOCALHOST.server_context(tmp_path), topics={"orders": 1}) as peer:
+        async with ScriptedBroker(tls=LOCALHOST.server_context(tmp_path), topics={"orders": 1}) as peer:
             here = {"ssl_truststore_certificates": None}
             await start(config(peer.address, ssl_context=ready, **here))
             stranger = ssl.create_default_context(cadata=Authority("Another").pem)
@@ -462,7 +462,7 @@ def test_a_trust_store_that_changes_is_used_by_the_next_connection(
     path = Authority("Old").write_pem(tmp_path / "ca.pem")
 
     async def main() -> None:
-        async with ScriptedPeer(tls=LOCALHOST.server_context(tmp_path), topics={"orders": 1}) as peer:
+        async with ScriptedBroker(tls=LOCALHOST.server_context(tmp_path), topics={"orders": 1}) as peer:
             keys = {"ssl_truststore_certificates": None, "ssl_truststore_location": str(path)}
             cluster = Cluster(config(peer.address, **keys), Runtime())
             with pytest.raises(CertificateError):

@@ -19,7 +19,7 @@ from kclient.spark.planning import plan_batch
 from kclient.spark.splitting import split
 from kclient.spark.worker import clients, read_range
 from localkafka import KafkaCluster
-from tests.pace import within
+from tests.realtime import within
 from tests.spark.conftest import Message, Row, make_topic, read_with_other_client, write
 
 Options = Callable[..., SourceOptions]
@@ -240,9 +240,9 @@ def test_no_progress_ends_at_the_deadline_with_every_coordinate(
     make_topic(kafka1, fresh_name)
     write(kafka1, fresh_name, [Message(b"1")])
     read = options(kafka1, fresh_name, kafkaConsumer__pollTimeoutMs="2000")
-    with within(4) as pace, pytest.raises(DeadlineError) as caught:
+    with within(4) as elapsed, pytest.raises(DeadlineError) as caught:
         offsets_of([OffsetRange(fresh_name, 0, 1, 5)], read)  # nobody writes these
-    assert pace.seconds >= 1
+    assert elapsed.seconds >= 1
     for word in (f"{fresh_name}-0", "offset 1", "ends at 5", "leader 1", "pollTimeoutMs"):
         assert word in str(caught.value)
 

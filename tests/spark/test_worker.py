@@ -25,7 +25,7 @@ from kclient.spark.options import SourceOptions
 from kclient.spark.plan import OffsetRange, tolerated
 from kclient.spark.planning import plan_batch
 from kclient.spark.worker import clients, read_range
-from tests.pace import within
+from tests.realtime import within
 from tests.spark.ranges import COMMITTED, Log, options_for
 
 COLUMNS = default_columns(include_headers=False)
@@ -241,9 +241,9 @@ def test_no_progress_is_told_in_time_with_the_brokers_last_error(log: Log) -> No
     options = options_for(log.kafka, kafkaConsumer__pollTimeoutMs="1500")
     assert sum(batch.num_rows for batch in read_range(OffsetRange("t", 0, 0, 2), options, COLUMNS)) == 2
     log.kafka.fail("Fetch", "NOT_LEADER_OR_FOLLOWER", times=None)
-    with within(2.5) as pace, pytest.raises(DeadlineError) as caught:
+    with within(2.5) as elapsed, pytest.raises(DeadlineError) as caught:
         list(read_range(OffsetRange("t", 0, 2, 5), options, COLUMNS))
-    assert pace.seconds >= 0.5
+    assert elapsed.seconds >= 0.5
     for word in ("t-0", "1.5 s", "offset 2", "ends at 5", "leader 1", "NOT_LEADER_OR_FOLLOWER"):
         assert word in str(caught.value)
 

@@ -20,7 +20,7 @@ from tests.group.consumer_protocol.members import (
     on_a_cluster,
     polled_until,
 )
-from tests.pace import within
+from tests.realtime import within
 from tests.scenarios.support import reached
 
 ALL = (0, 1, 2, 3)

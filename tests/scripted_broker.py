@@ -1,22 +1,22 @@
-"""A broker that follows a script, on a real loopback socket, for tests of error → action tables.
+"""A broker that answers from a script, on a real loopback socket, for tests of error → action tables.
 
-    async with ScriptedPeer(
+    async with ScriptedBroker(
         On("FindCoordinatorRequest", FindCoordinatorResponse(error_code=15)),
         On("JoinGroupRequest", lambda request: JoinGroupResponse(...), check=lambda r: r.member_id == ""),
         On("HeartbeatRequest", close=True),                  # the connection ends, after the answer if there is one
-        On("FetchRequest", FetchResponse(...), delay=0.2),   # whatever follows on the connection waits behind it
-        On("SyncGroupRequest"),                              # never answered, nor is what follows on the connection
+        On("FetchRequest", FetchResponse(...), delay=0.2),   # later requests on the connection wait for it
+        On("SyncGroupRequest"),                              # never answered, as all later requests on the connection
         On("LeaveGroupRequest", raw=b"..."),                 # these bytes as they are, size included
         topics={"orders": 3},
     ) as peer:
         cluster = Cluster(Config(bootstrap_servers=(peer.address,)), Runtime())
 
-A request takes the first step left of its name: the script orders the requests of one API, not those of different
-ones. ApiVersions is answered from `versions` (name → range), what `standing` holds (name → answer) once no step of
-that name is left. With `topics`, Metadata is such: `brokers` (this peer alone unless set) and the asked topics, led
-by `leaders[topic, partition]`, else by this peer. With `tls` all of it goes over TLS. When the block is
-left, the test fails for a request that nothing expected (its connection is closed), a check that failed, a step that
-nobody took.
+A request takes the first remaining step of its name: the script orders the requests of one API, not those of different
+APIs. ApiVersions is answered from `versions` (name → range). Once no step of a name is left, `default_responses`
+(name → answer) is used. With `topics` it answers Metadata: `brokers` (this broker alone unless set) and the requested
+topics, led by `leaders[topic, partition]`, else by this broker. With `tls` all traffic uses TLS. On exit from the
+block the test fails for a request that no step expected (its connection is closed), for a failed check and for a step
+that no request took.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from kclient.generated.sasl_handshake_response import SaslHandshakeResponse
 from kclient.protocol.errors import ILLEGAL_SASL_STATE
 from kclient.protocol.headers import request_header_version, response_header_version
 from kclient.protocol.registry import read_message, request_name, write_message
-from tests.standing import api_versions, metadata
+from tests.default_responses import api_versions, metadata
 
 NO_SASL_HERE = SaslHandshakeResponse(error_code=ILLEGAL_SASL_STATE)
 Topics = Mapping[str, int] | None
@@ -41,7 +41,7 @@ Versions = Mapping[str, tuple[int, int]] | None
 
 
 class On(NamedTuple):
-    """One step: the request it expects, and an answer (a response, or a function from request to one) or a fault."""
+    """One step: the expected request, and its answer (a response, or a function that returns one) or a fault."""
 
     request: str
     answer: Any = None
@@ -52,7 +52,7 @@ class On(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """A request that came: `connection` counts from 0, `at` is the loop's time."""
+    """A received request: `connection` counts from 0, `at` is the loop's time."""
 
     name: str
     version: int
@@ -61,8 +61,8 @@ class Seen(NamedTuple):
     at: float
 
 
-class ScriptedPeer:
-    """See the module. Its port is known inside the block; `requests` holds what came, without ApiVersions."""
+class ScriptedBroker:
+    """See the module. `port` is set inside the block; `requests` holds the received requests without ApiVersions."""
 
     def __init__(
         self,
@@ -75,10 +75,10 @@ class ScriptedPeer:
         self.tls = tls
         self.script, self.node_id, self.topics = list(script), node_id, dict(topics or {})
         self.versions, self.host, self.port = dict(versions or {}), "127.0.0.1", 0
-        self.standing: dict[str, Any] = {"SaslHandshakeRequest": NO_SASL_HERE}
+        self.default_responses: dict[str, Any] = {"SaslHandshakeRequest": NO_SASL_HERE}
         if topics is not None:
-            self.standing["MetadataRequest"] = partial(metadata, self)
-        self.brokers: Sequence[ScriptedPeer] = [self]
+            self.default_responses["MetadataRequest"] = partial(metadata, self)
+        self.brokers: Sequence[ScriptedBroker] = [self]
         self.leaders: dict[tuple[str, int], int] = {}
         self.leader_epoch = 0
         self.requests: list[Seen] = []
@@ -96,7 +96,7 @@ class ScriptedPeer:
         for writer in self.connections:
             writer.transport.abort()
 
-    async def __aenter__(self) -> ScriptedPeer:
+    async def __aenter__(self) -> ScriptedBroker:
         self._server = await asyncio.start_server(self._serve, self.host, self.port, ssl=self.tls)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
@@ -104,11 +104,11 @@ class ScriptedPeer:
     async def __aexit__(self, kind: object, raised: BaseException | None, trace: object) -> None:
         self._server.close()
         self.drop_connections()
-        problems = "; ".join([*self.problems, *(f"nobody sent {step.request}" for step in self.script)])
+        problems = "; ".join([*self.problems, *(f"{step.request} was never sent" for step in self.script)])
         if raised is not None:
-            raised.add_note(f"peer {self.node_id}: {problems or 'as scripted'}")
+            raised.add_note(f"broker {self.node_id}: {problems or 'as scripted'}")
         elif problems:
-            raise AssertionError(f"peer {self.node_id}: {problems}")
+            raise AssertionError(f"broker {self.node_id}: {problems}")
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         number = len(self.connections)
@@ -118,7 +118,7 @@ class ScriptedPeer:
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             pass  # the client or the test has ended
-        except Exception as exc:  # noqa: BLE001 – whatever it is, the test must fail with it
+        except Exception as exc:  # noqa: BLE001 – any error must fail the test
             self.problems.append(repr(exc))
         writer.close()
 
@@ -130,7 +130,7 @@ class ScriptedPeer:
         _, at = read_message("RequestHeader", request_header_version(key, version), frame)
         message, end = read_message(request_name(key), version, frame, at)
         if end != len(frame):
-            raise ValueError(f"{len(frame) - end} bytes behind {message}")
+            raise ValueError(f"{len(frame) - end} bytes after {message}")
         now = asyncio.get_running_loop().time()
         step = self._take(Seen(request_name(key), version, message, connection, now))
         await asyncio.sleep(step.delay)
@@ -150,8 +150,8 @@ class ScriptedPeer:
             return On(seen.name, api_versions(self.versions))
         self.requests.append(seen)
         step = next((step for step in self.script if step.request == seen.name), None)
-        if step is None and seen.name in self.standing:
-            return On(seen.name, self.standing[seen.name])
+        if step is None and seen.name in self.default_responses:
+            return On(seen.name, self.default_responses[seen.name])
         if step is None:
             self.problems.append(f"unexpected {seen.message}")
             return On(seen.name, close=True)

@@ -1,4 +1,4 @@
-"""Bounds of time in tests do not count what the machine took for itself, and nothing else."""
+"""`within` does not count the time in which the process was not scheduled, and nothing else."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import time
 
 import pytest
 
-from tests.pace import within
+from tests.realtime import within
 
 STOPPED = """
 import os, time
-from tests.pace import within
-with within(0.8) as pace:
+from tests.realtime import within
+with within(0.8) as elapsed:
     print("begun", flush=True)
     time.sleep(0.4)
-print(pace.seconds)
+print(elapsed.seconds)
 """
 
 
-def test_who_is_too_slow_is_told() -> None:
+def test_a_block_that_takes_too_long_fails() -> None:
     with pytest.raises(AssertionError, match=r"^0\.[3-9]\d+ s"), within(0.3):
         time.sleep(0.35)
 

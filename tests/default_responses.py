@@ -1,4 +1,4 @@
-"""The answers that scripted peers give by themselves: ApiVersions and Metadata."""
+"""The default responses of scripted brokers: ApiVersions and Metadata."""
 
 from __future__ import annotations
 
@@ -19,38 +19,38 @@ OUR_VERSIONS = {name: message_class(name).VERSIONS for name in message_names() i
 
 
 def api_versions(versions: Mapping[str, tuple[int, int]]) -> ApiVersionsResponse:
-    """Every request that we know, in the given versions or else in all of ours."""
+    """Every request that kclient knows, in `versions` where given, else in all versions of kclient."""
     ranges = {message_class(name).API_KEY or 0: span for name, span in {**OUR_VERSIONS, **versions}.items()}
     keys = [ApiVersion(api_key=key, min_version=low, max_version=high) for key, (low, high) in ranges.items()]
     return ApiVersionsResponse(api_keys=keys)
 
 
-class Peer(Protocol):
-    """What is needed of a scripted peer."""
+class Broker(Protocol):
+    """The attributes of a scripted broker that the responses need."""
 
     node_id: int
     host: str
     port: int
-    brokers: Sequence[Peer]
+    brokers: Sequence[Broker]
     topics: Mapping[str, int]
     leaders: Mapping[tuple[str, int], int]
     leader_epoch: int
 
 
-def metadata(peer: Peer, request: Any) -> MetadataResponse:
-    """All brokers and the asked topics; a topic that the peer lacks is UNKNOWN_TOPIC_OR_PARTITION (3)."""
-    asked = list(peer.topics) if request.topics is None else [topic.name for topic in request.topics]
+def metadata(broker: Broker, request: Any) -> MetadataResponse:
+    """All brokers and the requested topics; a topic that the broker lacks is UNKNOWN_TOPIC_OR_PARTITION (3)."""
+    requested = list(broker.topics) if request.topics is None else [topic.name for topic in request.topics]
     described = []
-    for name in asked:
-        if name not in peer.topics:
+    for name in requested:
+        if name not in broker.topics:
             described.append(MetadataResponseTopic(name=name, error_code=3))
             continue
-        led = [peer.leaders.get((name, index), peer.node_id) for index in range(peer.topics[name])]
+        led = [broker.leaders.get((name, index), broker.node_id) for index in range(broker.topics[name])]
         partitions = [
             MetadataResponsePartition(
                 partition_index=index,
                 leader_id=node,
-                leader_epoch=peer.leader_epoch,
+                leader_epoch=broker.leader_epoch,
                 replica_nodes=[node],
                 isr_nodes=[node],
             )
@@ -59,14 +59,15 @@ def metadata(peer: Peer, request: Any) -> MetadataResponse:
         described.append(MetadataResponseTopic(name=name, topic_id=topic_id(name), partitions=partitions))
     return MetadataResponse(
         brokers=[
-            MetadataResponseBroker(node_id=one.node_id, host=one.host, port=one.port) for one in peer.brokers
+            MetadataResponseBroker(node_id=one.node_id, host=one.host, port=one.port)
+            for one in broker.brokers
         ],
         cluster_id="scripted",
-        controller_id=peer.node_id,
+        controller_id=broker.node_id,
         topics=described,
     )
 
 
 def topic_id(name: str) -> bytes:
-    """The id that scripted peers give a topic."""
+    """Return the id that scripted brokers give a topic."""
     return hashlib.md5(name.encode(), usedforsecurity=False).digest()

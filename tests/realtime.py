@@ -1,6 +1,6 @@
-"""How long something may take, on machines that stand still now and then.
+"""Bounds on real time that tolerate a machine which pauses the process.
 
-A thread looks at the clock all the time. Where it was kept from that for long, so was everything else in this process.
+A thread reads the clock all the time. When it was not scheduled for long, neither was anything else in this process.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from types import TracebackType
 from typing import Final, Self
 
 LOOK_SECONDS: Final = 0.02
-LATE_SECONDS: Final = 0.1  # less is what threads do to each other
+LATE_SECONDS: Final = 0.1  # shorter delays come from other threads of this process
 
 
 class within:  # noqa: N801 – reads as a word
-    """`with within(2.0):` fails if the block takes longer, not counting the time in which this process was not run.
+    """`with within(2.0):` fails if the block takes longer, not counting time in which the process was not scheduled.
 
-    `seconds` is what it took by the clock on the wall, `lost` how many of them the process was not run.
+    `seconds` is the elapsed time, `lost` the part of it in which the process was not scheduled.
     """
 
     def __init__(self, most: float) -> None:
@@ -25,7 +25,7 @@ class within:  # noqa: N801 – reads as a word
         self.seconds = 0.0
         self.lost = 0.0
         self._over = threading.Event()
-        self._watch = threading.Thread(target=self._look, name="pace", daemon=True)
+        self._watch = threading.Thread(target=self._look, name="realtime", daemon=True)
 
     def __enter__(self) -> Self:
         self._watch.start()
@@ -38,8 +38,8 @@ class within:  # noqa: N801 – reads as a word
         self.seconds = time.monotonic() - self._began
         self._over.set()
         self._watch.join()
-        told = f"{self.seconds:.3f} s, and {self.lost:.3f} of them the process was not run"
-        assert kind is not None or self.seconds - self.lost < self.most, told
+        message = f"{self.seconds:.3f} s, of which the process was not scheduled for {self.lost:.3f} s"
+        assert kind is not None or self.seconds - self.lost < self.most, message
 
     def _look(self) -> None:
         before, over = time.monotonic(), False

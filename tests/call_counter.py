@@ -1,4 +1,4 @@
-"""What something costs, counted in function calls, which no slow machine falsifies."""
+"""The cost of code, counted in function calls, which a slow machine does not change."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import sys
 from typing import Any
 
 
-class Calls:
-    """How many functions were called inside of the block, those of C included."""
+class CallCounter:
+    """Count the function calls inside the block, C functions included."""
 
-    def __enter__(self) -> Calls:
+    def __enter__(self) -> CallCounter:
         self.count = 0
         sys.setprofile(self._called)
         return self
