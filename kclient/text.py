@@ -15,6 +15,7 @@ order, so every character that Python does not count as printable is shown as an
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 LONGEST_NAME: Final = 300  # a topic has up to 249 characters, a host up to 255
@@ -47,6 +48,22 @@ def printable_traceback(text: str) -> str:
         return printable_lines(text)
     half = LONGEST_TEXT // 2
     return f"{printable_lines(text[:half])}\n… ({len(text):,} characters)\n{printable_lines(text[-half:])}"
+
+
+def format_partitions(partitions: Iterable[object], limit: int = 5) -> str:
+    """Return the first `limit` partitions and how many more there are; "no partitions" if there are none."""
+    return format_names([str(tp) for tp in partitions], limit) or "no partitions"
+
+
+def format_names(names: Sequence[str], limit: int = 5) -> str:
+    """Return the first `limit` names, made printable, and how many more there are."""
+    more = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(map(printable, names[:limit])) + more
+
+
+def format_count(number: int, one: str, many: str = "") -> str:
+    """Return a number with its noun: "1 file", "2 files"."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def _escaped(character: str) -> str:

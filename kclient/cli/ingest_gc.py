@@ -19,14 +19,13 @@ from kclient.cli.ingest_text import size_text
 from kclient.cli.options import flag, option
 from kclient.cli.program import program
 from kclient.errors import ArgumentError, ConfigError
-from kclient.names import counted
 from kclient.spark import manifest
 from kclient.spark.choices import duration_ms
 from kclient.spark.direct_gc import MIN_AGE_MS, Garbage
 from kclient.spark.direct_gc import gc as remove
 from kclient.spark.durable import is_directory
 from kclient.spark.jobs.values import location
-from kclient.text import LONGEST_PATH, printable
+from kclient.text import LONGEST_PATH, format_count, printable
 
 HOUR_MS: Final = 3_600_000
 
@@ -91,7 +90,7 @@ def _root(sink: str | None) -> Path:
 def _sentence(found: list[Garbage], *, removed: bool) -> str:
     if not found:
         return "nothing to remove"
-    what = f"{counted(len(found), 'file')}, {size_text(sum(file.bytes for file in found))}"
+    what = f"{format_count(len(found), 'file')}, {size_text(sum(file.bytes for file in found))}"
     return f"removed {what}" if removed else f"would remove {what}; nothing has changed yet"
 
 

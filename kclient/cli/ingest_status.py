@@ -21,7 +21,6 @@ from kclient.cli.program import program
 from kclient.cli.table import table
 from kclient.config import Config
 from kclient.errors import ArgumentError, ConfigError
-from kclient.names import names_of
 from kclient.network.cluster import Cluster
 from kclient.runtime import Runtime
 from kclient.spark.choices import Pattern, Topics
@@ -31,7 +30,7 @@ from kclient.spark.jobs.job import Job
 from kclient.spark.jobs.values import expression
 from kclient.spark.lookup import Lookup
 from kclient.spark.plan import LogBounds
-from kclient.text import LONGEST_PATH, printable
+from kclient.text import LONGEST_PATH, format_partitions, printable
 from kclient.types import TopicPartition
 
 Offsets = Mapping[TopicPartition, int]
@@ -153,7 +152,11 @@ def _total(found: Status) -> str:
     if found.ends is None:
         return "not asked for: give -b HOST:PORT"
     unknown = [tp for tp in found.next if found.lag_of(tp) is None]
-    return f"{found.lag:,}" if not unknown else f"unknown: no end at or behind NEXT of {names_of(unknown)}"
+    return (
+        f"{found.lag:,}"
+        if not unknown
+        else f"unknown: no end at or behind NEXT of {format_partitions(unknown)}"
+    )
 
 
 def _row(found: Status, tp: TopicPartition) -> tuple[str, ...]:

@@ -11,8 +11,8 @@ from rich.live import Live
 from rich.text import Text
 
 from kclient.cli.ingest_text import batch_line, finished_line, lag, plan_line, rates
-from kclient.names import counted
 from kclient.spark.jobs.progress import BatchProgress, IngestListener, IngestPlan, IngestResult
+from kclient.text import format_count
 
 
 class Teller(IngestListener, Protocol):
@@ -99,7 +99,7 @@ class Screen:
             "  ",
             (lag(progress), "green" if not progress.lag_records else "yellow"),
             f"  {rates(progress)}  batch {progress.batch}  {progress.duration_ms:,} ms  "
-            f"{counted(progress.files, 'file')}",
+            f"{format_count(progress.files, 'file')}",
             no_wrap=True,
             overflow="ellipsis",
         )

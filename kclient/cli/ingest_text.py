@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from kclient.names import counted
 from kclient.spark.jobs.progress import BatchProgress, IngestPlan, IngestResult, PartitionPlan
-from kclient.text import LONGEST_PATH, printable
+from kclient.text import LONGEST_PATH, format_count, printable
 
 SHOWN: Final = 8
 """So many partitions a line names; of the others it tells how many there are."""
@@ -19,7 +18,7 @@ def plan_line(plan: IngestPlan) -> str:
     words = [
         f"plan  {printable(','.join(plan.topics), LONGEST_PATH) or 'nothing to read'}",
         *_backlog(plan),
-        counted(plan.tasks, "task"),
+        format_count(plan.tasks, "task"),
         f"engine {plan.engine}",
         f"trigger {plan.trigger}",
         f"sink {printable(plan.sink, LONGEST_PATH)}",
@@ -36,8 +35,8 @@ def _backlog(plan: IngestPlan) -> list[str]:
         return []
     size = "" if plan.backlog_bytes is None else f" (about {size_text(plan.backlog_bytes)})"
     return [
-        counted(len(plan.partitions), "partition"),
-        f"backlog {counted(plan.backlog_rows, 'row')}{size}",
+        format_count(len(plan.partitions), "partition"),
+        f"backlog {format_count(plan.backlog_rows, 'row')}{size}",
         f"start {starts(plan.partitions)}",
     ]
 
@@ -47,11 +46,11 @@ def batch_line(progress: BatchProgress) -> str:
     return "  ".join(
         (
             f"batch {progress.batch}",
-            counted(progress.rows, "row"),
+            format_count(progress.rows, "row"),
             rates(progress),
             lag(progress),
             times(progress),
-            counted(progress.files, "file"),
+            format_count(progress.files, "file"),
             f"{progress.bad_records:,} bad",
         )
     )
@@ -60,10 +59,10 @@ def batch_line(progress: BatchProgress) -> str:
 def finished_line(result: IngestResult) -> str:
     """How a run ended, in numbers."""
     words = [
-        f"{result.ended}  {counted(result.batches, 'batch', 'batches')}",
-        counted(result.rows, "row"),
+        f"{result.ended}  {format_count(result.batches, 'batch', 'batches')}",
+        format_count(result.rows, "row"),
         size_text(result.bytes),
-        counted(result.files, "file"),
+        format_count(result.files, "file"),
         f"{result.bad_records:,} bad",
         f"{result.seconds:.1f} s",
         f"lag {result.lag_records:,}",

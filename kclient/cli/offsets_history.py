@@ -13,8 +13,8 @@ from cyclopts import Group, Parameter
 
 from kclient.cli.exits import INTERRUPTED, OK
 from kclient.cli.options import Connection, flag, option, warn_of_arguments
-from kclient.names import counted
 from kclient.spark.jobs.stopping import stop_on_signals
+from kclient.text import format_count
 
 if TYPE_CHECKING:
     from kclient.spark.jobs.offsets_history import HistoryRun, OffsetsHistorySettings
@@ -81,6 +81,7 @@ def _as_json(told: HistoryRun) -> None:
 def _as_text(told: HistoryRun) -> None:
     tables = "  ".join(f"{name} {rows:,}" for name, rows in told.rows.items()) or "nothing new"
     sys.stderr.write(
-        f"{'went on' if told.resumed else 'began'}  {counted(told.records, 'record')} of "
-        f"{counted(told.partitions, 'partition')}  {counted(told.groups, 'group')}  {tables}  {told.seconds:.1f} s\n"
+        f"{'went on' if told.resumed else 'began'}  {format_count(told.records, 'record')} of "
+        f"{format_count(told.partitions, 'partition')}  {format_count(told.groups, 'group')}  {tables}  "
+        f"{told.seconds:.1f} s\n"
     )

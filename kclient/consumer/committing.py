@@ -24,11 +24,10 @@ from kclient.errors import BrokerError, CommitFailedError, InternalError, Kclien
 from kclient.group.commit_failure import commit_failed
 from kclient.group.commits import Commits, Hopeless, never
 from kclient.group.offset_questions import Tell, unheard
-from kclient.log import get_logger
+from kclient.log import ThrottledLogger, get_logger
 from kclient.metrics.own import OwnMetrics
 from kclient.protocol.errors import FENCED_INSTANCE_ID
 from kclient.runtime import Runtime
-from kclient.seldom import Seldom
 from kclient.types import OffsetAndMetadata, TopicPartition
 
 log = get_logger("kclient.commit")
@@ -67,7 +66,7 @@ class Committing:
         self._interceptors = interceptors
         self._counters = counters
         self._line = CommitLine()
-        self._seldom = Seldom(log)
+        self._throttled = ThrottledLogger(log)
         self._pending: dict[asyncio.Task[None], asyncio.Timeout | None] = {}  # asynchronous; None: not begun
         self._hopeless: Hopeless = never  # whether another try of a commit is; asked once close() has begun
         self._given_up = ""  # why asynchronous commits fail at once
@@ -245,7 +244,7 @@ class Committing:
         """What fails by itself, or again and again, must not fill the log: a fault is told now and then."""
         fault = (what, error.kc_code, getattr(error, "reason", None) or getattr(error, "code", None))
         now, extra = self._runtime.now(), {"error": error.kc_code}
-        self._seldom.warn(fault, now, f"{what} failed: %s", error, extra=extra)
+        self._throttled.warning(fault, now, f"{what} failed: %s", error, extra=extra)
 
     async def commit_for_good(
         self, newest: Callable[[], Offsets], why: str, timeout: float, hopeless: Hopeless = never

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from kclient.change_signal import ChangeSignal
 from kclient.errors import InternalError, KclientError
 from kclient.log import get_logger
-from kclient.notice import Notice
 
 log = get_logger("kclient.consumer")
 
@@ -18,7 +18,7 @@ Flow = Callable[[], Coroutine[Any, Any, None]]
 class Flows:
     """Named tasks that run until `stop`, and short ones that end by themselves."""
 
-    def __init__(self, failed: Notice) -> None:
+    def __init__(self, failed: ChangeSignal) -> None:
         self._failed = failed
         self._flows: dict[str, Flow] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}

@@ -94,7 +94,7 @@ class GroupPart:
             session = self._session
             self._membership = self._new_membership()
             self._tell_topics(self._membership, topics)
-            self._membership.changed.relay(session.news)
+            self._membership.changed.chain(session.news)
             session.flows.start(MEMBERSHIP, partial(self._take_part, self._membership))
         else:
             self._tell_topics(self._membership, topics)

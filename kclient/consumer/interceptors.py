@@ -17,9 +17,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final, Protocol
 
 from kclient.consumer.listener import CallUser
-from kclient.log import get_logger
+from kclient.log import ThrottledLogger, get_logger
 from kclient.records.records import Records
-from kclient.seldom import Seldom
 from kclient.types import OffsetAndMetadata, TopicPartition
 
 log = get_logger("kclient.interceptors")
@@ -50,7 +49,7 @@ class Interceptors:
         self._chain = tuple(chain)
         self._call_user = call_user
         self._now = now
-        self._seldom = Seldom(log)
+        self._throttled = ThrottledLogger(log)
 
     def __len__(self) -> int:
         return len(self._chain)
@@ -91,7 +90,7 @@ class Interceptors:
         """Log it, but the same failure once in a while only."""
         name = f"{type(self._chain[number]).__name__}.{method}"
         text = "the interceptor's %s %s; the records go on without it"
-        self._seldom.warn((number, method), self._now(), text, name, what, exc_info=error)
+        self._throttled.warning((number, method), self._now(), text, name, what, exc_info=error)
 
 
 def _kind_of(result: object) -> str:

@@ -17,11 +17,11 @@ from collections.abc import Awaitable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from kclient.change_signal import ChangeSignal
 from kclient.consumer.nesting import is_inside
 from kclient.group.consumer_protocol.membership import ConsumerMembership
 from kclient.group.protocols import Membership
 from kclient.log import get_logger
-from kclient.notice import Notice
 
 if TYPE_CHECKING:
     from kclient.consumer.session import Session
@@ -39,7 +39,7 @@ class Leaving:
         self.under_way = False  # from `give_up` until the goodbye begins
         self._session = session
         self._goodbye: asyncio.Task[None] | None = None
-        self._goodbye_begun = Notice()
+        self._goodbye_begun = ChangeSignal()
 
     async def over(self, deadline: float) -> None:
         """Wait until another call has left, unless it waits for who calls: a listener that it tells leaves as well.

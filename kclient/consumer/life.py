@@ -12,6 +12,7 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, Final, NoReturn, Self
 
+from kclient.change_signal import ChangeSignal
 from kclient.config import Config, discard, load
 from kclient.consumer import closing
 from kclient.consumer.listener import RebalanceListener, checked_listener
@@ -23,7 +24,6 @@ from kclient.consumer.subscription import checked_topics
 from kclient.consumer.waiting import closed_error
 from kclient.errors import ArgumentError, ConfigError, UsageError, UsedAfterForkError
 from kclient.fetch.lease import Lease
-from kclient.notice import Notice
 from kclient.runtime import Runtime
 from kclient.timeouts import checked_timeout
 
@@ -62,7 +62,7 @@ class Life:
         self._pid = os.getpid()
         self._loop: asyncio.AbstractEventLoop | None = None
         self.closed = False
-        self._over = Notice()
+        self._over = ChangeSignal()
         if listener is not None and not topics:
             raise ConfigError(
                 "The listener is given without topics, so nobody would call it. Name the topics here as well, or give "

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 
 from kclient.errors import ArgumentError, KclientError, ListenerError, WakeupError
 from kclient.log import get_logger
-from kclient.names import names_of
+from kclient.text import format_partitions
 from kclient.types import TopicPartition
 
 log = get_logger("kclient.group")
@@ -110,11 +110,13 @@ async def tell(
     except WakeupError:
         raise
     except Exception as exc:
-        log.error("the listener's %s raised %s for %s", name, type(exc).__name__, names_of(partitions))
+        log.error(
+            "the listener's %s raised %s for %s", name, type(exc).__name__, format_partitions(partitions)
+        )
         if isinstance(exc, KclientError) and name == ASSIGNED:
             raise
         raise ListenerError(
-            f"The rebalance listener's {name} raised {type(exc).__name__} for {names_of(partitions)}. "
+            f"The rebalance listener's {name} raised {type(exc).__name__} for {format_partitions(partitions)}. "
             "The rebalance itself goes on. See the cause, mend the listener, and poll again.",
             callback=name,
             partitions=partitions,

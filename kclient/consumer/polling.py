@@ -27,6 +27,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from kclient.change_signal import ChangeSignal, wait_any
 from kclient.consumer.hand import Hand, empty_hand
 from kclient.consumer.nesting import inside, is_inside
 from kclient.consumer.session import Session
@@ -34,7 +35,6 @@ from kclient.consumer.subscription import SubscriptionKind
 from kclient.consumer.waiting import closed_error
 from kclient.consumer.work import UserWork
 from kclient.errors import ConcurrentUseError, DeadlineError, UsageError, WakeupError
-from kclient.notice import Notice, wait_any
 from kclient.records.records import Records
 
 
@@ -45,7 +45,7 @@ class Poll:
         self._session = session
         self._inside: asyncio.Task[Any] | None = None
         self._errors: deque[Exception] = deque()  # of the user's code, not raised yet
-        self._left = Notice()
+        self._left = ChangeSignal()
 
     async def poll(self, timeout: float, max_records: int, *, one_by_one: bool = False) -> Records[Any, Any]:
         """Records, or none when `timeout` (seconds) passed or only positions moved."""

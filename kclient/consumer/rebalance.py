@@ -21,7 +21,7 @@ import attrs
 from kclient.consumer.telling import Partitions, Telling
 from kclient.group.generation import Generation
 from kclient.log import get_logger
-from kclient.names import names_of, some_of
+from kclient.text import format_names, format_partitions
 
 if TYPE_CHECKING:
     from kclient.consumer.session import Session
@@ -65,7 +65,7 @@ class Rebalance:
             session.group_part.group_id,
             since_poll,
             config.max_poll_interval_ms / 1000,
-            some_of([f"{count} records of {tp}" for tp, count in in_hand.items()]) or "no records",
+            format_names([f"{count} records of {tp}" for tp, count in in_hand.items()]) or "no records",
             config.max_poll_records,
             config.max_poll_interval_ms,
             extra={"partitions": tuple(in_hand)},
@@ -190,9 +190,10 @@ class Rebalance:
         change.installed = change.over = True
         session.measures.own.count("assignments-total")
         session.measures.own.count("partitions-assigned-total", len(added))
-        told = f"partitions assigned by {change.assigned_by}: {names_of(change.target)}"
+        told = f"partitions assigned by {change.assigned_by}: {format_partitions(change.target)}"
         if owned := (*kept, *change.revoked):
-            told += f"; owned {names_of(owned)}, added {names_of(added)}, revoked {names_of(change.revoked)}"
+            told += f"; owned {format_partitions(owned)}, added {format_partitions(added)}"
+            told += f", revoked {format_partitions(change.revoked)}"
         log.info(told, extra={"partitions": change.target})
         error = await _heard(self.telling.assigned(added))
         change.error = change.error or error
@@ -215,8 +216,8 @@ class Rebalance:
             return True
         log.warning(
             "the assignment %s does not match the subscription %s: joining again",
-            names_of(assignment),
-            some_of(session.subscription.topics),
+            format_partitions(assignment),
+            format_names(session.subscription.topics),
         )
         session.group_part.request_rejoin("the assignment does not match the subscription")
         return False

@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
+from kclient.change_signal import ChangeSignal
 from kclient.config import Config
 from kclient.consumer.flows import Flows
 from kclient.consumer.group_part import GroupPart
@@ -32,7 +33,6 @@ from kclient.fetch.delivery import Delivery
 from kclient.fetch.fetcher import Fetcher
 from kclient.fetch.lease import Lease
 from kclient.network.cluster import Cluster
-from kclient.notice import Notice
 from kclient.positions.table import Positions
 from kclient.positions.upkeep import PositionUpkeep
 from kclient.protocol.errors import INVALID_GROUP_ID
@@ -51,7 +51,7 @@ class Session:
         self.call_user = call_user
         self.decode = decode
         self.interceptors = Interceptors(config.interceptors, call_user, runtime.now)
-        self.news = Notice()
+        self.news = ChangeSignal()
         self.waits = Waits(self.news)
         self.flows = Flows(self.news)
         self.rebalances = UserWork(self.news)
@@ -86,8 +86,8 @@ class Session:
         self._join_due = True
         self._start: asyncio.Task[None] | None = None
         self.ending: asyncio.Task[None] | None = None
-        for notice in (self.positions.changed, self.buffer.changed, self.cluster.metadata.changed):
-            notice.relay(self.news)
+        for signal in (self.positions.changed, self.buffer.changed, self.cluster.metadata.changed):
+            signal.chain(self.news)
 
     @property
     def group_part(self) -> GroupPart:

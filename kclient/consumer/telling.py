@@ -10,12 +10,12 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from kclient.change_signal import ChangeSignal
 from kclient.consumer.listener import ASSIGNED, LOST, REVOKED, RebalanceListener, tell
 from kclient.consumer.nesting import inside, is_inside
 from kclient.log import get_logger
-from kclient.names import names_of
-from kclient.notice import Notice
 from kclient.positions.state import PartitionState
+from kclient.text import format_partitions
 from kclient.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Telling:
         self._session = session
         self.method: str | None = None
         self._partitions: Partitions = ()
-        self._over = Notice()
+        self._over = ChangeSignal()
 
     async def assigned(self, added: Partitions) -> None:
         """Call on_partitions_assigned; fetching starts when it has returned, for it may seek. Raises ListenerError."""
@@ -47,7 +47,7 @@ class Telling:
 
     async def revoke(self, revoked: Partitions) -> None:
         """Give these up. Raises ListenerError when that is done."""
-        log.info("partitions revoked: %s", names_of(revoked), extra={"partitions": revoked})
+        log.info("partitions revoked: %s", format_partitions(revoked), extra={"partitions": revoked})
         self._session.measures.own.count("partitions-revoked-total", len(revoked))
         await self._give_up(REVOKED, revoked)
 
@@ -58,7 +58,7 @@ class Telling:
         log.info(
             "partitions lost, for this consumer is no member any more%s: %s",
             f" ({why})" if (why := self._session.group_part.ended) else "",
-            names_of(lost),
+            format_partitions(lost),
             extra={"partitions": lost},
         )
         self._session.take_back()

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from kclient.log import get_logger
+from kclient.log import THROTTLE_SECONDS, get_logger
 from kclient.records.reader import Chunk
-from kclient.seldom import QUIET_SECONDS
 
 log = get_logger("kclient.fetch")
 
@@ -40,7 +39,7 @@ class UndecodedRecords:
         if self._left_out is not None:
             self._left_out(count)
         if now >= self._quiet_until:
-            self._quiet_until = now + QUIET_SECONDS
+            self._quiet_until = now + THROTTLE_SECONDS
             log.warning(
                 "%d records could not be decoded and were %s, the last of %s before offset %d",
                 self.total - self._told,

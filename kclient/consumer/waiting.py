@@ -11,9 +11,9 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
+from kclient.change_signal import ChangeSignal
 from kclient.consumer.nesting import inside, is_inside
 from kclient.errors import ClosedError, DeadlineError, KclientError, WakeupError
-from kclient.notice import Notice
 
 Reason = Callable[[], KclientError]
 
@@ -32,7 +32,7 @@ class Wait:
 class Waits:
     """The waits of one consumer's calls."""
 
-    def __init__(self, ended: Notice) -> None:
+    def __init__(self, ended: ChangeSignal) -> None:
         self.closing = False
         self._ended = ended
         self._scopes: dict[asyncio.Timeout, Wait] = {}

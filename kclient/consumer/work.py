@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import attrs
 
-from kclient.notice import Notice
+from kclient.change_signal import ChangeSignal
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ class _Item:
 class UserWork:
     """A queue that flows fill and the user's calls empty, one piece after the other."""
 
-    def __init__(self, posted: Notice) -> None:
+    def __init__(self, posted: ChangeSignal) -> None:
         self._posted = posted
         self._items: deque[_Item] = deque()
         self.running = False

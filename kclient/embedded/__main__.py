@@ -23,8 +23,7 @@ from kclient.embedded.controls import PLAINTEXT
 from kclient.embedded.listener import MECHANISMS, Listener
 from kclient.embedded.releases import KNOWN
 from kclient.errors import ArgumentError, InternalError, KclientError
-from kclient.names import counted
-from kclient.text import printable
+from kclient.text import format_count, printable
 
 BUG_EXIT: Final = 1
 USAGE_EXIT: Final = 2
@@ -182,7 +181,7 @@ async def _serve(given: argparse.Namespace) -> None:
         sys.stdout.writelines(f"{one.name} {cluster.servers(one.name)}\n" for one in listeners)
         sys.stdout.flush()
         serve = "serves" if given.brokers == 1 else "serve"
-        brokers = counted(given.brokers, "broker")
+        brokers = format_count(given.brokers, "broker")
         teller.tell(f"{brokers} of release {given.release} {serve}; interrupt to end")
         if not _is_loopback(given.host):
             teller.tell(

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from kclient.change_signal import ChangeSignal
 from kclient.embedded import apis, authentication
 from kclient.embedded.call import Call
 from kclient.embedded.clock import Timer
@@ -24,7 +25,6 @@ from kclient.embedded.topics import Partition
 from kclient.errors import ProtocolDecodeError
 from kclient.generated.response_header import ResponseHeader
 from kclient.log import get_logger
-from kclient.notice import Notice
 from kclient.protocol.headers import request_header_version, response_header_version
 from kclient.protocol.message import Message
 from kclient.protocol.registry import read_message, request_name, write_message
@@ -56,7 +56,7 @@ class Broker:
         self.paused = False
         self.expiry: Timer | None = None  # when the others notice that it is gone
         self.lost: list[Partition] = []  # what it led when they did
-        self.resumed = Notice()
+        self.resumed = ChangeSignal()
         self.starting = asyncio.Lock()  # one start after the other
         self.connections: list[ServerConnection] = []
         self.memory: dict[type, object] = {}  # what a room keeps of its own and loses with the process

@@ -12,10 +12,10 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from kclient.change_signal import ChangeSignal
 from kclient.errors import ProtocolDecodeError
 from kclient.log import get_logger
 from kclient.network.transport import FrameProtocol
-from kclient.notice import Notice
 
 if TYPE_CHECKING:
     from kclient.embedded.authentication import Authentication
@@ -53,7 +53,7 @@ class ServerConnection(FrameProtocol):
         self.sasl: Authentication | None = None  # the conversation under way
         self.last_answer = False  # the connection ends behind the next one
         self._frames: deque[memoryview] = deque()
-        self._more = Notice()
+        self._more = ChangeSignal()
         self._task: asyncio.Task[None] | None = None
         self._busy = False
         self._active_at = 0.0  # when a request came or was answered, in the cluster's time

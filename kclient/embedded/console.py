@@ -13,7 +13,7 @@ from kclient.embedded.cluster import EmbeddedCluster
 from kclient.embedded.control.logs import find_topic
 from kclient.embedded.observer import Observer
 from kclient.errors import KclientError
-from kclient.names import counted
+from kclient.text import format_count
 
 COMMANDS: Final = (
     "kill N, restart N, pause N, resume N, shutdown N, topic NAME [PARTITIONS], or leaders TOPIC"
@@ -37,10 +37,10 @@ class Teller(Observer):
 
     def broker_changed(self, node: int, change: str) -> None:
         leading = sum(partition.leader == node for partition in self._cluster.state.partitions())
-        self.tell(f"broker {node} is {change}; it leads {counted(leading, 'partition')}")
+        self.tell(f"broker {node} is {change}; it leads {format_count(leading, 'partition')}")
 
     def topic_created(self, name: str, partitions: int) -> None:
-        self.tell(f"topic {name} is made, {counted(partitions, 'partition')}")
+        self.tell(f"topic {name} is made, {format_count(partitions, 'partition')}")
 
     def topic_deleted(self, name: str, topic_id: bytes) -> None:
         self.tell(f"topic {name} is deleted")

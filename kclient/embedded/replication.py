@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import attrs
 
+from kclient.change_signal import ChangeSignal, wait_any
 from kclient.embedded import topic_config
 from kclient.embedded.call import Call
 from kclient.embedded.state import ClusterState
 from kclient.embedded.topics import Partition
 from kclient.generated.produce_response import PartitionProduceResponse
-from kclient.notice import Notice, wait_any
 from kclient.protocol.errors import (
     NONE,
     NOT_ENOUGH_REPLICAS_AFTER_APPEND,
@@ -48,7 +48,7 @@ def enough_replicas(state: ClusterState, partition: Partition) -> bool:
 
 async def replicated(call: Call, timeout_ms: int, written: Sequence[Written]) -> None:
     """Wait until all of it is on all in-sync replicas; what is not in time, or never will be, gets an error."""
-    expired = Notice()
+    expired = ChangeSignal()
     timer = None
     while waiting := [one for one in written if one.waits]:
         if expired.count:

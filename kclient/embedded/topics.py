@@ -11,8 +11,8 @@ from collections.abc import Mapping
 
 import attrs
 
+from kclient.change_signal import ChangeSignal
 from kclient.embedded.log import Log
-from kclient.notice import Notice
 from kclient.types import TopicPartition
 
 NO_LEADER = -1
@@ -32,7 +32,7 @@ class Partition:
     ends: dict[int, int] = attrs.field(factory=dict)
     offline: list[int] = attrs.field(factory=list)  # replicas whose disk failed
     read_from: int | None = None  # the follower to which consumers are sent, whatever their rack
-    changed: Notice = attrs.field(factory=Notice)  # appended, replicated, led by another, gone
+    changed: ChangeSignal = attrs.field(factory=ChangeSignal)  # appended, replicated, led by another, gone
 
     @property
     def tp(self) -> TopicPartition:

@@ -26,7 +26,7 @@ from kclient.fetch.request import PartitionFetch
 from kclient.fetch.session import FetchSession
 from kclient.fetch.telling import TRACE
 from kclient.generated.fetch_response import FetchResponse, PartitionData
-from kclient.log import get_logger
+from kclient.log import ThrottledLogger, get_logger
 from kclient.metrics.fetching import FetchMetrics
 from kclient.metrics.registry import Registry
 from kclient.protocol.errors import (
@@ -36,7 +36,6 @@ from kclient.protocol.errors import (
     error,
 )
 from kclient.runtime import Runtime
-from kclient.seldom import Seldom
 from kclient.types import Broker, TopicPartition
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ class Answers:
         self._buffer = buffer
         self._config = config
         self._runtime = runtime
-        self._seldom = Seldom(logger)
+        self._throttled = ThrottledLogger(logger)
         self._metrics = metrics or FetchMetrics(Registry())
         self._next_turn = itertools.count(1)
         self._assignment_id = -1
@@ -223,7 +222,9 @@ class Answers:
         name = error(code).name
         if code == TOPIC_AUTHORIZATION_FAILED or action is Action.WARN_AND_RETRY:
             now = self._runtime.now()
-            self._seldom.warn((asked.tp, code), now, "Fetch of %s at %d: %s", asked.tp, asked.offset, name)
+            self._throttled.warning(
+                (asked.tp, code), now, "Fetch of %s at %d: %s", asked.tp, asked.offset, name
+            )
         if action in (Action.RESET, Action.TELL):
             return CompletedFetch(asked.tp, asked.era, asked.offset, frame, error_code=code)
         if action is not Action.WARN_AND_RETRY:

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Sequence
 
+from kclient.change_signal import ChangeSignal
 from kclient.fetch.completed import CompletedFetch
-from kclient.notice import Notice
 from kclient.types import TopicPartition
 
 
@@ -21,8 +21,8 @@ class FetchBuffer:
     """`changed` tells that data or errors arrived, `room` that space for the next fetch came free."""
 
     def __init__(self) -> None:
-        self.changed = Notice()
-        self.room = Notice()
+        self.changed = ChangeSignal()
+        self.room = ChangeSignal()
         self.bytes_used = 0
         self._queues: dict[TopicPartition, deque[CompletedFetch]] = {}
         self._ready: OrderedDict[TopicPartition, None] = OrderedDict()

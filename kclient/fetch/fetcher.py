@@ -15,6 +15,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from kclient.change_signal import wait_any
 from kclient.config import Config
 from kclient.errors import InternalError, KclientError
 from kclient.fetch.answers import Answers
@@ -29,7 +30,6 @@ from kclient.log import get_logger
 from kclient.metrics.fetching import FetchMetrics
 from kclient.metrics.registry import Registry
 from kclient.network.backoff import Backoff
-from kclient.notice import wait_any
 from kclient.runtime import Runtime
 from kclient.types import TopicPartition
 
@@ -75,8 +75,8 @@ class Fetcher:
         positions, metadata, buffer = self._positions, self._cluster.metadata, self._buffer
         try:
             while True:
-                notices = (positions.changed, metadata.changed, buffer.room)
-                seen = tuple((notice, notice.count) for notice in notices)
+                signals = (positions.changed, metadata.changed, buffer.room)
+                seen = tuple((signal, signal.count) for signal in signals)
                 self._answers.follow_positions()
                 delay = self._send()
                 await wait_any(*seen, timeout=delay)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from kclient.names import names_of
 from kclient.protocol import errors as codes
+from kclient.text import format_partitions
 from kclient.types import TopicPartition
 
 
@@ -14,7 +14,7 @@ def why_again(again: Mapping[TopicPartition, int], left: Iterable[TopicPartition
     told: dict[int | None, list[TopicPartition]] = {}
     for partition in (*again, *(tp for tp in left if tp not in again)):
         told.setdefault(again.get(partition), []).append(partition)
-    reasons = (f"{_answer(code)} for {names_of(some)}" for code, some in told.items())
+    reasons = (f"{_answer(code)} for {format_partitions(some)}" for code, some in told.items())
     return f"the coordinator answered {'; '.join(reasons)}"
 
 

@@ -26,10 +26,10 @@ from kclient.group.offset_questions import Tell, TopicIds, follow_up, ids_by_nam
 from kclient.log import get_logger
 from kclient.metrics.coordinator import CoordinatorMetrics
 from kclient.metrics.registry import Registry
-from kclient.names import names_of, some_of
 from kclient.network.backoff import Backoff
 from kclient.protocol.errors import error as error_code
 from kclient.runtime import Runtime
+from kclient.text import format_names, format_partitions
 from kclient.types import OffsetAndMetadata, TopicPartition
 
 logger = get_logger("kclient.commit")
@@ -219,8 +219,9 @@ class Commits:
             missing = [tp for tp in unknown if tp.topic == topic and tp.partition >= count]
             if missing:
                 raise UnknownTopicError(
-                    f"No offset can be committed for {names_of(missing)}: topic {topic!r} has no such partition. Its "
-                    f"partitions are numbered from 0 to {count - 1}. Commit for one of these, or add partitions to it.",
+                    f"No offset can be committed for {format_partitions(missing)}: topic {topic!r} has no "
+                    f"such partition. Its partitions are numbered from 0 to {count - 1}. Commit for one of "
+                    "these, or add partitions to it.",
                     topic=topic,
                 )
 
@@ -234,7 +235,7 @@ class Commits:
                 names, allow_auto_create=False, timeout=self._config.request_timeout_ms / 1000
             )
         except KclientError as exc:
-            logger.debug("the partitions of %s are not known: %s", some_of(names), exc)
+            logger.debug("the partitions of %s are not known: %s", format_names(names), exc)
             return {}
         found = (one for one in answer.topics if one.partitions and not one.error_code)
         return {one.name: len(one.partitions) for one in found if one.name}

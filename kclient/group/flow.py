@@ -19,6 +19,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from kclient.change_signal import wait_any
 from kclient.config import Config
 from kclient.errors import KclientError
 from kclient.group.assignment_check import by_topic, impossible_assignment, why_impossible
@@ -34,15 +35,13 @@ from kclient.group.sync import Sync
 from kclient.group.trouble import Trouble, code_of
 from kclient.group.user import User
 from kclient.group.wanted import Wanted
-from kclient.log import get_logger
+from kclient.log import ThrottledLogger, get_logger
 from kclient.metrics.coordinator import CoordinatorMetrics
-from kclient.names import names_of, some_of
 from kclient.network.cluster import Cluster
 from kclient.network.failures import broker_error
-from kclient.notice import wait_any
 from kclient.protocol import errors as codes
 from kclient.runtime import Runtime
-from kclient.seldom import Seldom
+from kclient.text import format_names, format_partitions
 from kclient.types import GroupMetadata
 
 logger = get_logger("kclient.group")
@@ -77,7 +76,7 @@ class GroupFlow:
         self._instance_id = config.group_instance_id
         self._request_timeout = config.request_timeout_ms / 1000
         self._now = runtime.now
-        self._seldom = Seldom(logger)
+        self._throttled = ThrottledLogger(logger)
         self._join = Join(coordinator, standing, heartbeats, config, assignors, user.owned)
         self._sync = Sync(coordinator, standing, config)
         self._leader = Leader(cluster, config, runtime, assignors)
@@ -141,13 +140,13 @@ class GroupFlow:
         """Hand the assignment over, unless it is not for what we want now."""
         await self._require_possible(assignment)
         if not self._wanted.accept(assignment):
-            self._seldom.warn(
+            self._throttled.warning(
                 "mismatch",
                 self._now(),
                 "group %s: the assignment %s does not match the subscription %s: joining again",
                 self._coordinator.group_id,
-                names_of(assignment.partitions),
-                some_of(self._wanted.topics or ()),
+                format_partitions(assignment.partitions),
+                format_names(self._wanted.topics or ()),
             )
             self._standing.request_rejoin("received assignment does not match the current subscription")
             await self._trouble.pause()

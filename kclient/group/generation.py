@@ -18,8 +18,8 @@ from typing import Final
 
 import attrs
 
+from kclient.change_signal import ChangeSignal
 from kclient.errors import InternalError
-from kclient.notice import Notice
 
 NO_GENERATION_ID: Final = -1
 NO_MEMBER_ID: Final = ""
@@ -122,7 +122,7 @@ class Standing:
     rejoin_reason: str | None = ""  # None: nothing to do; at first there is no reason to give
     prepare_due: bool = True  # the next join must be prepared by the user
     ended: str = ""  # why the last membership ended, "" if none has
-    changed: Notice = attrs.field(factory=Notice)
+    changed: ChangeSignal = attrs.field(factory=ChangeSignal)
     now: Callable[[], float] = float  # the clock that `since` is read from; 0.0 without one
     since: float = 0.0  # when the state was entered
 

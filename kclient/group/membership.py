@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 
+from kclient.change_signal import ChangeSignal
 from kclient.config import Config
 from kclient.errors import KclientError
 from kclient.group.assignors import resolve_assignors
@@ -27,7 +28,6 @@ from kclient.metrics.coordinator import CoordinatorMetrics
 from kclient.metrics.registry import Registry
 from kclient.network.backoff import Backoff
 from kclient.network.cluster import Cluster
-from kclient.notice import Notice
 from kclient.protocol import errors as codes
 from kclient.runtime import Runtime
 
@@ -102,7 +102,7 @@ class ClassicMembership:
         return self._standing.generation
 
     @property
-    def changed(self) -> Notice:
+    def changed(self) -> ChangeSignal:
         """Wakes who waits for a change of state or generation, for the wish to rejoin, or for an error to take."""
         return self._standing.changed
 

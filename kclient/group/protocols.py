@@ -12,9 +12,9 @@ import enum
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
+from kclient.change_signal import ChangeSignal
 from kclient.errors import KclientError
 from kclient.group.generation import Generation, Identity
-from kclient.notice import Notice
 
 
 class Membership(Protocol):
@@ -43,7 +43,7 @@ class Membership(Protocol):
         ...
 
     @property
-    def changed(self) -> Notice:
+    def changed(self) -> ChangeSignal:
         """Wakes who waits for a change of state or generation, for the wish to rejoin, or for an error to take."""
         ...
 

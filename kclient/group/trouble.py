@@ -12,10 +12,10 @@ import asyncio
 import copy
 from typing import Final
 
+from kclient.change_signal import ChangeSignal
 from kclient.errors import BrokerError, KclientError
 from kclient.log import get_logger
 from kclient.network.backoff import Backoff
-from kclient.notice import Notice
 from kclient.protocol import errors as codes
 
 logger = get_logger("kclient.group")
@@ -38,7 +38,7 @@ class Trouble:
     """The failures of one member. `polls` is notified by every poll."""
 
     def __init__(self, group_id: str, backoff: Backoff) -> None:
-        self.polls = Notice()
+        self.polls = ChangeSignal()
         self.fenced: KclientError | None = None
         self._group_id = group_id
         self._backoff = backoff

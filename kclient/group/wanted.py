@@ -12,9 +12,9 @@ import attrs
 from kclient.group.assignors import Assignment
 from kclient.group.assignors.base import utf16_key
 from kclient.group.leader import Watched
-from kclient.names import some_of
 from kclient.network.cluster import Cluster
 from kclient.network.metadata import MetadataCache
+from kclient.text import format_names
 
 
 @attrs.define
@@ -66,4 +66,4 @@ def _not_in(others: Iterable[str], topics: Iterable[str]) -> str:
     """How many of the topics the others lack, and the first few of them."""
     known = dict.fromkeys(others)
     new = [topic for topic in topics if topic not in known]
-    return f"{len(new)} ({some_of(new)})" if new else "none"
+    return f"{len(new)} ({format_names(new)})" if new else "none"

@@ -20,6 +20,7 @@ from typing import Final
 
 import attrs
 
+from kclient.change_signal import ChangeSignal, wait_any
 from kclient.errors import (
     AuthenticationError,
     CorruptDataError,
@@ -38,7 +39,6 @@ from kclient.network.session import Session
 from kclient.network.transport import SIZE, SMALLEST_FRAME, FrameProtocol
 from kclient.network.unreachable import Peer
 from kclient.network.versions import THROTTLES_SINCE, Range, choose_version, negotiate, read_api_versions
-from kclient.notice import Notice, wait_any
 from kclient.protocol.errors import NONE
 from kclient.protocol.headers import read_response_header, request_frame
 from kclient.protocol.message import Message
@@ -105,7 +105,7 @@ class Connection:
         self._last_used = self._loop.time()
         self._idle_timer: asyncio.TimerHandle | None = None
         self._why = "closed by kclient"
-        self._gone = Notice()
+        self._gone = ChangeSignal()
         self._raw: asyncio.Future[bytes] | None = None  # waits for a token without a header
         self._session: Session[Connection] | None = None
         if settings.authenticate is not None:

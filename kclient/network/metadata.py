@@ -13,6 +13,7 @@ from typing import Final
 
 import attrs
 
+from kclient.change_signal import ChangeSignal
 from kclient.errors import ArgumentError, KclientError
 from kclient.generated.metadata_response import (
     MetadataResponse,
@@ -20,7 +21,6 @@ from kclient.generated.metadata_response import (
     MetadataResponseTopic,
 )
 from kclient.log import get_logger
-from kclient.names import some_of
 from kclient.network.failures import MOST_NAMES, broker_error
 from kclient.network.topology import (
     MOST_BROKERS,
@@ -30,7 +30,6 @@ from kclient.network.topology import (
     usable_brokers,
 )
 from kclient.network.unreachable import no_brokers
-from kclient.notice import Notice
 from kclient.protocol.errors import (
     INVALID_TOPIC_EXCEPTION,
     LEADER_NOT_AVAILABLE,
@@ -40,6 +39,7 @@ from kclient.protocol.errors import (
     error,
 )
 from kclient.protocol.primitives import ZERO_UUID
+from kclient.text import format_names
 from kclient.types import Broker, LeaderAndEpoch, TopicPartition
 
 logger = get_logger("kclient.metadata")
@@ -60,7 +60,7 @@ class MetadataCache:
 
     def __init__(self) -> None:
         self.version = 0
-        self.changed = Notice()
+        self.changed = ChangeSignal()
         self.brokers: dict[int, Broker] = {}
         self.controller_id: int | None = None
         self.cluster_id: str | None = None
@@ -200,13 +200,13 @@ class MetadataCache:
         if problem is None and self._unauthorized:
             problem = broker_error(
                 TOPIC_AUTHORIZATION_FAILED,
-                "reading the metadata of " + some_of(self._unauthorized, MOST_NAMES),
+                "reading the metadata of " + format_names(self._unauthorized, MOST_NAMES),
                 topics=self._unauthorized,
             )
         elif problem is None and self._invalid:
             problem = broker_error(
                 INVALID_TOPIC_EXCEPTION,
-                "reading the metadata of " + some_of(self._invalid, MOST_NAMES),
+                "reading the metadata of " + format_names(self._invalid, MOST_NAMES),
                 topics=self._invalid,
             )
         self._unauthorized = self._invalid = ()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 
+from kclient.change_signal import ChangeSignal
 from kclient.config import Config
 from kclient.errors import DeadlineError, KclientError
 from kclient.generated.metadata_response import MetadataResponse
@@ -19,7 +20,6 @@ from kclient.network.failures import broker_error
 from kclient.network.metadata import Applied, MetadataCache
 from kclient.network.questions import Ask, metadata_request
 from kclient.network.unreachable import begin_again
-from kclient.notice import Notice
 from kclient.protocol.errors import NONE, REBOOTSTRAP_REQUIRED
 from kclient.protocol.primitives import Uuid
 from kclient.runtime import Runtime
@@ -56,8 +56,8 @@ class MetadataTask:
         self._not_before = 0.0
         self._last_attempt = 0.0
         self._last_success = 0.0
-        self._wake = Notice()
-        self._updated = Notice()
+        self._wake = ChangeSignal()
+        self._updated = ChangeSignal()
         self._problem: KclientError | None = None
 
     # --- what the flows say

@@ -10,11 +10,11 @@ from kclient.errors import DeadlineError, KclientError
 from kclient.generated.metadata_request import MetadataRequest, MetadataRequestTopic
 from kclient.generated.metadata_response import MetadataResponse, MetadataResponseTopic
 from kclient.log import get_logger
-from kclient.names import counted
 from kclient.network.backoff import Backoff
 from kclient.network.topology import is_legal_topic
 from kclient.protocol.errors import INVALID_TOPIC_EXCEPTION, TOPIC_AUTHORIZATION_FAILED
 from kclient.protocol.primitives import Uuid
+from kclient.text import format_count
 
 logger = get_logger("kclient.metadata")
 
@@ -54,7 +54,7 @@ def keep_asked(request: MetadataRequest, answer: MetadataResponse) -> None:
         ids = {topic.topic_id for topic in request.topics if topic.name is None}
     kept = [topic for topic in answer.topics if _is_asked(topic, names, ids)]
     if len(kept) < len(answer.topics):
-        dropped = counted(len(answer.topics) - len(kept), "topic")
+        dropped = format_count(len(answer.topics) - len(kept), "topic")
         logger.warning("a metadata answer names what was not asked for, or cannot be: dropped %s", dropped)
         answer.topics = kept
 

@@ -6,10 +6,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from kclient.errors import AuthenticationError
-from kclient.names import some_of
 from kclient.network.unreachable import Peer, where
 from kclient.protocol.errors import error
-from kclient.text import printable
+from kclient.text import format_names, printable
 
 MOST_OFFERED: Final = 20
 
@@ -28,7 +27,7 @@ def refused(peer: Peer, mechanism: str, code: int, said: str) -> AuthenticationE
 
 def not_offered(peer: Peer, mechanism: str, offered: Iterable[str]) -> AuthenticationError:
     """The listener has other mechanisms."""
-    names = some_of(list(offered), MOST_OFFERED) or "no mechanism at all"
+    names = format_names(list(offered), MOST_OFFERED) or "no mechanism at all"
     return AuthenticationError(
         f"{peer} does not offer {mechanism}; it offers {names}. "
         "The listener is set up for others. "
@@ -53,7 +52,7 @@ def asked_for(peer: Peer, offered: Iterable[str]) -> AuthenticationError:
     """The listener wants SASL, and we have none."""
     return AuthenticationError(
         f"{peer} wants clients to authenticate with SASL, and this client does not. "
-        f"The listener offers {some_of(list(offered), MOST_OFFERED)}. "
+        f"The listener offers {format_names(list(offered), MOST_OFFERED)}. "
         "Set security_protocol to SASL_SSL (or SASL_PLAINTEXT), sasl_mechanism to one of these, and user and password.",
         **where(peer),
     )

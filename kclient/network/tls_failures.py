@@ -13,10 +13,10 @@ from kclient.errors import (
     PortClosedError,
     TlsError,
 )
-from kclient.names import some_of
 from kclient.network.unreachable import Peer, where
 from kclient.security.certificate import CertificateFacts
 from kclient.security.tls import TlsOptions
+from kclient.text import format_names
 
 MOST_NAMES: Final = 20
 HOSTNAME_MISMATCH: Final = 62  # OpenSSL's X509_V_ERR_…
@@ -59,7 +59,7 @@ def not_trusted(
         ""
         if facts is None
         else (
-            f" It is for {some_of(facts.names, MOST_NAMES) or facts.subject}, issued by {facts.issuer}, "
+            f" It is for {format_names(facts.names, MOST_NAMES) or facts.subject}, issued by {facts.issuer}, "
             f"valid from {facts.not_before} to {facts.not_after}."
         )
     )
@@ -83,7 +83,7 @@ def not_trusted(
 
 def _other_name(peer: Peer, seconds: float, facts: CertificateFacts | None) -> HostnameMismatchError:
     names = () if facts is None else facts.names
-    shown = some_of(names, MOST_NAMES) or "no name at all, as the subject alone does not count"
+    shown = format_names(names, MOST_NAMES) or "no name at all, as the subject alone does not count"
     return HostnameMismatchError(
         f"{peer}: the broker's certificate is not for {peer.host!r} ({seconds:.2f} s); it is for {shown}. "
         "The broker is addressed by a name that its certificate lacks, or this is another server. "

@@ -10,9 +10,8 @@ import attrs
 
 from kclient.generated.metadata_response import MetadataResponseBroker
 from kclient.log import get_logger
-from kclient.names import counted, some_of
 from kclient.protocol.errors import NONE
-from kclient.text import printable
+from kclient.text import format_count, format_names, printable
 from kclient.types import Broker
 
 logger = get_logger("kclient.metadata")
@@ -61,8 +60,8 @@ def usable_brokers(claimed: Sequence[MetadataResponseBroker]) -> dict[int, Broke
         else:
             brokers[broker.node_id] = broker
     if impossible:
-        many = counted(len(impossible), "impossible broker")
-        logger.warning("metadata names %s: %s", many, some_of(impossible))
+        many = format_count(len(impossible), "impossible broker")
+        logger.warning("metadata names %s: %s", many, format_names(impossible))
     return brokers
 
 

@@ -19,9 +19,9 @@ import struct
 import sys
 from collections.abc import Callable, Iterable
 
+from kclient.change_signal import ChangeSignal
 from kclient.errors import InvalidFrameError
 from kclient.network.receive_budget import Claim, ReceiveBudget
-from kclient.notice import Notice
 
 SIZE = struct.Struct(">i")
 SMALLEST_FRAME = 4  # a response is at least its correlation id
@@ -45,7 +45,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
         self.limit = limit
         self.smallest = SMALLEST_FRAME
         self.writable = True
-        self.write_changed = Notice()
+        self.write_changed = ChangeSignal()
         self.bytes_received = 0
         self._transport: asyncio.Transport | None = None
         self._on_frame = on_frame

@@ -19,8 +19,7 @@ from kclient.errors import (
     PortClosedError,
     VersionError,
 )
-from kclient.names import some_of
-from kclient.text import printable
+from kclient.text import format_names, printable
 
 OPEN_FILES_LIMITS: Final = frozenset({errno.EMFILE, errno.ENFILE})
 MISROUTED: Final = "misrouted"  # stage of the error
@@ -224,7 +223,7 @@ def misrouted(peer: Peer, cluster_id: str | None) -> ConnectError:
 
 def names_not_resolved(peers: Sequence[Peer], timeout: float, cause: Exception | None) -> NameResolutionError:
     """No bootstrap server had an address within `bootstrap_resolve_timeout_ms`; there is no other try."""
-    names = some_of([repr(peer.host) for peer in peers])
+    names = format_names([repr(peer.host) for peer in peers])
     why = "the resolver did not answer" if cause is None else _reason(cause)
     return NameResolutionError(
         f"bootstrap_servers: none of {names} resolved within {timeout:g} s, which bootstrap_resolve_timeout_ms allows "

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 
+from kclient.change_signal import ChangeSignal
 from kclient.errors import NotAssignedError
-from kclient.notice import Notice
 from kclient.positions.state import INITIALIZING, FetchState, PartitionState
 from kclient.types import TopicPartition
 
@@ -19,7 +19,7 @@ class AssignedPartitions:
     """
 
     def __init__(self) -> None:
-        self.changed = Notice()
+        self.changed = ChangeSignal()
         self.assignment_id = 0
         self._states: dict[TopicPartition, PartitionState] = {}
         self._index: dict[FetchState, dict[TopicPartition, PartitionState]] = {

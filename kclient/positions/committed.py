@@ -15,8 +15,8 @@ from typing import TypeAlias
 
 from kclient.errors import KclientError, NoOffsetError
 from kclient.log import get_logger
-from kclient.names import names_of, some_of
 from kclient.positions.shared import Shared
+from kclient.text import format_names, format_partitions
 from kclient.types import OffsetAndMetadata, TopicPartition
 
 logger = get_logger("kclient.positions")
@@ -73,7 +73,7 @@ class CommittedLookup:
             committed = await fetch_committed(list(eras))
         except KclientError as exc:
             self._task = None
-            logger.debug("The committed offsets of %s are not known yet: %s", names_of(eras), exc)
+            logger.debug("The committed offsets of %s are not known yet: %s", format_partitions(eras), exc)
             self.retry_at = self._shared.runtime.now() + self._backoff.next()
             if not exc.retriable:
                 self._shared.errors.store(KIND, exc, eras)
@@ -99,9 +99,11 @@ class CommittedLookup:
                 positions.seek(tp, offset, metadata.leader(tp))
                 resumed.append(f"{tp} at {offset.offset}")
         if ignored:
-            logger.info("The commits of %s are not used: moved or revoked meanwhile", names_of(ignored))
+            logger.info(
+                "The commits of %s are not used: moved or revoked meanwhile", format_partitions(ignored)
+            )
         if resumed:
-            logger.info("Going on at committed offsets: %s", some_of(resumed))
+            logger.info("Going on at committed offsets: %s", format_names(resumed))
         self._begin_without_commit(unset, eras)
 
     def _begin_without_commit(
@@ -114,8 +116,8 @@ class CommittedLookup:
                 self._shared.positions.request_reset(tp, strategy)
         elif partitions:
             error = NoOffsetError(
-                f"No offset is committed for {names_of(partitions)}. on_no_offset is 'error' (auto_offset_reset "
-                "'none'), so no place to begin is chosen. "
+                f"No offset is committed for {format_partitions(partitions)}. on_no_offset is 'error' "
+                "(auto_offset_reset 'none'), so no place to begin is chosen. "
                 "Seek to one, commit one, or set on_no_offset to 'earliest' or 'latest'.",
                 partitions=tuple(partitions),
             )

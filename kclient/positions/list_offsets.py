@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, cast
 from kclient.errors import DeadlineError, KclientError, VersionError
 from kclient.generated.list_offsets_response import ListOffsetsResponse
 from kclient.log import get_logger
-from kclient.names import names_of
 from kclient.network.backoff import Backoff
 from kclient.network.failures import broker_error
 from kclient.positions.list_offsets_messages import (
@@ -23,6 +22,7 @@ from kclient.positions.list_offsets_messages import (
     too_old,
 )
 from kclient.protocol.errors import TOPIC_AUTHORIZATION_FAILED
+from kclient.text import format_partitions
 from kclient.types import IsolationLevel, OffsetAndTimestamp, TopicPartition
 
 if TYPE_CHECKING:
@@ -64,9 +64,9 @@ async def list_offsets(
                 await asyncio.sleep(backoff.next())
     except TimeoutError:
         raise DeadlineError(
-            f"Looking up the offsets of {names_of(remaining)} took longer than {timeout:.3g} s. The partitions may not "
-            "exist or have no leader, or the brokers do not answer. Check the names and numbers with partitions_for(), "
-            "look at the brokers, or call again with a longer timeout.",
+            f"Looking up the offsets of {format_partitions(remaining)} took longer than {timeout:.3g} s. The "
+            "partitions may not exist or have no leader, or the brokers do not answer. Check the names and "
+            "numbers with partitions_for(), look at the brokers, or call again with a longer timeout.",
             waiting_for="ListOffsets",
             timeout=timeout,
         ) from None
@@ -124,7 +124,9 @@ async def ask_leaders(
             answered |= answer.found
             answered |= dict.fromkeys(answer.missing)
             if answer.refused:
-                logger.debug("ListOffsets was refused for %s, will ask again", names_of(answer.refused))
+                logger.debug(
+                    "ListOffsets was refused for %s, will ask again", format_partitions(answer.refused)
+                )
             for tp, found in answer.found.items():
                 cluster.saw_leader_epoch(tp, found.leader_epoch)
         elif isinstance(answer, KclientError) and answer.retriable:

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from kclient.log import get_logger
-from kclient.names import names_of
+from kclient.log import ThrottledLogger, get_logger
 from kclient.protocol import errors as codes
-from kclient.seldom import Seldom
+from kclient.text import format_partitions
 from kclient.types import TopicPartition
 
 logger = get_logger("kclient.positions")
@@ -30,14 +29,14 @@ PASSING: Final = frozenset(
 )
 
 
-def note(seldom: Seldom, now: float, api: str, refused: Mapping[TopicPartition, int]) -> None:
+def note(throttled: ThrottledLogger, now: float, api: str, refused: Mapping[TopicPartition, int]) -> None:
     """Log the codes of the partitions that an answer of `api` refused. `now` is the loop's time."""
     by_code: dict[int, list[TopicPartition]] = {}
     for tp, code in refused.items():
         by_code.setdefault(code, []).append(tp)
     for code, partitions in by_code.items():
-        name, where = codes.error(code).name, names_of(partitions)
+        name, where = codes.error(code).name, format_partitions(partitions)
         if code in PASSING:
             logger.debug("%s: %s (%d) for %s; asking again", api, name, code, where)
         else:
-            seldom.warn((api, code), now, "%s: %s (%d) for %s; asking again", api, name, code, where)
+            throttled.warning((api, code), now, "%s: %s (%d) for %s; asking again", api, name, code, where)

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 
 from kclient.errors import KclientError
 from kclient.log import get_logger
-from kclient.names import names_of, some_of
 from kclient.positions.jumps import OffsetReset, tell
 from kclient.positions.list_offsets import ask_leader, group_by_leader
 from kclient.positions.list_offsets_messages import ListedOffsets
 from kclient.positions.refusals import note
 from kclient.positions.shared import Shared
 from kclient.positions.state import FetchPosition
+from kclient.text import format_names, format_partitions
 from kclient.types import TopicPartition
 
 logger = get_logger("kclient.positions")
@@ -39,7 +39,7 @@ class ResetLookup:
             return
         leaders, unknown = group_by_leader(shared.cluster.metadata, due)
         if unknown:
-            logger.debug("ListOffsets waits for a leader of %s", names_of(unknown))
+            logger.debug("ListOffsets waits for a leader of %s", format_partitions(unknown))
             shared.cluster.request_update(
                 "the leader of a partition to be reset is not known", reset_backoff=False
             )
@@ -78,9 +78,9 @@ class ResetLookup:
                 jumps.append(jump)
             begun.append(f"{tp} at {found.offset}")
         tell(jumps, shared.jumped)
-        note(shared.seldom, shared.runtime.now(), KIND, listed.refused)
+        note(shared.throttled, shared.runtime.now(), KIND, listed.refused)
         if begun:
-            logger.info("Beginning %s", some_of(begun))
+            logger.info("Beginning %s", format_names(begun))
         if listed.retry:
             shared.positions.ask_again_at(
                 {tp: eras[tp] for tp in listed.retry}, shared.runtime.now() + self._backoff.next()

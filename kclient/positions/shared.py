@@ -10,14 +10,13 @@ import attrs
 
 from kclient.config import Config
 from kclient.errors import KclientError
-from kclient.log import get_logger
+from kclient.log import ThrottledLogger, get_logger
 from kclient.network.backoff import Backoff
 from kclient.positions.jumps import Jumped
 from kclient.positions.stored_errors import StoredErrors
 from kclient.positions.strategy import ResetPolicy
 from kclient.positions.table import Positions
 from kclient.runtime import Runtime
-from kclient.seldom import Seldom
 from kclient.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ class Shared:
     errors: StoredErrors
     spawn: Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
     jumped: Jumped
-    seldom: Seldom = attrs.field(factory=lambda: Seldom(logger))
+    throttled: ThrottledLogger = attrs.field(factory=lambda: ThrottledLogger(logger))
 
     @property
     def request_timeout(self) -> float:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kclient.errors import LogTruncatedError
-from kclient.names import names_of, some_of
 from kclient.positions.state import EpochEnd
+from kclient.text import format_names, format_partitions
 from kclient.types import OffsetAndMetadata, TopicPartition
 
 
@@ -23,9 +23,9 @@ def log_truncated(
     ]
     one = next(iter(ends)) if len(ends) == 1 else None
     return LogTruncatedError(
-        f"The log of {names_of(ends)} was cut below what was consumed ({some_of(places)}). An unclean leader election "
-        "lost records that were read before. Seek to where to go on (`divergent` says where the logs part), or set "
-        "on_out_of_range to 'earliest' or 'latest'.",
+        f"The log of {format_partitions(ends)} was cut below what was consumed ({format_names(places)}). An "
+        "unclean leader election lost records that were read before. Seek to where to go on (`divergent` "
+        "says where the logs part), or set on_out_of_range to 'earliest' or 'latest'.",
         partition=one,
         position=None if one is None else positions[one],
         partitions=tuple(ends),

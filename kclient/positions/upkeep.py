@@ -16,9 +16,9 @@ import asyncio
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
+from kclient.change_signal import wait_any
 from kclient.config import Config
 from kclient.errors import InternalError, KclientError
-from kclient.notice import wait_any
 from kclient.positions.committed import CommittedLookup, FetchCommitted
 from kclient.positions.jumps import Jumped
 from kclient.positions.out_of_range import RangeLookup

@@ -106,7 +106,7 @@ class Validation:
 
     def _apply(self, answer: OffsetForLeaderEpochResponse, eras: Mapping[TopicPartition, int]) -> None:
         ends = split_answer(answer)
-        note(self._shared.seldom, self._shared.runtime.now(), KIND, ends.refused)
+        note(self._shared.throttled, self._shared.runtime.now(), KIND, ends.refused)
         current = {tp: era for tp, era in eras.items() if self._shared.positions.find(tp, era) is not None}
         self._retry({tp: era for tp, era in current.items() if tp not in ends.found})
         self.settle({tp: ends.found[tp] for tp in current if tp in ends.found})

@@ -15,8 +15,7 @@ from kclient.errors import ClosedError, CommitFailedError, KclientError
 from kclient.group.commits import Commits
 from kclient.group.committed import CommittedOffsets
 from kclient.group.coordinator import Coordinator
-from kclient.log import get_logger
-from kclient.seldom import Seldom
+from kclient.log import ThrottledLogger, get_logger
 from kclient.spark.driver import Driver, Link, Question
 from kclient.types import OffsetAndMetadata, TopicPartition
 
@@ -45,7 +44,7 @@ class GroupCommitter:
         self._renewed_at: float | None = None  # when all of it was sent last
         self._found: tuple[Link, Coordinator] | None = None
         self._told_of_members = False
-        self._faults = Seldom(log)
+        self._throttled = ThrottledLogger(log)
 
     def forget(self, partitions: Iterable[TopicPartition]) -> None:
         """The logs of these went back, so their offsets may."""
@@ -138,7 +137,7 @@ class GroupCommitter:
         self.failures += 1
         if not isinstance(failure, CommitFailedError) or failure.reason != "occupied":
             text = "progress is not committed to group %s; the query goes on: %s"
-            self._faults.warn(type(failure).__name__, self._driver.now(), text, self._group, failure)
+            self._throttled.warning(type(failure).__name__, self._driver.now(), text, self._group, failure)
         elif not self._told_of_members:
             self._told_of_members = True
             log.warning(

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 from kclient.errors import ConfigError
-from kclient.names import names_of
 from kclient.spark.choices import Bound
 from kclient.spark.lookup import Lookup
 from kclient.spark.offsets import EARLIEST, LATEST
 from kclient.spark.options import SourceOptions
 from kclient.spark.plan import LogBounds
+from kclient.text import format_partitions
 from kclient.types import TopicPartition
 
 Bounds: TypeAlias = Mapping[TopicPartition, LogBounds]
@@ -77,7 +77,7 @@ def _filled(
         lacking = "=group finds no commit for" if bound.group else " does not name"
         remedy = "Commit there first" if bound.group else "Name them too"
         raise ConfigError(
-            f"{bound.option}{lacking} {names_of(missing)}. Every partition needs an offset. {remedy}, or set "
+            f"{bound.option}{lacking} {format_partitions(missing)}. Every partition needs an offset. {remedy}, or set "
             "startingOffsets.fallback to earliest or latest."
         )
     return {tp: _placed(offsets.get(tp, unnamed or 0), log) for tp, log in bounds.items()}
@@ -91,6 +91,6 @@ def _require_known(bound: Bound, named: Mapping[TopicPartition, int], bounds: Bo
     unknown = [tp for tp in named if tp not in bounds]
     if unknown:
         raise ConfigError(
-            f"{bound.option} names {names_of(unknown)}, which this query does not read. "
-            f"It reads {names_of(bounds)}; name these."
+            f"{bound.option} names {format_partitions(unknown)}, which this query does not read. "
+            f"It reads {format_partitions(bounds)}; name these."
         )

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from kclient.log import get_logger
-from kclient.names import some_of
 from kclient.spark.driver import Driver, Link
 from kclient.spark.group_commit import GroupCommitter
 from kclient.spark.limits import NO_LIMIT, Limit, must_wait, prorate
@@ -22,6 +21,7 @@ from kclient.spark.outlook import Outlook
 from kclient.spark.plan import LogBounds, Loss, OffsetRange, next_starts, ranges_between, report
 from kclient.spark.resolving import resolve_start
 from kclient.spark.splitting import split
+from kclient.text import format_names
 from kclient.types import TopicPartition
 
 log = get_logger("kclient.spark")
@@ -176,7 +176,7 @@ class Stream:
             log.warning(
                 "the first batch runs again, and startingOffsets has moved behind its end: %s. What a run before was "
                 "to read up to there is not read. To be sure of it give offsets in startingOffsets.",
-                some_of(skipped),
+                format_names(skipped),
             )
 
     def _report(self, losses: Iterable[Loss]) -> None:

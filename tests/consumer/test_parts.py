@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from kclient import AsyncConsumer
+from kclient.change_signal import ChangeSignal
 from kclient.consumer.flows import Flows
 from kclient.consumer.subscription import (
     Subscription,
@@ -21,7 +22,6 @@ from kclient.consumer.waiting import Waits
 from kclient.consumer.work import UserWork
 from kclient.errors import ArgumentError, ClosedError, DeadlineError, InternalError, UsageError, WakeupError
 from kclient.network.topology import TopicMetadata
-from kclient.notice import Notice
 from kclient.timeouts import checked_timeout
 from kclient.types import TopicPartition
 
@@ -35,7 +35,7 @@ def on_a_loop(scenario: Callable[[], Awaitable[None]]) -> None:
 
 def test_work_waits_for_a_call_and_its_result_goes_back_to_the_flow() -> None:
     async def scenario() -> None:
-        posted = Notice()
+        posted = ChangeSignal()
         work = UserWork(posted)
 
         async def answer() -> int:
@@ -52,7 +52,7 @@ def test_work_waits_for_a_call_and_its_result_goes_back_to_the_flow() -> None:
 
 def test_what_work_raises_goes_to_the_user_and_the_flow_goes_on() -> None:
     async def scenario() -> None:
-        work = UserWork(Notice())
+        work = UserWork(ChangeSignal())
 
         async def broken() -> int:
             raise LookupError
@@ -69,7 +69,7 @@ def test_what_work_raises_goes_to_the_user_and_the_flow_goes_on() -> None:
 
 def test_a_flow_that_is_cancelled_takes_its_work_with_it() -> None:
     async def scenario() -> None:
-        work, ran = UserWork(Notice()), []
+        work, ran = UserWork(ChangeSignal()), []
 
         async def never() -> None:
             ran.append(1)
@@ -86,7 +86,7 @@ def test_a_flow_that_is_cancelled_takes_its_work_with_it() -> None:
 
 def test_work_does_not_run_inside_of_work() -> None:
     async def scenario() -> None:
-        work, ran = UserWork(Notice()), []
+        work, ran = UserWork(ChangeSignal()), []
 
         async def outer() -> None:
             work.leave(inner)
@@ -108,7 +108,7 @@ def test_work_does_not_run_inside_of_work() -> None:
 
 def test_a_wait_ends_with_its_timeout_a_wakeup_or_close() -> None:
     async def scenario() -> None:
-        waits = Waits(Notice())
+        waits = Waits(ChangeSignal())
 
         async def wait(seconds: float) -> None:
             async with waits.limit(seconds, "something"):
@@ -135,7 +135,7 @@ def test_a_wakeup_before_the_wait_is_not_lost_and_counts_once() -> None:
     """M-93."""
 
     async def scenario() -> None:
-        waits = Waits(Notice())
+        waits = Waits(ChangeSignal())
         waits.wakeup()
         with pytest.raises(WakeupError):
             async with waits.limit(1, "something"):
@@ -149,7 +149,7 @@ def test_a_wakeup_before_the_wait_is_not_lost_and_counts_once() -> None:
 def test_a_deadline_of_something_inside_passes_unchanged() -> None:
     async def scenario() -> None:
         with pytest.raises(DeadlineError, match="inner"):
-            async with Waits(Notice()).limit(1, "outer"):
+            async with Waits(ChangeSignal()).limit(1, "outer"):
                 raise DeadlineError("inner")
 
     on_a_loop(scenario)
@@ -173,7 +173,7 @@ def test_a_flow_that_fails_ends_no_other_and_starts_anew_when_its_error_is_taken
     """M-108."""
 
     async def scenario() -> None:
-        failed = Notice()
+        failed = ChangeSignal()
         flows = Flows(failed)
         starts: list[str] = []
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from kclient.change_signal import wait_any
 from kclient.config import Config
 from kclient.errors import BatchTooLargeError
 from kclient.fetch.buffer import FetchBuffer
@@ -22,7 +23,6 @@ from kclient.generated.list_offsets_response import (
     ListOffsetsTopicResponse,
 )
 from kclient.network.cluster import Cluster
-from kclient.notice import wait_any
 from kclient.positions.table import Positions
 from kclient.positions.upkeep import PositionUpkeep
 from kclient.runtime import Runtime
@@ -51,7 +51,7 @@ class Reader:
         found: list[tuple[int, bytes | None]] = []
         async with asyncio.timeout(10):
             while len(found) < count:
-                seen = [(notice, notice.count) for notice in (self.positions.changed, self.buffer.changed)]
+                seen = [(signal, signal.count) for signal in (self.positions.changed, self.buffer.changed)]
                 if (error := self.upkeep.take_error() or self.fetcher.take_error()) is not None:
                     raise error
                 if (lease := self.delivery.begin(500)) is None:

@@ -14,7 +14,7 @@ from kclient import AsyncConsumer, TopicPartition
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import OffsetOutOfRangeError, TopicAuthorizationError
 from kclient.fetch.telling import TRACE
-from kclient.seldom import MAX_REMEMBERED, QUIET_SECONDS, Seldom
+from kclient.log import MAX_REMEMBERED, THROTTLE_SECONDS, ThrottledLogger
 from tests.consumer.broker import FAST
 from tests.consumer.support import reached
 
@@ -149,12 +149,12 @@ def test_an_error_that_says_nothing_is_a_warning_and_not_one_for_every_answer(li
 
 @pytest.mark.spec("U-28")
 def test_a_fault_that_lasts_is_told_again_with_how_often_it_came(caplog: pytest.LogCaptureFixture) -> None:
-    seldom = Seldom(logging.getLogger("kclient.fetch"))
+    throttled = ThrottledLogger(logging.getLogger("kclient.fetch"))
     for tenth in range(25):
-        seldom.warn("one", tenth * QUIET_SECONDS / 10, "it is %s", "broken")
-    seldom.warn("another", 0.0, "so is this")
+        throttled.warning("one", tenth * THROTTLE_SECONDS / 10, "it is %s", "broken")
+    throttled.warning("another", 0.0, "so is this")
     for number in range(2 * MAX_REMEMBERED):
-        seldom.warn(number, 100.0 + number, "many")
+        throttled.warning(number, 100.0 + number, "many")
     assert caplog.messages[:4] == [
         "it is broken",
         "it is broken (9 times more since the last such line)",

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import attrs
 
+from kclient.change_signal import ChangeSignal, wait_any
 from kclient.embedded import leader_hints
 from kclient.embedded.broker import Broker
 from kclient.embedded.call import Call
@@ -21,7 +22,6 @@ from kclient.generated.fetch_response import (
     NodeEndpoint,
     PartitionData,
 )
-from kclient.notice import Notice, wait_any
 from kclient.protocol.errors import (
     FETCH_SESSION_ID_NOT_FOUND,
     FETCH_SESSION_TOPIC_ID_ERROR,
@@ -119,7 +119,7 @@ def _forgotten(request: FetchRequest, by_id: bool) -> Iterator[Key]:
 
 
 async def _collect(call: Call, request: FetchRequest, wanted: list[Wanted]) -> list[PartitionData]:
-    fetcher, expired, timer = _fetcher(call, request), Notice(), None
+    fetcher, expired, timer = _fetcher(call, request), ChangeSignal(), None
     try:
         while True:
             seen = [(changed, changed.count) for changed in _changes(call, wanted)]
@@ -143,7 +143,7 @@ def _fetcher(call: Call, request: FetchRequest) -> Fetcher:
     return Fetcher(replica_id, request.isolation_level, request.rack_id, allowed)
 
 
-def _changes(call: Call, wanted: list[Wanted]) -> Iterator[Notice]:
+def _changes(call: Call, wanted: list[Wanted]) -> Iterator[ChangeSignal]:
     for one in wanted:
         partition = call.state.partition(TopicPartition(one.topic or "", one.asked.partition))
         if partition is not None:

@@ -13,6 +13,7 @@ Heartbeats go on beside it and end a membership that the coordinator does not kn
 
 from __future__ import annotations
 
+from kclient.change_signal import wait_any
 from kclient.group.assignment_check import impossible_assignment, why_impossible
 from kclient.group.consumer_protocol.assignment import Assignments, Step
 from kclient.group.consumer_protocol.heartbeat import Heartbeats
@@ -23,7 +24,6 @@ from kclient.group.user import User
 from kclient.log import get_logger
 from kclient.metrics.coordinator import CoordinatorMetrics
 from kclient.network.cluster import Cluster
-from kclient.notice import wait_any
 
 logger = get_logger("kclient.group")
 

@@ -11,6 +11,7 @@ import asyncio
 import copy
 from collections.abc import Callable, Iterable
 
+from kclient.change_signal import ChangeSignal
 from kclient.config import Config
 from kclient.errors import BrokerError, KclientError
 from kclient.group.commit_failure import Pace, commit_failed
@@ -24,15 +25,13 @@ from kclient.group.consumer_protocol.states import MemberState
 from kclient.group.coordinator import Coordinator
 from kclient.group.generation import Generation, Identity
 from kclient.group.user import User
-from kclient.log import get_logger
+from kclient.log import ThrottledLogger, get_logger
 from kclient.metrics.coordinator import CoordinatorMetrics
 from kclient.metrics.registry import Registry
 from kclient.network.cluster import Cluster
 from kclient.network.failures import broker_error
-from kclient.notice import Notice
 from kclient.protocol import errors as codes
 from kclient.runtime import Runtime
-from kclient.seldom import Seldom
 
 logger = get_logger("kclient.group")
 
@@ -72,7 +71,7 @@ class ConsumerMembership:
         )
         self._flow = MemberFlow(coordinator, cluster, user, standing, assignments, self._heartbeats, metrics)
         self._following: asyncio.Task[None] | None = None
-        self._seldom = Seldom(logger)
+        self._throttled = ThrottledLogger(logger)
         self._kept: KclientError | None = None
 
     # --- what others may look at
@@ -98,7 +97,7 @@ class ConsumerMembership:
         return self._standing.generation
 
     @property
-    def changed(self) -> Notice:
+    def changed(self) -> ChangeSignal:
         """Wakes who waits for a change of state or epoch, or for an error to take."""
         return self._standing.changed
 
@@ -229,7 +228,7 @@ class ConsumerMembership:
     def _tell(self, error: KclientError) -> None:
         """Keep an error for the next poll, and wake a poll that waits; the first one wins."""
         fault, group_id = (error.kc_code, getattr(error, "code", None)), self._coordinator.group_id
-        self._seldom.warn(fault, self._standing.now(), "group %s: %s", group_id, error.text)
+        self._throttled.warning(fault, self._standing.now(), "group %s: %s", group_id, error.text)
         self._kept = self._kept or error
         self._standing.changed.notify()
 

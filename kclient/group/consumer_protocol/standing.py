@@ -12,10 +12,10 @@ from typing import Final
 
 import attrs
 
+from kclient.change_signal import ChangeSignal
 from kclient.errors import InternalError, KclientError
 from kclient.group.consumer_protocol.states import IN_GROUP, PREDECESSORS, RHYTHM, MemberState, Rhythm
 from kclient.group.generation import Generation
-from kclient.notice import Notice
 from kclient.runtime import Runtime
 
 JOIN_EPOCH: Final = 0
@@ -54,7 +54,7 @@ class Standing:
     fatal: KclientError | None = None  # why there is no way back
     wanted: Subscribed | None = None  # None: nothing is subscribed to
     hurry: bool = False  # something to tell that need not wait for the interval
-    changed: Notice = attrs.field(factory=Notice)
+    changed: ChangeSignal = attrs.field(factory=ChangeSignal)
 
     @property
     def in_group(self) -> bool:

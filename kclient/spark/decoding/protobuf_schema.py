@@ -14,9 +14,9 @@ from typing import Any
 import attrs
 
 from kclient.errors import ConfigError
-from kclient.names import some_of
 from kclient.spark.decoding.frame import split_frame
 from kclient.spark.decoding.schema_file import read_schema_file
+from kclient.text import format_names
 
 
 @attrs.frozen
@@ -45,7 +45,7 @@ def given_message(option: str, written: str) -> Given:
             needed = _with_imports(option, files, file.name)
             return Given(option, message, tuple(each.SerializeToString() for each in needed), indexes, ids)
     raise ConfigError(
-        f"{option}: {path} has no message {message}, but {some_of(sorted(_messages(files.values())), 10)}. "
+        f"{option}: {path} has no message {message}, but {format_names(sorted(_messages(files.values())), 10)}. "
         "Give a full name, with its package."
     )
 

@@ -88,7 +88,7 @@ class _Engine:
     def _land(self, batch: int, start: Offsets, end: Offsets) -> None:
         """Make a batch count that the checkpoint knows of, and say so."""
         began_ms = self._runtime.wall_ms()
-        whole, written = self._ledger.counted(batch, end), []
+        whole, written = self._ledger.format_count(batch, end), []
         if whole is None:
             ranges = self._stream.ranges(dict(start), dict(end))
             target = self._prepared.target.of_batch(batch)

@@ -49,7 +49,7 @@ class DirectWriter:
         checkpoint = self._prepared.checkpoint
         try:
             end = checkpoint.offsets(batch)
-            whole, written = self._ledger.counted(batch, end), list[RangeWritten]()
+            whole, written = self._ledger.format_count(batch, end), list[RangeWritten]()
             if whole is None:
                 written = from_rows(row.asDict() for row in frame.collect())
                 whole = self._ledger.count(batch_name(batch), checkpoint.start_of(batch), end, written)

@@ -77,7 +77,7 @@ class Ledger:
     def __attrs_post_init__(self) -> None:
         self._began_ms = self.runtime.wall_ms()
 
-    def counted(self, batch: int, end: Offsets) -> Manifest | None:
+    def format_count(self, batch: int, end: Offsets) -> Manifest | None:
         """The manifest of a batch that an earlier run made count. Raises SinkError where it ends elsewhere."""
         found = manifest.read(self.sink, manifest.batch_name(batch))
         if found is not None and (found.job != self.job or found.end != end):

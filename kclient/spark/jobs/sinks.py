@@ -18,7 +18,6 @@ import attrs
 
 from kclient.errors import SinkError
 from kclient.log import get_logger
-from kclient.names import counted
 from kclient.spark import manifest, spark_metadata
 from kclient.spark.durable import is_directory, read_if_there, write_atomically
 from kclient.spark.jobs.checkpoint import Checkpoint, Offsets
@@ -27,6 +26,7 @@ from kclient.spark.jobs.settings import IngestSettings, Writer
 from kclient.spark.jobs.values import Location
 from kclient.spark.manifest import Manifest, batch_name
 from kclient.spark.offsets import MAX_OFFSET
+from kclient.text import format_count
 
 log = get_logger("kclient.spark")
 
@@ -206,8 +206,9 @@ def _owner(sink: Location) -> str | None:
 
 def _other_job(sink: Location, batches: int) -> SinkError:
     return SinkError(
-        f"{sink.where} holds {counted(batches, 'batch', 'batches')} of another job. Its checkpoint was another one, or "
-        "was deleted. Give this checkpoint a sink of its own, or go on with the checkpoint that belongs to this sink.",
+        f"{sink.where} holds {format_count(batches, 'batch', 'batches')} of another job. Its checkpoint was "
+        "another one, or was deleted. Give this checkpoint a sink of its own, or go on with the checkpoint "
+        "that belongs to this sink.",
         path=sink.where,
     )
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from kclient.change_signal import ChangeSignal
 from kclient.consumer import closing
 from kclient.consumer.polling import Poll
 from kclient.consumer.rebalance import Rebalance
@@ -24,7 +25,6 @@ from kclient.network.inflight import InFlight
 from kclient.network.metadata import MetadataCache
 from kclient.network.node import Node
 from kclient.network.session import Session as Authentication
-from kclient.notice import Notice
 from kclient.protocol.errors import UNSUPPORTED_VERSION
 from tests.simulation.mutants import plans, scripts
 from tests.simulation.mutants.table import Patch, mutant
@@ -262,7 +262,7 @@ def listeners_pile_up(patch: Patch) -> None:
     """Listen to the positions anew with every rebalance, and never stop."""
 
     async def install(self: Rebalance, change: Any) -> None:
-        self._session.positions.changed.relay(Notice())
+        self._session.positions.changed.chain(ChangeSignal())
         await before(self, change)
 
     before = patch.put(Rebalance, "_install", install)

@@ -31,7 +31,7 @@ SETTINGS: dict[str, Any] = {
     "max_poll_interval_ms": 40_000,
 }
 OF_THE_CLIENT = tuple(
-    f"kclient.{room}." for room in ("consumer", "fetch", "group", "network", "notice", "positions")
+    f"kclient.{room}." for room in ("consumer", "fetch", "group", "network", "change_signal", "positions")
 )
 RECORDS = 20
 HERE = TopicPartition("events", 0)

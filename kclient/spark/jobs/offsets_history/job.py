@@ -17,7 +17,6 @@ import attrs
 
 from kclient.errors import KclientError
 from kclient.log import get_logger
-from kclient.names import some_of
 from kclient.runtime import Runtime
 from kclient.spark.driver import Driver
 from kclient.spark.durable import locked
@@ -31,6 +30,7 @@ from kclient.spark.jobs.offsets_history.store import State, Store
 from kclient.spark.jobs.stopping import Stop
 from kclient.spark.options import SourceOptions
 from kclient.spark.plan import OffsetRange
+from kclient.text import format_names
 
 log = get_logger("kclient.spark")
 
@@ -125,7 +125,9 @@ class _Run:
     def _sample(self, state: State, known: Collection[str]) -> State:
         committed = sorted({tp.topic for tp in state.committed})
         if unseen := [topic for topic in committed if topic not in known]:
-            log.info("offsets-history: no ends of %s: deleted, or DESCRIBE is not granted", some_of(unseen))
+            log.info(
+                "offsets-history: no ends of %s: deleted, or DESCRIBE is not granted", format_names(unseen)
+            )
         topics = [topic for topic in committed if topic in known]
         ends = self._driver.ask(lambda link: sampling.watermarks(link, topics))
         now = self._runtime.wall_ms()
