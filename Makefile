@@ -2,13 +2,14 @@
 
 PYTHON ?= python3
 N ?= 1000
+JOBS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 FLIGHTS := $(VENV)/.flights
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars codegen check format test test-fast test-brokers test-spark-versions fuzz bench bench-codecs bench-records bench-consume bench-idle bench-embedded bench-spark sim mutants chaos spec demo clean
+.PHONY: help setup jars codegen check format test verify test-fast test-brokers test-spark-versions fuzz bench bench-codecs bench-records bench-consume bench-idle bench-embedded bench-spark sim mutants chaos spec demo clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,8 +40,14 @@ format: $(READY)  ## let ruff put the code into shape
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-test: check jars $(FLIGHTS)  ## check, then all tests, those on a real Kafka included
-	$(BIN)/python -m pytest --spec-results .cache/spec.json
+test: check jars $(FLIGHTS)  ## check, then the tests, those on a real Kafka included, with a sample of each exhaustive set, on JOBS=2 workers
+	$(BIN)/python -m pytest -n $(JOBS) -m 'not exhaustive' --durations 15 --spec-results .cache/spec.json
+
+verify: check jars $(FLIGHTS)  ## check, then every test: the sets whole, more fuzz examples, all releases of Kafka and Spark (hours)
+	$(BIN)/python -m pytest -n $(JOBS) --durations 15 --spec-results .cache/spec.json
+	$(MAKE) fuzz N=500
+	$(MAKE) test-brokers
+	$(MAKE) test-spark-versions
 
 test-fast: $(READY)  ## the tests that need neither Kafka nor patience
 	$(BIN)/python -m pytest -m 'not kafka and not slow'
@@ -54,7 +61,7 @@ test-spark-versions: $(READY)  ## the Spark source on pyspark 4.0, 4.1, 4.2 and 
 	$(BIN)/python -m localspark.versions $(or $(VERSIONS),all) $(TESTS)
 
 fuzz: $(READY)  ## the fuzz tests with N examples for each message and version (N=1000)
-	KCLIENT_FUZZ_EXAMPLES=$(N) $(BIN)/python -m pytest -m fuzz --timeout 0
+	KCLIENT_FUZZ_EXAMPLES=$(N) $(BIN)/python -m pytest -n $(JOBS) -m fuzz --timeout 0
 
 bench: $(READY)  ## poll cost, idle CPU, records/s beside other clients, memory; BENCH="--quick" or "--help"
 	@$(BIN)/python -m localkafka.fetch 4.3.1

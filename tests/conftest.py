@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 
-pytest_plugins = ["tests.spec_plugin", "tests.kafka.fixtures", "pytester"]
+pytest_plugins = ["tests.parallel", "tests.spec_plugin", "tests.kafka.fixtures", "pytester"]
 
 
 def pytest_configure() -> None:

@@ -21,7 +21,7 @@ import pytest
 PAGES = Path(__file__).parents[1] / "docs" / "specification"
 PARAGRAPH = re.compile(r'^<a id="([^"]+)"></a>\*\*([^*]+)\*\* ', re.MULTILINE)
 NOT_YET_A_PAGE = re.compile(r"(?:[A-DF-IMU]|SP|ST|SG)-\d\d|[BC]\.\d+(?:\.\d+)*")
-RESULTS = pytest.StashKey[dict[str, dict[str, str]]]()
+COLLECTOR = pytest.StashKey["Collector"]()
 
 
 class Row(NamedTuple):
@@ -68,7 +68,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.stash[RESULTS] = {}
+    config.stash[COLLECTOR] = collector = Collector()
+    config.pluginmanager.register(collector)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -76,15 +77,25 @@ def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
-    if report.when == "call" or report.outcome != "passed":
-        for row in rows_of(item):
-            item.config.stash[RESULTS].setdefault(row, {})[item.nodeid] = report.outcome
+    report.spec_rows = rows_of(item)  # pytest-xdist sends the report with its attributes to the controller
     return report
+
+
+class Collector:
+    """Collects how the tests of each row ended. The controller of pytest-xdist hears of those of its workers."""
+
+    def __init__(self) -> None:
+        self.results: dict[str, dict[str, str]] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call" or report.outcome != "passed":
+            for row in getattr(report, "spec_rows", ()):
+                self.results.setdefault(row, {})[report.nodeid] = report.outcome
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     target = session.config.getoption("--spec-results")
-    if target is None or session.config.getoption("collectonly"):
+    if target is None or session.config.getoption("collectonly") or hasattr(session.config, "workerinput"):
         return
     path = Path(session.config.rootpath, target)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -92,7 +103,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         "at": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
         "commit": _commit(session.config.rootpath),
         "command": ["pytest", *session.config.invocation_params.args],
-        "rows": session.config.stash[RESULTS],
+        "rows": session.config.stash[COLLECTOR].results,
     }
     path.write_text(json.dumps(run, indent=1, ensure_ascii=False), encoding="utf-8")
 

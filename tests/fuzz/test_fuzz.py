@@ -19,7 +19,7 @@ EXAMPLES = int(os.environ.get("KCLIENT_FUZZ_EXAMPLES", "50"))
 PLACES = 200  # cuts tried in a message above 1 kB
 CHANGES = st.lists(st.tuples(st.integers(0, 2**16), st.integers(0, 255)), max_size=3)  # place, new byte
 
-pytestmark = pytest.mark.fuzz
+pytestmark = [pytest.mark.fuzz, pytest.mark.spread]
 fuzz = settings(
     max_examples=EXAMPLES,
     deadline=None,
