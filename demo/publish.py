@@ -24,7 +24,7 @@ from kclient.generated.init_producer_id_response import InitProducerIdResponse
 from kclient.generated.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kclient.generated.produce_response import ProduceResponse
 from kclient.network.cluster import Cluster
-from kclient.network.failures import broker_error
+from kclient.network.errors import broker_error
 from kclient.protocol.errors import DUPLICATE_SEQUENCE_NUMBER, LEADER_NOT_AVAILABLE, NONE
 from kclient.records.compression import Compression
 from kclient.records.writer import NewRecord, build_batch

@@ -12,7 +12,7 @@ from typing import Final
 from kclient.errors import UsageError
 from kclient.generated.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kclient.log import get_logger
-from kclient.network.features import GROUP_VERSION, Features
+from kclient.network.api_versions import GROUP_VERSION, Features
 
 log = get_logger("kclient.group")
 

@@ -11,7 +11,7 @@ from kclient.consumer.subscription import checked_partitions, checked_topics
 from kclient.errors import ArgumentError, KclientError
 from kclient.log import get_logger
 from kclient.network.backoff import Backoff
-from kclient.network.failures import broker_error
+from kclient.network.errors import broker_error
 from kclient.positions.list_offsets import list_offsets
 from kclient.positions.strategy import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from kclient.protocol.errors import INVALID_TOPIC_EXCEPTION, TOPIC_AUTHORIZATION_FAILED

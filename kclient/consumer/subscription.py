@@ -20,7 +20,7 @@ from kclient.errors import ArgumentError, UsageError
 from kclient.types import SubscriptionPattern, TopicPartition
 
 if TYPE_CHECKING:
-    from kclient.network.topology import TopicMetadata
+    from kclient.network.metadata import TopicMetadata
 
 
 class SubscriptionKind(enum.Enum):

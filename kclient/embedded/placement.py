@@ -12,7 +12,7 @@ from kclient.embedded import topic_config
 from kclient.embedded.refusal import Refused
 from kclient.embedded.releases import Release
 from kclient.embedded.state import ClusterState
-from kclient.network.topology import is_legal_topic
+from kclient.network.metadata import is_legal_topic
 from kclient.protocol.errors import (
     INVALID_CONFIG,
     INVALID_PARTITIONS,

@@ -20,7 +20,7 @@ from kclient.generated.delete_topics_response import DeleteTopicsResponse
 from kclient.generated.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kclient.generated.produce_response import ProduceResponse
 from kclient.network.cluster import Cluster
-from kclient.network.failures import broker_error
+from kclient.network.errors import broker_error
 from kclient.protocol.errors import LEADER_NOT_AVAILABLE, NONE
 from kclient.protocol.message import Message
 from kclient.protocol.primitives import ZERO_UUID

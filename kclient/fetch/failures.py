@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from kclient.errors import CorruptBatchError, KclientError
 from kclient.fetch.completed import CompletedFetch
-from kclient.network.failures import broker_error
+from kclient.network.errors import broker_error
 from kclient.protocol.errors import (
     CORRUPT_MESSAGE,
     FENCED_LEADER_EPOCH,

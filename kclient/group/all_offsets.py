@@ -16,7 +16,7 @@ from kclient.group.asking import ask_coordinator
 from kclient.group.coordinator import Coordinator
 from kclient.group.form import Form
 from kclient.group.offset_fetch import PartitionAnswer, committed_offset
-from kclient.network.failures import broker_error
+from kclient.network.errors import broker_error
 from kclient.protocol import errors as codes
 from kclient.runtime import Runtime
 from kclient.types import OffsetAndMetadata, TopicPartition

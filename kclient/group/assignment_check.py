@@ -12,8 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from kclient.errors import ProtocolDecodeError
-from kclient.network.metadata import MetadataCache
-from kclient.network.topology import is_legal_topic
+from kclient.network.metadata import MetadataCache, is_legal_topic
 from kclient.types import TopicPartition
 
 MOST_NEW: Final = 1_000

@@ -23,7 +23,7 @@ import attrs
 from kclient.config import Config
 from kclient.errors import CommitFailedError, KclientError
 from kclient.group.generation import Identity, MemberState, Standing
-from kclient.network.failures import broker_error
+from kclient.network.errors import broker_error
 from kclient.protocol import errors as codes
 from kclient.types import OffsetAndMetadata, TopicPartition
 

@@ -23,8 +23,8 @@ from kclient.group.form import Answer, Form, expect, first_understood
 from kclient.log import get_logger
 from kclient.network.backoff import Backoff
 from kclient.network.cluster import Cluster
-from kclient.network.failures import broker_error
-from kclient.network.topology import is_usable
+from kclient.network.errors import broker_error
+from kclient.network.metadata import is_usable
 from kclient.protocol import errors as codes
 from kclient.protocol.message import Message
 from kclient.runtime import Runtime

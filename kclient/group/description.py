@@ -30,7 +30,7 @@ from kclient.group.asking import ask_coordinator
 from kclient.group.coordinator import Coordinator
 from kclient.group.form import Form
 from kclient.group.subscription_protocol import PROTOCOL_TYPE, decode_assignment, decode_subscription
-from kclient.network.failures import broker_error
+from kclient.network.errors import broker_error
 from kclient.protocol import errors as codes
 from kclient.runtime import Runtime
 from kclient.types import TopicPartition

@@ -38,7 +38,7 @@ from kclient.group.wanted import Wanted
 from kclient.log import ThrottledLogger, get_logger
 from kclient.metrics.coordinator import CoordinatorMetrics
 from kclient.network.cluster import Cluster
-from kclient.network.failures import broker_error
+from kclient.network.errors import broker_error
 from kclient.protocol import errors as codes
 from kclient.runtime import Runtime
 from kclient.text import format_names, format_partitions

@@ -40,7 +40,7 @@ from kclient.group.generation import (
 )
 from kclient.group.heartbeat import Heartbeats
 from kclient.group.subscription_protocol import PROTOCOL_TYPE, encode_subscription
-from kclient.network.failures import broker_error
+from kclient.network.errors import broker_error
 from kclient.protocol import errors as codes
 from kclient.types import TopicPartition
 

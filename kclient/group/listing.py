@@ -11,7 +11,7 @@ from kclient.generated.list_groups_request import ListGroupsRequest
 from kclient.generated.list_groups_response import ListedGroup, ListGroupsResponse
 from kclient.group.form import expect
 from kclient.network.backoff import Backoff
-from kclient.network.failures import broker_error
+from kclient.network.errors import broker_error
 from kclient.protocol import errors as codes
 from kclient.runtime import Runtime
 

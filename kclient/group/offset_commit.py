@@ -30,7 +30,7 @@ from kclient.generated.offset_commit_response import OffsetCommitResponse
 from kclient.group.again import why_again
 from kclient.group.form import Form
 from kclient.group.generation import EPOCHS_SINCE, Identity, lowest_version
-from kclient.network.failures import broker_error
+from kclient.network.errors import broker_error
 from kclient.protocol import errors as codes
 from kclient.protocol.primitives import ZERO_UUID
 from kclient.types import OffsetAndMetadata, TopicPartition

@@ -39,7 +39,7 @@ from kclient.group.again import why_again
 from kclient.group.coordinator import MOVED
 from kclient.group.form import Form
 from kclient.group.generation import Identity
-from kclient.network.failures import broker_error
+from kclient.network.errors import broker_error
 from kclient.protocol import errors as codes
 from kclient.types import OffsetAndMetadata, TopicPartition
 

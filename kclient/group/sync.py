@@ -22,7 +22,7 @@ from kclient.group.coordinator import MOVED, Coordinator
 from kclient.group.form import Form
 from kclient.group.generation import Generation, MemberState, Standing, lowest_version
 from kclient.group.subscription_protocol import PROTOCOL_TYPE
-from kclient.network.failures import broker_error
+from kclient.network.errors import broker_error
 from kclient.protocol import errors as codes
 
 

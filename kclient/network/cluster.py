@@ -27,18 +27,24 @@ from kclient.generated.metadata_response import MetadataResponse
 from kclient.log import get_logger
 from kclient.metrics.network import NetworkMetrics
 from kclient.metrics.registry import Registry
-from kclient.network.addresses import canonical_servers, parse_servers, until_resolved
+from kclient.network.api_versions import Features
 from kclient.network.backoff import Backoff
-from kclient.network.connection import Connection, Settings
-from kclient.network.features import Features
+from kclient.network.broker import BrokerConnection, ConnectionContext
+from kclient.network.connect import canonical_servers, until_resolved
+from kclient.network.connection import Connection, ConnectionSettings
+from kclient.network.errors import MISROUTED, no_connection
 from kclient.network.metadata import MetadataCache
-from kclient.network.metadata_task import MetadataTask
-from kclient.network.node import Node, Surroundings
-from kclient.network.pool import Pool, first_ready, shuffled
-from kclient.network.questions import ask_until_answered, keep_asked, metadata_request
-from kclient.network.receive_budget import ReceiveBudget
-from kclient.network.security import authenticator_of, tls_of
-from kclient.network.unreachable import MISROUTED, no_connection
+from kclient.network.metadata_updater import (
+    MetadataUpdater,
+    drop_unrequested_topics,
+    metadata_request,
+    retry_until_answered,
+)
+from kclient.network.peer import parse_servers
+from kclient.network.pool import ConnectionPool, first_ready, shuffled
+from kclient.network.sasl import authenticator_of
+from kclient.network.tls import tls_of
+from kclient.network.transport import ReceiveBudget
 from kclient.protocol.message import Message
 from kclient.protocol.primitives import Uuid
 from kclient.runtime import Runtime
@@ -59,7 +65,7 @@ class Cluster:
         self._config = config
         self._runtime = runtime
         self._request_timeout = config.request_timeout_ms / 1000
-        self._around = Surroundings(
+        self._context = ConnectionContext(
             _settings(config, runtime, self.metadata),
             runtime,
             (config.reconnect_backoff_ms, config.reconnect_backoff_max_ms),
@@ -67,8 +73,8 @@ class Cluster:
             self._on_trouble,
             metrics=metrics or NetworkMetrics(Registry()),
         )
-        self._pool = Pool(parse_servers(config.bootstrap_servers), self.metadata, self._around)
-        self._updates = MetadataTask(self.metadata, self._ask_metadata, self._rebootstrap, config, runtime)
+        self._pool = ConnectionPool(parse_servers(config.bootstrap_servers), self.metadata, self._context)
+        self._updates = MetadataUpdater(self.metadata, self._ask_metadata, self._rebootstrap, config, runtime)
         self._task: asyncio.Task[None] | None = None
         self._unresolved: NameResolutionError | None = None  # for good: the bootstrap servers' names
         self._closed = False
@@ -87,11 +93,11 @@ class Cluster:
         try:
             if self._config.client_dns_lookup == CANONICAL:
                 servers = parse_servers(self._config.bootstrap_servers)
-                self._pool = Pool(
-                    await canonical_servers(servers, self._runtime), self.metadata, self._around
+                self._pool = ConnectionPool(
+                    await canonical_servers(servers, self._runtime), self.metadata, self._context
                 )
             server = await first_ready(shuffled(self._pool.bootstrap, self._runtime))
-            self._around.via = server.peer.address
+            self._context.via = server.peer.address
             for other in self._pool.bootstrap:
                 if other is not server:
                     other.disconnect()  # one is enough, also of those that are ready a moment later
@@ -204,13 +210,13 @@ class Cluster:
             return answer
 
         backoff = Backoff.for_retries(self._config, self._runtime)
-        return await ask_until_answered(ask, backoff, timeout, "describing topics")
+        return await retry_until_answered(ask, backoff, timeout, "describing topics")
 
     async def _ask_metadata(self, request: MetadataRequest, lowest: int) -> tuple[int, MetadataResponse]:
         version, answer = await self.request_any(request, min_version=lowest)
         if not isinstance(answer, MetadataResponse):
             raise InternalError(f"Metadata was answered by {type(answer).__name__}")
-        keep_asked(request, answer)
+        drop_unrequested_topics(request, answer)
         return version, answer
 
     # --- requests
@@ -218,7 +224,7 @@ class Cluster:
     @property
     def features(self) -> Features:
         """What brokers offer and the cluster has switched on, known as soon as one is connected."""
-        return self._around.settings.features
+        return self._context.settings.features
 
     async def request(
         self,
@@ -311,7 +317,12 @@ class Cluster:
         return node.connection.version_for(message, min_version, max_version)
 
     async def _exchange(
-        self, node: Node, message: Message, timeout: float | None, lowest: int, highest: int | None
+        self,
+        node: BrokerConnection,
+        message: Message,
+        timeout: float | None,
+        lowest: int,
+        highest: int | None,
     ) -> tuple[int, Message]:
         seconds = self._request_timeout if timeout is None else timeout
         deadline = self._runtime.now() + seconds
@@ -319,7 +330,9 @@ class Cluster:
         version = connection.version_for(type(message), lowest, highest)
         return version, await connection.request(message, version, deadline)
 
-    async def _connection(self, node: Node, waiting: str, seconds: float, deadline: float) -> Connection:
+    async def _connection(
+        self, node: BrokerConnection, waiting: str, seconds: float, deadline: float
+    ) -> Connection:
         try:
             async with asyncio.timeout_at(deadline):
                 connection = await node.ready()
@@ -328,7 +341,7 @@ class Cluster:
         self._require_open()
         return connection
 
-    def _node(self, node_id: int, purpose: str) -> Node:
+    def _node(self, node_id: int, purpose: str) -> BrokerConnection:
         self._require_open()
         try:
             return self._pool.node(node_id, purpose)
@@ -336,7 +349,7 @@ class Cluster:
             self.request_update(f"node {node_id} is not known", reset_backoff=False)
             raise
 
-    def _any_node(self) -> Node:
+    def _any_node(self) -> BrokerConnection:
         if self._pool.lost:  # whether a node's backoff is over just now must not decide
             self._rebootstrap("no broker can be reached")
         return self._pool.least_loaded() or self._pool.soonest()
@@ -347,7 +360,7 @@ class Cluster:
 
     # --- trouble
 
-    def _on_trouble(self, node: Node, problem: KclientError) -> None:
+    def _on_trouble(self, node: BrokerConnection, problem: KclientError) -> None:
         misrouted = isinstance(problem, ConnectError) and problem.stage == MISROUTED
         if (
             misrouted and self._task is not None
@@ -364,10 +377,10 @@ class Cluster:
         self._pool.disconnect()
 
 
-def _settings(config: Config, runtime: Runtime, metadata: MetadataCache) -> Settings:
+def _settings(config: Config, runtime: Runtime, metadata: MetadataCache) -> ConnectionSettings:
     checks = config.metadata_cluster_check_enable and config.metadata_recovery_strategy == "rebootstrap"
     idle_ms = config.connections_max_idle_ms
-    return Settings(
+    return ConnectionSettings(
         client_id=config.client_id,
         max_frame_bytes=config.max_frame_bytes,
         request_timeout=config.request_timeout_ms / 1000,

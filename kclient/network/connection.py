@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
@@ -29,21 +30,26 @@ from kclient.errors import (
     ProtocolDecodeError,
 )
 from kclient.generated.api_versions_response import ApiVersionsResponse
+from kclient.generated.metadata_request import MetadataRequest
 from kclient.log import get_logger
 from kclient.metrics.network import NodeMetrics, unmeasured
-from kclient.network import unreachable
-from kclient.network.features import Features
-from kclient.network.inflight import Entry, InFlight
-from kclient.network.receive_budget import ReceiveBudget
-from kclient.network.session import Session
-from kclient.network.transport import SIZE, SMALLEST_FRAME, FrameProtocol
-from kclient.network.unreachable import Peer
-from kclient.network.versions import THROTTLES_SINCE, Range, choose_version, negotiate, read_api_versions
+from kclient.network import errors
+from kclient.network.api_versions import (
+    THROTTLES_SINCE,
+    Features,
+    Range,
+    choose_version,
+    negotiate,
+    read_api_versions,
+)
+from kclient.network.peer import Peer
+from kclient.network.sasl import SaslChannel, SaslReauthentication
+from kclient.network.transport import SIZE, SMALLEST_FRAME, FrameProtocol, ReceiveBudget
 from kclient.protocol.errors import NONE
 from kclient.protocol.headers import read_response_header, request_frame
 from kclient.protocol.message import Message
 from kclient.protocol.registry import message_class, read_message, response_name
-from kclient.protocol.struct_limit import SMALL_BYTES, require_few_structs
+from kclient.protocol.struct_limit import MOST_STRUCTS, SMALL_BYTES, require_few_structs
 from kclient.security.tls import Tls
 
 logger = get_logger("kclient.connection")
@@ -56,7 +62,7 @@ NEVER: Final = 1 << 15
 
 
 @attrs.frozen
-class Settings:
+class ConnectionSettings:
     """What all connections of a client share. Times in seconds, None for no idle limit."""
 
     client_id: str
@@ -67,7 +73,7 @@ class Settings:
     receive_buffer_bytes: int = -1
     tls: Tls | None = None
     # Runs before ready, and again after the seconds that it returns (None: never).
-    authenticate: Callable[[Connection], Awaitable[float | None]] | None = None
+    authenticate: Callable[[SaslChannel], Awaitable[float | None]] | None = None
     traffic: NodeMetrics = attrs.field(factory=unmeasured)
     features: Features = attrs.field(factory=Features)
     receive_budget: ReceiveBudget | None = None
@@ -79,7 +85,10 @@ class Connection:
     """A connection that is being set up, ready, or closed."""
 
     def __init__(
-        self, peer: Peer, settings: Settings, on_closed: Callable[[Connection, KclientError | None], None]
+        self,
+        peer: Peer,
+        settings: ConnectionSettings,
+        on_closed: Callable[[Connection, KclientError | None], None],
     ) -> None:
         self.peer = peer
         self.offered: Mapping[int, Range] = {}  # API key → the versions the broker speaks
@@ -98,7 +107,7 @@ class Connection:
         self._settings = settings
         self._on_closed = on_closed
         self._loop = asyncio.get_running_loop()
-        self._in_flight = InFlight(self._loop)
+        self._in_flight = InFlightRequests(self._loop)
         self._turns = asyncio.Lock()  # first come, first sent
         self._turn_changed = self.protocol.write_changed
         self._silent_until = 0.0
@@ -107,9 +116,9 @@ class Connection:
         self._why = "closed by kclient"
         self._gone = ChangeSignal()
         self._raw: asyncio.Future[bytes] | None = None  # waits for a token without a header
-        self._session: Session[Connection] | None = None
+        self._session: SaslReauthentication | None = None
         if settings.authenticate is not None:
-            self._session = Session(settings.authenticate, self, self._renewed)
+            self._session = SaslReauthentication(settings.authenticate, self, self._renewed)
 
     @property
     def in_flight(self) -> int:
@@ -136,7 +145,7 @@ class Connection:
             await self._session.begin()
         self.offered = await negotiate(self._ask_versions, self.peer, self._settings.cluster_id())
         if self.closed:  # by something that came right behind the last answer
-            raise unreachable.lost(self.peer, "becoming ready", self._why)
+            raise errors.lost(self.peer, "becoming ready", self._why)
         self.protocol.limit = self._settings.max_frame_bytes
         self.ready = True
         self._watch_idle()
@@ -158,13 +167,13 @@ class Connection:
     async def ask(self, message: Message, version: int, deadline: float) -> Message:
         """Send a request ahead of all who wait, for authentication alone. Raises as `request` does."""
         if self.closed:
-            raise unreachable.lost(self.peer, "authenticating", self._why)
+            raise errors.lost(self.peer, "authenticating", self._why)
         return await self._send(message, version, deadline)
 
     async def exchange_raw(self, token: bytes, deadline: float) -> bytes:
         """Send a token without Kafka's header and return the one that comes back, before the connection is ready."""
         if self.closed:
-            raise unreachable.lost(self.peer, "authenticating", self._why)
+            raise errors.lost(self.peer, "authenticating", self._why)
         self._raw = self._loop.create_future()
         self.protocol.smallest = 0
         self.protocol.write([len(token).to_bytes(4, "big"), token])
@@ -172,7 +181,7 @@ class Connection:
             async with asyncio.timeout_at(deadline):
                 return await self._raw
         except TimeoutError as exc:
-            raise unreachable.no_turn(self.peer, "an authentication token") from exc
+            raise errors.no_turn(self.peer, "an authentication token") from exc
         finally:
             self._raw = None
             self.protocol.smallest = SMALLEST_FRAME
@@ -211,13 +220,13 @@ class Connection:
                     quiet = self._silent_until - self._loop.time() if self.throttled else None
                     await wait_any((self._turn_changed, self._turn_changed.count), timeout=quiet)
         except TimeoutError as exc:
-            raise unreachable.no_turn(self.peer, name) from exc
+            raise errors.no_turn(self.peer, name) from exc
 
     def _may_send(self, name: str) -> bool:
         if self.closed:
             if isinstance(self.reason, AuthenticationError):
                 raise copy.copy(self.reason)
-            raise unreachable.lost(self.peer, f"{name} was to be sent", self._why)
+            raise errors.lost(self.peer, f"{name} was to be sent", self._why)
         if self._session is not None and self._session.renewing():
             return False
         may_send = not self.throttled and not self._in_flight.full and self.protocol.writable
@@ -225,9 +234,9 @@ class Connection:
             self._session.request_sent()
         return may_send
 
-    def _late(self, entry: Entry) -> None:
+    def _late(self, entry: InFlightRequest) -> None:
         why = f"no answer to {entry.name} in time"
-        self._end(why, unreachable.lost(self.peer, f"waiting for the answer to {entry.name}", why))
+        self._end(why, errors.lost(self.peer, f"waiting for the answer to {entry.name}", why))
 
     # --- answers
 
@@ -256,7 +265,7 @@ class Connection:
         self.answers += self.ready
         self._turn_changed.notify()
 
-    def _read(self, entry: Entry, frame: memoryview) -> Message:
+    def _read(self, entry: InFlightRequest, frame: memoryview) -> Message:
         _, at = read_response_header(entry.api_key, entry.version, frame)
         if entry.api_key == API_VERSIONS:
             message, end = read_api_versions(entry.version, frame, at)
@@ -270,7 +279,7 @@ class Connection:
             logger.debug("%s: %d bytes behind the answer to %s", self.peer, len(frame) - end, entry.name)
         return message
 
-    def _note_throttle(self, entry: Entry, message: Message) -> None:
+    def _note_throttle(self, entry: InFlightRequest, message: Message) -> None:
         """Keep silent as the broker asks, but never so long that a request which waits for it must fail."""
         throttle_ms = getattr(message, "throttle_time_ms", 0)
         if throttle_ms > 0 and entry.version >= THROTTLES_SINCE.get(entry.api_key, NEVER):
@@ -321,7 +330,7 @@ class Connection:
             return
         due = self._in_flight.first
         doing = "nothing was asked" if due is None else f"waiting for the answer to {due.name}"
-        self._end(why, unreachable.lost(self.peer, doing, why))
+        self._end(why, errors.lost(self.peer, doing, why))
 
     def _end(self, why: str, reason: KclientError | None) -> None:
         """Close at once: fail what is in flight, tell the owner, drop the transport. `reason` None: on purpose."""
@@ -331,12 +340,100 @@ class Connection:
         if self._idle_timer is not None:
             self._idle_timer.cancel()
         self._in_flight.fail(
-            lambda entry: unreachable.lost(self.peer, f"waiting for the answer to {entry.name}", why)
+            lambda entry: errors.lost(self.peer, f"waiting for the answer to {entry.name}", why)
         )
         if self._raw is not None and not self._raw.done():
-            self._raw.set_exception(unreachable.lost(self.peer, "waiting for an authentication token", why))
+            self._raw.set_exception(errors.lost(self.peer, "waiting for an authentication token", why))
         if self._session is not None:
             self._session.end()
         self.protocol.abort()
         self._turn_changed.notify()
         self._on_closed(self, reason)
+
+
+MAX_IN_FLIGHT: Final = 100
+MOST_OF_ALL_TOPICS: Final = 1_000_000  # brokers, topics and partitions of a cluster
+MOST_OF_NO_TOPIC: Final = 100_000
+PARTITIONS_PER_TOPIC: Final = 1_000
+# The first request holds a line end and an empty line, so a server of a line protocol (HTTP, SMTP, Redis) answers it
+# at once instead of waiting for more, and we can tell at once that it is not Kafka.
+FIRST_CORRELATION_ID: Final = int.from_bytes(b"\r\n\r\n", "big")
+
+
+@attrs.define(eq=False)
+class InFlightRequest:
+    """One request. When its caller was cancelled, `answer` is too: a tombstone, whose answer is dropped."""
+
+    correlation_id: int
+    name: str
+    api_key: int
+    version: int
+    answer: asyncio.Future[Message]
+    most_structs: int = MOST_STRUCTS
+    timer: asyncio.TimerHandle = attrs.field(init=False)
+    sent: float = 0.0  # in the loop's time
+
+
+class InFlightRequests:
+    """A queue with a deadline for every entry."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._entries: deque[InFlightRequest] = deque()
+        self._next_id = FIRST_CORRELATION_ID
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @property
+    def full(self) -> bool:
+        return len(self._entries) >= MAX_IN_FLIGHT
+
+    @property
+    def first(self) -> InFlightRequest | None:
+        """The request whose answer is due."""
+        return self._entries[0] if self._entries else None
+
+    @property
+    def next_id(self) -> int:
+        """The correlation id of the next request that is added."""
+        return self._next_id
+
+    def add(
+        self, message: Message, version: int, deadline: float, late: Callable[[InFlightRequest], None]
+    ) -> InFlightRequest:
+        """Note a request that goes out now; `late` is called if it still waits at its deadline."""
+        api_key = -1 if message.API_KEY is None else message.API_KEY
+        name = message.NAME.removesuffix("Request")
+        answer: asyncio.Future[Message] = self._loop.create_future()
+        entry = InFlightRequest(self._next_id, name, api_key, version, answer, most_structs(message))
+        entry.timer = self._loop.call_at(deadline, late, entry)
+        self._next_id = (self._next_id + 1) & 0x7FFF_FFFF
+        self._entries.append(entry)
+        return entry
+
+    def due(self, correlation_id: int) -> InFlightRequest | None:
+        """The request that an answer belongs to; None if its turn is not now: then the stream cannot be trusted."""
+        first = self.first
+        return first if first is not None and first.correlation_id == correlation_id else None
+
+    def answered(self) -> None:
+        """The first request has its answer."""
+        self._entries.popleft().timer.cancel()
+
+    def fail(self, error_for: Callable[[InFlightRequest], KclientError]) -> None:
+        """No answer will come any more."""
+        entries, self._entries = self._entries, deque()
+        for entry in entries:
+            entry.timer.cancel()
+            if not entry.answer.done():
+                entry.answer.set_exception(error_for(entry))
+
+
+def most_structs(request: Message) -> int:
+    """How many brokers, topics and partitions an answer may name; of Metadata fewer where it was asked for topics."""
+    if not isinstance(request, MetadataRequest):
+        return MOST_STRUCTS
+    if request.topics is None:
+        return MOST_OF_ALL_TOPICS
+    return min(MOST_OF_NO_TOPIC + PARTITIONS_PER_TOPIC * len(request.topics), MOST_OF_ALL_TOPICS)

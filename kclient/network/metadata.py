@@ -8,7 +8,8 @@ whatever cannot be (a partition −1, a port 70000, a broker id twice) is left o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -17,19 +18,12 @@ from kclient.change_signal import ChangeSignal
 from kclient.errors import ArgumentError, KclientError
 from kclient.generated.metadata_response import (
     MetadataResponse,
+    MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
 from kclient.log import get_logger
-from kclient.network.failures import MOST_NAMES, broker_error
-from kclient.network.topology import (
-    MOST_BROKERS,
-    PartitionMetadata,
-    TopicMetadata,
-    is_usable,
-    usable_brokers,
-)
-from kclient.network.unreachable import no_brokers
+from kclient.network.errors import MOST_NAMES, broker_error, no_brokers
 from kclient.protocol.errors import (
     INVALID_TOPIC_EXCEPTION,
     LEADER_NOT_AVAILABLE,
@@ -39,7 +33,7 @@ from kclient.protocol.errors import (
     error,
 )
 from kclient.protocol.primitives import ZERO_UUID
-from kclient.text import format_names
+from kclient.text import format_count, format_names, printable
 from kclient.types import Broker, LeaderAndEpoch, TopicPartition
 
 logger = get_logger("kclient.metadata")
@@ -48,7 +42,7 @@ RELIABLE_EPOCHS_SINCE: Final = 9
 
 
 @attrs.frozen
-class Applied:
+class UpdateResult:
     """What an answer meant: whether it brought news of a leader, and whether another update is needed."""
 
     progress: bool
@@ -113,7 +107,7 @@ class MetadataCache:
 
     # --- news
 
-    def apply(self, response: MetadataResponse, version: int, *, whole: bool = True) -> Applied:
+    def apply(self, response: MetadataResponse, version: int, *, whole: bool = True) -> UpdateResult:
         """Take over an answer. `whole`: it answers for all wanted topics, so others are forgotten, and its topic
         errors are kept for the user. Raises ConnectError when it has no usable broker.
         """
@@ -143,7 +137,7 @@ class MetadataCache:
             self.topics.update(found)
         self._names = {topic.topic_id: name for name, topic in self.topics.items() if topic.topic_id}
         self._tell()
-        return Applied(self._progress, self._update_needed)
+        return UpdateResult(self._progress, self._update_needed)
 
     def update_last_seen_epoch(self, tp: TopicPartition, epoch: int) -> bool:
         """Note an epoch learnt elsewhere; True if it is newer, so that an update is needed."""
@@ -275,3 +269,64 @@ class MetadataCache:
         return PartitionMetadata(
             leader, epoch, tuple(news.replica_nodes), tuple(news.isr_nodes), tuple(news.offline_replicas)
         )
+
+
+logger = get_logger("kclient.metadata")
+
+MOST_BROKERS: Final = 10_000
+SHOWN_HOST: Final = 100
+HOST: Final = re.compile(r"[\w.:%-]{1,255}")  # names with letters of any script, addresses, zones of IPv6
+TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+
+@attrs.frozen
+class PartitionMetadata:
+    """One partition: its leader and replicas, as broker ids; None where unknown."""
+
+    leader: int | None
+    leader_epoch: int | None
+    replicas: tuple[int, ...] = ()
+    isr: tuple[int, ...] = ()
+    offline_replicas: tuple[int, ...] = ()
+
+
+@attrs.frozen
+class TopicMetadata:
+    """One topic. With an `error_code` other than 0 it has no partitions."""
+
+    name: str
+    topic_id: bytes | None = None
+    internal: bool = False
+    error_code: int = NONE
+    partitions: Mapping[int, PartitionMetadata] = attrs.field(factory=dict)
+
+
+def usable_brokers(claimed: Sequence[MetadataResponseBroker]) -> dict[int, Broker]:
+    """The brokers of an answer by id, without those that cannot be; none if there are too many."""
+    if len(claimed) > MOST_BROKERS:
+        logger.warning(
+            "metadata names %d brokers, more than %d: the answer is not used", len(claimed), MOST_BROKERS
+        )
+        return {}
+    brokers: dict[int, Broker] = {}
+    impossible: list[str] = []
+    for one in claimed:
+        broker = Broker(one.node_id, one.host, one.port, one.rack)
+        if broker.node_id in brokers or not is_usable(broker):
+            impossible.append(f"id {one.node_id} at {printable(one.host, SHOWN_HOST)}, port {one.port}")
+        else:
+            brokers[broker.node_id] = broker
+    if impossible:
+        many = format_count(len(impossible), "impossible broker")
+        logger.warning("metadata names %s: %s", many, format_names(impossible))
+    return brokers
+
+
+def is_usable(broker: Broker) -> bool:
+    """Whether id, host and port are possible at all."""
+    return broker.node_id >= 0 and HOST.fullmatch(broker.host) is not None and 0 < broker.port <= 65_535
+
+
+def is_legal_topic(name: str) -> bool:
+    """Letters, digits, dots, underscores and hyphens, at most 249, and neither "." nor ".."."""
+    return TOPIC.fullmatch(name) is not None and name not in (".", "..")

@@ -11,10 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, TypeVar
 
 from kclient.errors import AuthenticationError, ConnectError
+from kclient.network.broker import BrokerConnection, ConnectionContext
 from kclient.network.connection import Connection
+from kclient.network.errors import unknown_node
 from kclient.network.metadata import MetadataCache
-from kclient.network.node import Node, Surroundings
-from kclient.network.unreachable import Peer, unknown_node
+from kclient.network.peer import Peer
 from kclient.runtime import Runtime
 
 T = TypeVar("T")
@@ -23,18 +24,18 @@ MOST_PROBLEMS: Final = 20  # that the error of all names
 STAGGER_SECONDS: Final = 0.25  # how long the next server waits for the one before, when any of them will do
 
 
-class Pool:
+class ConnectionPool:
     """Who can be asked."""
 
     def __init__(
-        self, bootstrap: Iterable[Peer], metadata: MetadataCache, surroundings: Surroundings
+        self, bootstrap: Iterable[Peer], metadata: MetadataCache, context: ConnectionContext
     ) -> None:
-        self.bootstrap = [Node(peer, "bootstrap", surroundings) for peer in bootstrap]
+        self.bootstrap = [BrokerConnection(peer, "bootstrap", context) for peer in bootstrap]
         self._metadata = metadata
-        self._around = surroundings
-        self._nodes: dict[tuple[int, str], Node] = {}
+        self._context = context
+        self._nodes: dict[tuple[int, str], BrokerConnection] = {}
 
-    def node(self, node_id: int, purpose: str) -> Node:
+    def node(self, node_id: int, purpose: str) -> BrokerConnection:
         """The node of a broker. Raises ConnectError (stage metadata) for one that is not known.
 
         A broker that moved is connected anew. One that metadata does not name any more keeps its connection as long
@@ -49,7 +50,7 @@ class Pool:
             del self._nodes[node_id, purpose]
         if broker is None:
             raise unknown_node(node_id)
-        node = Node(Peer(broker.host, broker.port, node_id), purpose, self._around)
+        node = BrokerConnection(Peer(broker.host, broker.port, node_id), purpose, self._context)
         self._nodes[node_id, purpose] = node
         return node
 
@@ -64,33 +65,33 @@ class Pool:
         if node is not None:
             node.close()
 
-    def known(self, node_id: int) -> Node | None:
+    def known(self, node_id: int) -> BrokerConnection | None:
         """The node of a broker that is connected, for any purpose."""
         connected = [node for (known, _), node in self._nodes.items() if known == node_id and node.connection]
         return connected[0] if connected else None
 
-    def each(self) -> Iterator[Node]:
+    def each(self) -> Iterator[BrokerConnection]:
         """Every broker of the metadata, else every bootstrap server, from a random start; made when it is taken."""
         if not self._metadata.brokers:
-            yield from shuffled(self.bootstrap, self._around.runtime)
+            yield from shuffled(self.bootstrap, self._context.runtime)
             return
-        for node_id in shuffled(sorted(self._metadata.brokers), self._around.runtime):
+        for node_id in shuffled(sorted(self._metadata.brokers), self._context.runtime):
             if node_id in self._metadata.brokers:  # not gone since the round began
                 yield self.node(node_id, "")
 
-    def _candidates(self) -> list[Node]:
+    def _candidates(self) -> list[BrokerConnection]:
         """The nodes that were used before, and the first broker that was not: all others are worth the same."""
         if not self._metadata.brokers:
-            return shuffled(self.bootstrap, self._around.runtime)
+            return shuffled(self.bootstrap, self._context.runtime)
         found, has_new = [], False
-        for node_id in shuffled(sorted(self._metadata.brokers), self._around.runtime):
+        for node_id in shuffled(sorted(self._metadata.brokers), self._context.runtime):
             is_new = (node_id, "") not in self._nodes
             if not (is_new and has_new):
                 found.append(self.node(node_id, ""))
             has_new = has_new or is_new
         return found
 
-    def least_loaded(self) -> Node | None:
+    def least_loaded(self) -> BrokerConnection | None:
         """The best node for a question that any can answer; None if every one is backing off."""
         nodes = self._candidates()
         ready = [node for node in nodes if node.load is not None]
@@ -99,11 +100,11 @@ class Pool:
         connecting = [node for node in nodes if node.connecting and not node.backing_off]
         if connecting:
             return connecting[0]
-        now = self._around.runtime.now()
+        now = self._context.runtime.now()
         possible = [node for node in nodes if node.may_connect(now)]
         return min(possible, key=lambda node: node.last_attempt, default=None)
 
-    def soonest(self) -> Node:
+    def soonest(self) -> BrokerConnection:
         """The node whose next attempt comes first."""
         return min(self._candidates(), key=lambda node: node.retry_at)
 
@@ -147,7 +148,7 @@ class Pool:
             for ending in late:
                 ending.cancel()
 
-    def _all(self) -> list[Node]:
+    def _all(self) -> list[BrokerConnection]:
         return [*self.bootstrap, *self._nodes.values()]
 
 
@@ -157,14 +158,14 @@ def shuffled(ordered: Sequence[T], runtime: Runtime) -> list[T]:
     return [*ordered[start:], *ordered[:start]]
 
 
-async def first_ready(nodes: Iterable[Node]) -> Node:
+async def first_ready(nodes: Iterable[BrokerConnection]) -> BrokerConnection:
     """The first of the nodes that becomes ready; each begins when the one before failed or a moment has passed.
 
     Raises the ConnectError of the last one when none does; notes on it name the others' failures.
     """
     rest = iter(nodes)
     waiting = next(rest, None)
-    attempts: dict[asyncio.Task[Connection], Node] = {}
+    attempts: dict[asyncio.Task[Connection], BrokerConnection] = {}
     problems: list[ConnectError] = []
     try:
         while waiting is not None or attempts:

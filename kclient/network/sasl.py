@@ -12,28 +12,32 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any, Final, Protocol
 from urllib.parse import unquote_to_bytes
 
 import attrs
 
-from kclient.errors import InternalError, ProtocolDecodeError
+from kclient.config import Config
+from kclient.errors import AuthenticationError, ConfigError, InternalError, KclientError, ProtocolDecodeError
 from kclient.generated.sasl_authenticate_request import SaslAuthenticateRequest
 from kclient.generated.sasl_authenticate_response import SaslAuthenticateResponse
 from kclient.generated.sasl_handshake_request import SaslHandshakeRequest
 from kclient.generated.sasl_handshake_response import SaslHandshakeResponse
 from kclient.log import get_logger
-from kclient.network import sasl_failures as failures
-from kclient.network.unreachable import Peer
-from kclient.protocol.errors import ILLEGAL_SASL_STATE, NONE, UNSUPPORTED_SASL_MECHANISM
+from kclient.network.errors import where
+from kclient.network.peer import Peer
+from kclient.protocol.errors import ILLEGAL_SASL_STATE, NONE, UNSUPPORTED_SASL_MECHANISM, error
 from kclient.protocol.message import Message
 from kclient.runtime import Runtime
+from kclient.security.jaas import parse_jaas
 from kclient.security.plain import plain_token
 from kclient.security.scram import Challenge, ScramClient, ScramError, salted_password
 from kclient.security.secret import HiddenBytes, HiddenText, Secret
+from kclient.text import format_names, printable
 
 logger = get_logger("kclient.auth")
 
@@ -46,7 +50,7 @@ NO_CODE: Final = re.compile(r"[^A-Za-z0-9+/_-]+")
 RENEW_AT: Final = (0.85, 0.95)  # of a session's lifetime
 
 
-class Line(Protocol):
+class SaslChannel(Protocol):
     """What the conversation needs of a connection. `ask` goes ahead of all other requests."""
 
     peer: Peer
@@ -77,7 +81,7 @@ class Authenticator:
         self._runtime = runtime
         self._timeout = timeout  # seconds for one conversation
 
-    async def __call__(self, line: Line) -> float | None:
+    async def __call__(self, line: SaslChannel) -> float | None:
         """Authenticate; the seconds after which it must be done again, None for never. Raises ConnectError."""
         conversation = _Conversation(
             line, self._credentials, self._runtime, self._runtime.now() + self._timeout
@@ -85,17 +89,17 @@ class Authenticator:
         try:
             lifetime_ms = await conversation.run()
         except ScramError as exc:  # a kind of ValueError: it comes first
-            raise failures.not_proved(line.peer, self._credentials.mechanism, str(exc)) from None
+            raise peer_not_authentic(line.peer, self._credentials.mechanism, str(exc)) from None
         except ProtocolDecodeError as exc:
             why = f"its answer cannot be read: {exc.text}"
-            raise failures.not_proved(line.peer, self._credentials.mechanism, why) from exc
+            raise peer_not_authentic(line.peer, self._credentials.mechanism, why) from exc
         except ValueError as exc:
-            raise failures.no_credentials(line.peer, self._credentials.mechanism, str(exc)) from None
+            raise _no_credentials(line.peer, self._credentials.mechanism, str(exc)) from None
         logger.debug("%s: authenticated with %s", line.peer, self._credentials.mechanism)
         if lifetime_ms <= 0:
             return None
         if lifetime_ms < SHORTEST_SESSION_MS:
-            raise failures.session_too_short(line.peer, self._credentials.mechanism, lifetime_ms)
+            raise _session_too_short(line.peer, self._credentials.mechanism, lifetime_ms)
         return lifetime_ms / 1000 * self._runtime.rng.uniform(*RENEW_AT)
 
 
@@ -103,7 +107,7 @@ class Authenticator:
 class _Conversation:
     """One authentication on one connection."""
 
-    line: Line
+    line: SaslChannel
     credentials: Credentials
     runtime: Runtime
     deadline: float
@@ -129,13 +133,13 @@ class _Conversation:
             SaslHandshakeRequest(mechanism=self.mechanism), version, SaslHandshakeResponse
         )
         if answer.error_code == UNSUPPORTED_SASL_MECHANISM:
-            raise failures.not_offered(self.line.peer, self.mechanism, answer.mechanisms)
+            raise _mechanism_not_offered(self.line.peer, self.mechanism, answer.mechanisms)
         if answer.error_code == ILLEGAL_SASL_STATE:
-            raise failures.not_asked_for(self.line.peer, self.mechanism)
+            raise _sasl_not_enabled(self.line.peer, self.mechanism)
         if answer.error_code != NONE:
-            raise failures.refused(self.line.peer, self.mechanism, answer.error_code, "")
+            raise _credentials_refused(self.line.peer, self.mechanism, answer.error_code, "")
         if self.mechanism not in answer.mechanisms:
-            raise failures.not_offered(self.line.peer, self.mechanism, answer.mechanisms)
+            raise _mechanism_not_offered(self.line.peer, self.mechanism, answer.mechanisms)
         self.raw = version == 0
 
     async def _plain(self) -> None:
@@ -143,7 +147,7 @@ class _Conversation:
         password = HiddenText(await self.runtime.offload(self.credentials.password.reveal))
         rest = await self._token(plain_token(self.credentials.username, password))
         if rest:
-            raise failures.not_proved(
+            raise peer_not_authentic(
                 self.line.peer, self.mechanism, "the broker goes on after the last token"
             )
 
@@ -168,7 +172,7 @@ class _Conversation:
                     _salted, self.mechanism, self.credentials.password, challenge
                 )
         except TimeoutError as exc:
-            raise failures.too_slow(self.line.peer, self.mechanism, DERIVE_SECONDS) from exc
+            raise _derivation_too_slow(self.line.peer, self.mechanism, DERIVE_SECONDS) from exc
 
     async def _token(self, token: bytes) -> bytes:
         """Send one token and return the broker's."""
@@ -179,13 +183,13 @@ class _Conversation:
         answer = await self._ask(request, version, SaslAuthenticateResponse)
         if answer.error_code != NONE:
             said = self._hidden(answer.error_message or "")
-            raise failures.refused(self.line.peer, self.mechanism, answer.error_code, said)
+            raise _credentials_refused(self.line.peer, self.mechanism, answer.error_code, said)
         self.lifetime_ms = answer.session_lifetime_ms
         return self._bounded(answer.auth_bytes)
 
     def _bounded(self, token: bytes) -> bytes:
         if len(token) > MAX_TOKEN_BYTES:
-            raise failures.not_proved(self.line.peer, self.mechanism, f"its token has {len(token)} bytes")
+            raise peer_not_authentic(self.line.peer, self.mechanism, f"its token has {len(token)} bytes")
         return token
 
     def _hidden(self, said: str) -> str:
@@ -222,3 +226,167 @@ def _decoded(text: str) -> Iterator[bytes]:
 
 def _salted(mechanism: str, password: Secret, challenge: Challenge) -> bytes:
     return salted_password(mechanism, password.reveal(), challenge)
+
+
+class SaslReauthentication:
+    """`authenticate` gives the seconds until it must be done again, None for never.
+
+    `renewed` is called when a renewal is over, with its error if it failed.
+    """
+
+    def __init__(
+        self,
+        authenticate: Callable[[SaslChannel], Awaitable[float | None]],
+        line: SaslChannel,
+        renewed: Callable[[KclientError | None], None],
+    ) -> None:
+        self._authenticate = authenticate
+        self._line = line
+        self._renewed = renewed
+        self._loop = asyncio.get_running_loop()
+        self._renew_at = math.inf
+        self._renewal: asyncio.Task[None] | None = None
+        self._request_is_owed = False  # the session was over as soon as it began
+
+    async def begin(self) -> None:
+        """Authenticate. Raises KclientError."""
+        began = self._loop.time()
+        seconds = await self._authenticate(self._line)
+        self._renew_at = math.inf if seconds is None else began + seconds
+        self._request_is_owed = self._loop.time() >= self._renew_at
+
+    def renewing(self) -> bool:
+        """Whether requests must wait for a renewal, which begins now if it is time."""
+        is_due = not self._request_is_owed and self._loop.time() >= self._renew_at
+        if self._renewal is None and is_due:
+            self._renew_at = math.inf
+            self._renewal = asyncio.create_task(self._renew())
+        return self._renewal is not None
+
+    def request_sent(self) -> None:
+        """A request of the client's goes out: a renewal may follow."""
+        self._request_is_owed = False
+
+    async def _renew(self) -> None:
+        problem: KclientError | None = None
+        try:
+            await self.begin()
+        except KclientError as exc:
+            problem = exc
+        finally:
+            self._renewal = None
+        self._renewed(problem)
+
+    def end(self) -> None:
+        """The connection is closed: a renewal under way is of no use."""
+        if self._renewal is not None:
+            self._renewal.cancel()
+
+
+def authenticator_of(config: Config, runtime: Runtime) -> Authenticator | None:
+    """Who we are to brokers, None without SASL. Raises ConfigError for what must not go over a plain connection."""
+    if "SASL" not in config.security_protocol:
+        return None
+    in_clear = config.security_protocol == "SASL_PLAINTEXT" and config.sasl_mechanism == "PLAIN"
+    if in_clear and not config.allow_plaintext_credentials:
+        raise ConfigError("PLAIN needs TLS. It sends the password as it is. Use security_protocol=SASL_SSL.")
+    user, password, token = config.sasl_username or "", config.sasl_password or Secret(""), False
+    if (jaas := config.sasl_jaas_config) is not None:
+        options = parse_jaas(jaas.reveal()).options
+        user, token = options["username"], options.get("tokenauth", "").lower() == "true"
+        # Its provider is asked anew for each authentication.
+        password = Secret(lambda: parse_jaas(jaas.reveal()).options["password"])
+    credentials = Credentials(config.sasl_mechanism, user, password, token, config.scram_max_iterations)
+    return Authenticator(credentials, runtime, config.request_timeout_ms / 1000)
+
+
+MOST_OFFERED: Final = 20
+
+
+def _credentials_refused(peer: Peer, mechanism: str, code: int, said: str) -> AuthenticationError:
+    """The broker answered with an error code."""
+    quoted = f': "{printable(said)}"' if said else ""
+    return AuthenticationError(
+        f"{peer} refused the authentication with {mechanism}: {error(code).name} ({code}){quoted}. "
+        "User name or password is wrong, or the broker does not have this user for this mechanism. "
+        "Correct sasl_username and sasl_password (or sasl_jaas_config); the same ones will be refused again.",
+        mechanism=mechanism,
+        **where(peer),
+    )
+
+
+def _mechanism_not_offered(peer: Peer, mechanism: str, offered: Iterable[str]) -> AuthenticationError:
+    """The listener has other mechanisms."""
+    names = format_names(list(offered), MOST_OFFERED) or "no mechanism at all"
+    return AuthenticationError(
+        f"{peer} does not offer {mechanism}; it offers {names}. "
+        "The listener is set up for others. "
+        "Set sasl_mechanism to one that it offers, or have the broker's sasl.enabled.mechanisms name it.",
+        mechanism=mechanism,
+        **where(peer),
+    )
+
+
+def _sasl_not_enabled(peer: Peer, mechanism: str) -> AuthenticationError:
+    """The listener wants no SASL at all."""
+    return AuthenticationError(
+        f"{peer} refused the authentication with {mechanism}: ILLEGAL_SASL_STATE (34). "
+        "The listener does not ask for SASL. "
+        "Give the port of a SASL listener, or set security_protocol to SSL or PLAINTEXT as the listener has it.",
+        mechanism=mechanism,
+        **where(peer),
+    )
+
+
+def sasl_required(peer: Peer, offered: Iterable[str]) -> AuthenticationError:
+    """The listener wants SASL, and we have none."""
+    return AuthenticationError(
+        f"{peer} wants clients to authenticate with SASL, and this client does not. "
+        f"The listener offers {format_names(list(offered), MOST_OFFERED)}. "
+        "Set security_protocol to SASL_SSL (or SASL_PLAINTEXT), sasl_mechanism to one of these, and user and password.",
+        **where(peer),
+    )
+
+
+def peer_not_authentic(peer: Peer, mechanism: str, why: str) -> AuthenticationError:
+    """The broker broke the mechanism's rules, or could not prove that it knows the credential."""
+    return AuthenticationError(
+        f"{peer}: {mechanism} failed: {why}. "
+        "The peer does not follow the mechanism; it may not be the broker that it claims to be. "
+        "Nothing was sent to it after this. Check the address, and the broker's own log.",
+        mechanism=mechanism,
+        **where(peer),
+    )
+
+
+def _derivation_too_slow(peer: Peer, mechanism: str, seconds: float) -> AuthenticationError:
+    """The key could not be derived in time."""
+    return AuthenticationError(
+        f"{peer}: {mechanism} asked for a key that took more than {seconds:.0f} s to derive. "
+        "The broker's iteration count is very high, or this machine is busy. "
+        "Lower the iterations of this user's credential on the broker.",
+        mechanism=mechanism,
+        **where(peer),
+    )
+
+
+def _no_credentials(peer: Peer, mechanism: str, why: str) -> AuthenticationError:
+    """The provider of user or password has none now."""
+    return AuthenticationError(
+        f"{peer}: no credentials for {mechanism}: the password {why}. "
+        "What provides it worked when the client was made and does not now. "
+        "Correct it; the next attempt asks it again.",
+        mechanism=mechanism,
+        **where(peer),
+    )
+
+
+def _session_too_short(peer: Peer, mechanism: str, lifetime_ms: int) -> AuthenticationError:
+    """The broker limits sessions to less than any broker can renew."""
+    return AuthenticationError(
+        f"{peer} accepted {mechanism} for a session of {lifetime_ms} ms. "
+        "No broker renews a session within a second of the last time: connections.max.reauth.ms is set too low, or the "
+        "peer is not the broker that it claims to be. Set connections.max.reauth.ms to 1000 or more, or to 0.",
+        mechanism=mechanism,
+        **where(peer),
+    )

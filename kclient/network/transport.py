@@ -17,11 +17,13 @@ from __future__ import annotations
 import asyncio
 import struct
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable
+
+import attrs
 
 from kclient.change_signal import ChangeSignal
 from kclient.errors import InvalidFrameError
-from kclient.network.receive_budget import Claim, ReceiveBudget
 
 SIZE = struct.Struct(">i")
 SMALLEST_FRAME = 4  # a response is at least its correlation id
@@ -57,7 +59,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
         self._filled = 0
         self._size = 0  # of the long frame, as announced
         self._budget = ReceiveBudget(sys.maxsize) if budget is None else budget
-        self._claim: Claim | None = None
+        self._claim: Reservation | None = None
 
     # --- reading
 
@@ -183,3 +185,48 @@ class FrameProtocol(asyncio.BufferedProtocol):
         """End the connection at once; what was not sent is dropped."""
         if self._transport is not None:
             self._transport.abort()
+
+
+@attrs.define(eq=False)
+class Reservation:
+    """Bytes of one answer: granted, or waiting for `granted` to be called."""
+
+    size: int
+    on_granted: Callable[[], None]
+    is_granted: bool = False
+
+
+class ReceiveBudget:
+    """At most `limit` bytes, and always one answer."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.used = 0
+        self._waiting: deque[Reservation] = deque()
+
+    def claim(self, size: int, on_granted: Callable[[], None]) -> Reservation:
+        """Ask for room; `on_granted` is called later if there is none now. `release` it in either case."""
+        claim = Reservation(size, on_granted)
+        if not self._waiting and self._fits(claim):
+            self._grant(claim)
+        else:
+            self._waiting.append(claim)
+        return claim
+
+    def release(self, claim: Reservation) -> None:
+        """The answer is complete, or its connection has ended."""
+        if not claim.is_granted:
+            self._waiting.remove(claim)
+            return
+        self.used -= claim.size
+        while self._waiting and self._fits(self._waiting[0]):
+            first = self._waiting.popleft()
+            self._grant(first)
+            first.on_granted()
+
+    def _fits(self, claim: Reservation) -> bool:
+        return not self.used or self.used + claim.size <= self.limit
+
+    def _grant(self, claim: Reservation) -> None:
+        claim.is_granted = True
+        self.used += claim.size

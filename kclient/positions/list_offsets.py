@@ -13,7 +13,7 @@ from kclient.errors import DeadlineError, KclientError, VersionError
 from kclient.generated.list_offsets_response import ListOffsetsResponse
 from kclient.log import get_logger
 from kclient.network.backoff import Backoff
-from kclient.network.failures import broker_error
+from kclient.network.errors import broker_error
 from kclient.positions.list_offsets_messages import (
     ListedOffsets,
     build_request,

@@ -17,7 +17,7 @@ import attrs
 from kclient.errors import VersionError
 from kclient.generated.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kclient.generated.list_offsets_response import ListOffsetsPartitionResponse, ListOffsetsResponse
-from kclient.network.failures import broker_error
+from kclient.network.errors import broker_error
 from kclient.protocol.errors import TOPIC_AUTHORIZATION_FAILED, UNSUPPORTED_FOR_MESSAGE_FORMAT
 from kclient.types import IsolationLevel, OffsetAndTimestamp, TopicPartition
 

@@ -12,7 +12,7 @@ from kclient.generated.offset_for_leader_epoch_request import (
     OffsetForLeaderTopic,
 )
 from kclient.generated.offset_for_leader_epoch_response import OffsetForLeaderEpochResponse
-from kclient.network.failures import broker_error
+from kclient.network.errors import broker_error
 from kclient.positions.state import EpochEnd, FetchPosition
 from kclient.protocol.errors import TOPIC_AUTHORIZATION_FAILED
 from kclient.types import TopicPartition

@@ -19,7 +19,7 @@ from kclient.errors import CorruptBatchError, DeadlineError, KclientError, Unsup
 from kclient.generated.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kclient.log import get_logger
 from kclient.network.backoff import Backoff
-from kclient.network.failures import broker_error
+from kclient.network.errors import broker_error
 from kclient.protocol.errors import LEADER_NOT_AVAILABLE, NONE, OFFSET_OUT_OF_RANGE
 from kclient.records.batch import batch_headers
 from kclient.records.reader import PartitionReader

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from kclient.config import Config
 from kclient.errors import ConfigError, DeadlineError, KclientError, UnknownTopicError
 from kclient.network.backoff import Backoff
-from kclient.network.failures import broker_error
+from kclient.network.errors import broker_error
 from kclient.positions.list_offsets import list_offsets
 from kclient.protocol.errors import NONE, UNKNOWN_TOPIC_OR_PARTITION
 from kclient.runtime import Runtime

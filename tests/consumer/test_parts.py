@@ -21,7 +21,7 @@ from kclient.consumer.subscription import (
 from kclient.consumer.waiting import Waits
 from kclient.consumer.work import UserWork
 from kclient.errors import ArgumentError, ClosedError, DeadlineError, InternalError, UsageError, WakeupError
-from kclient.network.topology import TopicMetadata
+from kclient.network.metadata import TopicMetadata
 from kclient.timeouts import checked_timeout
 from kclient.types import TopicPartition
 

@@ -8,7 +8,7 @@ import pytest
 
 from kclient.config import load
 from kclient.group import assignment_check
-from kclient.network import inflight, sasl, topology, transport
+from kclient.network import connection, metadata, sasl, transport
 from kclient.protocol import struct_limit
 from kclient.security.scram import MAX_ITERATIONS
 from kclient.text import LONGEST_NAME, LONGEST_TEXT
@@ -43,10 +43,10 @@ def test_the_block_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         ("250,000; Metadata about named topics", struct_limit.MOST_STRUCTS == 250_000),
         (
             "100,000 and 1,000 for each",
-            inflight.MOST_OF_NO_TOPIC == 100_000 and inflight.PARTITIONS_PER_TOPIC == 1_000,
+            connection.MOST_OF_NO_TOPIC == 100_000 and connection.PARTITIONS_PER_TOPIC == 1_000,
         ),
-        ("about all topics 1,000,000", inflight.MOST_OF_ALL_TOPICS == 1_000_000),
-        ("| broker | 10,000 |", topology.MOST_BROKERS == 10_000),
+        ("about all topics 1,000,000", connection.MOST_OF_ALL_TOPICS == 1_000_000),
+        ("| broker | 10,000 |", metadata.MOST_BROKERS == 10_000),
         ("twice over, and 1,000", assignment_check.MOST_NEW == 1_000),
         ("one second or longer", sasl.SHORTEST_SESSION_MS == 1_000),
         ("(131,072), and 10 s", MAX_ITERATIONS == 131_072 and sasl.DERIVE_SECONDS == 10),

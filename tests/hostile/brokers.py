@@ -12,7 +12,7 @@ from kclient.config import Config
 from kclient.errors import KclientError
 from kclient.generated.fetch_request import FetchRequest
 from kclient.network.cluster import Cluster
-from kclient.network.topology import MOST_BROKERS
+from kclient.network.metadata import MOST_BROKERS
 from kclient.runtime import Runtime
 from tests.hostile.raw_peer import RawPeer, broker, metadata, topic, uvarint
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from kclient.config import load
 from kclient.errors import ConfigError
-from kclient.network.security import tls_of
+from kclient.network.tls import tls_of
 from kclient.security.providers import file
 from kclient.spark.decoding.avro_schema import given_schema
 

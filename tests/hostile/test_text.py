@@ -11,8 +11,8 @@ from kclient.cli.table import table
 from kclient.log import get_logger
 from kclient.metrics.prometheus import prometheus_text
 from kclient.metrics.registry import MetricName
-from kclient.network.failures import broker_error
-from kclient.network.unreachable import Peer, name_not_resolved
+from kclient.network.errors import broker_error, name_not_resolved
+from kclient.network.peer import Peer
 from kclient.text import LONGEST_NAME, LONGEST_TEXT, printable
 
 HOSTILE = "a\x1b[2J\r\n\u202eb\x00\ud800\x9b"

@@ -7,13 +7,13 @@ from typing import Any
 
 import attrs
 
-from kclient.network.connection import Connection, Settings
-from kclient.network.dial import open_connection
-from kclient.network.unreachable import Peer
+from kclient.network.connect import open_connection
+from kclient.network.connection import Connection, ConnectionSettings
+from kclient.network.peer import Peer
 from kclient.runtime import Runtime
 from tests.scripted_broker import ScriptedBroker
 
-SETTINGS = Settings(client_id="tester", max_frame_bytes=1_000_000, request_timeout=5.0)
+SETTINGS = ConnectionSettings(client_id="tester", max_frame_bytes=1_000_000, request_timeout=5.0)
 
 
 async def connect(peer: ScriptedBroker, timeout: float = 5.0, **settings: Any) -> Connection:

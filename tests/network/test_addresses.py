@@ -16,10 +16,10 @@ from kclient.config import Config
 from kclient.errors import ConnectError, OpenFilesLimitError, PortClosedError
 from kclient.generated.heartbeat_request import HeartbeatRequest
 from kclient.generated.heartbeat_response import HeartbeatResponse
-from kclient.network import unreachable
+from kclient.network import errors
+from kclient.network.broker import BrokerConnection, ConnectionContext
 from kclient.network.cluster import Cluster
-from kclient.network.node import Node, Surroundings
-from kclient.network.unreachable import Peer
+from kclient.network.peer import Peer
 from tests.network.helpers import SETTINGS
 from tests.network.test_start import Names, failure
 from tests.scripted_broker import On, ScriptedBroker
@@ -141,17 +141,17 @@ def test_the_set_up_timeout_doubles_up_to_its_maximum_while_tcp_is_not_connected
 
     async def fail(peer: Peer, settings: object, runtime: object, timeout: float, on_closed: object) -> None:
         given.append(timeout)
-        raise unreachable.no_answer(peer, timeout, next(stages))
+        raise errors.no_answer(peer, timeout, next(stages))
 
     async def main() -> None:
         runtime = Names(names={FIRST: [FIRST]})
-        around = Surroundings(SETTINGS, runtime, (0, 0), (100, 200), lambda node, problem: None)
-        node = Node(Peer(FIRST, 9092, 1), "", around)
+        around = ConnectionContext(SETTINGS, runtime, (0, 0), (100, 200), lambda node, problem: None)
+        node = BrokerConnection(Peer(FIRST, 9092, 1), "", around)
         for _ in range(6):
             with pytest.raises(ConnectError):
                 await node.ready()
 
-    monkeypatch.setattr("kclient.network.node.open_connection", fail)
+    monkeypatch.setattr("kclient.network.broker.open_connection", fail)
     asyncio.run(main())
     connected, unconnected = given[:3], given[3:]
     assert all(0.08 <= timeout <= 0.12 for timeout in connected)

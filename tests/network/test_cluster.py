@@ -25,7 +25,7 @@ from kclient.generated.fetch_request import FetchRequest
 from kclient.generated.heartbeat_request import HeartbeatRequest
 from kclient.generated.heartbeat_response import HeartbeatResponse
 from kclient.network.cluster import Cluster
-from kclient.network.inflight import FIRST_CORRELATION_ID
+from kclient.network.connection import FIRST_CORRELATION_ID
 from kclient.protocol.registry import write_message
 from kclient.runtime import Runtime
 from kclient.types import LeaderAndEpoch, TopicPartition

@@ -24,8 +24,7 @@ from kclient.generated.heartbeat_request import HeartbeatRequest
 from kclient.generated.heartbeat_response import HeartbeatResponse
 from kclient.generated.offset_for_leader_epoch_request import OffsetForLeaderEpochRequest
 from kclient.generated.offset_for_leader_epoch_response import OffsetForLeaderEpochResponse
-from kclient.network.connection import Connection
-from kclient.network.inflight import FIRST_CORRELATION_ID
+from kclient.network.connection import FIRST_CORRELATION_ID, Connection
 from tests.network.helpers import connect
 from tests.realtime import within
 from tests.scripted_broker import On, ScriptedBroker

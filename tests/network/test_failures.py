@@ -7,9 +7,9 @@ import pickle
 import pytest
 
 from kclient.errors import BrokerError, ConnectError, GroupAuthorizationError, TopicAuthorizationError
-from kclient.network import unreachable
-from kclient.network.failures import broker_error
-from kclient.network.unreachable import Peer
+from kclient.network import errors
+from kclient.network.errors import broker_error
+from kclient.network.peer import Peer
 
 
 @pytest.mark.spec("B.15.1")
@@ -56,16 +56,16 @@ PEER = Peer("broker", 9092, 3, "10.0.0.1")
 @pytest.mark.parametrize(
     "error",
     [
-        unreachable.name_not_resolved(PEER, 0.1, OSError(-2, "Name or service not known")),
-        unreachable.not_connected(PEER, 0.1, ConnectionRefusedError(111, "refused")),
-        unreachable.no_answer(PEER, 0.1, "tcp"),
-        unreachable.no_answer(PEER, 0.1, "versions"),
-        unreachable.closed_early(PEER, 0.1),
-        unreachable.lost(PEER, "waiting for the answer to Fetch", "reset"),
-        unreachable.not_kafka(PEER, 0.1, b"HTTP"),
-        unreachable.speaks_tls(PEER, 0.1),
-        unreachable.bad_versions(PEER, "nothing"),
-        unreachable.no_common_version(PEER, "Fetch", (4, 18), None),
+        errors.name_not_resolved(PEER, 0.1, OSError(-2, "Name or service not known")),
+        errors.not_connected(PEER, 0.1, ConnectionRefusedError(111, "refused")),
+        errors.no_answer(PEER, 0.1, "tcp"),
+        errors.no_answer(PEER, 0.1, "versions"),
+        errors.closed_early(PEER, 0.1),
+        errors.lost(PEER, "waiting for the answer to Fetch", "reset"),
+        errors.not_kafka(PEER, 0.1, b"HTTP"),
+        errors.speaks_tls(PEER, 0.1),
+        errors.bad_versions(PEER, "nothing"),
+        errors.no_common_version(PEER, "Fetch", (4, 18), None),
     ],
 )
 def test_every_connect_error_says_what_where_why_and_what_to_do(error: ConnectError) -> None:

@@ -9,7 +9,7 @@ from kclient.generated.api_versions_response import (
     ApiVersionsResponse,
     FinalizedFeatureKey,
 )
-from kclient.network.features import Features
+from kclient.network.api_versions import Features
 
 HEARTBEAT = 68
 

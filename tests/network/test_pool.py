@@ -9,9 +9,9 @@ from contextlib import contextmanager
 import attrs
 import pytest
 
+from kclient.network.broker import ConnectionContext
 from kclient.network.metadata import MetadataCache
-from kclient.network.node import Surroundings
-from kclient.network.pool import Pool
+from kclient.network.pool import ConnectionPool
 from kclient.runtime import Address, Runtime
 from kclient.types import Broker
 from tests.network.helpers import SETTINGS
@@ -27,12 +27,12 @@ class Unanswered(Runtime):
 
 
 @contextmanager
-def three_brokers() -> Iterator[Pool]:
+def three_brokers() -> Iterator[ConnectionPool]:
     metadata = MetadataCache()
     for node_id in range(3):
         metadata.learn_broker(Broker(node_id, "broker", 9092 + node_id))
-    around = Surroundings(SETTINGS, Unanswered(), (50, 50), (10_000, 30_000), lambda node, problem: None)
-    pool = Pool([], metadata, around)
+    around = ConnectionContext(SETTINGS, Unanswered(), (50, 50), (10_000, 30_000), lambda node, problem: None)
+    pool = ConnectionPool([], metadata, around)
     yield pool
     pool.disconnect()
 

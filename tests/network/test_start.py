@@ -24,9 +24,9 @@ from kclient.errors import (
     PortClosedError,
     VersionError,
 )
-from kclient.network.addresses import canonical_servers, parse_server
 from kclient.network.cluster import Cluster
-from kclient.network.unreachable import Peer
+from kclient.network.connect import canonical_servers
+from kclient.network.peer import Peer, parse_server
 from kclient.runtime import Address, Runtime
 from tests.default_responses import api_versions
 from tests.network.helpers import until

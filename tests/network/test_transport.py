@@ -9,8 +9,7 @@ import pytest
 
 from kclient.errors import InvalidFrameError
 from kclient.network import transport
-from kclient.network.receive_budget import ReceiveBudget
-from kclient.network.transport import FIRST_BYTES, GROWTH, FrameProtocol
+from kclient.network.transport import FIRST_BYTES, GROWTH, FrameProtocol, ReceiveBudget
 
 
 class Wire(asyncio.Transport):

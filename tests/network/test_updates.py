@@ -12,7 +12,7 @@ import pytest
 from kclient.errors import DeadlineError, VersionError
 from kclient.generated.metadata_request import MetadataRequest
 from kclient.generated.metadata_response import MetadataResponse
-from kclient.network.questions import metadata_request
+from kclient.network.metadata_updater import metadata_request
 from kclient.types import TopicPartition
 from tests.default_responses import metadata
 from tests.network.helpers import until

@@ -14,10 +14,9 @@ from kclient.errors import ConnectError, VersionError
 from kclient.generated.api_versions_request import ApiVersionsRequest
 from kclient.generated.api_versions_response import ApiVersion, ApiVersionsResponse
 from kclient.generated.fetch_request import FetchRequest
-from kclient.network.connection import Connection
-from kclient.network.inflight import FIRST_CORRELATION_ID
-from kclient.network.unreachable import Peer
-from kclient.network.versions import SOFTWARE_NAME, SOFTWARE_VERSION, choose_version
+from kclient.network.api_versions import SOFTWARE_NAME, SOFTWARE_VERSION, choose_version
+from kclient.network.connection import FIRST_CORRELATION_ID, Connection
+from kclient.network.peer import Peer
 from tests.network.helpers import connect
 from tests.scripted_broker import On, ScriptedBroker
 

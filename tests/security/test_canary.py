@@ -94,7 +94,7 @@ async def use(canary: Canary, peer: ScriptedBroker, **given: Any) -> KclientErro
         if not peer.script:
             break
     session = consumer._session
-    for thing in (consumer, session, session.config, session.cluster, session.cluster._around):
+    for thing in (consumer, session, session.config, session.cluster, session.cluster._context):
         canary.see(thing, {name: getattr(thing, name, None) for name in getattr(thing, "__dict__", {})})
     canary.see(consumer.metrics())
     await consumer.close(1.0)

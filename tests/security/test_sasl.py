@@ -22,11 +22,11 @@ from kclient.generated.heartbeat_request import HeartbeatRequest
 from kclient.generated.heartbeat_response import HeartbeatResponse
 from kclient.generated.sasl_authenticate_response import SaslAuthenticateResponse
 from kclient.generated.sasl_handshake_response import SaslHandshakeResponse
-from kclient.network import node, sasl
+from kclient.network import broker, sasl
 from kclient.network.cluster import Cluster
 from kclient.network.connection import Connection
+from kclient.network.peer import Peer
 from kclient.network.sasl import Authenticator, Credentials
-from kclient.network.unreachable import Peer
 from kclient.protocol.errors import ILLEGAL_SASL_STATE, SASL_AUTHENTICATION_FAILED, UNSUPPORTED_SASL_MECHANISM
 from kclient.protocol.message import Message
 from kclient.runtime import Runtime
@@ -553,7 +553,7 @@ def test_refused_credentials_are_fatal_at_once_and_tried_once() -> None:
 def test_credentials_that_are_right_at_last_leave_nothing_of_the_refusal(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(node, "REFUSED_SECONDS", 0.1)
+    monkeypatch.setattr(broker, "REFUSED_SECONDS", 0.1)
 
     async def main() -> None:
         no = token(error_code=SASL_AUTHENTICATION_FAILED, error_message="not yet")

@@ -29,7 +29,7 @@ from kclient.errors import (
     TlsError,
 )
 from kclient.generated.heartbeat_request import HeartbeatRequest
-from kclient.network import node
+from kclient.network import broker
 from kclient.network.cluster import Cluster
 from kclient.runtime import Runtime
 from kclient.security import Secret
@@ -458,7 +458,7 @@ def test_a_ready_context_is_used_as_it_is(tmp_path: Path) -> None:
 def test_a_trust_store_that_changes_is_used_by_the_next_connection(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(node, "REFUSED_SECONDS", 0.05)
+    monkeypatch.setattr(broker, "REFUSED_SECONDS", 0.05)
     path = Authority("Old").write_pem(tmp_path / "ca.pem")
 
     async def main() -> None:

@@ -17,7 +17,7 @@ from kclient.generated.describe_configs_response import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
-from kclient.network.topology import is_legal_topic
+from kclient.network.metadata import is_legal_topic
 from kclient.protocol.errors import (
     CLUSTER_AUTHORIZATION_FAILED,
     INVALID_REQUEST,

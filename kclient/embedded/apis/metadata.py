@@ -22,7 +22,7 @@ from kclient.generated.metadata_response import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from kclient.network.topology import is_legal_topic
+from kclient.network.metadata import is_legal_topic
 from kclient.protocol.errors import (
     COORDINATOR_NOT_AVAILABLE,
     INVALID_REQUEST,

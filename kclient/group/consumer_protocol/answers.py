@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from kclient.errors import KclientError, VersionError
-from kclient.network.failures import broker_error
+from kclient.network.errors import broker_error
 from kclient.protocol import errors as codes
 
 

@@ -29,7 +29,7 @@ from kclient.log import ThrottledLogger, get_logger
 from kclient.metrics.coordinator import CoordinatorMetrics
 from kclient.metrics.registry import Registry
 from kclient.network.cluster import Cluster
-from kclient.network.failures import broker_error
+from kclient.network.errors import broker_error
 from kclient.protocol import errors as codes
 from kclient.runtime import Runtime
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kclient.embedded.call import Call
 from kclient.errors import InvalidFrameError, ProtocolDecodeError
 from kclient.generated.offset_commit_response import OffsetCommitResponse
-from kclient.network.inflight import MAX_IN_FLIGHT
+from kclient.network.connection import MAX_IN_FLIGHT
 from kclient.protocol.message import Message
 from kclient.protocol.primitives import ZERO_UUID
 from kclient.runtime import Address

@@ -23,7 +23,7 @@ from kclient.group.join import Join
 from kclient.group.membership import ClassicMembership
 from kclient.group.trouble import Trouble, code_of
 from kclient.group.wanted import Wanted
-from kclient.network.failures import broker_error
+from kclient.network.errors import broker_error
 from kclient.protocol import errors as codes
 from tests.simulation.mutants import plans, scripts
 from tests.simulation.mutants.table import Patch, mutant

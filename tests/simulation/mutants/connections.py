@@ -18,13 +18,12 @@ from kclient.errors import ConnectError, KclientError
 from kclient.group.coordinator import Coordinator
 from kclient.group.heartbeat import Heartbeats
 from kclient.group.membership import ClassicMembership
-from kclient.network import connection, node, versions
+from kclient.network import api_versions, broker, connection
 from kclient.network.backoff import Backoff
-from kclient.network.connection import Connection
-from kclient.network.inflight import InFlight
+from kclient.network.broker import BrokerConnection
+from kclient.network.connection import Connection, InFlightRequests
 from kclient.network.metadata import MetadataCache
-from kclient.network.node import Node
-from kclient.network.session import Session as Authentication
+from kclient.network.sasl import SaslReauthentication
 from kclient.protocol.errors import UNSUPPORTED_VERSION
 from tests.simulation.mutants import plans, scripts
 from tests.simulation.mutants.table import Patch, mutant
@@ -36,44 +35,44 @@ FOR_EVER = 1e6
 def never_connected_again(patch: Patch) -> None:
     """Do not connect again where a connection ended in the middle of a frame."""
 
-    def on_closed(self: Node, closed: Connection, reason: KclientError | None) -> None:
+    def on_closed(self: BrokerConnection, closed: Connection, reason: KclientError | None) -> None:
         protocol = closed.protocol
         midway = protocol._frame is not None or protocol._ahead_end > 0
         before(self, closed, reason)
         if reason is not None and midway:
             self.retry_at = FOR_EVER
 
-    before = patch.put(Node, "_on_closed", on_closed)
+    before = patch.put(BrokerConnection, "_on_closed", on_closed)
 
 
 @mutant("M-86", "I-25", "I-22", seed=111)
 def calls_left_waiting(patch: Patch) -> None:
     """Tell nobody who waits for an answer that the connection is lost."""
 
-    def fail(self: InFlight, error_for: Any) -> None:
+    def fail(self: InFlightRequests, error_for: Any) -> None:
         for entry in self._entries:
             entry.timer.cancel()
         self._entries.clear()
 
-    patch.put(InFlight, "fail", fail)
+    patch.put(InFlightRequests, "fail", fail)
 
 
 @mutant("M-87", "I-16", look=scripts.cancelled_question)
 def cancelled_forgotten(patch: Patch) -> None:
     """Forget a request whose caller is gone, and take its answer for the next one's."""
 
-    def due(self: InFlight, correlation_id: int) -> Any:
+    def due(self: InFlightRequests, correlation_id: int) -> Any:
         while (first := self.first) is not None and first.answer.cancelled():
             self.answered()
         return first
 
-    patch.put(InFlight, "due", due)
+    patch.put(InFlightRequests, "due", due)
 
 
 @mutant("M-88", "I-16", look=scripts.lost_answer)
 def matched_by_order(patch: Patch) -> None:
     """Take whatever answer comes for that to the oldest request."""
-    patch.put(InFlight, "due", lambda self, correlation_id: self.first)
+    patch.put(InFlightRequests, "due", lambda self, correlation_id: self.first)
 
 
 @mutant("M-89", "I-24", look=plans.looking_at(plans.NO_BROKERS))
@@ -107,11 +106,11 @@ def heartbeats_left(patch: Patch) -> None:
 def no_reconnect_backoff(patch: Patch) -> None:
     """Connect again at once, however often that failed."""
 
-    def trouble(self: Node, problem: KclientError, what: str) -> None:
+    def trouble(self: BrokerConnection, problem: KclientError, what: str) -> None:
         before(self, problem, what)
         self.retry_at = 0.0
 
-    before = patch.put(Node, "_trouble", trouble)
+    before = patch.put(BrokerConnection, "_trouble", trouble)
 
 
 @mutant("M-92", "I-22", look=scripts.long_outage)
@@ -160,7 +159,7 @@ def connect_without_limit(patch: Patch) -> None:
     async def open_connection(peer: Any, settings: Any, runtime: Any, timeout: float, on_closed: Any) -> Any:
         return await before(peer, settings, runtime, FOR_EVER, on_closed)
 
-    before = patch.put(node, "open_connection", open_connection)
+    before = patch.put(broker, "open_connection", open_connection)
 
 
 @mutant("M-97", "I-22", seed=124)
@@ -174,19 +173,19 @@ def names_resolved_once(patch: Patch) -> None:
             found[peer.host, peer.port] = await before(peer, runtime)
         return list(found[peer.host, peer.port])
 
-    before = patch.put(node, "resolve", resolve)
+    before = patch.put(broker, "resolve", resolve)
 
 
 @mutant("M-98", "I-22", "I-27", seed=2)
 def idle_close_punished(patch: Patch) -> None:
     """Take the end of an idle connection for a failure, and stay away for minutes."""
 
-    def on_closed(self: Node, closed: Connection, reason: KclientError | None) -> None:
+    def on_closed(self: BrokerConnection, closed: Connection, reason: KclientError | None) -> None:
         before(self, closed, reason)
         if reason is not None and closed.hung_up and closed.cause is None:
-            self.retry_at = self._around.runtime.now() + 300.0
+            self.retry_at = self._context.runtime.now() + 300.0
 
-    before = patch.put(Node, "_on_closed", on_closed)
+    before = patch.put(BrokerConnection, "_on_closed", on_closed)
 
 
 @mutant("M-99", "I-23", "I-22", seed=18)
@@ -196,7 +195,7 @@ def throttled_as_told(patch: Patch) -> None:
     def note_throttle(self: Connection, entry: Any, message: Any) -> None:
         before(self, entry, message)
         throttle_ms = getattr(message, "throttle_time_ms", 0)
-        if throttle_ms and entry.version >= versions.THROTTLES_SINCE.get(entry.api_key, connection.NEVER):
+        if throttle_ms and entry.version >= api_versions.THROTTLES_SINCE.get(entry.api_key, connection.NEVER):
             self._silent_until = max(self._silent_until, self._loop.time() + throttle_ms / 1000)
 
     before = patch.put(Connection, "_note_throttle", note_throttle)
@@ -232,29 +231,29 @@ def epochs_go_back(patch: Patch) -> None:
 def asked_while_renewing(patch: Patch) -> None:
     """Send requests while the session of a connection is renewed."""
 
-    def renewing(self: Authentication[Any]) -> bool:
+    def renewing(self: SaslReauthentication) -> bool:
         before(self)
         return False
 
-    before = patch.put(Authentication, "renewing", renewing)
+    before = patch.put(SaslReauthentication, "renewing", renewing)
 
 
 @mutant("M-103", "I-35", seed=210)
 def answers_kept(patch: Patch) -> None:
     """Never forget a request that was answered."""
 
-    def answered(self: InFlight) -> None:
+    def answered(self: InFlightRequests) -> None:
         entry = self.first
         entry.timer.cancel()  # type: ignore[union-attr]
         self.past = getattr(self, "past", 0) + 1  # type: ignore[attr-defined]
 
-    def first(self: InFlight) -> Any:
+    def first(self: InFlightRequests) -> Any:
         past = getattr(self, "past", 0)
         return self._entries[past] if len(self._entries) > past else None
 
-    patch.put(InFlight, "answered", answered)
-    patch.put(InFlight, "first", property(first))
-    patch.put(InFlight, "full", property(lambda self: False))
+    patch.put(InFlightRequests, "answered", answered)
+    patch.put(InFlightRequests, "first", property(first))
+    patch.put(InFlightRequests, "full", property(lambda self: False))
 
 
 @mutant("M-104", "I-33", look=scripts.many_rebalances)
@@ -272,11 +271,11 @@ def listeners_pile_up(patch: Patch) -> None:
 def warns_every_time(patch: Patch) -> None:
     """Warn of every attempt that fails."""
 
-    def trouble(self: Node, problem: KclientError, what: str) -> None:
-        self._around.quiet_until.clear()
+    def trouble(self: BrokerConnection, problem: KclientError, what: str) -> None:
+        self._context.quiet_until.clear()
         before(self, problem, what)
 
-    before = patch.put(Node, "_trouble", trouble)
+    before = patch.put(BrokerConnection, "_trouble", trouble)
 
 
 @mutant("M-93", "I-25", look=scripts.wakeup_between_polls)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from kclient import AsyncConsumer
 from kclient.errors import KclientError
-from kclient.network import dial
+from kclient.network import connect
 from kclient.network.connection import Connection
 from tests.simulation.mutants.table import Patch, Symptoms, mutant
 
@@ -31,9 +31,9 @@ async def _knock(address: str) -> Symptoms:
     async def counted(*args: Any, **options: Any) -> Any:
         nonlocal attempts
         attempts += 1
-        return await connect(*args, **options)
+        return await before_connect(*args, **options)
 
-    connect, dial._connect = dial._connect, counted
+    before_connect, connect._connect = connect._connect, counted
     before, most = _sockets(), 0
     consumer = AsyncConsumer(
         "events",
@@ -50,7 +50,7 @@ async def _knock(address: str) -> Symptoms:
                 await consumer.poll(ATTEMPT_SECONDS)
             most = max(most, _sockets() - before)
     finally:
-        dial._connect = connect
+        connect._connect = before_connect
         await consumer.close(1.0)
     return [] if most <= MOST_AT_ONCE else [("I-36", f"{most} sockets are open after {attempts} attempts")]
 

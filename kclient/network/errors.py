@@ -4,45 +4,30 @@ from __future__ import annotations
 
 import errno
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
-
-import attrs
 
 from kclient.errors import (
     AdvertisedListenerError,
+    BrokerError,
     ConnectError,
     DeadlineError,
+    GroupAuthorizationError,
+    KclientError,
     NameResolutionError,
     OpenFilesLimitError,
     PeerSpeaksTlsError,
     PortClosedError,
+    TopicAuthorizationError,
     VersionError,
 )
+from kclient.network.peer import Peer
+from kclient.protocol.errors import GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED, error
 from kclient.text import format_names, printable
 
 OPEN_FILES_LIMITS: Final = frozenset({errno.EMFILE, errno.ENFILE})
 MISROUTED: Final = "misrouted"  # stage of the error
 TLS_RECORD_STARTS = (b"\x15\x03", b"\x16\x03")  # an alert, or a handshake message
-
-
-@attrs.frozen
-class Peer:
-    """Whom a connection leads to. A bootstrap server has no node id; `ip` is known once the name is resolved."""
-
-    host: str
-    port: int
-    node_id: int | None = None
-    ip: str = ""
-
-    @property
-    def address(self) -> str:
-        """`host:port`, with brackets around an IPv6 address."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
-
-    def __str__(self) -> str:
-        at = self.address if self.ip in ("", self.host) else f"{self.address} [{self.ip}]"
-        return f"bootstrap server {at}" if self.node_id is None else f"node {self.node_id} at {at}"
 
 
 def name_not_resolved(peer: Peer, seconds: float, cause: Exception) -> NameResolutionError:
@@ -259,3 +244,69 @@ def where(peer: Peer, stage: str | None = None) -> dict[str, str | int | None]:
     """The attributes that every ConnectError about this peer has."""
     where: dict[str, str | int | None] = {"host": peer.host, "port": peer.port, "node_id": peer.node_id}
     return where if stage is None else {**where, "stage": stage}
+
+
+LONGEST_EXPLANATION: Final = 1_000
+MOST_NAMES: Final = 20
+
+ADVICE = {
+    -1: "The broker's own log tells more; if the code is new, a newer kclient may know it.",
+    17: "A topic's name has 1 to 249 letters, digits, '.', '_' or '-', and is not '.' or '..'. Correct the name, "
+    "or give a pattern as subscribe(pattern=…).",
+    24: "Set group_id to a name that is not empty.",
+    26: "Choose session_timeout_ms between the broker's group.min.session.timeout.ms and group.max.session.timeout.ms.",
+    81: "The group has as many members as the broker's group.max.size allows; raise that or start fewer members.",
+    82: "Another consumer runs with the same group_instance_id; give every member one of its own.",
+    111: "Another consumer with the same group_instance_id is a member still; give every member one of its own, "
+    "or wait until that one has left or its session is over.",
+    112: "Set group_remote_assignor to one that the broker's group.consumer.assignors names, or leave it out.",
+    128: "A SubscriptionPattern is written in the syntax of RE2/J, without lookaround and backreferences. Correct it.",
+    23: "All members of a group must share one assignor; compare partition_assignment_strategy of all members.",
+}
+RETRY_ADVICE = "This passes by itself in a healthy cluster; if it stays, look at the broker's log."
+GENERAL_ADVICE = "Look at the broker's log of this moment; the same request will be refused again."
+
+
+def broker_error(
+    code: int,
+    doing: str,
+    *,
+    topic: str | None = None,
+    topics: Iterable[str] | None = None,
+    group: str | None = None,
+    message: str | None = None,
+    principal: str | None = None,
+    retriable: bool | None = None,
+) -> KclientError:
+    """The typed error for a wire code that came while `doing` something ("committing offsets of group g").
+
+    Codes 29 and 30 give the authorization errors, every other one a BrokerError with `code`, `name`, `retriable`.
+    `message` is the broker's own explanation. `retriable` is what Kafka says of the code unless it is given: False
+    where the request's own table knows of no second try.
+    """
+    known = error(code)
+    said = f': "{printable(message, LONGEST_EXPLANATION)}"' if message else ""
+    text = f"{doing} was refused with {known.name} ({code}){said}."
+    names = tuple(sorted(topics)) if topics is not None else (() if topic is None else (topic,))
+    if code == TOPIC_AUTHORIZATION_FAILED:
+        needs = (
+            " and ".join(f"READ on Topic:{printable(name)}" for name in names[:MOST_NAMES])
+            or "READ on the topic"
+        )
+        return TopicAuthorizationError(
+            f"{text} The principal of this connection lacks a permission. Grant it {needs}.",
+            topics=names,
+            needs=needs,
+            principal=principal,
+        )
+    if code == GROUP_AUTHORIZATION_FAILED:
+        needs = f"READ on Group:{group}" if group else "READ on the group"
+        return GroupAuthorizationError(
+            f"{text} The principal of this connection lacks a permission. Grant it {needs}.",
+            group=group or "",
+            needs=needs,
+            principal=principal,
+        )
+    retriable = known.retriable if retriable is None else retriable
+    advice = ADVICE.get(code, RETRY_ADVICE if retriable else GENERAL_ADVICE)
+    return BrokerError(f"{text} {advice}", code=code, name=known.name, retriable=retriable)

@@ -27,12 +27,19 @@ from kclient.errors import (
 from kclient.log import get_logger
 from kclient.metrics.network import NetworkMetrics
 from kclient.metrics.registry import Registry
-from kclient.network import tls_failures, unreachable
+from kclient.network import errors
 from kclient.network.backoff import Backoff
-from kclient.network.connection import Connection, Settings
-from kclient.network.dial import answers_plain, open_connection, resolve
-from kclient.network.probes import PROBE_SECONDS, answers_tls, require_no_sasl
-from kclient.network.unreachable import Peer
+from kclient.network.connect import (
+    PROBE_SECONDS,
+    answers_plain,
+    answers_tls,
+    open_connection,
+    require_no_sasl,
+    resolve,
+)
+from kclient.network.connection import Connection, ConnectionSettings
+from kclient.network.peer import Peer
+from kclient.network.tls import does_not_speak_tls
 from kclient.runtime import Address, Runtime
 from kclient.types import Broker
 
@@ -43,7 +50,7 @@ REFUSED_SECONDS: Final = 5.0  # after what nothing but a change of files or pass
 
 
 @attrs.frozen
-class Refusal:
+class CachedFailure:
     """Of a certificate or of credentials: who asks before `until` gets the same answer without another attempt."""
 
     problem: ConnectError
@@ -51,25 +58,25 @@ class Refusal:
 
 
 @attrs.define(eq=False)
-class Surroundings:
+class ConnectionContext:
     """What the nodes of one cluster share."""
 
-    settings: Settings
+    settings: ConnectionSettings
     runtime: Runtime
     reconnect_backoff_ms: tuple[int, int]
     setup_timeout_ms: tuple[int, int]
-    on_trouble: Callable[[Node, KclientError], None]  # a connection was lost or an attempt failed
+    on_trouble: Callable[[BrokerConnection, KclientError], None]  # a connection was lost or an attempt failed
     via: str = ""  # the bootstrap address that led to the cluster
     worked: set[str] = attrs.field(factory=set)  # addresses that a connection was ready at
     quiet_until: dict[int | None, float] = attrs.field(factory=dict)  # per broker: no WARNING before
-    refusals: dict[str, Refusal] = attrs.field(factory=dict)  # per address, whichever node asks
+    cached_failures: dict[str, CachedFailure] = attrs.field(factory=dict)  # per address, whichever node asks
     metrics: NetworkMetrics = attrs.field(factory=lambda: NetworkMetrics(Registry()))
 
 
-class Node:
+class BrokerConnection:
     """Where a broker is and how to reach it."""
 
-    def __init__(self, peer: Peer, purpose: str, surroundings: Surroundings) -> None:
+    def __init__(self, peer: Peer, purpose: str, context: ConnectionContext) -> None:
         self.peer = peer
         self.purpose = purpose
         self.connection: Connection | None = None
@@ -77,15 +84,17 @@ class Node:
         self.retry_at = 0.0  # in the loop's time; no attempt before
         self.closed = False
         self.failed_attempts = 0  # since a connection was last ready
-        self._around = surroundings
-        traffic = surroundings.metrics.node(peer.node_id, "" if peer.node_id is None else purpose)
-        self._settings = attrs.evolve(surroundings.settings, traffic=traffic)
-        rng = surroundings.runtime.rng
-        self._reconnect = Backoff(*surroundings.reconnect_backoff_ms, rng)
-        self._setup = Backoff(*surroundings.setup_timeout_ms, rng)
+        self._context = context
+        traffic = context.metrics.node(peer.node_id, "" if peer.node_id is None else purpose)
+        self._settings = attrs.evolve(context.settings, traffic=traffic)
+        rng = context.runtime.rng
+        self._reconnect = Backoff(*context.reconnect_backoff_ms, rng)
+        self._setup = Backoff(*context.setup_timeout_ms, rng)
         self._last_ip = ""
-        self._heard = False  # a request has been answered
-        self._dumb = False  # the last connection was closed instead of the first answer
+        self._got_response = False  # a request has been answered
+        self._closed_before_first_response = (
+            False  # the last connection was closed instead of the first answer
+        )
         self._attempt: asyncio.Task[KclientError | None] | None = None
 
     @property
@@ -107,7 +116,7 @@ class Node:
     @property
     def backing_off(self) -> bool:
         """Whether the next attempt's time has not come yet."""
-        return self.connection is None and self._around.runtime.now() < self.retry_at
+        return self.connection is None and self._context.runtime.now() < self.retry_at
 
     def may_connect(self, now: float) -> bool:
         """Whether an attempt could start now."""
@@ -117,9 +126,9 @@ class Node:
         """The connection, opened if there is none. Raises ConnectError if that fails; bound it with a timeout."""
         while self.connection is None:
             if self.closed:
-                raise unreachable.lost(self.peer, "connecting", "closed by kclient")
-            refusal = self._around.refusals.get(self.peer.address)
-            if refusal is not None and self._around.runtime.now() < refusal.until:
+                raise errors.lost(self.peer, "connecting", "closed by kclient")
+            refusal = self._context.cached_failures.get(self.peer.address)
+            if refusal is not None and self._context.runtime.now() < refusal.until:
                 raise copy.copy(refusal.problem) from refusal.problem
             attempt = self._attempt_under_way()
             await asyncio.wait({attempt})
@@ -129,8 +138,8 @@ class Node:
 
     def start_connecting(self) -> None:
         """Begin an attempt whose outcome the next request meets; none during a refusal or beside a connection."""
-        refusal = self._around.refusals.get(self.peer.address)
-        refused = refusal is not None and self._around.runtime.now() < refusal.until
+        refusal = self._context.cached_failures.get(self.peer.address)
+        refused = refusal is not None and self._context.runtime.now() < refusal.until
         if self.connection is None and not self.closed and not refused:
             self._attempt_under_way()
 
@@ -167,7 +176,7 @@ class Node:
 
     async def _connect(self) -> KclientError | None:
         """One attempt, after the backoff: None when ready, else the error."""
-        runtime = self._around.runtime
+        runtime = self._context.runtime
         try:
             await asyncio.sleep(max(0.0, self.retry_at - runtime.now()))
             self.last_attempt = runtime.now()
@@ -176,9 +185,9 @@ class Node:
             return self._failed(exc)
         self._reconnect.reset()
         self.failed_attempts = 0
-        self._around.worked.add(self.peer.address)
-        self._around.refusals.pop(self.peer.address, None)
-        told = self._around.quiet_until.pop(self.peer.node_id, None) is not None or self.peer.node_id is None
+        self._context.worked.add(self.peer.address)
+        self._context.cached_failures.pop(self.peer.address, None)
+        told = self._context.quiet_until.pop(self.peer.node_id, None) is not None or self.peer.node_id is None
         # Else a healthy start would log a line per broker.
         level = logging.INFO if told else logging.DEBUG
         logger.log(level, "%s: connected", self.peer, extra=self._extra())
@@ -189,7 +198,7 @@ class Node:
             self._attempt = None
 
     async def _try_addresses(self) -> Connection:
-        addresses = await resolve(self.peer, self._around.runtime)
+        addresses = await resolve(self.peer, self._context.runtime)
         # A lost one comes last; stable otherwise.
         addresses.sort(key=lambda address: address.ip == self._last_ip)
         problem: ConnectError | None = None
@@ -200,11 +209,11 @@ class Node:
                 raise  # another way to the same broker would not help
             except ConnectError as exc:
                 problem = exc
-        raise problem or unreachable.name_not_resolved(self.peer, 0.0, OSError("no address"))
+        raise problem or errors.name_not_resolved(self.peer, 0.0, OSError("no address"))
 
     async def _try(self, address: Address) -> Connection:
         peer = attrs.evolve(self.peer, ip=address.ip)
-        around = self._around
+        around = self._context
         try:
             connection = await open_connection(
                 peer, self._settings, around.runtime, self._setup.next(), self._on_closed
@@ -213,42 +222,42 @@ class Node:
             if exc.stage != "tcp":
                 self._setup.reset()
             if await self._is_tls(peer, exc):
-                raise unreachable.speaks_tls(peer, around.runtime.now() - self.last_attempt) from exc
+                raise errors.speaks_tls(peer, around.runtime.now() - self.last_attempt) from exc
             if await self._is_plain(peer, exc):
                 seconds = around.runtime.now() - self.last_attempt
-                raise tls_failures.does_not_speak_tls(peer, seconds) from exc
+                raise does_not_speak_tls(peer, seconds) from exc
             raise
         self._setup.reset()
         self._last_ip = address.ip
-        if self._dumb:
-            self._dumb = False
+        if self._closed_before_first_response:
+            self._closed_before_first_response = False
             await require_no_sasl(connection, around.runtime.now() + PROBE_SECONDS)
             if connection.closed:  # while we asked; nobody would be told, for it is not the node's yet
-                raise unreachable.lost(peer, "becoming ready", "closed by the peer")
+                raise errors.lost(peer, "becoming ready", "closed by the peer")
         return connection
 
     async def _is_tls(self, peer: Peer, problem: ConnectError) -> bool:
         """A bootstrap server that closes without a word may be a TLS listener: look, as long as it never worked."""
-        if peer.node_id is not None or self._worked or self._around.settings.tls is not None:
+        if peer.node_id is not None or self._worked or self._context.settings.tls is not None:
             return False
         silent = isinstance(problem, PortClosedError) and problem.stage == "versions"
-        return silent and await answers_tls(peer, self._around.runtime)
+        return silent and await answers_tls(peer, self._context.runtime)
 
     async def _is_plain(self, peer: Peer, problem: ConnectError) -> bool:
         """A server that closes during the handshake may be a plain-text listener: look, as long as it never worked."""
         if self._worked or problem.stage != "tls" or not isinstance(problem, PortClosedError):
             return False
-        return await answers_plain(peer, self._around.settings, self._around.runtime)
+        return await answers_plain(peer, self._context.settings, self._context.runtime)
 
     @property
     def _worked(self) -> bool:
-        return self.peer.address in self._around.worked
+        return self.peer.address in self._context.worked
 
     def _failed(self, problem: ConnectError) -> ConnectError:
         self.failed_attempts += 1
         unheard = isinstance(problem, NameResolutionError | PortClosedError) and not self._worked
-        if unheard and self.peer.node_id is not None and self._around.via:
-            problem = unreachable.advertised_wrongly(self.peer, self._around.via, problem)
+        if unheard and self.peer.node_id is not None and self._context.via:
+            problem = errors.advertised_wrongly(self.peer, self._context.via, problem)
         self._trouble(problem, "not connected")
         return problem
 
@@ -259,26 +268,26 @@ class Node:
             return  # it never became ready: the attempt tells
         self.connection = None
         # So ends a connection without SASL to a listener that wants it: ask, before the next one is used.
-        without_sasl = self.peer.node_id is None and self._around.settings.authenticate is None
-        self._heard = self._heard or connection.answers > 0
-        self._dumb = without_sasl and connection.hung_up and not self._heard
+        without_sasl = self.peer.node_id is None and self._context.settings.authenticate is None
+        self._got_response = self._got_response or connection.answers > 0
+        self._closed_before_first_response = without_sasl and connection.hung_up and not self._got_response
         if reason is not None:
             self._trouble(reason, "disconnected")
 
     def _trouble(self, problem: KclientError, what: str) -> None:
         """Back off, warn at most once per broker and step, and let the cluster know."""
-        now = self._around.runtime.now()
+        now = self._context.runtime.now()
         steady = self._reconnect.steady
         delay = self._reconnect.next()
         if isinstance(problem, TlsError | AuthenticationError):
             delay = max(delay, REFUSED_SECONDS)
-            self._around.refusals[self.peer.address] = Refusal(problem, now + delay)
+            self._context.cached_failures[self.peer.address] = CachedFailure(problem, now + delay)
         self.retry_at = now + delay
-        quiet = now < self._around.quiet_until.get(self.peer.node_id, 0.0)
+        quiet = now < self._context.quiet_until.get(self.peer.node_id, 0.0)
         if not quiet:
-            self._around.quiet_until[self.peer.node_id] = now + (STEADY_WARNING_SECONDS if steady else delay)
+            self._context.quiet_until[self.peer.node_id] = now + (STEADY_WARNING_SECONDS if steady else delay)
         # Before the cluster was found start() raises this, and the user sees it there.
-        level = logging.WARNING if self.peer.node_id is not None or self._around.via else logging.INFO
+        level = logging.WARNING if self.peer.node_id is not None or self._context.via else logging.INFO
         logger.log(
             logging.DEBUG if quiet else level,
             "%s: %s (next attempt in %.2f s)",
@@ -287,7 +296,7 @@ class Node:
             delay,
             extra=self._extra(error=problem.kc_code, delay=delay),
         )
-        self._around.on_trouble(self, problem)
+        self._context.on_trouble(self, problem)
 
     def _extra(self, **more: object) -> dict[str, object]:
         peer = self.peer

@@ -13,10 +13,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
+import attrs
+
 from kclient.errors import ProtocolDecodeError
 from kclient.generated.api_versions_request import ApiVersionsRequest
 from kclient.generated.api_versions_response import ApiVersionsResponse
-from kclient.network.unreachable import Peer, bad_versions, misrouted, no_common_version
+from kclient.network.errors import bad_versions, misrouted, no_common_version
+from kclient.network.peer import Peer
 from kclient.protocol.errors import NONE, REBOOTSTRAP_REQUIRED, UNSUPPORTED_VERSION, error
 from kclient.protocol.message import Message
 from kclient.protocol.registry import read_message
@@ -129,3 +132,22 @@ def _offer(answer: ApiVersionsResponse, peer: Peer) -> dict[int, Range]:
     if not offered:
         raise bad_versions(peer, "no API is offered")
     return offered
+
+
+GROUP_VERSION = "group.version"
+
+
+@attrs.define
+class Features:
+    """Finalized features by name, their level 1 or higher, as of an epoch; a broker that lags changes nothing."""
+
+    epoch: int = -1
+    levels: Mapping[str, int] = attrs.field(factory=dict)
+    apis: frozenset[int] = frozenset()  # what the broker offers that answered last
+
+    def learn(self, answer: ApiVersionsResponse) -> None:
+        """Take over what an answer without an error says."""
+        self.apis = frozenset(api.api_key for api in answer.api_keys)
+        if answer.finalized_features_epoch >= max(self.epoch, 0):  # −1: it does not know
+            self.epoch = answer.finalized_features_epoch
+            self.levels = {one.name: one.max_version_level for one in answer.finalized_features}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ssl
 from typing import Final
 
+from kclient.config import Config
+from kclient.config.security_values import VERSIONS
 from kclient.errors import (
     CertificateError,
     ConnectError,
@@ -13,9 +15,13 @@ from kclient.errors import (
     PortClosedError,
     TlsError,
 )
-from kclient.network.unreachable import Peer, where
+from kclient.network.errors import where
+from kclient.network.peer import Peer
 from kclient.security.certificate import CertificateFacts
-from kclient.security.tls import TlsOptions
+from kclient.security.ciphers import Ciphers
+from kclient.security.secret import Secret
+from kclient.security.stores import Store
+from kclient.security.tls import Tls, TlsOptions
 from kclient.text import format_names
 
 MOST_NAMES: Final = 20
@@ -45,7 +51,7 @@ OUR_CERTIFICATE: Final = (
 )
 
 
-def not_trusted(
+def certificate_not_trusted(
     peer: Peer,
     seconds: float,
     problem: ssl.SSLCertVerificationError,
@@ -93,7 +99,7 @@ def _other_name(peer: Peer, seconds: float, facts: CertificateFacts | None) -> H
     )
 
 
-def handshake_failed(peer: Peer, seconds: float, problem: ssl.SSLError, tls: TlsOptions) -> TlsError:
+def tls_handshake_failed(peer: Peer, seconds: float, problem: ssl.SSLError, tls: TlsOptions) -> TlsError:
     """OpenSSL or the broker ended the handshake."""
     reason = problem.reason or ""
     if any(word in reason for word in NOT_TLS):
@@ -158,12 +164,56 @@ def silent_in_handshake(peer: Peer, seconds: float) -> PortClosedError:
     )
 
 
-def as_connect_error(peer: Peer, seconds: float, problem: OSError, tls: TlsOptions) -> ConnectError | None:
+def tls_connect_error(peer: Peer, seconds: float, problem: OSError, tls: TlsOptions) -> ConnectError | None:
     """The error behind a failed handshake; None when the TCP connection failed already."""
     if isinstance(problem, ssl.SSLEOFError | ssl.SSLZeroReturnError | ConnectionResetError | BrokenPipeError):
         return closed_in_handshake(peer, seconds)
     if isinstance(problem, ConnectionAbortedError):
         return silent_in_handshake(peer, seconds)
     if isinstance(problem, ssl.SSLError):
-        return handshake_failed(peer, seconds, problem, tls)
+        return tls_handshake_failed(peer, seconds, problem, tls)
     return None
+
+
+def tls_of(config: Config) -> Tls | None:
+    """TLS as the configuration wants it, None for plain text. Raises ConfigError where a store cannot be used."""
+    if "SSL" not in config.security_protocol:
+        return None
+    identification = bool(config.ssl_endpoint_identification_algorithm)
+    if config.ssl_context is not None:
+        return Tls(
+            TlsOptions(
+                context=config.ssl_context,
+                verify=config.ssl_context.verify_mode is ssl.CERT_REQUIRED,
+                check_hostname=config.ssl_context.check_hostname,
+            )
+        )
+    versions = [VERSIONS[name] for name in config.ssl_enabled_protocols]
+    return Tls(
+        TlsOptions(
+            trusted=_trusted(config),
+            identity=_identity(config),
+            key=config.ssl_keystore_key,
+            chain=config.ssl_keystore_certificate_chain,
+            key_password=config.ssl_key_password,
+            lowest=min(versions),
+            highest=min(max(versions), VERSIONS.get(config.ssl_protocol, max(versions))),
+            ciphers=Ciphers(config.ssl_cipher_suites),
+            verify=not config.tls_insecure_skip_verify,
+            check_hostname=identification,
+        )
+    )
+
+
+def _trusted(config: Config) -> Store | Secret | None:
+    if config.ssl_truststore_location is None:
+        return config.ssl_truststore_certificates
+    kind, password = config.ssl_truststore_type, config.ssl_truststore_password
+    return Store("ssl_truststore", config.ssl_truststore_location, kind, password)
+
+
+def _identity(config: Config) -> Store | None:
+    if config.ssl_keystore_location is None:
+        return None
+    kind, password = config.ssl_keystore_type, config.ssl_keystore_password
+    return Store("ssl_keystore", config.ssl_keystore_location, kind, password)

@@ -1,0 +1,308 @@
+"""Opening one connection to one address, within a time limit, with an error that names the cause of a failure."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+import attrs
+
+from kclient.errors import (
+    ConnectError,
+    CorruptDataError,
+    InvalidFrameError,
+    KclientError,
+    PortClosedError,
+)
+from kclient.generated.sasl_handshake_request import SaslHandshakeRequest
+from kclient.generated.sasl_handshake_response import SaslHandshakeResponse
+from kclient.log import get_logger
+from kclient.network import errors
+from kclient.network.connection import Connection, ConnectionSettings
+from kclient.network.errors import names_not_resolved
+from kclient.network.peer import Peer
+from kclient.network.sasl import peer_not_authentic, sasl_required
+from kclient.network.tls import certificate_not_trusted, tls_connect_error, tls_handshake_failed
+from kclient.protocol.errors import NONE, UNSUPPORTED_SASL_MECHANISM
+from kclient.runtime import Address, Runtime
+from kclient.security.certificate import CertificateFacts, read_certificate
+from kclient.security.tls import Tls
+
+logger = get_logger("kclient.tls")
+
+HANDSHAKE_SHARE: Final = 0.8  # of the set-up time: a handshake that hangs is told from a connection that does
+
+
+async def resolve(peer: Peer, runtime: Runtime) -> list[Address]:
+    """Every address of the peer's name. Raises NameResolutionError."""
+    began = runtime.now()
+    try:
+        addresses = await runtime.resolve(peer.host, peer.port)
+    except (
+        OSError,
+        ValueError,
+    ) as exc:  # ValueError: a name that cannot be one, such as a label of 64 letters
+        raise _not_resolved(peer, runtime.now() - began, exc) from exc
+    if not addresses:
+        raise errors.name_not_resolved(peer, runtime.now() - began, OSError("no address"))
+    return addresses
+
+
+def _not_resolved(peer: Peer, seconds: float, problem: OSError | ValueError) -> ConnectError:
+    if isinstance(problem, OSError) and problem.errno in errors.OPEN_FILES_LIMITS:
+        return errors.open_files_limit(peer, seconds, problem, "dns")
+    return errors.name_not_resolved(peer, seconds, problem)
+
+
+async def open_connection(
+    peer: Peer,
+    settings: ConnectionSettings,
+    runtime: Runtime,
+    timeout: float,
+    on_closed: Callable[[Connection, KclientError | None], None],
+) -> Connection:
+    """A ready connection to `peer.ip`, or the ConnectError that tells why there is none; never a half-open one.
+
+    The error's `stage` is "tcp" as long as no TCP connection was made.
+    """
+    began = runtime.now()
+    connection = Connection(peer, settings, on_closed)
+    stage = "tcp"
+    try:
+        async with asyncio.timeout(timeout):
+            await _connect(connection, settings, runtime, timeout)
+            stage = "versions"
+            await connection.shake_hands()
+    except TimeoutError as exc:
+        stage = connection.stage if stage != "tcp" else stage
+        raise errors.no_answer(peer, runtime.now() - began, stage) from exc
+    except PortClosedError as exc:
+        raise await _handshake_failure(connection, settings, runtime, exc, runtime.now() - began) from exc
+    except KclientError:
+        raise
+    except OSError as exc:
+        raise await _not_connected(peer, settings.tls, runtime, runtime.now() - began, exc) from exc
+    finally:
+        if not connection.ready:
+            connection.close()
+    return connection
+
+
+async def _connect(
+    connection: Connection, settings: ConnectionSettings, runtime: Runtime, timeout: float
+) -> None:
+    options: dict[str, Any] = {}
+    if settings.tls is not None:
+        context = await runtime.offload(settings.tls.refresh)
+        options = {
+            "ssl": context,
+            "server_hostname": connection.peer.host,
+            "ssl_handshake_timeout": timeout * HANDSHAKE_SHARE,
+        }
+    address = Address(connection.peer.ip, connection.peer.port)
+    transport, _ = await runtime.connect(lambda: connection.protocol, address, **options)
+    runtime.set_buffers(transport, settings.send_buffer_bytes, settings.receive_buffer_bytes)
+    if settings.tls is not None and not settings.tls.options.verify:
+        logger.warning("%s: connected with TLS, and nothing proves that it is the broker", connection.peer)
+    elif settings.tls is not None and not settings.tls.options.check_hostname:
+        logger.warning("%s: connected with TLS, and any host's certificate would do here", connection.peer)
+
+
+async def _not_connected(
+    peer: Peer, tls: Tls | None, runtime: Runtime, seconds: float, problem: OSError
+) -> ConnectError:
+    """What the failure of the TCP connection or of the TLS handshake means."""
+    if problem.errno in errors.OPEN_FILES_LIMITS:
+        return errors.open_files_limit(peer, seconds, problem, "tcp")
+    if tls is not None:
+        if isinstance(problem, ssl.SSLCertVerificationError):
+            facts = await certificate(peer, runtime)
+            return certificate_not_trusted(peer, seconds, problem, facts, tls.options)
+        failure = tls_connect_error(peer, seconds, problem, tls.options)
+        if failure is not None:
+            return failure
+    return errors.not_connected(peer, seconds, problem)
+
+
+async def _handshake_failure(
+    connection: Connection,
+    settings: ConnectionSettings,
+    runtime: Runtime,
+    problem: PortClosedError,
+    seconds: float,
+) -> ConnectError:
+    """What the end of a connection means that never became ready."""
+    peer, reason, tls = connection.peer, connection.reason, settings.tls
+    if tls is not None and not connection.protocol.bytes_received:
+        ended_by = connection.cause
+        if not isinstance(ended_by, ssl.SSLError):
+            ended_by = await refusal(peer, tls, runtime)
+        if isinstance(ended_by, ssl.SSLError):
+            return tls_handshake_failed(peer, seconds, ended_by, tls.options)
+    if isinstance(reason, CorruptDataError) and connection.stage == "sasl":
+        why = (
+            f"it announced a frame of {reason.size} bytes"
+            if isinstance(reason, InvalidFrameError)
+            else reason.text
+        )
+        return peer_not_authentic(peer, "SASL", why)
+    if isinstance(reason, InvalidFrameError):
+        return errors.not_kafka(peer, seconds, reason.size.to_bytes(4, "big", signed=True))
+    if isinstance(reason, CorruptDataError):
+        return errors.bad_versions(peer, reason.text)
+    if connection.protocol.bytes_received:
+        return problem
+    return errors.closed_early(peer, seconds, tls=tls is not None)
+
+
+async def answers_plain(peer: Peer, settings: ConnectionSettings, runtime: Runtime) -> bool:
+    """Whether a peer that ended a TLS handshake answers Kafka's first request without TLS. Nothing secret is sent."""
+    plain = attrs.evolve(settings, tls=None, authenticate=None)
+    try:
+        connection = await open_connection(
+            peer, plain, runtime, PROBE_SECONDS, lambda connection, reason: None
+        )
+    except KclientError:
+        return False
+    connection.close()
+    return True
+
+
+PROBE_SECONDS: Final = 0.5
+
+
+async def answers_tls(peer: Peer, runtime: Runtime) -> bool:
+    """Whether a peer that closed a plain-text connection without a word speaks TLS.
+
+    Many TLS servers do exactly that. Nothing is sent but the first message of a handshake, so no certificate needs
+    to be trusted: the question is only which language the port speaks.
+    """
+    try:
+        transport = await _shown_certificate(peer, runtime)
+    except ssl.SSLError as exc:
+        return "ALERT" in (exc.reason or "")
+    except OSError:
+        return False
+    transport.abort()
+    return True
+
+
+async def certificate(peer: Peer, runtime: Runtime) -> CertificateFacts | None:
+    """What the certificate says that a peer shows, trusted or not; None if it cannot be had or read."""
+    try:
+        transport = await _shown_certificate(peer, runtime)
+        der = transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        transport.abort()
+        return read_certificate(der)
+    except (OSError, ValueError):
+        return None
+
+
+async def _shown_certificate(peer: Peer, runtime: Runtime) -> asyncio.Transport:
+    """A TLS connection on which nothing is ever sent, so nobody needs to be trusted. Raises OSError."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    async with asyncio.timeout(PROBE_SECONDS):
+        transport, _ = await runtime.connect(
+            asyncio.Protocol, Address(peer.ip, peer.port), ssl=context, server_hostname=peer.host
+        )
+    return transport
+
+
+async def refusal(peer: Peer, tls: Tls, runtime: Runtime) -> Exception | None:
+    """Why a broker ends a connection whose handshake we took for done.
+
+    In TLS 1.3 it looks at our certificate after that, and what we have sent by then destroys its alert on the way.
+    So we listen once more, and send nothing.
+    """
+    ended: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
+    try:
+        async with asyncio.timeout(PROBE_SECONDS):
+            transport, _ = await runtime.connect(
+                lambda: _Listening(ended),
+                Address(peer.ip, peer.port),
+                ssl=tls.refresh(),
+                server_hostname=peer.host,
+            )
+            try:
+                return await ended
+            finally:
+                transport.abort()
+    except OSError:
+        return None
+
+
+async def require_no_sasl(connection: Connection, deadline: float) -> None:
+    """Raise AuthenticationError where a listener goes on with SASL; others say that it is out of place."""
+    try:
+        version = connection.version_for(SaslHandshakeRequest)
+        answer = await connection.request(SaslHandshakeRequest(mechanism="PLAIN"), version, deadline)
+    except KclientError:
+        return  # it tells nothing then, and whoever uses the connection learns what is wrong with it
+    if isinstance(answer, SaslHandshakeResponse) and answer.error_code in (NONE, UNSUPPORTED_SASL_MECHANISM):
+        connection.close()
+        raise sasl_required(connection.peer, answer.mechanisms)
+
+
+class _Listening(asyncio.Protocol):
+    """Waits for the end of a connection, and tells why it came."""
+
+    def __init__(self, ended: asyncio.Future[Exception | None]) -> None:
+        self._ended = ended
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self._ended.done():
+            self._ended.set_result(exc)
+
+
+logger = get_logger("kclient.connection")
+
+
+async def canonical_servers(peers: Iterable[Peer], runtime: Runtime) -> list[Peer]:
+    """Every address behind the servers' names, under its canonical name: what Kerberos needs behind an alias.
+
+    A server that does not resolve now stays as it is: connecting to it tells why.
+    """
+    found: dict[Peer, None] = {}
+    for peer in peers:
+        try:
+            names = await runtime.canonical_names(peer.host, peer.port)
+        except (OSError, ValueError):
+            names = [peer.host]
+        found.update({Peer(name, peer.port): None for name in names})
+    return list(found)
+
+
+async def until_resolved(peers: Sequence[Peer], runtime: Runtime, timeout: float, pause: float) -> None:
+    """Look the servers' names up, every `pause` seconds, until one of them has an address (KIP-909).
+
+    Raises NameResolutionError, which no other try can cure, when `timeout` seconds have passed without.
+    """
+    problem: Exception | None = None
+    try:
+        async with asyncio.timeout(timeout):
+            while True:
+                problem = await _unresolved(peers, runtime, problem)
+                if problem is None:
+                    return
+                await asyncio.sleep(pause)
+    except TimeoutError:
+        raise names_not_resolved(peers, timeout, problem) from problem
+
+
+async def _unresolved(peers: Sequence[Peer], runtime: Runtime, before: Exception | None) -> Exception | None:
+    """None when any name has an address, else why the last one has none. The first time it is worth a WARNING."""
+    problem: Exception | None = None
+    for peer in peers:
+        try:
+            if await runtime.resolve(peer.host, peer.port):
+                return None
+            problem = OSError("no address")
+        except (OSError, ValueError) as exc:
+            problem = exc
+    if before is None:
+        logger.warning("no bootstrap server resolves (%s); kclient tries again", problem)
+    return problem
