@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from kclient.embedded.releases import Release
 from kclient.generated.describe_groups_request import DescribeGroupsRequest
 from kclient.generated.heartbeat_request import HeartbeatRequest
 from kclient.generated.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
@@ -22,7 +23,7 @@ from kclient.protocol.message import Message
 from localkafka import KafkaCluster
 from tests.conformance.asker import Asker
 from tests.conformance.classic import PROTOCOLS, Member
-from tests.conformance.conftest import LATEST, REAL, asks_latest
+from tests.conformance.conftest import LATEST, MAIN, REAL, asks_latest
 from tests.conformance.offsets import commit_request
 from tests.conformance.target import Target
 from tests.kafka.fixtures import start
@@ -44,7 +45,11 @@ Question = tuple[Message, int]
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One run for each real broker."""
     versions = [one for one in REAL.values() if one != LATEST or asks_latest(metafunc.config)]
-    metafunc.parametrize("kafka", versions, indirect=True)
+    rows = [
+        pytest.param(one, marks=() if Release.parse(one) == MAIN else pytest.mark.exhaustive)
+        for one in versions
+    ]
+    metafunc.parametrize("kafka", rows, indirect=True)
 
 
 @pytest.fixture

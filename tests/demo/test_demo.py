@@ -22,6 +22,7 @@ from tests.demo.needs import needs
 
 ROOT = Path(__file__).parents[2]
 MARK = "KCLIENT_DEMO_TEST"
+pytestmark = pytest.mark.spread
 
 
 def start(*arguments: str, mark: str = "", **environment: str) -> subprocess.Popen[str]:
@@ -126,6 +127,7 @@ def test_the_five_numbers_agree_although_a_broker_a_member_and_the_job_are_kille
 
 @pytest.mark.slow
 @pytest.mark.kafka
+@pytest.mark.exhaustive  # in every run: the embedded brokers, and an interrupt of this one
 @pytest.mark.timeout(620)
 @pytest.mark.usefixtures("needs_kafka")
 def test_a_real_kafka_gives_the_same_numbers(tmp_path: Path) -> None:

@@ -124,6 +124,7 @@ def test_a_seed_repeats_what_is_drawn(project: pytest.Pytester) -> None:
     assert drawn()[0] != first
 
 
+@pytest.mark.exclusive
 @pytest.mark.spec("U-25")
 def test_the_example_takes_less_than_100_ms(project: pytest.Pytester) -> None:
     project.makepyfile(

@@ -30,6 +30,7 @@ def idle_poll_seconds(partitions: int) -> float:
     return statistics.median(times)
 
 
+@pytest.mark.exclusive
 @pytest.mark.spec("S2-20")
 def test_a_poll_over_2000_idle_partitions_costs_at_most_twice_one_over_20() -> None:
     ratios = [idle_poll_seconds(2000) / idle_poll_seconds(20) for _ in range(5)]

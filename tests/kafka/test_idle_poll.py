@@ -42,6 +42,7 @@ def at_the_end(consumer: Any, partitions: list[TopicPartition]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exclusive
 @pytest.mark.timeout(240)
 @pytest.mark.spec("S1-15", "I-26")
 def test_poll_0_with_2000_idle_partitions_costs_at_most_twice_that_with_20(

@@ -313,6 +313,7 @@ def test_zstd_is_not_a_codec_of_old_formats() -> None:
 # --- many of them
 
 
+@pytest.mark.exclusive
 @pytest.mark.spec("H-27")
 @pytest.mark.parametrize(
     "batch", [build_batch([]), build_batch([NewRecord()]), message()], ids=["empty", "one", "message"]

@@ -22,7 +22,7 @@ from kclient.spark.direct_gc import gc
 from kclient.spark.jobs.checkpoint import Checkpoint
 from tests.spark.jobs.support import Landed, fill, landed_in
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.spread, pytest.mark.timeout(900)]
 
 KILLS = 3
 PATIENCE_SECONDS = 240
@@ -137,7 +137,7 @@ def producing(cluster: EmbeddedCluster, wanted: list[Landed]) -> Iterator[None]:
 
 
 @pytest.mark.spec("ST-13", "SP-81", "SP-82")
-@pytest.mark.parametrize("writer", ["spark", "direct"])
+@pytest.mark.parametrize("writer", ["spark", pytest.param("direct", marks=pytest.mark.exhaustive)])
 def test_killed_at_random_moments_each_record_counts_once(
     cluster: EmbeddedCluster, tmp_path: Path, writer: str
 ) -> None:
