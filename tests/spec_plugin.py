@@ -59,12 +59,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--spec-results", metavar="FILE", help="write which rows had a passing test")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Refuse rows that do not exist and, where all tests are collected, rows that `make test` would not prove."""
     known = known_rows()
     for item in items:
         for row in rows_of(item):
             if row not in known and not NOT_YET_A_PAGE.fullmatch(row):
                 raise pytest.UsageError(f"{item.nodeid}: there is no row {row!r} in docs/specification")
+    if config.args_source is pytest.Config.ArgsSource.TESTPATHS and (rows := exhaustive_rows(items)):
+        raise pytest.UsageError(f"`make test` would prove no row of {rows}: all their tests are `exhaustive`")
+
+
+def exhaustive_rows(items: list[pytest.Item]) -> list[str]:
+    """Return the rows that only tests marked `exhaustive` name."""
+    rows = {True: set[str](), False: set[str]()}
+    for item in items:
+        rows[item.get_closest_marker("exhaustive") is not None].update(rows_of(item))
+    return sorted(rows[True] - rows[False])
 
 
 def pytest_configure(config: pytest.Config) -> None:

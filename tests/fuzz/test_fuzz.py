@@ -1,6 +1,6 @@
 """Any message of any version survives a round trip; no bytes whatever make anything but the typed decode error.
 
-`make test` draws 50 examples for each message and version, `make fuzz N=1000` as many as it is told.
+`make test` draws 50 examples for each message and version, `make verify` 500, `make fuzz N=1000` as many as N says.
 """
 
 from __future__ import annotations

@@ -62,3 +62,23 @@ def test_an_id_that_does_not_exist_ends_the_run(pytester: pytest.Pytester, row: 
     result = run(pytester, source)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"*there is no row '{row}'*"])
+
+
+def test_a_row_whose_tests_are_all_exhaustive_ends_the_run(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.spec("S0-09", "S0-10")
+        @pytest.mark.parametrize("n", [1, pytest.param(2, marks=pytest.mark.exhaustive)])
+        def test_sampled(n): pass
+
+        @pytest.mark.exhaustive
+        @pytest.mark.spec("S0-10", "S0-11")
+        def test_whole(): pass
+        """
+    )
+    pytester.makeini("[pytest]\ntestpaths = .\nmarkers =\n    spec(*ids): rows\n    exhaustive: rest\n")
+    result = pytester.runpytest_inprocess("-p", "tests.spec_plugin")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*no row of *'S0-11'*"])
