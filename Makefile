@@ -50,7 +50,7 @@ verify: check jars $(FLIGHTS)  ## check, then every test: the sets whole, more f
 	$(MAKE) test-spark-versions
 
 test-fast: $(READY)  ## the tests that need neither Kafka nor patience
-	$(BIN)/python -m pytest -m 'not kafka and not slow'
+	$(BIN)/python -m pytest -n $(JOBS) -m 'not kafka and not slow'
 
 test-brokers: $(READY)  ## the fetch scenarios on all nine Kafka releases, 0.10.2 to 4.4, or on RELEASES=2.1.1,3.9.1; conformance of 4.4
 	$(BIN)/python -m localkafka.fetch $(or $(RELEASES),all)

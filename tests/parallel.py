@@ -37,7 +37,17 @@ GROUP_OF_FIXTURE: Final = {
     "spark": "spark",
 }
 GROUP_OF_PARAMETER: Final = {"tests/conformance": "target", "tests/brokers": "broker"}
-LONGEST_FIRST: Final = ("kafka3", "kafka1", "spark")
+LONGEST_FIRST: Final = (
+    "kafka3",
+    "kafka1",
+    "spark",
+    "tests/spark/jobs/",
+    "tests/spark/",
+    "tests/demo/",
+    "conformance-",
+    "tests/simulation/",
+    "tests/hostile/",
+)  # groups, or what their names begin with
 EXCLUSIVE: Final = "exclusive"
 
 DIRECTORY: Final = "parallel_directory"
@@ -63,8 +73,9 @@ def group_of(item: pytest.Item) -> str:
 
 def rank(group: str) -> int:
     """Return the place of a group in the queue of the run."""
-    if group in LONGEST_FIRST:
-        return LONGEST_FIRST.index(group)
+    for place, start in enumerate(LONGEST_FIRST):
+        if group.startswith(start):
+            return place
     return len(LONGEST_FIRST) + (group == EXCLUSIVE)
 
 
