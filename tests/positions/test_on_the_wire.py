@@ -268,6 +268,7 @@ def test_one_refused_partition_is_asked_again_after_metadata_and_the_others_go_o
 @pytest.mark.spec("S0-45", "D-42", "D-45")
 def test_a_retried_look_up_goes_to_the_new_leader_with_its_epoch() -> None:
     async def scenario(cluster: EmbeddedCluster) -> None:
+        cluster.delay("ListOffsets", ms=300)  # the leader moves before the refusal asks for new metadata
         cluster.on("ListOffsets", refuse(FENCED_LEADER_EPOCH), times=1)
         async with consumer_of(cluster, retry_backoff_ms=200, retry_backoff_max_ms=200) as consumer:
             await consumer.assign([T0])

@@ -5,6 +5,9 @@ But for `auto_offset_reset=by_duration`, which asks for a time of the wall clock
 
 from __future__ import annotations
 
+import gc
+import warnings
+
 import pytest
 
 from tests.simulation.runner import draw_plan, run_plan
@@ -36,6 +39,10 @@ def deliveries(seed: int, skew: float) -> tuple[str, list[Delivery]]:
     # That one sets clocks right again.
     kept = tuple(fault for fault in plan.faults if fault.kind != "skew_clock")
     verdict = run_plan(seed, type(plan)(plan.scenario, kept), more=(Recorder,), prepare=set_clocks)
+    del Recorder  # it keeps the members, of which those that were killed have not closed their consumers
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
     return verdict.digest, seen
 
 

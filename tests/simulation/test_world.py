@@ -160,7 +160,9 @@ def test_what_a_finally_starts_is_closed_without_a_word() -> None:
         asyncio.create_task(never())  # noqa: RUF006 – left over on purpose
         await asyncio.sleep(1)
 
-    gc.collect()  # what other tests left over may warn while it is collected
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what other tests left over may warn while it is collected
+        gc.collect()
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         assert run(1, main).findings == ()
