@@ -24,8 +24,7 @@ from kclient.records.arrow import SCHEMA
 from kclient.records.compression import Compression
 from kclient.records.reader import PartitionReader
 from kclient.records.writer import NewRecord, build_batch
-from kclient.spark.batching import Batcher
-from kclient.spark.columns import default_columns
+from kclient.spark.arrow_batches import Batcher, default_columns
 
 COLUMNS = default_columns(include_headers=False)
 FETCHED_RECORDS = 40_000

@@ -53,13 +53,13 @@ def write(spark: SparkSession, job: dict[str, Any]) -> None:
 
 def land(spark: SparkSession, job: dict[str, Any]) -> None:
     """By the tasks themselves: what comes back is one row for each file."""
-    from kclient.spark.direct import DirectTarget
-    from kclient.spark.direct_source import FORMAT, DirectSource, options_of
-    from kclient.spark.landing import Layout
+    from kclient.spark.sink.parquet import DirectTarget
+    from kclient.spark.sink.row_layout import Layout
+    from kclient.spark.sink.sources import DIRECT_FORMAT, DirectSource, options_of
 
     spark.dataSource.register(DirectSource)
     target = DirectTarget(root=job["folder"], codec=job["codec"], layout=Layout(headers=False))
-    spark.read.format(FORMAT).options(**options_of(job["options"], target)).load().collect()
+    spark.read.format(DIRECT_FORMAT).options(**options_of(job["options"], target)).load().collect()
 
 
 def stream(spark: SparkSession, job: dict[str, Any]) -> dict[str, Any]:

@@ -25,12 +25,11 @@ from typing import NamedTuple, TypeVar
 from confluent_kafka import Producer
 
 from benchmarks.report import Figure, Goal, progress, show, write_json
-from kclient.spark.admission import ReadAllAvailable
-from kclient.spark.choices import Topics
+from kclient.spark.client import Driver, Link
 from kclient.spark.decoding import Decoder
-from kclient.spark.driver import Driver, Link
+from kclient.spark.option_table import Topics
 from kclient.spark.options import SourceOptions
-from kclient.spark.source import StreamReader
+from kclient.spark.source import ReadAllAvailable, StreamReader
 from localkafka import KafkaCluster
 
 TOPIC, PARTITIONS = "triggers", 8

@@ -23,7 +23,7 @@ from demo.flights import data_file
 from demo.job import ENGINES, SPARK
 from demo.recording import Carrier
 from demo.terminal import carriers_table
-from kclient.spark import manifest
+from kclient.spark.sink import manifest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,7 +17,7 @@ from demo.job import Job
 from demo.processes import Child, Tail, members
 from demo.recording import DONE, KILLED, STARTED, Batch
 from demo.terminal import bar
-from kclient.spark import manifest
+from kclient.spark.sink import manifest
 from localkafka.held import signals_held
 
 DEADLINE_SECONDS: Final = 400.0

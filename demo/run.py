@@ -26,7 +26,7 @@ from demo.publish import publish
 from demo.recording import DONE, KILLED, Command, Count, Numbers, Place, Recording
 from demo.sampling import LagSampler
 from demo.terminal import Terminal, bar, carriers_table, numbers_table
-from kclient.spark import manifest
+from kclient.spark.sink import manifest
 from localkafka.held import signals_held
 
 TOPIC: Final = "flights"
@@ -178,7 +178,7 @@ def _places(job: Job) -> list[Place]:
 
 def _further(job: Job) -> list[Command]:
     arrow = (
-        "import pyarrow.dataset as ds\nfrom kclient.spark import manifest\n\n"
+        "import pyarrow.dataset as ds\nfrom kclient.spark.sink import manifest\n\n"
         f"flights = ds.dataset(manifest.files({str(job.sink)!r}))\n"
         'print(flights.to_table(columns=["carrier", "dep_delay", "_partition", "_offset"]).slice(0, 5))'
     )

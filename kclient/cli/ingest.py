@@ -29,8 +29,8 @@ from kclient.cli.program import program
 from kclient.cli.quiet import talk_into
 from kclient.errors import ConfigError, InternalError, KclientError
 from kclient.runtime import Runtime
-from kclient.spark.jobs.progress import IngestResult
-from kclient.spark.jobs.settings import IngestSettings
+from kclient.spark.ingest.progress import IngestResult
+from kclient.spark.ingest.settings import IngestSettings
 
 TELL: Final = Group("What it tells", sort_key=6)
 TERMINAL: Final = "-"
@@ -96,7 +96,7 @@ def ingest(
 
 
 def _plan(settings: IngestSettings, *, json: bool) -> int:
-    from kclient.spark.jobs.ingest import plan
+    from kclient.spark.ingest.run import plan
 
     found = plan(settings)
     if json:
@@ -107,7 +107,7 @@ def _plan(settings: IngestSettings, *, json: bool) -> int:
 
 
 def _run(settings: IngestSettings, told: Teller) -> int:
-    from kclient.spark.jobs.ingest import run
+    from kclient.spark.ingest.run import run
 
     with _failures_told(told):
         result = run(settings, told)

@@ -13,7 +13,7 @@ from typing import Any, Final, TextIO
 
 from kclient.errors import KclientError
 from kclient.runtime import Runtime
-from kclient.spark.jobs.progress import BatchProgress, IngestPlan, IngestResult
+from kclient.spark.ingest.progress import BatchProgress, IngestPlan, IngestResult
 from kclient.spark.offsets import dump_offsets
 from kclient.types import TopicPartition
 

@@ -19,12 +19,12 @@ from kclient.cli.ingest_text import size_text
 from kclient.cli.options import flag, option
 from kclient.cli.program import program
 from kclient.errors import ArgumentError, ConfigError
-from kclient.spark import manifest
-from kclient.spark.choices import duration_ms
-from kclient.spark.direct_gc import MIN_AGE_MS, Garbage
-from kclient.spark.direct_gc import gc as remove
-from kclient.spark.durable import is_directory
-from kclient.spark.jobs.values import location
+from kclient.spark.ingest.setting_values import location
+from kclient.spark.option_table import duration_ms
+from kclient.spark.sink import manifest
+from kclient.spark.sink.atomic_files import is_directory
+from kclient.spark.sink.manifest import MIN_AGE_MS, Garbage
+from kclient.spark.sink.manifest import gc as remove
 from kclient.text import LONGEST_PATH, format_count, printable
 
 HOUR_MS: Final = 3_600_000

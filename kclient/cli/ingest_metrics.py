@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kclient.cli.scrape import ScrapeServer
-from kclient.spark.jobs.progress import BatchProgress, IngestPlan, IngestResult
+from kclient.spark.ingest.progress import BatchProgress, IngestPlan, IngestResult
 from kclient.text import LONGEST_NAME, printable_lines
 
 BUCKETS: Final = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)

@@ -11,7 +11,7 @@ import attrs
 from cyclopts import Group
 
 from kclient.cli.options import Connection, choice, flag, option, warn_of_arguments
-from kclient.spark.jobs.settings import Codec, Engine, Format, IngestSettings, OnBadRecord, Writer
+from kclient.spark.ingest.settings import Codec, Engine, Format, IngestSettings, OnBadRecord, Writer
 
 WHAT: Final = Group("What and where to (required)", sort_key=1)
 READ: Final = Group("What is read", sort_key=2)

@@ -23,13 +23,12 @@ from kclient.config import Config
 from kclient.errors import ArgumentError, ConfigError
 from kclient.network.cluster import Cluster
 from kclient.runtime import Runtime
-from kclient.spark.choices import Pattern, Topics
-from kclient.spark.jobs import sinks
-from kclient.spark.jobs.checkpoint import Checkpoint, Position
-from kclient.spark.jobs.job import Job
-from kclient.spark.jobs.values import expression
-from kclient.spark.lookup import Lookup
-from kclient.spark.plan import LogBounds
+from kclient.spark.cluster_lookup import Lookup
+from kclient.spark.ingest import sinks
+from kclient.spark.ingest.checkpoint import Checkpoint, Job, Position
+from kclient.spark.ingest.setting_values import expression
+from kclient.spark.option_table import Pattern, Topics
+from kclient.spark.ranges import LogBounds
 from kclient.text import LONGEST_PATH, format_partitions, printable
 from kclient.types import TopicPartition
 

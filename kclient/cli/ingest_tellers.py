@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.text import Text
 
 from kclient.cli.ingest_text import batch_line, finished_line, lag, plan_line, rates
-from kclient.spark.jobs.progress import BatchProgress, IngestListener, IngestPlan, IngestResult
+from kclient.spark.ingest.progress import BatchProgress, IngestListener, IngestPlan, IngestResult
 from kclient.text import format_count
 
 

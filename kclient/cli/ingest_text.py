@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from kclient.spark.jobs.progress import BatchProgress, IngestPlan, IngestResult, PartitionPlan
+from kclient.spark.ingest.progress import BatchProgress, IngestPlan, IngestResult, PartitionPlan
 from kclient.text import LONGEST_PATH, format_count, printable
 
 SHOWN: Final = 8

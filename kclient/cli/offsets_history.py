@@ -13,11 +13,11 @@ from cyclopts import Group, Parameter
 
 from kclient.cli.exits import INTERRUPTED, OK
 from kclient.cli.options import Connection, flag, option, warn_of_arguments
-from kclient.spark.jobs.stopping import stop_on_signals
+from kclient.spark.ingest.stop_signals import stop_on_signals
 from kclient.text import format_count
 
 if TYPE_CHECKING:
-    from kclient.spark.jobs.offsets_history import HistoryRun, OffsetsHistorySettings
+    from kclient.spark.offsets_history import HistoryRun, OffsetsHistorySettings
 
 KEEP = Group("What is kept", sort_key=1)
 
@@ -42,7 +42,7 @@ def offsets_history(
 
     Each run adds what is new in __consumer_offsets since the last one. It needs READ on that topic, and no Spark.
     """
-    from kclient.spark.jobs.offsets_history import OffsetsHistorySettings, run
+    from kclient.spark.offsets_history import OffsetsHistorySettings, run
 
     servers, theirs = connection.source()
     warn_of_arguments("--options", (text.partition("=")[0] for text in options or ()))
@@ -65,7 +65,7 @@ def offsets_history(
 
 def _watch(settings: OffsetsHistorySettings, tell: Callable[[HistoryRun], None]) -> int:
     """SIGTERM is the ordered end of what has none of its own."""
-    from kclient.spark.jobs.offsets_history import watch
+    from kclient.spark.offsets_history import watch
 
     with stop_on_signals() as stop:
         stop.begin_work()

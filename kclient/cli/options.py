@@ -15,7 +15,7 @@ from kclient.config.properties import read_properties
 from kclient.config.shown import is_secret, shown_key
 from kclient.errors import ConfigError
 from kclient.security.providers import env, file, problem_of
-from kclient.spark.jobs.values import interval_ms
+from kclient.spark.ingest.setting_values import interval_ms
 
 CONNECTION = Group("Connection", sort_key=10)
 BOOTSTRAP = ("-b", "--bootstrap")

@@ -10,9 +10,16 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from kclient.spark.driver import Driver
-from kclient.spark.group_commit import GroupCommitter
-from kclient.spark.progress import Behind, Progress, behind, end_offsets, gone_back, metadata_of
+from kclient.spark.client import Driver
+from kclient.spark.group_progress import (
+    Behind,
+    GroupCommitter,
+    Progress,
+    behind,
+    end_offsets,
+    gone_back,
+    metadata_of,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

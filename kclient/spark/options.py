@@ -1,12 +1,13 @@
 """The options of the source, checked as a whole: Spark's own Kafka names and ours, in any case. Pure.
 
-Spark hands over a mapping of lower-cased names to text. `option_table.py` is the table of the options, `kafka_keys.py`
-holds `kafka.*`, and here is what they must agree on. Nothing is accepted and ignored but the limits of streams, which
-Spark's own source ignores in a batch too and which are told in a warning.
+Spark passes a mapping of lower-cased names to text. `option_table.py` is the table of the options, `kafka_keys.py`
+holds `kafka.*`; this module checks what several options must agree on. No option is accepted and ignored except the
+limits of streams: a batch ignores them with a warning, as Spark's own source does.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -17,8 +18,7 @@ from kclient.config.problems import config_error
 from kclient.errors import ConfigError
 from kclient.log import get_logger
 from kclient.security.secret import HiddenText
-from kclient.spark import choices, unsupported
-from kclient.spark.choices import Bound, Partitions, Selection
+from kclient.spark import option_table, unsupported
 from kclient.spark.kafka_keys import KafkaKeys
 from kclient.spark.offsets import EARLIEST, LATEST
 from kclient.spark.option_table import (
@@ -30,8 +30,11 @@ from kclient.spark.option_table import (
     STARTS,
     STREAM_LIMITS,
     BadRecords,
+    Bound,
     Format,
     Mode,
+    Partitions,
+    Selection,
     hidden,
 )
 
@@ -99,7 +102,7 @@ class SourceOptions:
         end = _first(values, ENDS) or Bound("endingOffsets", offset=LATEST)
         selection = _first(values, SELECTIONS)
         assigned = selection.partitions if isinstance(selection, Partitions) else None
-        problems += choices.disagreements(
+        problems += option_table.disagreements(
             start, end, assigned, values.get("startingOffsets.fallback", "error")
         )
         problems += _problems_of_group(values, kafka, start, mode)
@@ -228,3 +231,32 @@ def _shown(raw: str) -> str:
 
 def _error(problems: list[str]) -> ConfigError:
     return config_error("The options of format('kclient') have", problems, "load again")
+
+
+# --- secrets that Spark may show -------------------------------------------------------------------------------------
+
+
+HIDDEN_BY_SPARK: Final = re.compile(r"secret|password|token|access[.]?key|credential", re.IGNORECASE)
+"""What `spark.redaction.regex` is by default."""
+
+FOR_EVERYBODY: Final = ("kafka.ssl.truststore.certificates", "kafka.ssl.keystore.certificate.chain")
+"""Secrets to our configuration, which treats all of a store alike, but nothing that a certificate does not show."""
+
+
+def exposed(options: SourceOptions) -> list[str]:
+    """The options that hold a secret as text under a name that Spark does not hide."""
+    names = [f"kafka.{name}" for name in options.kafka.secrets()]
+    if options.registry_auth is not None and not options.registry_auth_reference:
+        names.append("schema.registry.auth")
+    return [name for name in names if not HIDDEN_BY_SPARK.search(name) and name not in FOR_EVERYBODY]
+
+
+def warn_of_secrets(options: SourceOptions) -> None:
+    """One WARNING for the options that Spark may show."""
+    names = exposed(options)
+    if names:
+        log.warning(
+            "%s: Spark may show what these options hold, for spark.redaction.regex does not hide their names by "
+            "default. Give references instead, read anew for each connection: %s.file=/path or %s.env=NAME",
+            ", ".join(names), names[0], names[0],
+        )  # fmt: skip

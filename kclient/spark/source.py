@@ -1,39 +1,33 @@
-"""`spark.read.format("kclient")`, `spark.readStream.format("kclient")`: the classes that Spark calls. Each is thin.
+"""The classes that Spark calls for `format("kclient")`, batch and stream. Each one is thin.
 
-    load()         process A: schema()                       the options are checked
-    first action   process B: reader(), partitions()         the brokers are asked, ranges planned
-    stream         process C: streamReader(), offsets,       the brokers are asked for every batch
+    load()         process A: schema()                       check the options
+    first action   process B: reader(), partitions()         ask the brokers, plan the ranges
+    stream         process C: streamReader(), offsets,       ask the brokers for every micro-batch
                               partitions(start, end)
     tasks          process D: read(range)                    a pickled copy of B's reader
 
-Nothing that one process sets reaches another but the options, the columns and the ranges themselves, and no
-constructor opens anything.
+Only the options, the columns and the ranges pass from one process to another. No constructor opens a connection.
+
+Spark 4.0 and 4.1 lack the read limits of Spark 4.2 (`ReadMaxRows`, `SupportsTriggerAvailableNow`). Stand-ins take their
+place at import, so that there is one code path; these releases ask for the latest offset without a limit.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+import attrs
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
 from kclient.bridge import run_blocking
 from kclient.errors import ConfigError
-from kclient.spark.admission import (
-    ReadLimit,
-    SupportsTriggerAvailableNow,
-    check_version,
-    limit_within,
-    spoken,
-)
-from kclient.spark.columns import check_columns
+from kclient.spark.arrow_batches import check_columns
 from kclient.spark.decoding import Decoder, decoder_of
 from kclient.spark.offsets import dump_offsets, parse_offsets
-from kclient.spark.options import SourceOptions
-from kclient.spark.plan import OffsetRange
-from kclient.spark.pushdown import EVERYTHING, take
-from kclient.spark.redaction import warn_of_secrets
+from kclient.spark.options import SourceOptions, warn_of_secrets
+from kclient.spark.ranges import EVERYTHING, NO_LIMIT, Limit, OffsetRange, take
 from kclient.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -41,7 +35,80 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType
 
-    from kclient.spark.streaming import Stream
+    from kclient.spark.stream import Stream
+
+try:
+    from pyspark.sql.streaming.datasource import (
+        ReadAllAvailable,
+        ReadLimit,
+        ReadMaxRows,
+        ReadMinRows,
+        SupportsTriggerAvailableNow,
+    )
+
+    KNOWS_LIMITS = True
+except ImportError:  # pyspark before 4.2
+    KNOWS_LIMITS = False
+
+    class ReadLimit:  # type: ignore[no-redef]
+        """Stands in for a limit."""
+
+    class ReadAllAvailable(ReadLimit):  # type: ignore[no-redef]
+        """Stands in for no limit."""
+
+    @attrs.frozen
+    class ReadMaxRows(ReadLimit):  # type: ignore[no-redef]
+        """Stands in for a maximum."""
+
+        max_rows: int
+
+    @attrs.frozen
+    class ReadMinRows(ReadLimit):  # type: ignore[no-redef]
+        """Stands in for a minimum."""
+
+        min_rows: int
+
+    class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
+        """Stands in for the mixin."""
+
+
+__all__ = ["ReadLimit", "SupportsTriggerAvailableNow", "check_version", "limit_within", "spoken"]
+
+LIMITS: Final = ("max_offsets_per_trigger", "min_offsets_per_trigger")
+
+
+def check_version(options: SourceOptions, knows_limits: bool = KNOWS_LIMITS) -> None:
+    """Raise ConfigError for limits that this Spark would not keep.
+
+    Before 4.2 it cannot tell a source of availableNow, which would then end after one limited batch.
+    """
+    if knows_limits or all(getattr(options, name) is None for name in LIMITS):
+        return
+    raise ConfigError(
+        "maxOffsetsPerTrigger and minOffsetsPerTrigger need pyspark 4.2 or newer. Older ones tell a source neither its "
+        "limit nor that the trigger is availableNow, which would end after one batch and leave the rest unread. "
+        "Install pyspark 4.2, or leave the limits out."
+    )
+
+
+def spoken(limit: Limit) -> ReadLimit:
+    """Ours in Spark's words. It has none for both at once: the minimum is then applied beside the maximum."""
+    if limit.max_rows is not None:
+        return ReadMaxRows(limit.max_rows)
+    return ReadAllAvailable() if limit.min_rows is None else ReadMinRows(limit.min_rows)
+
+
+def limit_within(asked: ReadLimit | None, ours: Limit) -> Limit:
+    """What holds for a batch: what Spark asks for, and what it has no words for. Trigger.Once asks for no limit."""
+    if isinstance(asked, ReadMaxRows):
+        return attrs.evolve(ours, max_rows=asked.max_rows)
+    if isinstance(asked, ReadMinRows):
+        return attrs.evolve(ours, max_rows=None)
+    return NO_LIMIT
+
+
+# --- the classes that Spark calls ------------------------------------------------------------------------------------
+
 
 Offset: TypeAlias = dict[str, dict[str, int]]
 
@@ -66,7 +133,7 @@ class BatchReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """Never an empty list, which Spark would replace by a partition that is none of ours."""
-        from kclient.spark.planning import plan_batch
+        from kclient.spark.batch import plan_batch
 
         warn_of_secrets(self._options)
         ranges = run_blocking(plan_batch(self._options, self._narrowing))
@@ -105,7 +172,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @property
     def _stream(self) -> Stream:
         """The one that asks the brokers, made in the process that needs it."""
-        from kclient.spark.streaming import Stream
+        from kclient.spark.stream import Stream
 
         if self._opened is None:
             warn_of_secrets(self._options)
@@ -207,8 +274,8 @@ def _decoder(options: SourceOptions) -> Decoder:
 def _read(
     wanted: OffsetRange, options: SourceOptions, columns: tuple[str, ...], decoder: Decoder
 ) -> Iterator[pa.RecordBatch]:
-    from kclient.spark.checked import checked
-    from kclient.spark.worker import read_range
+    from kclient.spark.arrow_batches import checked
+    from kclient.spark.executor import read_range
 
     raw = read_range(wanted, options, decoder.raw_columns(columns))
     return checked(decoder.decode_all(raw, columns), decoder.arrow_schema(columns))

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from kclient.embedded import EmbeddedCluster
-from kclient.spark import manifest
-from kclient.spark.durable import locked
+from kclient.spark.sink import manifest
+from kclient.spark.sink.atomic_files import locked
 from tests.cli.support import call, job
 
 LEFT = (

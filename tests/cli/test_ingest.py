@@ -15,7 +15,7 @@ from kclient import Consumer
 from kclient.cli.exits import exit_code
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import DataLossError, DecodeError, NoOffsetError, SinkError
-from kclient.spark import manifest
+from kclient.spark.sink import manifest
 from kclient.types import TopicPartition
 from tests.cli.support import Done, call, job, run
 

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from kclient.embedded import EmbeddedCluster
-from kclient.spark import manifest
+from kclient.spark.sink import manifest
 from tests.cli.support import COMMAND, PATIENCE, job, run
 
 RECORDS = 6_000

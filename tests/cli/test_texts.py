@@ -16,7 +16,7 @@ from kclient.cli.ingest_tellers import Screen
 from kclient.cli.ingest_text import batch_line, finished_line, plan_line, size_text
 from kclient.errors import DataLossError, InternalError
 from kclient.runtime import Runtime
-from kclient.spark.jobs.progress import (
+from kclient.spark.ingest.progress import (
     BatchProgress,
     CheckpointState,
     IngestPlan,

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from demo.flights import data_file
-from kclient.spark import manifest
+from kclient.spark.sink import manifest
 from localkafka import unavailable
 from localkafka.jars import java
 from tests.demo.needs import needs

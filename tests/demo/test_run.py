@@ -21,7 +21,7 @@ from demo.recording import KILLED, Recording
 from demo.report.figures import figures
 from demo.run import GROUP, PIPELINE, run
 from demo.terminal import Terminal
-from kclient.spark import manifest
+from kclient.spark.sink import manifest
 from tests.demo.needs import needs
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]

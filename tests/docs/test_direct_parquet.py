@@ -15,9 +15,9 @@ import duckdb
 import pytest
 
 from kclient.embedded import EmbeddedCluster
-from kclient.spark import manifest, parquet_file
-from kclient.spark.direct_gc import MIN_AGE_MS
-from kclient.spark.jobs.inference import SAMPLE
+from kclient.spark.ingest.engine_spark import SAMPLE
+from kclient.spark.sink import manifest, parquet
+from kclient.spark.sink.manifest import MIN_AGE_MS
 from tests.docs.blocks import python_blocks
 from tests.spark.jobs.support import assert_exactly_once, fill
 
@@ -106,7 +106,7 @@ def test_the_manifest_of_the_page_is_one(cluster: EmbeddedCluster, tmp_path: Pat
 
 
 def test_the_numbers() -> None:
-    assert f"about {parquet_file.ROW_GROUP_ROWS:,}\nrows" in PAGE
+    assert f"about {parquet.ROW_GROUP_ROWS:,}\nrows" in PAGE
     assert MIN_AGE_MS == 3_600_000
     assert "Files younger than an hour stay" in PAGE
     assert f"the next {SAMPLE:,}\nrecords of each topic" in PAGE

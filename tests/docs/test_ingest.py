@@ -18,7 +18,7 @@ import pytest
 from kclient.cli import exits
 from kclient.cli.ingest_metrics import Prometheus
 from kclient.cli.ingest_options import IngestOptions
-from kclient.spark import manifest
+from kclient.spark.sink import manifest
 from tests.cli.test_texts import BATCH, KEYS, PLAN
 from tests.docs.blocks import python_blocks
 

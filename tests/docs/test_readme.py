@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from kclient.spark import manifest
+from kclient.spark.sink import manifest
 from localkafka import KafkaCluster
 from tests.docs.blocks import python_blocks
 from tests.spark.conftest import Message, make_topic, spark, write  # noqa: F401 – a fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from kclient.spark import group_commit
+from kclient.spark import group_progress
 from kclient.spark.option_table import OPTIONS
 from kclient.spark.options import SourceOptions
 
@@ -30,7 +30,7 @@ def test_the_numbers() -> None:
     assert "(`15m`)" in PAGE
     assert options.config("driver").default_api_timeout_ms == 60_000
     assert "`kafka.default.api.timeout.ms` (60 s)" in PAGE
-    assert group_commit.COMMIT_SECONDS == 5.0
+    assert group_progress.COMMIT_SECONDS == 5.0
     assert "a commit takes five seconds at most" in PAGE
-    assert group_commit.RENEW_SECONDS == 4 * 3600
+    assert group_progress.RENEW_SECONDS == 4 * 3600
     assert "every\nfour hours" in PAGE.replace("\n  ", "\n")

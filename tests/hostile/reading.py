@@ -104,8 +104,8 @@ def read_with_spark(servers: str, end: int) -> Seen:
     """As a task of Spark reads the values of a range."""
     import pyarrow.compute as pc
 
-    from kclient.spark.plan import OffsetRange
-    from kclient.spark.worker import clients, read_range
+    from kclient.spark.executor import clients, read_range
+    from kclient.spark.ranges import OffsetRange
 
     sizes: list[int] = []
     try:
@@ -122,9 +122,9 @@ def ingest(servers: str, end: int) -> Seen:
     """As a task of the ingest job writes a range to Parquet."""
     import pyarrow.parquet as pq
 
-    from kclient.spark.direct import DirectTarget, write_range
-    from kclient.spark.plan import OffsetRange
-    from kclient.spark.worker import clients
+    from kclient.spark.executor import clients
+    from kclient.spark.ranges import OffsetRange
+    from kclient.spark.sink.parquet import DirectTarget, write_range
 
     with TemporaryDirectory() as root:
         written = write_range(OffsetRange(*TP, 0, end), options_for(servers), DirectTarget(root=root))

@@ -26,12 +26,12 @@ from kclient.records.decoder import PURE, Decoder
 from kclient.records.reader import PartitionReader
 from kclient.records.records import Record, Records
 from kclient.records.writer import NewRecord, build_batch
-from kclient.spark.columns import default_columns
-from kclient.spark.direct import DirectTarget, write_range
-from kclient.spark.landing import Layout
+from kclient.spark.arrow_batches import default_columns
+from kclient.spark.executor import clients, read_range
 from kclient.spark.options import SourceOptions
-from kclient.spark.plan import OffsetRange
-from kclient.spark.worker import clients, read_range
+from kclient.spark.ranges import OffsetRange
+from kclient.spark.sink.parquet import DirectTarget, write_range
+from kclient.spark.sink.row_layout import Layout
 from kclient.types import TimestampType
 
 COUNT = 700

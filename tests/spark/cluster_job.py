@@ -37,8 +37,8 @@ def main(given: str, told: str) -> None:
     ).first()
     answer = {"rows": total["rows"], "total": total["total"], "tasks": tasks(spark)}
 
-    from kclient.spark.jobs import ingest
-    from kclient.spark.jobs.settings import IngestSettings
+    from kclient.spark.ingest import run as ingest
+    from kclient.spark.ingest.settings import IngestSettings
 
     settings = IngestSettings.parse(job["ingest"])
     answer["landed"] = [ingest.run(settings, Silent()).rows for _ in range(2)]

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from kclient.spark.executor import clients
 from kclient.spark.options import SourceOptions
-from kclient.spark.worker import clients
 from localkafka import KafkaCluster
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from kclient.spark.jobs import ingest
-from kclient.spark.jobs.settings import IngestSettings
+from kclient.spark.ingest import run as ingest
+from kclient.spark.ingest.settings import IngestSettings
 from localspark.delta import SETTINGS
 from localspark.serving import serve, start
 

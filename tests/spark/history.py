@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow.dataset as ds
 
-from kclient.spark.jobs.offsets_history import HistoryRun, OffsetsHistorySettings, run
+from kclient.spark.offsets_history import HistoryRun, OffsetsHistorySettings, run
 
 
 def keep(bootstrap: str, out: Path, **given: Any) -> HistoryRun:

@@ -12,10 +12,10 @@ from kclient.embedded.appending import append
 from kclient.embedded.control import leaders
 from kclient.records.compression import Compression
 from kclient.records.writer import build_batch, build_marker
-from kclient.spark.columns import default_columns
+from kclient.spark.arrow_batches import default_columns
+from kclient.spark.executor import read_range
 from kclient.spark.options import SourceOptions
-from kclient.spark.plan import OffsetRange
-from kclient.spark.worker import read_range
+from kclient.spark.ranges import OffsetRange
 
 ALL = default_columns(include_headers=True)
 Rows = list[dict[str, Any]]

@@ -11,10 +11,9 @@ import attrs
 
 from kclient import Consumer
 from kclient.embedded import EmbeddedCluster
-from kclient.spark.admission import ReadLimit
 from kclient.spark.decoding import Decoder
 from kclient.spark.options import SourceOptions
-from kclient.spark.source import StreamReader
+from kclient.spark.source import ReadLimit, StreamReader
 from kclient.types import OffsetAndMetadata, TopicPartition
 from localkafka import KafkaCluster
 

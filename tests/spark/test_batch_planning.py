@@ -13,9 +13,9 @@ import pytest
 from kclient import Consumer, OffsetAndMetadata, TopicPartition
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import ConfigError, DataLossError
+from kclient.spark.batch import plan_batch
 from kclient.spark.options import SourceOptions
-from kclient.spark.planning import plan_batch
-from kclient.spark.pushdown import EVERYTHING, Narrowing
+from kclient.spark.ranges import EVERYTHING, Narrowing
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 LATEST_ASKED = -1

@@ -21,7 +21,7 @@ import attrs
 import pytest
 
 from kclient.embedded import EmbeddedCluster, Listener
-from kclient.spark import manifest
+from kclient.spark.sink import manifest
 from localkafka.errors import LocalKafkaError
 from localspark import environments
 from localspark.standalone import HOST, StandaloneCluster

@@ -13,9 +13,7 @@ from kclient.errors import ConfigError, InternalError
 from kclient.records.batch import read_batches
 from kclient.records.reader import PartitionReader
 from kclient.records.writer import NewRecord, build_batch
-from kclient.spark.batching import Batcher
-from kclient.spark.checked import checked
-from kclient.spark.columns import TYPES, check_columns, ddl, default_columns
+from kclient.spark.arrow_batches import TYPES, Batcher, check_columns, checked, ddl, default_columns
 from kclient.spark.decoding import Decoder
 
 types = pytest.importorskip("pyspark.sql.types")
@@ -165,8 +163,8 @@ def test_a_piece_is_cut_at_the_end_in_the_middle_of_a_batch() -> None:
 @pytest.mark.spec("SP-02")
 def test_the_package_and_its_pure_parts_load_neither_pyspark_nor_pyarrow() -> None:
     code = (
-        "import sys, kclient, kclient.spark, kclient.spark.options, kclient.spark.plan, kclient.spark.columns, "
-        "kclient.spark.worker; print([m for m in ('pyspark', 'pyarrow') if m in sys.modules])"
+        "import sys, kclient, kclient.spark, kclient.spark.options, kclient.spark.ranges, kclient.spark.arrow_batches, "
+        "kclient.spark.executor; print([m for m in ('pyspark', 'pyarrow') if m in sys.modules])"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert run.stdout.strip() == "[]"

@@ -13,11 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kclient.errors import ConfigError, DecodeError
-from kclient.spark.columns import check_columns
-from kclient.spark.decoding import decoder_of, json_values
-from kclient.spark.decoding.json_faults import fault_of
-from kclient.spark.decoding.json_values import Json
-from kclient.spark.decoding.values import Refused
+from kclient.spark.arrow_batches import check_columns
+from kclient.spark.decoding import decoder_of, json_format
+from kclient.spark.decoding.formats import Refused
+from kclient.spark.decoding.json_format import Json, fault_of
 from kclient.spark.options import SourceOptions
 from tests.spark.decoded import decoder, raw, values_of
 
@@ -303,14 +302,14 @@ def test_bad_documents_cost_little_however_many_there_are(
 ) -> None:
     """Counted in calls of Arrow's parser, which were a dozen and more for each bad document."""
     calls = 0
-    read = json_values._read
+    read = json_format._read
 
     def counted(*arguments: Any) -> pa.Table:
         nonlocal calls
         calls += 1
         return read(*arguments)
 
-    monkeypatch.setattr(json_values, "_read", counted)
+    monkeypatch.setattr(json_format, "_read", counted)
     made = decoder(valueFormat="json", valueSchema=FLIGHT, badRecords="column")
     values: list[bytes | None] = [bad if row % every == 0 else b'{"flight":1}' for row in range(10_000)]
     errors = made.decode(raw(values), ["_error"]).column("_error")

@@ -17,12 +17,11 @@ import pytest
 
 from kclient.errors import CorruptDataError, SinkError
 from kclient.records.arrow import SCHEMA
-from kclient.spark import manifest, parquet_file, range_files
-from kclient.spark.direct import DirectTarget, RangeWritten, write_batches
-from kclient.spark.landing import Layout
-from kclient.spark.manifest import Manifest, Written
-from kclient.spark.plan import OffsetRange
-from kclient.spark.range_files import file_name
+from kclient.spark.ranges import OffsetRange
+from kclient.spark.sink import manifest, parquet
+from kclient.spark.sink.manifest import Manifest, Written
+from kclient.spark.sink.parquet import DirectTarget, RangeWritten, file_name, write_batches
+from kclient.spark.sink.row_layout import Layout
 from kclient.types import TopicPartition
 
 NEW_YEAR_MS = 1_356_998_400_000  # 2013-01-01T00:00Z
@@ -157,7 +156,7 @@ def test_any_number_of_days_needs_few_descriptors(tmp_path: Path) -> None:
 
     target = DirectTarget(root=str(tmp_path), by_date=True)
     written = write_batches(RANGE, batches(), target)
-    assert most <= before + range_files.OPEN_FILES + 2
+    assert most <= before + parquet.OPEN_FILES + 2
     wanted = Counter(time for of_batch in times.values() for time in of_batch)
     assert len(wanted) == days
     found = {file.path: (file.rows, file.first_ms, file.last_ms) for file in written.files}
@@ -179,16 +178,16 @@ def test_any_number_of_days_needs_few_descriptors(tmp_path: Path) -> None:
 @pytest.mark.parametrize("at", [1, 200, 250])
 def test_days_that_break_off_leave_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int) -> None:
     """The first, one that waited on the disk, and one when all of them are being closed."""
-    finish, left = parquet_file.ParquetFile.finish, at
+    finish, left = parquet.ParquetFile.finish, at
 
-    def failing(file: parquet_file.ParquetFile) -> None:
+    def failing(file: parquet.ParquetFile) -> None:
         nonlocal left
         left -= 1
         if not left:
             raise SinkError("no room")
         finish(file)
 
-    monkeypatch.setattr(parquet_file.ParquetFile, "finish", failing)
+    monkeypatch.setattr(parquet.ParquetFile, "finish", failing)
     before, times = _descriptors(), [NEW_YEAR_MS + n * 86_400_000 for n in range(300)]
     with pytest.raises(SinkError, match="no room"):
         write(tmp_path, records(100, 300, times), by_date=True)
@@ -230,7 +229,7 @@ def test_columns_of_raw_bytes_have_no_statistics_and_all_others_have(tmp_path: P
 
 @pytest.mark.spec("SP-80")
 def test_large_rows_make_smaller_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet_file, "ROW_GROUP_BYTES", 100_000)
+    monkeypatch.setattr(parquet, "ROW_GROUP_BYTES", 100_000)
     write(tmp_path, *(records(n * 1_000, 1_000) for n in range(6)), codec="snappy")
     found = pq.ParquetFile(tmp_path / NAME).metadata
     assert found.num_row_groups > 1

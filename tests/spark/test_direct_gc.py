@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 
 from kclient.errors import SinkError
 from kclient.runtime import Runtime
-from kclient.spark import manifest
-from kclient.spark.direct_gc import Garbage, gc
-from kclient.spark.durable import locked, temporary_name
-from kclient.spark.manifest import Manifest, Written, batch_name
-from kclient.spark.plan import OffsetRange
-from kclient.spark.range_files import file_name
+from kclient.spark.ranges import OffsetRange
+from kclient.spark.sink import manifest
+from kclient.spark.sink.atomic_files import locked, temporary_name
+from kclient.spark.sink.manifest import Garbage, Manifest, Written, batch_name, gc
+from kclient.spark.sink.parquet import file_name
 from kclient.types import TopicPartition
 
 RANGES = [OffsetRange("orders", 0, start, start + 10) for start in range(0, 100, 10)]

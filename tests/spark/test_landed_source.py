@@ -6,9 +6,9 @@ import pytest
 
 from kclient.errors import ConfigError
 from kclient.spark.decoding import Decoder
-from kclient.spark.decoding.json_values import Json
-from kclient.spark.landed_source import schema_of
-from kclient.spark.landing import Layout
+from kclient.spark.decoding.json_format import Json
+from kclient.spark.sink.row_layout import Layout
+from kclient.spark.sink.sources import schema_of
 
 
 def layout(ddl: str, bad_records: str = "column") -> Layout:

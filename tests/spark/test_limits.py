@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kclient.spark.limits import NO_LIMIT, Limit, backlog, must_wait, prorate
+from kclient.spark.ranges import NO_LIMIT, Limit, backlog, must_wait, prorate
 from kclient.types import TopicPartition
 
 T = [TopicPartition("t", number) for number in range(4)]

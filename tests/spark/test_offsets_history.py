@@ -16,11 +16,10 @@ import pytest
 from kclient import Consumer, OffsetAndMetadata, TopicPartition
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import ConfigError, SinkError, TopicAuthorizationError
-from kclient.spark.jobs.offsets_history import OffsetsHistorySettings
-from kclient.spark.jobs.offsets_history.rows import Entry, rows_of
-from kclient.spark.jobs.offsets_history.store import State, Store
-from kclient.spark.jobs.offsets_history.tables import as_stored
-from kclient.spark.plan import OffsetRange
+from kclient.spark.offsets_history import OffsetsHistorySettings
+from kclient.spark.offsets_history.rows import Entry, rows_of
+from kclient.spark.offsets_history.store import State, Store, as_stored
+from kclient.spark.ranges import OffsetRange
 from tests.spark.history import keep, table
 
 GOLDEN = Path(__file__).parents[1] / "group" / "data"

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kclient.spark.jobs.offsets_history.lag import lag_table
+from kclient.spark.offsets_history.views import lag_table
 from localkafka import KafkaCluster, console
 from tests.cli.support import COMMAND, PATIENCE
 from tests.kafka import judges

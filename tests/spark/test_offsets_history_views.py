@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kclient.errors import ArgumentError
-from kclient.spark.jobs.offsets_history.lag import lag_table
-from kclient.spark.jobs.offsets_history.store import Store
-from kclient.spark.jobs.offsets_history.views import create_views, view_texts
-from kclient.spark.plan import OffsetRange
+from kclient.spark.offsets_history.store import Store
+from kclient.spark.offsets_history.views import create_views, lag_table, view_texts
+from kclient.spark.ranges import OffsetRange
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,9 +13,17 @@ import attrs
 import pytest
 
 from kclient.errors import ConfigError
-from kclient.spark.choices import Bound, Partitions, Pattern, Topics
 from kclient.spark.offsets import EARLIEST, LATEST
-from kclient.spark.option_table import OPTIONS, SELECTIONS, STREAM_LIMITS, Mode
+from kclient.spark.option_table import (
+    OPTIONS,
+    SELECTIONS,
+    STREAM_LIMITS,
+    Bound,
+    Mode,
+    Partitions,
+    Pattern,
+    Topics,
+)
 from kclient.spark.options import SourceOptions
 from kclient.types import TopicPartition
 

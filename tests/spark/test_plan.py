@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kclient.errors import DataLossError
-from kclient.spark.plan import (
+from kclient.spark.ranges import (
     Bounds,
     LogBounds,
     Loss,
@@ -25,10 +25,10 @@ from kclient.spark.plan import (
     next_starts,
     ranges_between,
     report,
+    split,
     tolerated,
     within_log,
 )
-from kclient.spark.splitting import split
 from kclient.types import TopicPartition
 
 

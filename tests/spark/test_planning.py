@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from kclient.errors import ConfigError, DataLossError, PortClosedError, UnknownTopicError
+from kclient.spark.batch import plan_batch
 from kclient.spark.options import SourceOptions
-from kclient.spark.planning import plan_batch
 from localkafka import KafkaCluster
 from tests.spark.conftest import Message, make_topic, write
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kclient.spark.plan import OffsetRange
-from kclient.spark.pushdown import EVERYTHING, Narrowing, take
+from kclient.spark.ranges import EVERYTHING, Narrowing, OffsetRange, take
 
 filters = pytest.importorskip("pyspark.sql.datasource", reason="the filters are Spark's own classes")
 

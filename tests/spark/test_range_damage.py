@@ -10,9 +10,9 @@ from kclient.embedded import EmbeddedCluster
 from kclient.embedded.control import leaders
 from kclient.errors import CorruptBatchError
 from kclient.spark.decoding import Decoder
-from kclient.spark.plan import OffsetRange
+from kclient.spark.executor import clients
+from kclient.spark.ranges import OffsetRange
 from kclient.spark.source import BatchReader, RangePartition
-from kclient.spark.worker import clients
 from tests.spark.ranges import Log, options_for
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from kclient.embedded import EmbeddedCluster, NewRecord
 from kclient.records.compression import Compression
-from kclient.spark.plan import OffsetRange
-from kclient.spark.worker import clients, read_range
+from kclient.spark.executor import clients, read_range
+from kclient.spark.ranges import OffsetRange
 from tests.spark.ranges import ALL, COMMITTED, Log, options_for
 
 Write = Callable[[Log], None]

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from kclient.embedded import EmbeddedCluster, NewRecord
 from kclient.records.compression import Compression
-from kclient.spark.plan import OffsetRange
-from kclient.spark.splitting import split
-from kclient.spark.worker import clients
+from kclient.spark.executor import clients
+from kclient.spark.ranges import OffsetRange, split
 from tests.spark.ranges import COMMITTED, Log
 
 _names = iter(range(10**9))

@@ -12,12 +12,11 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from kclient.errors import DataLossError, DeadlineError
-from kclient.spark.columns import default_columns
+from kclient.spark.arrow_batches import default_columns
+from kclient.spark.batch import plan_batch
+from kclient.spark.executor import clients, read_range
 from kclient.spark.options import SourceOptions
-from kclient.spark.plan import OffsetRange
-from kclient.spark.planning import plan_batch
-from kclient.spark.splitting import split
-from kclient.spark.worker import clients, read_range
+from kclient.spark.ranges import OffsetRange, split
 from localkafka import KafkaCluster
 from tests.realtime import within
 from tests.spark.conftest import Message, Row, make_topic, read_with_other_client, write

@@ -15,12 +15,11 @@ from typing import Any
 import pytest
 
 from kclient.errors import ConfigError, KclientError
+from kclient.spark.batch import plan_batch
+from kclient.spark.executor import clients, read_range
 from kclient.spark.kafka_keys import secret_of
-from kclient.spark.options import SourceOptions
-from kclient.spark.plan import OffsetRange
-from kclient.spark.planning import plan_batch
-from kclient.spark.redaction import exposed, warn_of_secrets
-from kclient.spark.worker import clients, read_range
+from kclient.spark.options import SourceOptions, exposed, warn_of_secrets
+from kclient.spark.ranges import OffsetRange
 
 CANARY = "tell-nobody-4711"
 BASE = {"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "t"}

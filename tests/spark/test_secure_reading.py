@@ -12,11 +12,11 @@ import pytest
 
 from kclient.embedded import EmbeddedCluster, Listener
 from kclient.errors import AuthenticationError, ConfigError
-from kclient.spark.columns import default_columns
+from kclient.spark.arrow_batches import default_columns
+from kclient.spark.batch import plan_batch
+from kclient.spark.executor import clients, read_range
 from kclient.spark.options import SourceOptions
-from kclient.spark.plan import OffsetRange
-from kclient.spark.planning import plan_batch
-from kclient.spark.worker import clients, read_range
+from kclient.spark.ranges import OffsetRange
 from tests.security.certificates import Authority
 
 PASSWORD = "tell-nobody"

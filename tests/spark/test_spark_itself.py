@@ -18,7 +18,7 @@ from benchmarks import bench_spark_process as processes
 from kclient.embedded import EmbeddedCluster
 from kclient.embedded.call import Call
 from kclient.embedded.observer import Observer
-from kclient.spark import manifest
+from kclient.spark.sink import manifest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

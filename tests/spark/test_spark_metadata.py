@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from kclient.errors import SinkError
-from kclient.spark import spark_metadata
-from kclient.spark.spark_metadata import Logged
+from kclient.spark.sink import spark_metadata
+from kclient.spark.sink.spark_metadata import Logged
 
 
 def log(sink: Path, name: str, *files: str, version: str = "v1", **changed: Any) -> None:

@@ -17,12 +17,11 @@ from kclient.embedded import EmbeddedCluster
 from kclient.errors import ConfigError
 from kclient.group.commits import Commits
 from kclient.lag.calls import lag
-from kclient.spark import group_commit, track
-from kclient.spark.driver import Driver
-from kclient.spark.group_commit import GroupCommitter
+from kclient.spark import group_progress, track
+from kclient.spark.client import Driver
+from kclient.spark.group_progress import GroupCommitter, behind, end_offsets
 from kclient.spark.listener import GroupCommitListener
 from kclient.spark.options import SourceOptions
-from kclient.spark.progress import behind, end_offsets
 from kclient.types import TopicPartition
 from tests.spark.streams import Query, commit, fill, reader_of
 
@@ -123,7 +122,7 @@ def test_a_group_with_members_is_told_of_once(
 def test_whatever_fails_the_query_goes_on(
     kafka: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(group_commit, "COMMIT_SECONDS", 0.3)
+    monkeypatch.setattr(group_progress, "COMMIT_SECONDS", 0.3)
     query = Query(reader_of(kafka, commit__group__id="g"))
     faults = ["GROUP_AUTHORIZATION_FAILED", "COORDINATOR_NOT_AVAILABLE", "OFFSET_METADATA_TOO_LARGE"]
     for fault in [None, *faults]:
@@ -179,7 +178,7 @@ def test_a_topic_that_was_gone_is_committed_from_its_new_beginning(
         fill(kafka, 1)
         query.trigger()
     kafka.forget_requests()
-    monkeypatch.setattr(group_commit, "RENEW_SECONDS", 0.0)
+    monkeypatch.setattr(group_progress, "RENEW_SECONDS", 0.0)
     query.trigger()
     (again,) = [request.request for request in kafka.requests if request.api == "OffsetCommit"]
     assert sum(len(topic.partitions) for topic in again.topics) == 1
@@ -296,7 +295,7 @@ def test_unchanged_offsets_are_committed_again_after_hours(
     idle = cast(Any, SimpleNamespace(id="q"))
     tracker.onQueryIdle(idle)
     assert commits() == 1
-    monkeypatch.setattr(group_commit, "RENEW_SECONDS", 0.0)
+    monkeypatch.setattr(group_progress, "RENEW_SECONDS", 0.0)
     tracker.onQueryIdle(idle)
     assert commits() == 2
     (again,) = [request.request for request in kafka.requests if request.api == "OffsetCommit"][1:]
@@ -313,7 +312,7 @@ def test_an_idle_source_commits_again_too(kafka: EmbeddedCluster, monkeypatch: p
     kafka.forget_requests()
     assert query.trigger() is None
     assert not [request for request in kafka.requests if request.api == "OffsetCommit"]
-    monkeypatch.setattr(group_commit, "RENEW_SECONDS", 0.0)
+    monkeypatch.setattr(group_progress, "RENEW_SECONDS", 0.0)
     assert query.trigger() is None
     assert [request.api for request in kafka.requests if request.api == "OffsetCommit"] == ["OffsetCommit"]
 
@@ -328,7 +327,7 @@ def test_to_commit_again_never_takes_back_what_the_other_one_has_committed(
         fill(kafka, 2, 2)
         query.trigger()
     hear(tracker, batch=1, start=(2, 2), end=(4, 4))
-    monkeypatch.setattr(group_commit, "RENEW_SECONDS", 0.0)
+    monkeypatch.setattr(group_progress, "RENEW_SECONDS", 0.0)
     assert query.trigger() is None
     assert kafka.committed("g") == {T0: 4, T1: 4}
     commit(kafka, "g", {0: 9}, "theirs")
@@ -377,9 +376,9 @@ def test_progress_as_older_sparks_tell_it() -> None:
 
 
 def test_a_committer_counts_what_fails(kafka: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kclient.spark.driver import Driver
+    from kclient.spark.client import Driver
 
-    monkeypatch.setattr(group_commit, "COMMIT_SECONDS", 0.2)
+    monkeypatch.setattr(group_progress, "COMMIT_SECONDS", 0.2)
     driver = Driver(
         SourceOptions.parse({"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "t"}, "stream")
     )

@@ -17,14 +17,12 @@ from kclient.records.columns import Columns
 from kclient.records.compression import Compression
 from kclient.records.reader import Chunk, PartitionReader
 from kclient.records.writer import NewRecord, build_batch
-from kclient.spark.ahead import Piece
-from kclient.spark.batching import Batcher
-from kclient.spark.columns import default_columns
+from kclient.spark.arrow_batches import Batcher, default_columns
+from kclient.spark.batch import plan_batch
 from kclient.spark.decoding import Decoder
+from kclient.spark.executor import Piece, clients, read_range
 from kclient.spark.options import SourceOptions
-from kclient.spark.plan import OffsetRange, tolerated
-from kclient.spark.planning import plan_batch
-from kclient.spark.worker import clients, read_range
+from kclient.spark.ranges import OffsetRange, tolerated
 from tests.realtime import within
 from tests.spark.ranges import COMMITTED, Log, options_for
 

@@ -1,9 +1,12 @@
-"""A schema as Spark's DDL writes it, read into an Arrow type without Spark.
+"""Arrow types, Spark's names for them, and a parser of Spark's DDL that needs no Spark.
 
     type   = name | decimal(p, s) | array<type> | map<type, type> | struct<field, …>
     field  = name [:] type [COMMENT 'text']            a bare list of fields is a struct
 
-NOT NULL is refused: whatever cannot be read becomes null, so no column can promise it.
+NOT NULL is refused: a value that cannot be read becomes null, so no column can promise it.
+
+Every field is nullable, lists name their element and times are microseconds, as in the Arrow schemas that Spark makes:
+it compares the first batch with its own schema and refuses another spelling of the same type.
 """
 
 from __future__ import annotations
@@ -14,8 +17,71 @@ from typing import Final, NoReturn
 
 import pyarrow as pa
 
-from kclient.errors import ConfigError
-from kclient.spark.decoding.spark_types import NAMES, list_of, map_of
+from kclient.errors import ConfigError, InternalError
+
+TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
+TIMESTAMP_NTZ: Final = pa.timestamp("us")
+
+NAMES: Final = {
+    pa.bool_(): "boolean",
+    pa.int8(): "tinyint",
+    pa.int16(): "smallint",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.string(): "string",
+    pa.binary(): "binary",
+    pa.date32(): "date",
+    TIMESTAMP: "timestamp",
+    TIMESTAMP_NTZ: "timestamp_ntz",
+}
+
+
+def list_of(item: pa.DataType) -> pa.DataType:
+    """Spark's array of nullable elements."""
+    return pa.list_(pa.field("element", item))
+
+
+def map_of(key: pa.DataType, value: pa.DataType) -> pa.DataType:
+    """Spark's map with nullable values."""
+    return pa.map_(pa.field("key", key, nullable=False), pa.field("value", value))
+
+
+def spark_name(kind: pa.DataType, *, quoted: bool = False) -> str:
+    """The type as Spark's `simpleString` writes it, or `quoted`, as its parser reads any field name."""
+    if pa.types.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    if pa.types.is_map(kind):
+        key, item = spark_name(kind.key_type, quoted=quoted), spark_name(kind.item_type, quoted=quoted)
+        return f"map<{key},{item}>"
+    if pa.types.is_list(kind):
+        return f"array<{spark_name(kind.value_type, quoted=quoted)}>"
+    if pa.types.is_struct(kind):
+        fields = (
+            f"{_quoted(f.name) if quoted else f.name}:{spark_name(f.type, quoted=quoted)}" for f in kind
+        )
+        return f"struct<{','.join(fields)}>"
+    if kind not in NAMES:
+        raise InternalError(f"The Arrow type {kind} has no Spark type. Report this.")
+    return NAMES[kind]
+
+
+def refuse_type(option: str, path: str, why: str) -> NoReturn:
+    """A part of a schema that no column can hold. Raises ConfigError."""
+    where = f"field {path}" if path else "the schema"
+    raise ConfigError(
+        f"{option}: {where} {why}. Leave it out of a reader schema of your own, or take the column raw.",
+        problems=(f"{where} {why}",),
+    )
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+# --- the parser ------------------------------------------------------------------------------------------------------
+
 
 DEEPEST: Final = 50
 _TOKEN: Final = re.compile(r"\s*(?:(`(?:[^`]|``)+`)|('(?:[^'\\]|\\.)*')|([^\W]+)|([<>(),:])|(\S))")

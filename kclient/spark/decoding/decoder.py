@@ -1,24 +1,32 @@
-"""From raw columns to decoded ones: the formats of key and value, and what becomes of the records they cannot read.
+"""From raw columns to decoded ones: the formats of key and value, and what happens to records that cannot be decoded.
 
-fail      the batch raises DecodeError, which names the first bad record
-null      the key or value becomes null
-column    the same, and the columns `_error` and `_raw` say why and with which bytes
+    badRecords=fail      the batch raises DecodeError, which names the first bad record
+    badRecords=null      the key or value becomes null
+    badRecords=column    the same, and the columns `_error` and `_raw` hold the reason and the bytes
+
+`decoder_of` builds the decoder from the options, once, on the driver: schema files and the registry's newest schema are
+read there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import attrs
 import pyarrow as pa
 
-from kclient.errors import DecodeError
+from kclient.errors import ConfigError, DecodeError
 from kclient.records.arrow import SCHEMA
-from kclient.spark.columns import TYPES, default_columns
-from kclient.spark.decoding.elements import cuts, widest_item
-from kclient.spark.decoding.spark_types import spark_name
-from kclient.spark.decoding.values import Bad, Decoded, Format
+from kclient.spark.arrow_batches import TYPES, default_columns
+from kclient.spark.decoding.ddl import spark_name
+from kclient.spark.decoding.formats import Bad, Decoded, Format, Text, cuts, widest_item
+from kclient.spark.option_table import Topics
+
+if TYPE_CHECKING:
+    from kclient.spark.decoding.avro_schema import Given
+    from kclient.spark.decoding.registry import Registry
+    from kclient.spark.options import SourceOptions
 
 ERROR: Final = "_error"
 RAW: Final = "_raw"
@@ -154,3 +162,122 @@ def _told(
 def _why(chosen: Format, bad: Bad) -> str:
     schema = "" if bad.schema_id is None else f" with schema id {bad.schema_id}"
     return f"{chosen.name}{schema}: {bad.reason}"
+
+
+# --- the decoder of the options --------------------------------------------------------------------------------------
+
+
+SUBJECT = "subject:"
+BY_NAME: Final[Mapping[str, str]] = {}
+BY_INGEST: Final[Mapping[str, str]] = {
+    "keyFormat": "--options keyFormat",
+    "keySchema": "--options keySchema",
+    "valueFormat": "--format",
+    "valueSchema": "--schema",
+    "badRecords": "give --on-bad-record null, or dlq with --dlq parquet:DIR,",
+}
+"""How `kclient ingest` calls the options: its errors name what was typed. Of bad records, what to do instead."""
+
+
+class _Part(NamedTuple):
+    """Key or value, and how errors call its options."""
+
+    name: str
+    form: str
+    schema: str
+
+
+def decoder_of(options: SourceOptions, called: Mapping[str, str] = BY_NAME) -> Decoder | None:
+    """What decodes keys and values, None when both are raw. `called` is how errors call options, if not by their names.
+
+    Asks the registry where the reader schema comes from there. Raises ConfigError and ConnectError.
+    """
+    formats = {
+        part: made
+        for part, chosen, schema in (
+            ("key", options.key_format, options.key_schema),
+            ("value", options.value_format, options.value_schema),
+        )
+        if (made := _format(options, _part(part, called), chosen, schema)) is not None
+    }
+    instead = called.get("badRecords", INSTEAD)
+    return Decoder(formats, options.bad_records, instead) if formats else None
+
+
+def _part(name: str, called: Mapping[str, str]) -> _Part:
+    form, schema = f"{name}Format", f"{name}Schema"
+    return _Part(name, called.get(form, form), called.get(schema, schema))
+
+
+def _format(options: SourceOptions, part: _Part, chosen: str, schema: str | None) -> Format | None:
+    match chosen:
+        case "raw":
+            return None
+        case "string":
+            return Text()
+        case "json" if schema is not None:
+            from kclient.spark.decoding.json_format import Json
+
+            return Json.of(part.schema, schema, options.max_elements)
+        case "avro":
+            from kclient.spark.decoding.avro_format import Avro
+
+            registry = _registry(options)
+            given = _avro_schema(options, part, schema, registry)
+            return Avro.of(part.schema, given, registry, options.max_elements)
+        case "protobuf" if schema is not None and not schema.startswith(SUBJECT):
+            from kclient.spark.decoding.protobuf_format import Protobuf
+            from kclient.spark.decoding.protobuf_schema import given_message
+
+            return Protobuf.of(given_message(part.schema, schema), options.max_elements)
+        case "protobuf":
+            raise ConfigError(
+                f"{part.form}=protobuf needs {part.schema}=FILE#MESSAGE: a registry is asked for Avro schemas only. "
+                "Make the file with protoc --include_imports --descriptor_set_out=FILE; for values in the registry's "
+                f"frame write {part.schema}=frame:*:FILE#MESSAGE."
+            )
+    raise ConfigError(
+        f"{part.form}=json needs {part.schema}, the schema as DDL: a registry is asked for Avro schemas only. "
+        f"Write it as Spark does, such as {part.schema}='id BIGINT, name STRING'."
+    )
+
+
+def _registry(options: SourceOptions) -> Registry | None:
+    from kclient.spark.decoding.registry import Registry
+
+    if options.registry_url is None:
+        return None
+    return Registry(options.registry_url, options.registry_auth, options.registry_auth_reference)
+
+
+def _avro_schema(options: SourceOptions, part: _Part, schema: str | None, registry: Registry | None) -> Given:
+    """The reader's schema: given, or the newest of the subject, which is `<topic>-value` unless it is named."""
+    from kclient.spark.decoding.avro_schema import Given, given_schema
+    from kclient.spark.decoding.registry import UnknownSchemaError
+
+    if schema is not None and not schema.startswith(SUBJECT):
+        return given_schema(part.schema, schema)
+    if registry is None:
+        raise ConfigError(
+            f"{part.schema}={schema} needs schema.registry.url, where the subject is asked for."
+        )
+    if schema is None:
+        name, version = _usual_subject(options, part), "latest"
+    else:
+        name, _, version = schema.removeprefix(SUBJECT).partition(":")
+    try:
+        return Given(registry.subject(name, version or "latest"))
+    except UnknownSchemaError as exc:
+        raise ConfigError(
+            f"{part.form}=avro: {exc}. Name the subject with {part.schema}=subject:NAME, or give the schema."
+        ) from exc
+
+
+def _usual_subject(options: SourceOptions, part: _Part) -> str:
+    topics = options.selection.names if isinstance(options.selection, Topics) else ()
+    if len(topics) != 1:
+        raise ConfigError(
+            f"{part.form}=avro has no {part.schema}, and only one topic says which subject of the registry is meant. "
+            f"Give {part.schema}=subject:NAME, or read one topic."
+        )
+    return f"{topics[0]}-{part.name}"

@@ -7,10 +7,10 @@ from typing import Any
 
 import attrs
 
-from kclient.spark import offsets, splitting, streaming
-from kclient.spark.batching import Batcher
-from kclient.spark.plan import OffsetRange
-from kclient.spark.streaming import Stream
+from kclient.spark import offsets, ranges, stream
+from kclient.spark.arrow_batches import Batcher
+from kclient.spark.ranges import OffsetRange
+from kclient.spark.stream import Stream
 from tests.simulation.mutants import spark_scripts
 from tests.simulation.mutants.table import Patch, mutant
 
@@ -30,7 +30,7 @@ def remainder_dropped(patch: Patch) -> None:
         starts = [piece.start + number * size for number in range(min(parts, piece.size))]
         return [attrs.evolve(piece, start=start, end=start + size) for start in starts]
 
-    patch.put(splitting, "_divide", divide)
+    patch.put(ranges, "_divide", divide)
 
 
 @mutant("M-118", "I-21", look=spark_scripts.canonical_offsets)
@@ -59,4 +59,4 @@ def start_is_committed(patch: Patch) -> None:
 @mutant("M-120", "I-21", look=spark_scripts.loss_is_told)
 def loss_ignored(patch: Patch) -> None:
     """Do without what is lost, whatever failOnDataLoss says."""
-    before = patch.put(streaming, "report", lambda losses, *, fail: before(losses, fail=False))
+    before = patch.put(stream, "report", lambda losses, *, fail: before(losses, fail=False))

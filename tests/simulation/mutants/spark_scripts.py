@@ -16,10 +16,10 @@ import attrs
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import DataLossError
 from kclient.spark import offsets
+from kclient.spark.executor import clients, read_range
 from kclient.spark.options import SourceOptions
-from kclient.spark.plan import OffsetRange
-from kclient.spark.streaming import Stream
-from kclient.spark.worker import clients, read_range
+from kclient.spark.ranges import OffsetRange
+from kclient.spark.stream import Stream
 from kclient.types import TopicPartition
 from tests.simulation.mutants.table import Symptoms
 

@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from kclient.spark import manifest, parquet_file
-from kclient.spark.group_commit import GroupCommitter
-from kclient.spark.jobs import ingest
-from kclient.spark.jobs.checkpoint import Checkpoint
-from kclient.spark.jobs.settings import IngestSettings
+from kclient.spark.group_progress import GroupCommitter
+from kclient.spark.ingest import run as ingest
+from kclient.spark.ingest.checkpoint import Checkpoint
+from kclient.spark.ingest.settings import IngestSettings
+from kclient.spark.sink import manifest, parquet
 from tests.spark.jobs.support import Told
 
 
@@ -36,8 +36,8 @@ STEPS: Mapping[str, Step] = {
     "after the start is kept": Step(Checkpoint, "starts_at", "after"),
     "before the offsets are written": Step(Checkpoint, "begin", "before"),
     "after the offsets are written": Step(Checkpoint, "begin", "after"),
-    "after a temporary file": Step(parquet_file, "publish", "before"),
-    "after a rename": Step(parquet_file, "publish", "after"),
+    "after a temporary file": Step(parquet, "publish", "before"),
+    "after a rename": Step(parquet, "publish", "after"),
     "before the manifest": Step(manifest, "write", "before"),
     "after the manifest": Step(manifest, "write", "after"),
     "after the commit": Step(Checkpoint, "commit", "after"),

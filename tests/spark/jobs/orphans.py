@@ -12,8 +12,8 @@ from typing import Any
 
 import attrs
 
-from kclient.spark.durable import locked
-from kclient.spark.jobs.pool import Worker
+from kclient.spark.ingest.worker_pool import Worker
+from kclient.spark.sink.atomic_files import locked
 
 
 @attrs.frozen

@@ -12,10 +12,10 @@ import attrs
 import pyarrow.parquet as pq
 
 from kclient.embedded import EmbeddedCluster
-from kclient.spark import manifest
-from kclient.spark.jobs import ingest
-from kclient.spark.jobs.progress import BatchProgress, IngestPlan, IngestResult
-from kclient.spark.jobs.settings import IngestSettings
+from kclient.spark.ingest import run as ingest
+from kclient.spark.ingest.progress import BatchProgress, IngestPlan, IngestResult
+from kclient.spark.ingest.settings import IngestSettings
+from kclient.spark.sink import manifest
 from kclient.types import TopicPartition
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import ConfigError, SinkError
-from kclient.spark import manifest
+from kclient.spark.sink import manifest
 from tests.spark.jobs import killing
 from tests.spark.jobs.support import Landed, assert_exactly_once, fill, given, offsets_file, run
 

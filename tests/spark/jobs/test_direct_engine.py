@@ -17,13 +17,14 @@ import pytest
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import ConfigError, DataLossError, SinkError, UnknownTopicError
 from kclient.runtime import Runtime
-from kclient.spark import manifest
-from kclient.spark.durable import locked
-from kclient.spark.jobs import direct_engine, ingest
-from kclient.spark.jobs.checkpoint import Checkpoint
-from kclient.spark.jobs.progress import BatchProgress, CheckpointState
-from kclient.spark.jobs.settings import IngestSettings
-from kclient.spark.jobs.stopping import Stop
+from kclient.spark.ingest import engine_direct
+from kclient.spark.ingest import run as ingest
+from kclient.spark.ingest.checkpoint import Checkpoint
+from kclient.spark.ingest.progress import BatchProgress, CheckpointState
+from kclient.spark.ingest.settings import IngestSettings
+from kclient.spark.ingest.stop_signals import Stop
+from kclient.spark.sink import manifest
+from kclient.spark.sink.atomic_files import locked
 from kclient.types import TopicPartition
 from tests.spark.jobs import killing
 from tests.spark.jobs.support import Told, assert_exactly_once, ends, fill, given, offsets_file, rows, run
@@ -205,7 +206,7 @@ def test_a_wall_clock_that_is_set_back_delays_no_batch(
 ) -> None:
     fill(cluster, 150)
     hours = itertools.count(1_760_000_000, -3600)
-    monkeypatch.setattr(direct_engine, "Runtime", lambda: Runtime(wall_clock=lambda: next(hours)))
+    monkeypatch.setattr(engine_direct, "Runtime", lambda: Runtime(wall_clock=lambda: next(hours)))
     stop = Stop()
 
     class Patient(Told):
@@ -226,7 +227,7 @@ def test_a_wall_clock_that_is_set_back_delays_no_batch(
 def test_worker_processes_write_the_same_and_one_that_dies_is_replaced(
     cluster: EmbeddedCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kclient.spark.jobs.pool import Worker
+    from kclient.spark.ingest.worker_pool import Worker
 
     begun: list[Worker] = []
     held: list[str] = []

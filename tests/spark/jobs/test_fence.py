@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from kclient.errors import SinkError
-from kclient.spark.direct import DirectTarget, write_batches
-from kclient.spark.direct_source import options_of, parsed
-from kclient.spark.fence import begin_run, current_run
-from kclient.spark.landing import Layout
-from kclient.spark.manifest import DIRECTORY
-from kclient.spark.plan import OffsetRange
+from kclient.spark.ranges import OffsetRange
+from kclient.spark.sink.atomic_files import begin_run, current_run
+from kclient.spark.sink.manifest import DIRECTORY
+from kclient.spark.sink.parquet import DirectTarget, write_batches
+from kclient.spark.sink.row_layout import Layout
+from kclient.spark.sink.sources import options_of, parsed
 from tests.spark.test_direct import records
 
 WANTED = OffsetRange("orders", 0, 0, 2)
@@ -72,7 +72,7 @@ def test_a_new_run_waits_for_a_task_that_is_renaming(tmp_path: Path) -> None:
 def test_a_task_that_never_ends_its_renaming_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kclient.spark.durable.TRIES", 2)
+    monkeypatch.setattr("kclient.spark.sink.atomic_files.TRIES", 2)
     token = begin_run([tmp_path])
     with current_run([tmp_path], token), pytest.raises(SinkError, match="does not get on"):
         begin_run([tmp_path])

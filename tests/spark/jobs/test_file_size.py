@@ -10,10 +10,10 @@ import pytest
 
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import SinkError
-from kclient.spark import manifest
-from kclient.spark.jobs.checkpoint import Checkpoint
-from kclient.spark.landed_source import bundles
-from kclient.spark.plan import OffsetRange
+from kclient.spark.ingest.checkpoint import Checkpoint
+from kclient.spark.ranges import OffsetRange
+from kclient.spark.sink import manifest
+from kclient.spark.sink.sources import bundles
 from tests.spark.jobs import killing
 from tests.spark.jobs.support import fill, given, run
 

@@ -17,9 +17,9 @@ import attrs
 import pytest
 
 from kclient.embedded import EmbeddedCluster
-from kclient.spark import manifest, spark_metadata
-from kclient.spark.direct_gc import gc
-from kclient.spark.jobs.checkpoint import Checkpoint
+from kclient.spark.ingest.checkpoint import Checkpoint
+from kclient.spark.sink import manifest, spark_metadata
+from kclient.spark.sink.manifest import gc
 from tests.spark.jobs.support import Landed, fill, landed_in
 
 pytestmark = [pytest.mark.slow, pytest.mark.spread, pytest.mark.timeout(900)]

@@ -12,10 +12,10 @@ import pytest
 
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import ConfigError, DecodeError, SinkError
-from kclient.spark import manifest
-from kclient.spark.direct_gc import gc
-from kclient.spark.jobs import ingest
-from kclient.spark.jobs.settings import IngestSettings
+from kclient.spark.ingest import run as ingest
+from kclient.spark.ingest.settings import IngestSettings
+from kclient.spark.sink import manifest
+from kclient.spark.sink.manifest import gc
 from tests.spark.jobs import killing
 from tests.spark.jobs.support import Told, assert_exactly_once, fill, given, offsets_file, rows, run
 from tests.spark.test_decoding_protobuf import flights, message_class, written_to

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from kclient.errors import SinkError
-from kclient.spark.durable import locked
+from kclient.spark.sink.atomic_files import locked
 
 pytestmark = pytest.mark.timeout(60)
 

@@ -14,10 +14,10 @@ import pytest
 
 from kclient import Consumer, OffsetAndMetadata, TopicPartition
 from kclient.embedded import EmbeddedCluster
-from kclient.spark.durable import locked
-from kclient.spark.jobs.offsets_history import HistoryRun, OffsetsHistorySettings
-from kclient.spark.jobs.offsets_history.job import watch
-from kclient.spark.jobs.stopping import Stop
+from kclient.spark.ingest.stop_signals import Stop
+from kclient.spark.offsets_history import HistoryRun, OffsetsHistorySettings
+from kclient.spark.offsets_history.job import watch
+from kclient.spark.sink.atomic_files import locked
 from tests.spark.history import keep, table
 from tests.spark.jobs.support import fill, rows, run
 

@@ -13,10 +13,11 @@ import pytest
 
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import ConfigError, DecodeError
-from kclient.spark import manifest
-from kclient.spark.jobs import ingest, schemas
-from kclient.spark.jobs.checkpoint import Checkpoint
-from kclient.spark.jobs.settings import IngestSettings
+from kclient.spark.ingest import run as ingest
+from kclient.spark.ingest import schemas
+from kclient.spark.ingest.checkpoint import Checkpoint
+from kclient.spark.ingest.settings import IngestSettings
+from kclient.spark.sink import manifest
 from tests.spark.jobs import killing
 from tests.spark.jobs.support import given, run
 

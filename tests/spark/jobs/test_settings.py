@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kclient.errors import ConfigError
-from kclient.spark.jobs.settings import IngestSettings
+from kclient.spark.ingest.settings import IngestSettings
 
 GIVEN: dict[str, Any] = {
     "bootstrap": "localhost:9092",

@@ -10,9 +10,9 @@ from typing import Any, cast
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from kclient.spark.jobs import spark_engine
-from kclient.spark.jobs.prepared import Prepared
-from kclient.spark.jobs.stopping import Stop
+from kclient.spark.ingest import engine_spark
+from kclient.spark.ingest.preflight import Prepared
+from kclient.spark.ingest.stop_signals import Stop
 from tests.spark.jobs.support import Told
 
 SLOW = "Python worker failed to connect back."
@@ -37,15 +37,15 @@ def attempts(monkeypatch: pytest.MonkeyPatch, *ends: str, told: int = 0) -> int:
                 raise StreamingQueryException(started[-1])
             return started[-1]
 
-    monkeypatch.setattr(spark_engine, "session_of", no_session)
-    monkeypatch.setattr(spark_engine, "with_schema", lambda prepared, _: prepared)
-    monkeypatch.setattr(spark_engine, "_Engine", Engine)
+    monkeypatch.setattr(engine_spark, "session_of", no_session)
+    monkeypatch.setattr(engine_spark, "with_schema", lambda prepared, _: prepared)
+    monkeypatch.setattr(engine_spark, "_Engine", Engine)
     prepared = cast("Prepared", SimpleNamespace(settings=None))
     if ends[-1] == "drained":
-        assert cast("Any", spark_engine.run(prepared, Told(), Stop())) == "drained"
+        assert cast("Any", engine_spark.run(prepared, Told(), Stop())) == "drained"
     else:
         with pytest.raises(StreamingQueryException, match=ends[-1]):
-            spark_engine.run(prepared, Told(), Stop())
+            engine_spark.run(prepared, Told(), Stop())
     return len(started)
 
 

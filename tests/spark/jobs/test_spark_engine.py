@@ -13,10 +13,10 @@ import attrs
 import pytest
 
 from kclient.errors import SinkError
-from kclient.spark.jobs import spark_engine
-from kclient.spark.jobs.direct_writer import DirectWriter
-from kclient.spark.jobs.prepared import Prepared
-from kclient.spark.jobs.stopping import Stop
+from kclient.spark.ingest import engine_spark
+from kclient.spark.ingest.preflight import Prepared
+from kclient.spark.ingest.stop_signals import Stop
+from kclient.spark.ingest.writers import DirectWriter
 from tests.spark.jobs.support import Told
 
 FULL = SinkError("The disk is full.")
@@ -69,8 +69,8 @@ def ended(monkeypatch: pytest.MonkeyPatch, root: Path, query: Query) -> str:
         yield
 
     monkeypatch.setattr(DirectWriter, "start", start)
-    monkeypatch.setattr(spark_engine, "session_of", no_session)
-    monkeypatch.setattr(spark_engine, "with_schema", lambda prepared, _: prepared)
+    monkeypatch.setattr(engine_spark, "session_of", no_session)
+    monkeypatch.setattr(engine_spark, "with_schema", lambda prepared, _: prepared)
     prepared = SimpleNamespace(
         settings=SimpleNamespace(sink=SimpleNamespace(where=str(root)), writer="direct", group=None),
         job=SimpleNamespace(job="a"),
@@ -78,7 +78,7 @@ def ended(monkeypatch: pytest.MonkeyPatch, root: Path, query: Query) -> str:
         position=SimpleNamespace(start={}),
         plan=SimpleNamespace(partitions=()),
     )
-    return spark_engine.run(cast("Prepared", prepared), Told(), Stop(signal.SIGTERM)).ended
+    return engine_spark.run(cast("Prepared", prepared), Told(), Stop(signal.SIGTERM)).ended
 
 
 @pytest.mark.spec("SP-85")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kclient.errors import DataLossError, DecodeError, SinkError
-from kclient.spark.jobs.spark_failure import typed
+from kclient.spark.ingest.spark_session import typed
 
 OURS = """[STREAM_FAILED] Query terminated with exception: Job aborted due to stage failure: Task 0 failed 4 times:
 org.apache.spark.api.python.PythonException: Traceback (most recent call last):

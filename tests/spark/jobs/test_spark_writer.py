@@ -18,12 +18,11 @@ import pytest
 
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import ConfigError, SinkError
-from kclient.spark import manifest, spark_metadata
-from kclient.spark.jobs import sinks
-from kclient.spark.jobs.checkpoint import Checkpoint
-from kclient.spark.jobs.job import Job
-from kclient.spark.jobs.settings import IngestSettings
-from kclient.spark.jobs.spark_session import check_catalog_lasts
+from kclient.spark.ingest import sinks
+from kclient.spark.ingest.checkpoint import Checkpoint, Job
+from kclient.spark.ingest.settings import IngestSettings
+from kclient.spark.ingest.spark_session import check_catalog_lasts
+from kclient.spark.sink import manifest, spark_metadata
 from tests.docs.blocks import python_blocks
 from tests.spark.jobs.support import ends, fill, landed_in, run
 

@@ -1,0 +1,154 @@
+"""The client of a query's driver: created on first use, in the process that uses it, and kept for the query.
+
+Spark ends a query at the first error of the driver, so retriable errors are retried here until a deadline. Only
+`connect` tries once: the person who starts a job wants to hear of a wrong address at once. The client lives on
+kclient's loop thread, which keeps its connections alive between calls. Does not import pyspark.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+import attrs
+
+from kclient.bridge import LoopThread
+from kclient.config import Config
+from kclient.errors import ClosedError, DeadlineError, KclientError
+from kclient.log import get_logger
+from kclient.network.backoff import Backoff
+from kclient.network.cluster import Cluster
+from kclient.runtime import Runtime
+from kclient.spark.cluster_lookup import Lookup
+from kclient.spark.options import SourceOptions
+
+log = get_logger("kclient.spark")
+
+T = TypeVar("T")
+
+CLOSE_SECONDS: Final = 2.0
+
+
+@attrs.frozen
+class Link:
+    """A cluster that was found, and what it takes to ask it."""
+
+    cluster: Cluster
+    config: Config
+    runtime: Runtime
+
+    @property
+    def lookup(self) -> Lookup:
+        """Questions about partitions and offsets."""
+        return Lookup(self.cluster, self.config, self.runtime)
+
+
+Question = Callable[[Link], Awaitable[T]]
+
+
+class Driver:
+    """Asks the cluster on behalf of one query, one question after the other."""
+
+    def __init__(self, options: SourceOptions, runtime: Runtime | None = None) -> None:
+        self._options = options
+        self._runtime = runtime or Runtime()
+        self._thread: LoopThread | None = None
+        self._link: Link | None = None
+        self._turn = asyncio.Lock()
+        self._closed = False
+
+    def connect(self) -> None:
+        """Find the cluster, tried once: somebody has just begun this, and is told at once of a wrong address.
+
+        Raises ConnectError, AuthenticationError, ClosedError.
+        """
+        self._run(self._connect_once)
+
+    def ask(self, question: Question[T], timeout: float | None = None) -> T:
+        """The answer to a question; what is retriable is tried again for `timeout` seconds.
+
+        Without a timeout it is `kafka.default.api.timeout.ms`, and each part of the question may take as long. Raises
+        ConnectError, AuthorizationError, DeadlineError, BrokerError, ClosedError, and what the question raises.
+        """
+        answer: T = self._run(lambda: self._ask(question, timeout))
+        return answer
+
+    def now(self) -> float:
+        """The time of the loop in seconds; 0 before anything was asked."""
+        return 0.0 if self._thread is None else self._thread.loop.time()
+
+    def close(self) -> None:
+        """End the client and its connections, once what is being asked is answered; nobody is asked any more."""
+        self._closed = True
+        if self._thread is not None:
+            try:
+                self._thread.run(self._close)
+            finally:
+                self._thread.leave(self)
+                self._thread = None
+
+    def _run(self, function: Callable[[], Awaitable[T]]) -> T:
+        if self._closed:
+            raise ClosedError(
+                "The query's client is closed. It was asked after its end. Start the query again."
+            )
+        if self._thread is None:
+            self._thread = LoopThread.join(self)
+        result: T = self._thread.run(function)
+        return result
+
+    async def _connect_once(self) -> None:
+        async with self._turn:
+            if self._link is None:
+                await self._connect(self._options.config("driver"))
+
+    async def _ask(self, question: Question[T], timeout: float | None) -> T:
+        async with self._turn:
+            if timeout is None:
+                return await self._until_answered(question, None)
+            try:
+                async with asyncio.timeout(timeout):
+                    return await self._until_answered(question, timeout)
+            except TimeoutError as exc:
+                if isinstance(exc, KclientError):
+                    raise
+                raise DeadlineError(
+                    f"The brokers gave no answer within {timeout:.3g} s. They are busy, restarting or out of reach. "
+                    "Look at the brokers; the next batch asks again.",
+                    waiting_for="the driver's question",
+                    timeout=timeout,
+                ) from exc
+
+    async def _until_answered(self, question: Question[T], timeout: float | None) -> T:
+        config = self._options.config("driver")
+        backoff = Backoff.for_retries(config, self._runtime)
+        deadline = self._runtime.now() + (
+            config.default_api_timeout_ms / 1000 if timeout is None else timeout
+        )
+        while True:
+            try:
+                return await question(self._link or await self._connect(config))
+            except KclientError as exc:
+                pause = backoff.next()
+                if not exc.retriable or self._runtime.now() + pause >= deadline:
+                    raise
+                log.info("asking again in %.1f s: %s", pause, exc)
+            await asyncio.sleep(pause)
+
+    async def _connect(self, config: Config) -> Link:
+        cluster = Cluster(config, self._runtime)
+        cluster.set_topics(self._options.selection.topics)
+        try:
+            await cluster.start()
+        except BaseException:
+            await cluster.close(CLOSE_SECONDS)
+            raise
+        self._link = Link(cluster, config, self._runtime)
+        return self._link
+
+    async def _close(self) -> None:
+        async with self._turn:
+            link, self._link = self._link, None
+            if link is not None:
+                await link.cluster.close(CLOSE_SECONDS)

@@ -1,0 +1,423 @@
+"""Format `avro`: the binary encoding, alone or in the registry's frame (a zero, four bytes of schema id, the value).
+
+Every byte must be read: a value with bytes left over was written with another schema. The writer's schema comes from
+the registry by the frame's id, or is the given one; the reader's schema is the same for all values and makes the type.
+
+Elements are counted with the writer's schema before a value becomes Python objects. A value is walked only where its
+length allows too many elements, or where the reader would skip an enum: fastavro does not check the number of a skipped
+enum.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import json
+import struct
+from collections.abc import Callable, Iterator
+from decimal import DecimalException
+from typing import Any, Final, TypeAlias
+
+import attrs
+import pyarrow as pa
+
+from kclient.spark.decoding import formats
+from kclient.spark.decoding.avro_schema import (
+    VALUE,
+    Given,
+    arrow_type,
+    avro_library,
+    checked,
+    expanded,
+    micros,
+    parts_of,
+    readable,
+    schema_errors,
+    strict,
+)
+from kclient.spark.decoding.formats import (
+    MAX_OBJECTS,
+    Bad,
+    Decoded,
+    Meter,
+    Refused,
+    TooManyElements,
+    decode_apart,
+    joined,
+    reason_of,
+    too_many,
+)
+from kclient.spark.decoding.registry import Registry, UnknownSchemaError, runtime
+from kclient.spark.option_table import MAX_ELEMENTS
+
+DAMAGE: Final = (
+    EOFError, IndexError, KeyError, ValueError, TypeError, OverflowError, struct.error, MemoryError,
+    RecursionError, DecimalException,
+)  # fmt: skip
+"""What reading foreign bytes raises."""
+MAX_WAIT_MS: Final = 30_000
+"""How long a batch asks for ids that are unknown; whoever tries again within a minute does not ask for them again."""
+
+
+@attrs.frozen
+class Avro:
+    """Keys or values in Avro. `schema` is the reader's; `storage` its type as Arrow takes the values."""
+
+    schema: str
+    storage: pa.DataType
+    ids: frozenset[int] | None
+    registry: Registry | None
+    name: str = "avro"
+    max_elements: int = MAX_ELEMENTS
+
+    @classmethod
+    def of(
+        cls, option: str, given: Given, registry: Registry | None, max_elements: int = MAX_ELEMENTS
+    ) -> Avro:
+        """Raises ConfigError that names the field which has no Spark type."""
+        storage = arrow_type(checked(option, given.text), option)
+        return cls(given.text, storage, given.ids, registry, max_elements=max_elements)
+
+    @property
+    def type(self) -> pa.DataType:
+        """Spark's type of the reader schema."""
+        return micros(self.storage)
+
+    def decode(self, values: pa.Array) -> Decoded:
+        """The values, each as its own writer wrote it."""
+        reading = _Reading(self)
+        pieces = (decode_apart(made, self._typed, self.type) for made in reading.pieces(values))
+        decoded = joined(pieces)
+        return Decoded(decoded.array, {**decoded.bad, **reading.bad})
+
+    def _typed(self, made: list[Any]) -> pa.Array:
+        try:
+            array = pa.array(made, self.storage)
+            return array if self.storage == self.type else array.cast(self.type)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+            raise Refused("a value in it does not fit the types of the reader schema") from None
+
+
+@attrs.frozen
+class _Written:
+    """What reads a value that was written with one schema, and how many elements such a value may hold."""
+
+    read: Callable[[io.BytesIO], Any]
+    elements: Elements
+
+
+class _Reading:
+    """One batch: what the schema ids in it mean, and which values are bad."""
+
+    def __init__(self, avro: Avro) -> None:
+        self.bad: dict[int, Bad] = {}
+        self._avro = avro
+        self._framed = avro.registry is not None or avro.ids is not None
+        self._first_unknown: int | None = None
+        self._waited_ms = 0
+        self._objects = 0.0
+        self._readers: dict[int | None, _Written | str] = {}
+        if not self._framed:
+            self._readers[None] = self._reader(avro.schema)
+
+    def pieces(self, values: pa.Array) -> Iterator[list[Any]]:
+        """The values, so many at a time as may be objects together."""
+        made: list[Any] = []
+        for row, data in enumerate(values.to_pylist()):
+            made.append(None if data is None else self.value(row, data))
+            if self._objects > MAX_OBJECTS:
+                yield made
+                made, self._objects = [], 0.0
+        yield made
+
+    def value(self, row: int, data: bytes) -> Any:
+        """The value, or None and an entry in `bad`."""
+        schema_id, start = None, 0
+        if self._framed:
+            schema_id, start = formats.schema_id_of(data), formats.FRAME_SIZE
+            if schema_id is None:
+                return self._refuse(row, formats.NO_FRAME, None)
+        written = self._readers.get(schema_id) or self._find(schema_id)
+        if isinstance(written, str):
+            return self._refuse(row, written, schema_id)
+        stream = io.BytesIO(data)
+        stream.seek(start)
+        try:
+            written.elements.check(data, start, self._avro.max_elements)
+            made = written.read(stream)
+        except TooManyElements:
+            return self._refuse(row, too_many(self._avro.max_elements), schema_id)
+        except DAMAGE as exc:
+            return self._refuse(row, f"it does not follow its schema ({type(exc).__name__})", schema_id)
+        self._objects += len(data) * written.elements.per_byte
+        left = len(data) - stream.tell()
+        return made if not left else self._refuse(row, f"{left} bytes are left behind it", schema_id)
+
+    def _refuse(self, row: int, reason: str, schema_id: int | None) -> None:
+        self.bad[row] = Bad(reason, schema_id)
+
+    def _find(self, schema_id: int | None) -> _Written | str:
+        found = self._readers[schema_id] = self._writer(schema_id)
+        return found
+
+    def _writer(self, schema_id: int | None) -> _Written | str:
+        avro = self._avro
+        if avro.registry is None or schema_id is None:
+            if schema_id is None or not avro.ids or schema_id in avro.ids:
+                return self._reader(avro.schema)
+            return formats.unexpected_id(schema_id)
+        began_ms = runtime.wall_ms()
+        try:
+            return self._reader(avro.registry.schema(schema_id))
+        except UnknownSchemaError as exc:
+            self._first_unknown = schema_id if self._first_unknown is None else self._first_unknown
+            self._waited_ms += runtime.wall_ms() - began_ms
+            if self._waited_ms > MAX_WAIT_MS:
+                raise avro.registry.slow(self._first_unknown) from None
+            return str(exc)
+
+    def _reader(self, written: str) -> _Written | str:
+        """Reads one value that was written with this schema; or why none can be."""
+        library = avro_library()
+        read, unresolved = library.schemaless_reader, library.read.SchemaResolutionError
+        try:
+            writer = strict(written)
+        except schema_errors() as exc:
+            return f"the schema of its writer cannot be used: {reason_of(exc)}"
+        same = written == self._avro.schema
+        reader = None if same else readable(self._avro.schema)
+
+        def reading(stream: io.BytesIO) -> Any:
+            try:
+                return read(stream, writer, reader)[VALUE]
+            except unresolved as exc:
+                raise ValueError("writer and reader do not agree") from exc
+
+        return _Written(reading, elements_of(written, None if same else self._avro.schema))
+
+
+# --- counting elements -----------------------------------------------------------------------------------------------
+
+
+FIXED: Final = {"null": 0, "boolean": 1, "float": 4, "double": 8}
+Walk: TypeAlias = Callable[[bytes, int, Meter], int]
+"""From where a value begins to where it ends. Raises TooManyElements, and IndexError or ValueError for damage."""
+
+
+@attrs.frozen
+class Elements:
+    """What the schema of a writer allows, seen from a reader's.
+
+    `per_byte` is how many elements a byte may make, 0 where there are no arrays and maps. `walk` passes over a value.
+    """
+
+    per_byte: float
+    leaves_out_enum: bool
+    walk: Walk
+
+    @classmethod
+    def of(cls, writer: Any, reader: Any | None) -> Elements:
+        """Both expanded; without a reader it is the same."""
+        added = 0 if reader is None else _added(reader)
+        leaves_out = reader is not None and _leaves_out_enum(writer, reader)
+        return cls(_per_byte(writer, added), leaves_out, _walk_of(writer, added))
+
+    def check(self, data: bytes, start: int, limit: int) -> None:
+        """Raises TooManyElements, and IndexError or ValueError for a damaged value, where it is worth a look."""
+        if self.leaves_out_enum or (len(data) - start) * self.per_byte > limit:
+            self.walk(data, start, Meter(limit))
+
+
+def _size(schema: Any) -> int:
+    """How many elements one value is, without what arrays and maps hold."""
+    kind = _kind(schema)
+    if kind == "union":
+        return max(map(_size, schema), default=1)
+    if kind == "record":
+        return 1 + sum(_size(field["type"]) for field in schema["fields"])
+    return 1
+
+
+def _kind(schema: Any) -> str:
+    if isinstance(schema, list):
+        return "union"
+    kind = str(schema if isinstance(schema, str) else schema["type"])
+    return "record" if kind == "error" else kind
+
+
+def _least_bytes(schema: Any) -> int:
+    kind = _kind(schema)
+    if kind == "union":
+        return 1 + min(map(_least_bytes, schema), default=0)
+    if kind == "record":
+        return sum(_least_bytes(field["type"]) for field in schema["fields"])
+    if kind == "fixed":
+        return int(schema["size"])
+    return FIXED.get(kind, 1)
+
+
+def _per_byte(schema: Any, added: int) -> float:
+    inner = [] if isinstance(schema, str) else parts_of(schema)
+    most = max((_per_byte(part, added) for part in inner), default=0.0)
+    kind = _kind(schema)
+    if kind == "array":
+        most = max(most, (_size(schema["items"]) + added) / max(1, _least_bytes(schema["items"])))
+    if kind == "map":
+        most = max(most, (1 + _size(schema["values"]) + added) / (1 + _least_bytes(schema["values"])))
+    return most
+
+
+def _added(reader: Any) -> int:
+    """How many elements a reader adds at most to an item of an array: the fields that have defaults."""
+    found, waiting = 0, [(reader, False)]
+    while waiting:
+        schema, in_item = waiting.pop()
+        if isinstance(schema, str):
+            continue
+        kind = _kind(schema)
+        if in_item and kind == "record":
+            found += sum(_default_size(field) for field in schema["fields"] if "default" in field)
+        waiting += [(part, in_item or kind in ("array", "map")) for part in parts_of(schema)]
+    return found
+
+
+def _default_size(field: Any) -> int:
+    return _size(field["type"]) + len(repr(field["default"])) // 8
+
+
+def _leaves_out_enum(writer: Any, reader: Any) -> bool:
+    """Whether the writer has an enum in a part that the reader does not take."""
+    if not _has_enum(writer):
+        return False
+    if isinstance(writer, list):
+        return any(_leaves_out_enum(branch, reader) for branch in writer)
+    if isinstance(reader, list):
+        return all(_leaves_out_enum(writer, branch) for branch in reader if _kind(branch) == _kind(writer))
+    kind = _kind(writer)
+    if kind != _kind(reader) or kind == "enum":
+        return False
+    if kind == "record":
+        taken = {name: field["type"] for field in reader["fields"] for name in _names(field)}
+        return any(
+            _leaves_out_enum(field["type"], taken[field["name"]])
+            if field["name"] in taken
+            else _has_enum(field["type"])
+            for field in writer["fields"]
+        )
+    part = {"array": "items", "map": "values"}.get(kind)
+    return part is not None and _leaves_out_enum(writer[part], reader[part])
+
+
+def _names(field: Any) -> list[str]:
+    return [field["name"], *field.get("aliases", ())]
+
+
+def _has_enum(schema: Any) -> bool:
+    if _kind(schema) == "enum":
+        return True
+    return not isinstance(schema, str) and any(map(_has_enum, parts_of(schema)))
+
+
+def _walk_of(schema: Any, added: int) -> Walk:
+    kind = _kind(schema)
+    match kind:
+        case "union":
+            return _choice([_walk_of(branch, added) for branch in schema])
+        case "record":
+            return _record([_walk_of(field["type"], added) for field in schema["fields"]])
+        case "array":
+            items = schema["items"]
+            return _blocks(_walk_of(items, added), _size(items) + added, FIXED.get(_kind(items)))
+        case "map":
+            entry = _record([_bytes, _walk_of(schema["values"], added)])
+            return _blocks(entry, 1 + _size(schema["values"]) + added, None)
+        case "enum":
+            return _choice([_nothing] * len(schema["symbols"]))
+        case "fixed":
+            return _skip(int(schema["size"]))
+        case "bytes" | "string":
+            return _bytes
+        case "int" | "long":
+            return _number
+    return _skip(FIXED[kind])
+
+
+def _skip(size: int) -> Walk:
+    return lambda _data, at, _meter: at + size
+
+
+def _nothing(_data: bytes, at: int, _meter: Meter) -> int:
+    return at
+
+
+def _number(data: bytes, at: int, _meter: Meter) -> int:
+    while data[at] >= 0x80:
+        at += 1
+    return at + 1
+
+
+def _read(data: bytes, at: int) -> tuple[int, int]:
+    """A zigzag number, and where it ends."""
+    value, shift = 0, 0
+    while (byte := data[at]) >= 0x80:
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        at += 1
+        if shift > 63:
+            raise ValueError("a number of more than 64 bits")
+    value |= byte << shift
+    return (value >> 1) ^ -(value & 1), at + 1
+
+
+def _bytes(data: bytes, at: int, _meter: Meter) -> int:
+    size, at = _read(data, at)
+    if not 0 <= size <= len(data) - at:
+        raise ValueError("text beyond the end")
+    return at + size
+
+
+def _choice(branches: list[Walk]) -> Walk:
+    def walk(data: bytes, at: int, meter: Meter) -> int:
+        index, at = _read(data, at)
+        if index < 0:
+            raise IndexError("a branch or symbol below zero")
+        return branches[index](data, at, meter)
+
+    return walk
+
+
+def _record(fields: list[Walk]) -> Walk:
+    def walk(data: bytes, at: int, meter: Meter) -> int:
+        for field in fields:
+            at = field(data, at, meter)
+        return at
+
+    return walk
+
+
+def _blocks(item: Walk, elements: int, size: int | None) -> Walk:
+    """An array or map: blocks of items, each of so many elements, and of so many bytes where that is known."""
+
+    def walk(data: bytes, at: int, meter: Meter) -> int:
+        while True:
+            count, at = _read(data, at)
+            if count == 0:
+                return at
+            if count < 0:  # followed by the bytes of the block
+                count, at = -count, _read(data, at)[1]
+            meter.take(count * elements)
+            if size is not None:
+                at += count * size
+                continue
+            for _ in range(count):
+                at = item(data, at, meter)
+
+    return walk
+
+
+@functools.lru_cache(maxsize=256)
+def elements_of(written: str, reader: str | None) -> Elements:
+    """What the text of a writer's schema allows, seen from a reader's, None for the same. Both have been `readable`."""
+    return Elements.of(
+        expanded(json.loads(written)), None if reader is None else expanded(json.loads(reader))
+    )

@@ -1,0 +1,301 @@
+"""What a format returns for a batch of keys or values, and what all formats share.
+
+    convert all values at once → on a failure halve the batch, until each bad value is found    (`decode_apart`)
+
+The frame of a schema registry's serializers: a zero byte, the schema id as int32, the value.
+
+    frame:17:SCHEMA     in an option: values begin with this frame, and the id must be 17 (or 17,18; * is any)
+
+A byte or two can be an item of an array, which is a whole struct in columns:
+
+    [{},{},{}]          10 bytes of JSON are three rows of each column below the array
+
+So the elements of a value are counted before it is decoded, and only where its length allows too many. A value with
+more than `maxElementsPerValue` is a bad record. Batches are cut where their values together would make too much.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any, Final, Protocol, TypeVar
+
+import attrs
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kclient.errors import ConfigError
+from kclient.security.local_file import read_local
+from kclient.security.providers import problem_of
+from kclient.text import printable
+
+LOOKED_THROUGH: Final = 1_024
+"""Of so many values that are refused together, each is looked at by itself."""
+
+T = TypeVar("T", "list[Any]", "pa.Array")
+
+
+@attrs.frozen
+class Bad:
+    """Why one value could not be read. The reason never holds what the value holds."""
+
+    reason: str
+    schema_id: int | None = None
+
+
+@attrs.frozen
+class Decoded:
+    """Typed values, one for each that came, null where there was none or a bad one; and the bad ones by row."""
+
+    array: pa.Array
+    bad: dict[int, Bad] = attrs.field(factory=dict)
+
+
+def without(values: pa.Array, rows: Collection[int]) -> pa.Array:
+    """The values with null at some rows."""
+    if not rows:
+        return values
+    # Not pc.if_else: of a sliced array of bytes pyarrow 23.0.1 makes one whose offsets are wrong.
+    kept = [None if row in rows else value for row, value in enumerate(values.to_pylist())]
+    return pa.array(kept, values.type)
+
+
+def joined(parts: Iterable[Decoded]) -> Decoded:
+    """What was decoded piece by piece, as one."""
+    arrays: list[pa.Array] = []
+    bad: dict[int, Bad] = {}
+    rows = 0
+    for part in parts:
+        arrays.append(part.array)
+        bad |= {rows + row: why for row, why in part.bad.items()}
+        rows += len(part.array)
+    return Decoded(arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays), bad)
+
+
+class Format(Protocol):
+    """How the bytes of keys or values become values of one type. It pickles: workers get it from the driver."""
+
+    @property
+    def name(self) -> str:
+        """As the option says it: json, avro, …"""
+
+    @property
+    def type(self) -> pa.DataType:
+        """What the values become."""
+
+    def decode(self, values: pa.Array) -> Decoded:
+        """The values of a binary array."""
+
+
+def reason_of(problem: Exception) -> str:
+    """What a library says of a schema, in so few characters that each bad record can repeat it."""
+    return f"{type(problem).__name__}: {printable(str(problem))}"
+
+
+class Refused(Exception):
+    """Some of the values given together are bad; the text tells of one that was given alone."""
+
+
+def decode_apart(
+    values: T,
+    convert: Callable[[T], pa.Array],
+    kind: pa.DataType,
+    fault_of: Callable[[bytes], str | None] | None = None,
+) -> Decoded:
+    """Convert all at once; where that is refused, half as many, down to each bad value, and behind it more again.
+
+    So a value means the same whatever stands beside it, and a batch without bad values is read in one go. `convert`
+    raises Refused; a bad value becomes null. Where a call of `convert` costs much, `fault_of` finds most bad values of
+    a few hundred one by one, so that each costs little however many there are.
+    """
+    arrays: list[pa.Array] = [pa.nulls(0, kind)]
+    bad: dict[int, Bad] = {}
+    start, size = 0, len(values)
+    few = 1 if fault_of is None else LOOKED_THROUGH
+    while start < len(values):
+        end = min(start + size, len(values))
+        try:
+            arrays.append(convert(values[start:end]))
+        except Refused as exc:
+            if end - start > few:
+                size = (end - start) // 2
+                continue
+            if fault_of is None:
+                found = Decoded(pa.nulls(1, kind), {0: Bad(str(exc))})
+            else:
+                found = _looked_through(values[start:end], convert, kind, fault_of)
+            arrays.append(found.array)
+            bad |= {start + row: why for row, why in found.bad.items()}
+        else:
+            size *= 2
+        start = end
+    return Decoded(pa.concat_arrays(arrays) if len(arrays) > 2 else arrays[-1], bad)
+
+
+def _looked_through(
+    values: Any,
+    convert: Callable[[Any], pa.Array],
+    kind: pa.DataType,
+    fault_of: Callable[[bytes], str | None],
+) -> Decoded:
+    """Convert what `fault_of` finds no fault with."""
+    rows = enumerate(values.to_pylist())
+    faults = {row: Bad(why) for row, value in rows if value is not None and (why := fault_of(value))}
+    decoded = decode_apart(without(values, faults), convert, kind)
+    return Decoded(decoded.array, decoded.bad | faults)
+
+
+# --- format `string` -------------------------------------------------------------------------------------------------
+
+
+NO_TEXT: Final = "it is not UTF-8"
+
+
+@attrs.frozen
+class Text:
+    """Keys or values that are text."""
+
+    name: str = "string"
+
+    @property
+    def type(self) -> pa.DataType:
+        """Spark's string."""
+        return pa.string()
+
+    def decode(self, values: pa.Array) -> Decoded:
+        """The texts."""
+        return decode_apart(values, as_text, pa.string())
+
+
+def as_text(values: pa.Array) -> pa.Array:
+    """Binary as text, without a copy. Raises Refused."""
+    try:
+        return values.cast(pa.string())
+    except pa.ArrowInvalid:
+        raise Refused(NO_TEXT) from None
+
+
+# --- the number of elements of a value -------------------------------------------------------------------------------
+
+
+MAX_OBJECTS: Final = 500_000
+"""Where so many elements are Python objects, they become columns before the next value is read."""
+MAX_CELLS: Final = 16_000_000
+"""Elements that the columns of one batch may have, each up to 16 bytes."""
+
+
+class TooManyElements(Exception):
+    """A value holds more elements than it may."""
+
+
+class Meter:
+    """How many elements a value may still hold."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, limit: int) -> None:
+        self.left = limit
+
+    def take(self, elements: int) -> None:
+        """Raises TooManyElements."""
+        self.left -= elements
+        if self.left < 0:
+            raise TooManyElements
+
+
+def too_many(limit: int) -> str:
+    """Why the value is bad."""
+    return f"it holds more than {limit:,} elements (maxElementsPerValue)"
+
+
+def width(kind: pa.DataType) -> int:
+    """How many elements one value of a type is: itself, and for a struct all fields."""
+    if pa.types.is_struct(kind):
+        return 1 + sum(width(field.type) for field in kind)
+    return 1
+
+
+def widest_item(kind: pa.DataType) -> int:
+    """The same of the largest item of any array or map in the type, 0 where it has none."""
+    if pa.types.is_struct(kind):
+        return max((widest_item(field.type) for field in kind), default=0)
+    if pa.types.is_list(kind):
+        return max(width(kind.value_type), widest_item(kind.value_type))
+    if pa.types.is_map(kind):
+        return max(1 + width(kind.item_type), widest_item(kind.item_type))
+    return 0
+
+
+def cuts(columns: Sequence[tuple[pa.Array, int]], rows: int) -> Iterator[tuple[int, int]]:
+    """Where to cut a batch, as (start, length): columns of bytes, each with the elements that one byte may make."""
+    if sum(column.nbytes * factor for column, factor in columns) <= MAX_CELLS:
+        yield 0, rows
+        return
+    lengths = [pc.fill_null(pc.binary_length(column), 0).to_pylist() for column, _ in columns]
+    factors = [factor for _, factor in columns]
+    start, cells = 0, 0
+    for row, sizes in enumerate(zip(*lengths, strict=True)):
+        more = sum(size * factor for size, factor in zip(sizes, factors, strict=True))
+        if row > start and cells + more > MAX_CELLS:
+            yield start, row - start
+            start, cells = row, 0
+        cells += more
+    yield start, rows - start
+
+
+# --- the frame of a schema registry ----------------------------------------------------------------------------------
+
+
+FRAME_SIZE: Final = 5
+NO_FRAME: Final = "it does not begin with the registry's frame: a zero and a schema id"
+_HEADER: Final = struct.Struct(">bI")
+_OPTION: Final = re.compile(r"frame:(?P<ids>\*|\d+(?:,\d+)*):(?P<schema>.+)", re.DOTALL)
+
+
+def split_frame(option: str, written: str) -> tuple[frozenset[int] | None, str]:
+    """The ids that an option expects, and the schema behind them: None for no frame, empty for any id.
+
+    Raises ConfigError.
+    """
+    if not written.startswith("frame:"):
+        return None, written
+    match = _OPTION.fullmatch(written)
+    if match is None:
+        raise ConfigError(
+            f"{option} is not frame:IDS:SCHEMA. IDS are the schema ids that may come, such as 17 or 17,18, or *. "
+            "Give a file or the schema itself behind it."
+        )
+    return frozenset() if match["ids"] == "*" else frozenset(map(int, match["ids"].split(","))), match[
+        "schema"
+    ]
+
+
+def schema_id_of(data: bytes) -> int | None:
+    """The id in the frame, None where there is no frame."""
+    if len(data) < FRAME_SIZE or data[0] != 0:
+        return None
+    schema_id: int = _HEADER.unpack_from(data)[1]
+    return schema_id
+
+
+def unexpected_id(schema_id: int) -> str:
+    """Why a value is bad whose id is none of those that the option names."""
+    return f"schema id {schema_id} is none of those expected"
+
+
+# --- schemas in files of the driver ----------------------------------------------------------------------------------
+
+
+MAX_SCHEMA_BYTES: Final = 4 << 20
+
+
+def read_schema_file(option: str, path: str, why: str) -> bytes:
+    """What the file holds. `why` says what makes the option's text a file's name. Raises ConfigError."""
+    try:
+        return read_local(path, MAX_SCHEMA_BYTES)
+    except (OSError, ValueError) as exc:
+        raise ConfigError(
+            f"{option} {why}, and {path[:200]!r} cannot be read: {problem_of(exc)}. "
+            "Give the path of a schema that this process can read, or the schema itself."
+        ) from exc

@@ -1,0 +1,303 @@
+"""Format `protobuf`: one message, alone or in the registry's frame.
+
+    frame     0 | schema id, int32 | where the message stands in its schema, as zigzag varints: a count and that many
+              indexes, or a single 0 for the first message | the message
+
+The message takes all remaining bytes. Fields that the schema lacks are ignored, as protobuf intends.
+
+Elements are counted in the bytes before a message becomes Python objects. Only messages and repeated fields count:
+
+    0A 00  0A 00  0A 00     two bytes each are a message in a repeated field, with all columns that it has
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import attrs
+import pyarrow as pa
+
+from kclient.errors import ConfigError
+from kclient.spark.decoding import formats
+from kclient.spark.decoding.formats import (
+    MAX_OBJECTS,
+    Bad,
+    Decoded,
+    Meter,
+    Refused,
+    TooManyElements,
+    decode_apart,
+    joined,
+    too_many,
+)
+from kclient.spark.decoding.protobuf_schema import NO_TEXT, Column, Columns, Given, protobuf_library
+from kclient.spark.option_table import MAX_ELEMENTS
+
+MAX_NESTING: Final = 32
+VARINT_BYTES: Final = 5
+
+
+@attrs.frozen
+class Protobuf:
+    """Keys or values that are messages of one type."""
+
+    given: Given
+    type: pa.DataType
+    name: str = "protobuf"
+    max_elements: int = MAX_ELEMENTS
+
+    @classmethod
+    def of(cls, given: Given, max_elements: int = MAX_ELEMENTS) -> Protobuf:
+        """Raises ConfigError that names the field which has no Spark type."""
+        return cls(given, _reader(given).column.type, max_elements=max_elements)
+
+    def decode(self, values: pa.Array) -> Decoded:
+        """The messages, field by field."""
+        reader = _reader(self.given)
+        reasons: dict[int, str] = {}
+        pieces = self._messages(values, reader, reasons)
+        decoded = joined(decode_apart(messages, reader.build, self.type) for messages in pieces)
+        reasons |= {row: bad.reason for row, bad in decoded.bad.items()}
+        return Decoded(decoded.array, {row: self._bad(reasons[row], values[row].as_py()) for row in reasons})
+
+    def _messages(self, values: pa.Array, reader: _Reader, reasons: dict[int, str]) -> Iterator[list[Any]]:
+        """The messages, so many at a time as may be objects together, None for bad ones; why goes to `reasons`."""
+        messages: list[Any] = []
+        objects = 0.0
+        for row, data in enumerate(values.to_pylist()):
+            try:
+                messages.append(None if data is None else self._message(reader, self._message_in(data)))
+            except Refused as exc:
+                messages.append(None)
+                reasons[row] = str(exc)
+            objects += len(data or b"") * reader.per_byte
+            if objects > MAX_OBJECTS:
+                yield messages
+                messages, objects = [], 0.0
+        yield messages
+
+    def _message(self, reader: _Reader, data: bytes) -> Any:
+        if len(data) * reader.per_byte > self.max_elements:
+            try:
+                walk(data, 0, len(data), reader.parts, Meter(self.max_elements))
+            except TooManyElements:
+                raise Refused(too_many(self.max_elements)) from None
+            except (Damaged, RecursionError):
+                raise Refused(f"it is no {self.given.message}") from None
+        return reader.read(data)
+
+    def _message_in(self, data: bytes) -> bytes:
+        if self.given.ids is None:
+            return data
+        schema_id = formats.schema_id_of(data)
+        if schema_id is None:
+            raise Refused(formats.NO_FRAME)
+        if self.given.ids and schema_id not in self.given.ids:
+            raise Refused(formats.unexpected_id(schema_id))
+        indexes, start = message_indexes(data, formats.FRAME_SIZE)
+        if indexes != self.given.indexes:
+            raise Refused(f"it is another message of its schema, with the indexes {list(indexes)}")
+        return data[start:]
+
+    def _bad(self, reason: str, data: bytes) -> Bad:
+        return Bad(reason, None if self.given.ids is None else formats.schema_id_of(data))
+
+
+@attrs.frozen
+class _Reader:
+    """A message type, compiled: what reads one message, and what makes columns of many."""
+
+    column: Column
+    read: Callable[[bytes], Any]
+    parts: Mapping[int, Part]
+    per_byte: float
+
+    def build(self, messages: list[Any]) -> pa.Array:
+        """Raises Refused for a message that has a value which its column cannot hold."""
+        try:
+            return self.column.build(messages)
+        except (pa.ArrowInvalid, UnicodeDecodeError):
+            raise Refused(NO_TEXT) from None
+
+
+@functools.lru_cache(maxsize=64)
+def _reader(given: Given) -> _Reader:
+    """Compiled once in each process."""
+    library = protobuf_library()
+    pool = library.descriptor_pool.DescriptorPool()
+    try:
+        for file in given.files:
+            pool.AddSerializedFile(file)
+        descriptor = pool.FindMessageTypeByName(given.message)
+    except (TypeError, KeyError) as exc:
+        raise ConfigError(
+            f"{given.option} has descriptors that do not fit together: {exc}. Make them with protoc."
+        ) from exc
+    columns = Columns(given.option)
+    column = columns.message(descriptor)
+    parts = parts_of(library, descriptor)
+    return _Reader(column, _parser(library, descriptor, requires=columns.requires), parts, per_byte(parts))
+
+
+def _parser(library: Any, descriptor: Any, *, requires: bool) -> Callable[[bytes], Any]:
+    parse = library.message_factory.GetMessageClass(descriptor).FromString
+    damaged = library.message.DecodeError
+
+    def read(data: bytes) -> Any:
+        try:
+            message = parse(data)
+        except damaged:
+            raise Refused(f"it is no {descriptor.full_name}") from None
+        except UnicodeDecodeError:
+            raise Refused(NO_TEXT) from None
+        if requires and not message.IsInitialized():
+            raise Refused("it lacks a field that its schema requires")
+        return message
+
+    return read
+
+
+def message_indexes(data: bytes, start: int) -> tuple[tuple[int, ...], int]:
+    """Where the message stands in its schema, and where its bytes begin. Raises Refused."""
+    count, at = _zigzag(data, start)
+    if not 0 <= count <= MAX_NESTING:
+        raise Refused("its frame does not say which message of its schema it is")
+    found = []
+    for _ in range(count):
+        index, at = _zigzag(data, at)
+        found.append(index)
+    return tuple(found) or (0,), at
+
+
+def _zigzag(data: bytes, start: int) -> tuple[int, int]:
+    number = 0
+    for place, byte in enumerate(data[start : start + VARINT_BYTES]):
+        number |= (byte & 0x7F) << (7 * place)
+        if byte < 0x80:
+            return (number >> 1) ^ -(number & 1), start + place + 1
+    raise Refused("its frame does not say which message of its schema it is")
+
+
+# --- counting elements -----------------------------------------------------------------------------------------------
+
+
+VARINT, FIXED64, LENGTH, GROUP, GROUP_END, FIXED32 = range(6)
+PACKED: Final = {"DOUBLE": 8, "FIXED64": 8, "SFIXED64": 8, "FLOAT": 4, "FIXED32": 4, "SFIXED32": 4, "BOOL": 1}
+NO_NUMBER: Final = bytes(range(0x80, 0x100))  # of varints, all bytes but the last
+SHORTEST_MESSAGE: Final = 2
+
+
+@attrs.frozen
+class Damaged(Exception):
+    """The bytes are no message."""
+
+
+@attrs.frozen
+class Part:
+    """A field that makes elements: `elements` for each value; what is inside of a message; the bytes of a number."""
+
+    elements: int
+    message: Mapping[int, Part] | None = None
+    bytes: int | None = None
+    is_text: bool = False
+
+
+def parts_of(library: Any, message: Any) -> Mapping[int, Part]:
+    """The fields of a message type by number. The type has passed the checks of columns: it ends."""
+    field_type = library.descriptor.FieldDescriptor
+    found = {field.number: _part(library, field_type, field) for field in message.fields}
+    return {number: part for number, part in found.items() if part is not None}
+
+
+def _part(library: Any, types: Any, field: Any) -> Part | None:
+    if field.type in (types.TYPE_MESSAGE, types.TYPE_GROUP):
+        return Part(_size(types, field.message_type), parts_of(library, field.message_type))
+    if not isinstance(field.default_value, list):
+        return None
+    for name, size in PACKED.items():
+        if field.type == getattr(types, f"TYPE_{name}"):
+            return Part(1, bytes=size)
+    return Part(1, is_text=field.type in (types.TYPE_STRING, types.TYPE_BYTES))
+
+
+def _size(types: Any, message: Any) -> int:
+    """How many elements one message is, without what repeated fields hold."""
+    return 1 + sum(
+        _size(types, field.message_type)
+        if field.type in (types.TYPE_MESSAGE, types.TYPE_GROUP) and not isinstance(field.default_value, list)
+        else 1
+        for field in message.fields
+    )
+
+
+def per_byte(parts: Mapping[int, Part]) -> float:
+    """How many elements a byte may make."""
+    return max(
+        (
+            max(part.elements / SHORTEST_MESSAGE, per_byte(part.message)) if part.message is not None else 1.0
+            for part in parts.values()
+        ),
+        default=0.0,
+    )
+
+
+def walk(data: bytes, at: int, end: int, parts: Mapping[int, Part], meter: Meter) -> int:
+    """From where a message begins to its end, or to the end of its group. Raises TooManyElements, Damaged."""
+    while at < end:
+        tag, at = _varint(data, at)
+        part, kind = parts.get(tag >> 3), tag & 7
+        if kind == GROUP_END:
+            return at
+        if kind == LENGTH:
+            size, at = _varint(data, at)
+            if size > end - at:
+                raise Damaged
+            if part is not None:
+                _take(data, at, at + size, part, meter)
+            at += size
+            continue
+        if part is not None:
+            meter.take(part.elements)
+        if kind == GROUP:
+            inner = part.message if part is not None and part.message is not None else {}
+            at = walk(data, at, end, inner, meter)
+        else:
+            at = _varint(data, at)[1] if kind == VARINT else at + _width(kind)
+    return at
+
+
+def _take(data: bytes, at: int, end: int, part: Part, meter: Meter) -> None:
+    """A field with a length: a message, a text, or packed numbers."""
+    if part.message is not None:
+        meter.take(part.elements)
+        walk(data, at, end, part.message, meter)
+    elif part.is_text:
+        meter.take(1)
+    elif part.bytes is not None:
+        meter.take((end - at) // part.bytes)
+    else:
+        meter.take(len(data[at:end].translate(None, NO_NUMBER)))
+
+
+def _width(kind: int) -> int:
+    if kind == FIXED64:
+        return 8
+    if kind == FIXED32:
+        return 4
+    raise Damaged
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    number, shift = 0, 0
+    try:
+        while (byte := data[at]) >= 0x80:
+            number |= (byte & 0x7F) << shift
+            shift += 7
+            at += 1
+            if shift > 63:
+                raise Damaged
+    except IndexError:
+        raise Damaged from None
+    return number | byte << shift, at + 1

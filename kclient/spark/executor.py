@@ -1,0 +1,464 @@
+"""Read ranges in an executor's Python worker: one cluster per process and configuration, fetches ahead of decoding.
+
+    read_range → ExecutorClients.borrow → RangeFetcher.next → Prefetcher → FetchRequest to the partition's leader
+               ← Arrow batches          ← FetchedBatches
+
+Spark reuses workers and sends any partition to any of them, so connections are cached by cluster, never by partition,
+and no state of a range outlives it. The event loop runs only while the worker waits for a fetch; what arrives in
+between stays in the socket buffer. Does not import pyspark.
+
+A range is fetched from the leader of its partition:
+
+    fetch at the position → drop batches at or after the end → position = offset after the last batch
+
+Control batches, aborted data and compacted offsets move the position like any other, so the end is always reached: no
+code waits for a record at `end - 1`, which compaction may have removed. Retriable errors (a new leader, a lost
+connection) are retried until nothing has moved for `kafkaConsumer.pollTimeoutMs`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
+
+import attrs
+
+from kclient.bridge import Runner, loop_runs_here, new_runner
+from kclient.config import Config
+from kclient.errors import CorruptBatchError, DeadlineError, KclientError, UnsupportedFormatError
+from kclient.generated.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kclient.log import get_logger
+from kclient.network.backoff import Backoff
+from kclient.network.cluster import Cluster
+from kclient.network.errors import broker_error
+from kclient.protocol.errors import LEADER_NOT_AVAILABLE, NONE, OFFSET_OUT_OF_RANGE
+from kclient.records.batch import batch_headers
+from kclient.records.reader import PartitionReader
+from kclient.runtime import Runtime
+from kclient.spark.arrow_batches import Batcher
+from kclient.spark.cluster_lookup import ISOLATION_LEVELS, Lookup
+from kclient.spark.options import CLIENT_PREFIXES, SourceOptions
+from kclient.spark.ranges import OffsetRange, report, within_log
+from kclient.types import IsolationLevel
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kclient.generated.fetch_response import AbortedTransaction, FetchResponse, PartitionData
+
+T = TypeVar("T")
+Key: TypeAlias = tuple[int, bool, str, str]
+
+CLOSE_SECONDS: Final = 1.0
+NOTICE_TURNS: Final = 2  # of the loop: one to find that a connection was closed, one to act on it
+
+
+@attrs.define(eq=False)
+class Client:
+    """A cluster and the loop that it lives on."""
+
+    config: Config
+    runtime: Runtime
+    runner: Runner
+    cluster: Cluster
+    topics: list[str]
+
+    @classmethod
+    def connect(cls, options: SourceOptions, topic: str) -> Client:
+        """Find the cluster. Raises ConnectError."""
+        config, runtime = options.config("executor"), Runtime()
+        runner = new_runner()
+        try:
+            cluster = runner.run(_started(config, runtime, topic))
+        except BaseException:
+            runner.close()
+            raise
+        return cls(config, runtime, runner, cluster, [topic])
+
+    def follow(self, topic: str) -> None:
+        """Keep the metadata of one more topic."""
+        if topic not in self.topics:
+            self.topics.append(topic)
+            self.run(self._learn(topic))
+
+    async def _learn(self, topic: str) -> None:
+        self.cluster.set_topics(self.topics)
+        timeout = self.config.default_api_timeout_ms / 1000
+        await self.cluster.describe_topics([topic], allow_auto_create=False, timeout=timeout)
+
+    def is_well(self) -> bool:
+        """Whether to go on with it. What ended while nobody ran the loop is noticed now, not by the next request."""
+        self.run(self._notice())
+        return not self.cluster.out_of_reach
+
+    async def _notice(self) -> None:
+        for _ in range(NOTICE_TURNS):
+            await asyncio.sleep(0)
+
+    def run(self, step: Coroutine[Any, Any, T]) -> T:
+        """Run the loop until the step is done."""
+        return self.runner.run(step)
+
+    def close(self) -> None:
+        """End the connections and the loop."""
+        try:
+            self.run(self.cluster.close(CLOSE_SECONDS))
+        finally:
+            self.runner.close()
+
+
+class ClientCache:
+    """The clients of this process. A forked process starts with none: its parent's connections are not its own."""
+
+    def __init__(self) -> None:
+        self._clients: dict[Key, Client] = {}
+
+    def borrow(self, options: SourceOptions, topic: str) -> Client:
+        """The client for these options, connected on first use, and anew where no broker could be reached at last."""
+        key = self._key(options)
+        client = self._clients.get(key)
+        if client is not None and not client.is_well():
+            self.discard(options)
+            client = None
+        if client is None:
+            client = self._clients[key] = Client.connect(options, topic)
+        client.follow(topic)
+        return client
+
+    def discard(self, options: SourceOptions) -> None:
+        """Close a client after an error, so that the next attempt begins anew."""
+        client = self._clients.pop(self._key(options), None)
+        if client is not None:
+            client.close()
+
+    def close(self) -> None:
+        """Close what this process opened."""
+        for key in [key for key in self._clients if key[0] == os.getpid()]:
+            self._clients.pop(key).close()
+
+    @staticmethod
+    def _key(options: SourceOptions) -> Key:
+        """Batches and streams without a name of their own share connections, under the name of the first.
+
+        A client whose loop runs on the calling thread cannot be used where that thread runs another one.
+        """
+        own_name = "" if options.client_prefix in CLIENT_PREFIXES.values() else options.client_prefix
+        return os.getpid(), loop_runs_here(), own_name, options.kafka.fingerprint()
+
+
+clients: Final = ClientCache()
+atexit.register(clients.close)
+
+
+def read_range(
+    wanted: OffsetRange, options: SourceOptions, columns: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """Arrow batches of exactly these columns: every visible record of the range, in order, none twice.
+
+    Raises DeadlineError, DataLossError, CorruptDataError, ConnectError, AuthorizationError, BrokerError.
+    """
+    if not wanted.size:
+        return
+    try:
+        yield from _read(clients.borrow(options, wanted.topic), wanted, options, columns)
+    except KclientError:
+        clients.discard(options)
+        raise
+
+
+def _read(
+    client: Client, wanted: OffsetRange, options: SourceOptions, columns: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    fetcher = RangeFetcher(client.cluster, client.config, client.runtime, wanted, options)
+    batcher = Batcher(columns, options.batch_rows, options.batch_bytes)
+    try:
+        while (piece := client.run(fetcher.next())) is not None:
+            batches = batcher.batches(fetcher.reader(piece), fetcher.end)
+            del piece  # with its frame, of which the reader has a copy
+            for batch in batches:
+                yield batch
+                client.run(fetcher.go_on())
+            pa.default_memory_pool().release_unused()  # it would keep what the largest piece took.
+    finally:
+        client.run(fetcher.close())
+
+
+async def _started(config: Config, runtime: Runtime, topic: str) -> Cluster:
+    cluster = Cluster(config, runtime)
+    cluster.set_topics([topic])
+    await cluster.start()
+    return cluster
+
+
+# --- fetching one range ----------------------------------------------------------------------------------------------
+
+
+log = get_logger("kclient.spark")
+
+LAST_VERSION_WITH_NAMES: Final = 12
+FIRST_VERSION_WITH_ISOLATION: Final = 4
+
+
+class RangeFetcher:
+    """The pieces of one range, in order, each asked for with `await next()`."""
+
+    def __init__(
+        self, cluster: Cluster, config: Config, runtime: Runtime, wanted: OffsetRange, options: SourceOptions
+    ) -> None:
+        self._cluster = cluster
+        self._config = config
+        self._runtime = runtime
+        self._wanted = wanted
+        self._options = options
+        self._position = wanted.start  # behind what was handed out
+        self._end = wanted.end
+        self._replica: int | None = None
+        self._failure: KclientError | None = None
+        self._pieces = ReadAhead(self._fetch, wanted.start, options.read_ahead)
+
+    @property
+    def end(self) -> int:
+        """Where reading stops: the planned end, or an earlier one where the log is shorter and that is allowed."""
+        return self._end
+
+    async def next(self) -> Piece | None:
+        """The next piece, None when the end is reached.
+
+        Raises DeadlineError when nothing moved, DataLossError, and whatever no retry heals. Only waiting here counts: a
+        slow consumer of what came before is not a slow broker.
+        """
+        try:
+            async with asyncio.timeout(self._options.poll_timeout_ms / 1000):
+                piece = await self._pieces.next()
+        except TimeoutError as exc:
+            if isinstance(exc, KclientError):
+                raise
+            raise self._no_progress() from self._failure
+        if piece is not None:
+            self._position = self._end if piece.next_offset is None else piece.next_offset
+        return piece
+
+    def reader(self, piece: Piece) -> PartitionReader:
+        """What decodes a piece, as the options say."""
+        return PartitionReader(
+            self._wanted.topic,
+            self._wanted.partition,
+            piece.data,
+            piece.position,
+            isolation_level=self._isolation,
+            aborted_transactions=piece.aborted,
+            check_crcs=self._config.check_crcs,
+            max_decompressed_batch_bytes=self._config.max_decompressed_batch_bytes,
+            max_headers_per_record=self._config.max_headers_per_record,
+        )
+
+    async def go_on(self) -> None:
+        """Between two batches: read what has arrived, ask for more. Waits for nothing."""
+        await self._pieces.go_on()
+
+    async def close(self) -> None:
+        """Cancel the fetch in flight."""
+        await self._pieces.close()
+
+    async def _fetch(self, position: int) -> Piece | None:
+        """Ask until the log gives a piece, or there is nothing before the end. Bounded by `next` and `close`."""
+        backoff = Backoff.for_retries(self._config, self._runtime)
+        while position < self._end:
+            try:
+                answer = await self._ask(position)
+            except KclientError as exc:
+                if not exc.retriable:
+                    raise
+                self._failure, self._replica, answer = exc, None, position
+                log.info("%s at %d: will fetch again: %s", self._wanted.tp, position, exc)
+                self._cluster.request_update(f"a fetch of {self._wanted.tp} failed", reset_backoff=False)
+            if isinstance(answer, Piece):
+                return answer
+            if answer == position:
+                await asyncio.sleep(backoff.next())
+            position = answer
+        return None
+
+    async def _ask(self, position: int) -> Piece | int:
+        """One request: what it brought, or the position to ask at next."""
+        tp, metadata = self._wanted.tp, self._cluster.metadata
+        leader = metadata.leader(tp)
+        if leader.node_id is None:
+            raise broker_error(LEADER_NOT_AVAILABLE, f"Fetching {tp} at {position}", topic=tp.topic)
+        topic_id = metadata.topic_id(tp.topic)
+        if self._wanted.topic_id is not None and topic_id not in (None, self._wanted.topic_id):
+            return await self._look_again(position)
+        committed = self._isolation is IsolationLevel.READ_COMMITTED
+        answer = await self._cluster.request(
+            leader.node_id if self._replica is None else self._replica,
+            self._request(position, topic_id, leader.epoch),
+            min_version=FIRST_VERSION_WITH_ISOLATION if committed else 0,
+            max_version=LAST_VERSION_WITH_NAMES if topic_id is None else None,
+        )
+        return await self._read(position, cast("FetchResponse", answer))
+
+    @property
+    def _isolation(self) -> IsolationLevel:
+        return ISOLATION_LEVELS[self._config.isolation_level]
+
+    def _request(self, position: int, topic_id: bytes | None, epoch: int | None) -> FetchRequest:
+        partition = FetchPartition(
+            partition=self._wanted.partition,
+            fetch_offset=position,
+            partition_max_bytes=self._config.max_partition_fetch_bytes,
+        )
+        partition.current_leader_epoch = -1 if epoch is None else epoch
+        topic = FetchTopic(topic=self._wanted.topic, partitions=[partition])
+        if topic_id is not None:
+            topic.topic_id = topic_id
+        return FetchRequest(
+            max_wait_ms=self._config.fetch_max_wait_ms,
+            min_bytes=self._config.fetch_min_bytes,
+            max_bytes=self._config.fetch_max_bytes,
+            isolation_level=self._isolation,
+            topics=[topic],
+            rack_id=self._config.client_rack,
+        )
+
+    async def _read(self, position: int, answer: FetchResponse) -> Piece | int:
+        partitions = [partition for topic in answer.responses for partition in topic.partitions]
+        code = answer.error_code or (partitions[0].error_code if partitions else NONE)
+        if code != NONE and self._replica is not None:
+            self._replica = None  # a follower may lag behind; the leader knows
+            return position
+        if code == OFFSET_OUT_OF_RANGE:
+            return await self._look_again(position)
+        if code != NONE:
+            raise broker_error(code, f"Fetching {self._wanted.tp} at {position}", topic=self._wanted.topic)
+        if not partitions:
+            return position
+        if partitions[0].preferred_read_replica >= 0:
+            self._replica = partitions[0].preferred_read_replica
+        data = memoryview(partitions[0].records or b"")
+        return self._cut(position, data, partitions[0]) if data else position
+
+    def _cut(self, position: int, data: memoryview, partition: PartitionData) -> Piece:
+        """Leave out the batches at or behind the end; wrappers of formats 0 and 1 do not tell where they begin."""
+        next_offset = position
+        known: int | None = position
+        try:
+            for batch in batch_headers(data):
+                if batch.magic == 2 and batch.base_offset >= self._end:
+                    next_offset = max(next_offset, self._end)
+                    data = data[: batch.start]
+                    break
+                next_offset = max(next_offset, batch.next_offset)
+            known = next_offset
+        except (CorruptBatchError, UnsupportedFormatError):
+            known = None  # decoding tells it, with all coordinates
+        if known == position:  # not even one whole batch: decoding says that the fetch is too small
+            known = None
+        return Piece(position, data, known, partition.aborted_transactions or ())
+
+    async def _look_again(self, position: int) -> int:
+        """The log does not have the position, or it is another log: what can still be read?
+
+        A reused worker may know less than the plan: it asks for the topic anew, so that the id is as new as the bounds.
+        """
+        timeout = self._config.default_api_timeout_ms / 1000
+        await self._cluster.describe_topics([self._wanted.topic], allow_auto_create=False, timeout=timeout)
+        lookup = Lookup(self._cluster, self._config, self._runtime)
+        bounds = await lookup.log_bounds([self._wanted.tp])
+        rest = attrs.evolve(self._wanted, start=position, end=self._end)
+        readable, losses = within_log(rest, bounds[self._wanted.tp])
+        report(losses, fail=self._options.fail_on_data_loss)
+        self._end = position if readable is None else readable.end
+        self._wanted = attrs.evolve(self._wanted, topic_id=bounds[self._wanted.tp].topic_id)
+        return position if readable is None else readable.start
+
+    def _no_progress(self) -> DeadlineError:
+        tp, position, timeout = self._wanted.tp, self._position, self._options.poll_timeout_ms / 1000
+        leader = self._cluster.metadata.leader(tp).node_id
+        said = (
+            f"The last error was: {self._failure.text}"
+            if self._failure
+            else "The broker answers without records."
+        )
+        return DeadlineError(
+            f"{tp}: nothing came for {timeout:g} s at offset {position} of a range that ends at {self._end} "
+            f"(leader {leader}). {said} Look at the broker, or raise the option kafkaConsumer.pollTimeoutMs.",
+            waiting_for=f"records of {tp} at {position}",
+            timeout=timeout,
+        )
+
+
+# --- fetching ahead of decoding --------------------------------------------------------------------------------------
+
+
+STEPS: Final = 4
+"""Turns of the loop that it takes to read an answer, end its request, begin the next task, and send its own."""
+
+
+@attrs.frozen
+class Piece:
+    """Batches from `position` on, in the frame that they came with; the last may be cut off.
+
+    `next_offset` is behind the last whole one, None where they are damaged. The repr leaves the bytes out: asyncio
+    makes one of every result, to name the task in a handler of signals, and showing megabytes costs more than reading
+    them.
+    """
+
+    position: int
+    data: memoryview = attrs.field(repr=False)
+    next_offset: int | None
+    aborted: Sequence[AbortedTransaction] = attrs.field(repr=False)
+
+
+Fetch: TypeAlias = Callable[[int], Coroutine[Any, Any, Piece | None]]
+"""Gives the piece at a position, None where there is none before the end."""
+
+
+class ReadAhead:
+    """The pieces from `position` on, up to `most` of them asked for before anybody wants them."""
+
+    def __init__(self, fetch: Fetch, position: int, most: int) -> None:
+        self._fetch = fetch
+        self._position = position
+        self._most = most
+        self._tasks: deque[asyncio.Task[Piece | None]] = deque()
+
+    async def next(self) -> Piece | None:
+        """The next piece, None behind the last. Raises what `fetch` raises; when cancelled, so is the request."""
+        task = self._tasks.popleft() if self._tasks else asyncio.create_task(self._fetch(self._position))
+        piece = await task
+        if piece is None or piece.next_offset is None:
+            return piece
+        self._position = piece.next_offset
+        while len(self._tasks) < self._most:
+            last = self._tasks[-1] if self._tasks else task
+            self._tasks.append(asyncio.create_task(self._behind(last)))
+        await self.go_on()
+        return piece
+
+    async def go_on(self) -> None:
+        """Let the loop do what can be done without waiting: read what came meanwhile, and send the next request."""
+        for _ in range(STEPS):
+            if not self._tasks or self._tasks[-1].done():
+                return
+            await asyncio.sleep(0)
+
+    async def close(self) -> None:
+        """Cancel the request that is on its way, and those behind it."""
+        for task in self._tasks:
+            task.cancel()
+        while self._tasks:
+            with suppress(asyncio.CancelledError, KclientError):
+                await self._tasks.popleft()
+
+    async def _behind(self, before: asyncio.Task[Piece | None]) -> Piece | None:
+        piece = await before
+        position = None if piece is None else piece.next_offset
+        del before, piece  # or their frame would stay in memory until the next one is here
+        return None if position is None else await self._fetch(position)

@@ -1,0 +1,240 @@
+"""Mirror a query's progress to a consumer group, for tools that show lag. The checkpoint stays the source of truth.
+
+Offsets are committed without membership (generation −1), which the coordinator accepts only while the group is empty.
+Within a run they never go back unless the log itself did. Unchanged offsets are committed again before they expire, but
+not those of partitions that are gone. Nothing here raises: a failing mirror must not end the query.
+
+`query.lastProgress` and the events of a StreamingQueryListener hold `startOffset`, `endOffset` and `latestOffset` of
+each source; the second half of this module reads them. Sources whose offsets are not Kafka's are left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, TypeAlias
+
+import attrs
+
+from kclient.errors import ClosedError, CommitFailedError, KclientError
+from kclient.group.commits import Commits
+from kclient.group.committed import CommittedOffsets
+from kclient.group.coordinator import Coordinator
+from kclient.log import ThrottledLogger, get_logger
+from kclient.spark.client import Driver, Link, Question
+from kclient.spark.offsets import parse_offsets
+from kclient.types import OffsetAndMetadata, TopicPartition
+
+log = get_logger("kclient.spark")
+
+COMMIT_SECONDS: Final = 5.0
+RENEW_SECONDS: Final = 4 * 3600.0
+"""A broker forgets the offsets of an empty group after seven days, or sooner where it is told to."""
+
+
+class GroupCommitter:
+    """Commits what one query has done to one group; `failures` counts what was not stored.
+
+    It is told of batches in their order. With `others` it may hear of them late, and somebody else commits for the same
+    query too: the larger offset wins, but for partitions to `forget`. What is stored is read first then, which costs a
+    round trip.
+    """
+
+    def __init__(self, driver: Driver, group: str, *, others: bool = False) -> None:
+        self.failures = 0
+        self._driver = driver
+        self._group = group
+        self._others = others
+        self._floor: dict[TopicPartition, int] = {}  # what this run has committed
+        self._metadata = ""
+        self._renewed_at: float | None = None  # when all of it was sent last
+        self._found: tuple[Link, Coordinator] | None = None
+        self._told_of_members = False
+        self._throttled = ThrottledLogger(log)
+
+    def forget(self, partitions: Iterable[TopicPartition]) -> None:
+        """The logs of these went back, so their offsets may."""
+        for tp in partitions:
+            self._floor.pop(tp, None)
+
+    def commit(self, offsets: Mapping[TopicPartition, int], metadata: str = "") -> bool:
+        """Commit the position of each of the query's partitions. Return whether all are committed; never raise."""
+        self._metadata = metadata
+        return self._tried(lambda link: self._advance(link, offsets))
+
+    def renew(self) -> bool:
+        """Store everything again if that was hours ago; to be called now and then."""
+        return self._tried(self._renew) if self._floor else True
+
+    # --- how
+
+    def _tried(self, step: Question[None]) -> bool:
+        try:
+            self._driver.ask(step, COMMIT_SECONDS)
+        except ClosedError:  # an event that came late: whoever closed the client wants no more
+            return False
+        except KclientError as exc:
+            self._tell(exc)
+            return False
+        except Exception:  # whatever breaks the mirror, the query goes on
+            self.failures += 1
+            log.warning(
+                "committing progress to group %s failed. Please report it.", self._group, exc_info=True
+            )
+            return False
+        return True
+
+    async def _advance(self, link: Link, offsets: Mapping[TopicPartition, int]) -> None:
+        floor = self._floor
+        if self._others:
+            further = {tp: at for tp, at in offsets.items() if at > floor.get(tp, -1)}
+            new = await self._without_smaller(link, further)
+        else:
+            new = {tp: at for tp, at in offsets.items() if at != floor.get(tp)}
+        await self._store(link, new)
+        self._floor = {tp: at for tp, at in self._floor.items() if tp in offsets}
+        await self._renew(link)
+
+    async def _renew(self, link: Link) -> None:
+        now = link.runtime.now()
+        if self._renewed_at is None:
+            self._renewed_at = now
+        elif now - self._renewed_at >= RENEW_SECONDS:
+            self._renewed_at = now  # what fails is tried in hours too: there is a week for it
+            await self._store_again(link)
+
+    async def _store(self, link: Link, offsets: Mapping[TopicPartition, int]) -> None:
+        await self._commits(link).commit(self._entries(offsets), retry=True)
+        self._floor |= offsets
+
+    async def _store_again(self, link: Link) -> None:
+        """What is stored, or what this run has committed where that is further: somebody may have done more since."""
+        stored = await self._committed(link).fetch(tuple(self._floor))
+        kept = {
+            tp: there for tp, there in stored.items() if there is not None and there.offset >= self._floor[tp]
+        }
+        await self._commits(link).commit(self._entries(self._floor) | kept, retry=True)
+
+    def _entries(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAndMetadata]:
+        return {tp: OffsetAndMetadata(offset, metadata=self._metadata) for tp, offset in offsets.items()}
+
+    async def _without_smaller(
+        self, link: Link, ahead: dict[TopicPartition, int]
+    ) -> dict[TopicPartition, int]:
+        """What the other one has not committed further in this run."""
+        both = [tp for tp in ahead if tp in self._floor]
+        stored = await self._committed(link).fetch(both)
+        return {tp: at for tp, at in ahead.items() if (there := stored.get(tp)) is None or there.offset < at}
+
+    def _commits(self, link: Link) -> Commits:
+        return Commits(self._coordinator(link), link.config, link.runtime)
+
+    def _committed(self, link: Link) -> CommittedOffsets:
+        return CommittedOffsets(self._coordinator(link), link.config, link.runtime)
+
+    def _coordinator(self, link: Link) -> Coordinator:
+        """The same one as long as the link lives: who it is was asked for once."""
+        if self._found is None or self._found[0] is not link:
+            self._found = link, Coordinator(link.cluster, self._group, link.config, link.runtime)
+        return self._found[1]
+
+    def _tell(self, failure: KclientError) -> None:
+        """Of a group with members once, of anything else now and then."""
+        self.failures += 1
+        if not isinstance(failure, CommitFailedError) or failure.reason != "occupied":
+            text = "progress is not committed to group %s; the query goes on: %s"
+            self._throttled.warning(type(failure).__name__, self._driver.now(), text, self._group, failure)
+        elif not self._told_of_members:
+            self._told_of_members = True
+            log.warning(
+                "progress is not committed to group %s while it has members; the query goes on. "
+                "Give the stream a group of its own with commit.group.id. (%s)",
+                self._group,
+                failure,
+            )
+
+
+# --- reading a query's progress --------------------------------------------------------------------------------------
+
+
+Progress: TypeAlias = Mapping[str, Any]
+Offsets: TypeAlias = dict[TopicPartition, int]
+
+
+@attrs.frozen
+class Behind:
+    """How many offsets each partition of one source was behind when its batch was planned."""
+
+    source: str
+    partitions: Mapping[TopicPartition, int]
+
+    @property
+    def total(self) -> int:
+        return sum(self.partitions.values())
+
+    @property
+    def min(self) -> int:
+        return min(self.partitions.values(), default=0)
+
+    @property
+    def max(self) -> int:
+        return max(self.partitions.values(), default=0)
+
+    @property
+    def avg(self) -> float:
+        return self.total / len(self.partitions) if self.partitions else 0.0
+
+
+def end_offsets(progress: Progress | None) -> Offsets:
+    """The next offset of each partition of all sources; nothing before the first batch."""
+    ends: Offsets = {}
+    for source in _sources(progress):
+        ends |= _offsets(source["endOffset"])
+    return ends
+
+
+def latest_offsets(progress: Progress) -> Offsets:
+    """Where the logs of all sources ended when last looked; nothing for a batch that runs again after a restart."""
+    return {tp: end for source in _sources(progress) for tp, end in _offsets(source["latestOffset"]).items()}
+
+
+def gone_back(progress: Progress) -> list[TopicPartition]:
+    """The partitions whose end is before their start: their logs were cut or made anew."""
+    return [
+        tp
+        for source in _sources(progress)
+        for start in [_offsets(source["startOffset"])]
+        for tp, end in _offsets(source["endOffset"]).items()
+        if end < start.get(tp, 0)
+    ]
+
+
+def behind(progress: Progress | None) -> list[Behind]:
+    """The lag of each source of Kafka's: the ends that were seen last against what is done."""
+    found: list[Behind] = []
+    for source in _sources(progress):
+        latest, done = _offsets(source["latestOffset"]), _offsets(source["endOffset"])
+        if latest:
+            lags = {tp: max(0, end - done.get(tp, 0)) for tp, end in latest.items()}
+            found.append(Behind(str(source["description"]), lags))
+    return found
+
+
+def metadata_of(progress: Progress) -> str:
+    """What is stored beside each committed offset: which query, which batch."""
+    return json.dumps({"query": str(progress["id"]), "batch": progress["batchId"]})
+
+
+def _sources(progress: Progress | None) -> Iterator[Mapping[str, Any]]:
+    yield from () if progress is None else progress["sources"]
+
+
+def _offsets(told: Any) -> Offsets:
+    """Spark tells offsets as text, or as an object where the progress itself is JSON.
+
+    `query.lastProgress` of pyspark 4.0 and 4.1 has them as Python writes a dict; no name of a topic holds a quote.
+    """
+    try:
+        return parse_offsets(told.replace("'", '"') if isinstance(told, str) else json.dumps(told))
+    except ValueError:
+        return {}

@@ -1,0 +1,1 @@
+"""The ingest job: `kclient ingest` without the command line. Start with `run.py`."""

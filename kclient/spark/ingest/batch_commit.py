@@ -1,0 +1,165 @@
+"""What makes a batch count, and what is told of it: the same for every engine.
+
+files of all ranges have names → the manifest is written: the batch counts → the checkpoint's commit → the group's
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import attrs
+
+from kclient.errors import SinkError
+from kclient.runtime import Runtime
+from kclient.spark.ingest.progress import BatchProgress, Ended, IngestResult
+from kclient.spark.sink import manifest
+from kclient.spark.sink.manifest import Manifest
+from kclient.spark.sink.parquet import RangeWritten
+from kclient.types import TopicPartition
+
+Offsets = Mapping[TopicPartition, int]
+
+SUMMED: Final = ("rows", "bytes", "files", "bad_records")
+SPENT: Final = ("fetch_ms", "decode_ms", "write_ms")
+
+
+@attrs.frozen(kw_only=True)
+class Times:
+    """How long a batch took, in milliseconds."""
+
+    duration_ms: int
+    commit_ms: int | None = None
+
+
+@attrs.frozen(kw_only=True)
+class Landed:
+    """What counts of one batch, whoever wrote it. Milliseconds are summed over all tasks, None where nobody knows."""
+
+    start: Offsets
+    end: Offsets
+    rows: int
+    bytes: int
+    files: int
+    bad_records: int = 0
+    newest_ms: int | None = None
+    fetch_ms: int | None = None
+    decode_ms: int | None = None
+    write_ms: int | None = None
+
+    @classmethod
+    def of(cls, whole: Manifest, ranges: Sequence[RangeWritten]) -> Landed:
+        """By its manifest, and by what the tasks say that wrote it in this run."""
+        return cls(
+            start=whole.start,
+            end=whole.end,
+            rows=whole.rows,
+            bytes=whole.bytes,
+            files=len(whole.files),
+            bad_records=whole.bad_records,
+            newest_ms=max((file.last_ms for file in whole.files if file.last_ms is not None), default=None),
+            **{name: sum(getattr(part, name) for part in ranges) for name in SPENT},
+        )
+
+
+@attrs.define
+class Ledger:
+    """The batches of one run. `dead` is the directory of dead letters, None where there are none."""
+
+    sink: str
+    job: str
+    dead: str | None = None
+    runtime: Runtime = attrs.field(factory=Runtime)
+    _began_ms: int = attrs.field(init=False, default=0)
+    _sums: Counter[str] = attrs.field(init=False, factory=Counter)
+
+    def __attrs_post_init__(self) -> None:
+        self._began_ms = self.runtime.wall_ms()
+
+    def format_count(self, batch: int, end: Offsets) -> Manifest | None:
+        """The manifest of a batch that an earlier run made count. Raises SinkError where it ends elsewhere."""
+        found = manifest.read(self.sink, manifest.batch_name(batch))
+        if found is not None and (found.job != self.job or found.end != end):
+            raise SinkError(
+                f"{self.sink} has a manifest of batch {batch} that is not this checkpoint's batch {batch}. One of the "
+                "two was restored from a copy, or another job wrote it. Begin anew with a new checkpoint and sink.",
+                path=self.sink,
+            )
+        return found
+
+    def count(self, name: str, start: Offsets, end: Offsets, ranges: Sequence[RangeWritten]) -> Manifest:
+        """Make a batch count. Its dead letters count first, under the same name. Raises SinkError.
+
+        A run that was killed before may have found more of them: what it said is said anew, also where none are left.
+        """
+        whole = Manifest(
+            job=self.job,
+            name=name,
+            start=_beginning(start, ranges),
+            end=end,
+            files=tuple(file for part in ranges for file in part.files),
+            dead_letters=tuple(file for part in ranges for file in part.dead_letters),
+            nulled=sum(part.nulled for part in ranges),
+        )
+        if self.dead is not None and (whole.dead_letters or manifest.read(self.dead, name) is not None):
+            manifest.write(
+                self.dead, attrs.evolve(whole, files=whole.dead_letters, dead_letters=(), nulled=0)
+            )
+        manifest.write(self.sink, whole)
+        return whole
+
+    def tell(self, batch: int, landed: Landed, latest: Offsets, times: Times) -> BatchProgress:
+        """What there is to say of a batch that counts."""
+        progress = BatchProgress(
+            batch=batch,
+            rows=landed.rows,
+            bytes=landed.bytes,
+            files=landed.files,
+            bad_records=landed.bad_records,
+            duration_ms=times.duration_ms,
+            fetch_ms=landed.fetch_ms,
+            decode_ms=landed.decode_ms,
+            write_ms=landed.write_ms,
+            commit_ms=times.commit_ms,
+            start=landed.start,
+            end=landed.end,
+            latest=latest,
+            lag_seconds=self._behind(landed, latest),
+        )
+        self._sums.update(batches=1, **{name: getattr(progress, name) for name in SUMMED})
+        return progress
+
+    def result(
+        self,
+        ended: Ended,
+        end: Offsets,
+        latest: Offsets,
+        *,
+        committed: bool | None = None,
+        signal: int | None = None,
+    ) -> IngestResult:
+        """How the run ended."""
+        return IngestResult(
+            ended=ended,
+            **{name: self._sums[name] for name in ("batches", *SUMMED)},
+            seconds=max(0, self.runtime.wall_ms() - self._began_ms) / 1000,
+            end=end,
+            lag_records=sum(max(0, offset - end.get(tp, 0)) for tp, offset in latest.items()),
+            committed=committed,
+            signal=signal,
+        )
+
+    def _behind(self, landed: Landed, latest: Offsets) -> float | None:
+        """Seconds since the newest record that landed, 0 where nothing waits, None where nobody knows."""
+        if all(landed.end.get(tp, 0) >= offset for tp, offset in latest.items()):
+            return 0.0
+        return None if landed.newest_ms is None else max(0, self.runtime.wall_ms() - landed.newest_ms) / 1000
+
+
+def _beginning(start: Offsets, ranges: Sequence[RangeWritten]) -> Offsets:
+    """Where a batch begins, with the partitions that have appeared in it."""
+    first: dict[TopicPartition, int] = {}
+    for part in ranges:
+        first.setdefault(part.range.tp, part.range.start)
+    return {**first, **start}

@@ -1,0 +1,124 @@
+"""Ingest on one machine without Spark: the same stream of offsets, files, manifest and checkpoint.
+
+    end = latest(start)                    how far the logs go, cut by the limit
+    checkpoint: offsets/n = end            from here on batch n ends there, whatever happens
+    files of every range                   hidden, then under names that depend on nothing but the range
+    manifest n                             the batch counts
+    checkpoint: commits/n                  it is done
+    group                                  a mirror, for tools that show lag
+
+After a crash the same batch runs again over the same offsets: before its manifest it writes the same names, behind it
+there is nothing left to do. So each record counts once.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from kclient.runtime import Runtime
+from kclient.spark.group_progress import GroupCommitter
+from kclient.spark.ingest.batch_commit import Landed, Ledger, Times
+from kclient.spark.ingest.checkpoint import Offsets
+from kclient.spark.ingest.preflight import Prepared
+from kclient.spark.ingest.progress import Ended, IngestListener, IngestResult
+from kclient.spark.ingest.stop_signals import Stop
+from kclient.spark.ingest.worker_pool import Pool
+from kclient.spark.ranges import NO_LIMIT, Limit
+from kclient.spark.sink.manifest import batch_name
+from kclient.spark.stream import Stream
+
+POLL_SECONDS: Final = 0.1
+
+
+def run(prepared: Prepared, listener: IngestListener, stop: Stop) -> IngestResult:
+    """Land batch after batch until all is drained, or until asked to stop. Raises as `ingest.run` does."""
+    engine = _Engine(prepared, listener, stop)
+    try:
+        return engine.run()
+    finally:
+        engine.close()
+
+
+class _Engine:
+    """One run."""
+
+    def __init__(self, prepared: Prepared, listener: IngestListener, stop: Stop) -> None:
+        settings = prepared.settings
+        self._pool = Pool(settings.parallelism or os.cpu_count() or 1, prepared.locks)
+        self._prepared = prepared
+        self._trigger = settings.trigger
+        self._checkpoint = prepared.checkpoint
+        self._stream = Stream(prepared.options, prepared.driver)
+        self._ledger = Ledger(settings.sink.where, prepared.job.job, prepared.target.dead)
+        self._group = None if settings.group is None else GroupCommitter(prepared.driver, settings.group)
+        self._runtime = Runtime()
+        self._listener = listener
+        self._stop = stop
+
+    def run(self) -> IngestResult:
+        if self._trigger.kind == "availableNow":
+            self._stream.freeze()
+        at = self._prepared.position
+        batch, start = at.batch, at.start
+        if at.end is not None:  # begun before: the same offsets again
+            self._land(batch, start, at.end)
+            batch, start = batch + 1, at.end
+        while not self._stop:
+            began = self._now
+            end = self._stream.latest(dict(start), self._limit)
+            if end != start:
+                self._checkpoint.begin(batch, end)
+                self._land(batch, start, end)
+                batch, start, end = batch + 1, end, start
+            if self._trigger.kind == "once" or (self._trigger.kind == "availableNow" and end == start):
+                return self._ended("drained", start)
+            self._rest(began)
+        return self._ended("stopped", start)
+
+    def close(self) -> None:
+        """End the workers."""
+        self._pool.close()
+
+    @property
+    def _limit(self) -> Limit:
+        """Once means all of it."""
+        return NO_LIMIT if self._trigger.kind == "once" else self._stream.limit
+
+    def _land(self, batch: int, start: Offsets, end: Offsets) -> None:
+        """Make a batch count that the checkpoint knows of, and say so."""
+        began_ms = self._runtime.wall_ms()
+        whole, written = self._ledger.format_count(batch, end), []
+        if whole is None:
+            ranges = self._stream.ranges(dict(start), dict(end))
+            target = self._prepared.target.of_batch(batch)
+            written = self._pool.write(ranges, self._prepared.options, target)
+            whole = self._ledger.count(batch_name(batch), start, end, written)
+        counted_ms = self._runtime.wall_ms()
+        self._checkpoint.commit(batch)
+        self._mirror(end)
+        now_ms = self._runtime.wall_ms()
+        times = Times(duration_ms=max(0, now_ms - began_ms), commit_ms=max(0, now_ms - counted_ms))
+        self._listener.batch(self._ledger.tell(batch, Landed.of(whole, written), self._stream.ends, times))
+
+    def _mirror(self, end: Offsets) -> bool | None:
+        """Let the group know."""
+        return None if self._group is None else self._group.commit(end)
+
+    def _ended(self, ended: Ended, end: Offsets) -> IngestResult:
+        """The last commit again: the run before may have been killed just before its own."""
+        return self._ledger.result(
+            ended, end, self._stream.ends, committed=self._mirror(end), signal=self._stop.signal
+        )
+
+    @property
+    def _now(self) -> float:
+        """Monotonic seconds: a wall clock that is set back would make a trigger wait for as long."""
+        return self._prepared.driver.now()
+
+    def _rest(self, began: float) -> None:
+        """Wait for the next trigger; a signal ends the waiting."""
+        if self._group is not None:
+            self._group.renew()
+        while not self._stop and self._now - began < self._trigger.interval_ms / 1000:
+            self._runtime.pause(POLL_SECONDS)

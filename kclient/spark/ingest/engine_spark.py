@@ -1,0 +1,217 @@
+"""Ingest with Spark: a streaming query keeps the offsets, a writer makes batches count, the driver reports them.
+
+    Spark      offsets/n → ranges to tasks → the writer's rows or files
+    writer     batch n counts: by a manifest, or in the log of Spark's own sink (`writers.py`)
+    Spark      commits/n
+    driver     report progress, commit to the group
+
+Spark runs a batch again if it does not find its commit; both writers recognise a batch that counts already.
+
+`--schema infer`: Spark finds the fields in the next records of each topic, and the schema is frozen:
+
+    the next records of every partition → schema_of_variant_agg → DDL → beside the checkpoint
+
+With `--evolve add-columns` every run infers again, and only adds to the frozen schema.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+import attrs
+from pyspark.errors import AnalysisException, StreamingQueryException
+
+from kclient.errors import ConfigError, KclientError
+from kclient.spark.group_progress import GroupCommitter, latest_offsets
+from kclient.spark.ingest import schemas
+from kclient.spark.ingest.batch_commit import Ledger, Times
+from kclient.spark.ingest.checkpoint import Offsets
+from kclient.spark.ingest.preflight import Prepared, with_settings
+from kclient.spark.ingest.progress import Ended, IngestListener, IngestResult
+from kclient.spark.ingest.settings import INFER, IngestSettings
+from kclient.spark.ingest.spark_session import session_of, typed
+from kclient.spark.ingest.stop_signals import Stop
+from kclient.spark.ingest.writers import DirectWriter, SparkWriter
+from kclient.spark.offsets import dump_offsets
+from kclient.spark.source import KClientSource
+from kclient.types import TopicPartition
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+POLL_SECONDS: Final = 0.2
+ATTEMPTS: Final = 3
+SLOW_START: Final = "Python worker failed to connect back"
+"""How a query ends whose Python process Spark gave up waiting for: ten seconds, which a busy machine may not keep."""
+
+
+def run(prepared: Prepared, listener: IngestListener, stop: Stop) -> IngestResult:
+    """Land batch after batch until all is drained, or until asked to stop. Raises as `ingest.run` does."""
+    with session_of(prepared.settings) as session:
+        ready = with_schema(prepared, session)
+        for _ in range(ATTEMPTS - 1):
+            engine = _Engine(ready, listener, stop)
+            try:
+                return engine.run(session)
+            except StreamingQueryException as exc:
+                if engine.told or SLOW_START not in str(exc):
+                    raise
+        return _Engine(ready, listener, stop).run(session)
+
+
+class _Engine:
+    """One query."""
+
+    def __init__(self, prepared: Prepared, listener: IngestListener, stop: Stop) -> None:
+        settings = prepared.settings
+        self._ledger = Ledger(settings.sink.where, prepared.job.job, prepared.target.dead)
+        self._writer: DirectWriter | SparkWriter = (
+            SparkWriter(prepared) if settings.writer == "spark" else DirectWriter(prepared, self._ledger)
+        )
+        self._group = None if settings.group is None else GroupCommitter(prepared.driver, settings.group)
+        self._listener = listener
+        self._stop = stop
+        self.told = 0
+        self._end: Offsets = prepared.position.start
+        self._latest: Offsets = {part.partition: part.end for part in prepared.plan.partitions}
+
+    def run(self, session: SparkSession) -> IngestResult:
+        query = self._started(session)
+        stopped_at: int | None = None  # how many batches were told of when the signal came
+        ended_here = False  # not by itself
+        while not _over(query):
+            self._tell(query)
+            if self._stop and stopped_at is None:
+                stopped_at = self.told
+            if stopped_at is not None and (self.told > stopped_at or not query.status["isTriggerActive"]):
+                ended_here = ended_here or (query.isActive and self._writer.failure is None)
+                query.stop()
+        self._tell(query)
+        if (failure := self._failure(query, ended_here=ended_here)) is not None:
+            raise typed(failure) from failure
+        return self._result("stopped" if self._stop else "drained")
+
+    def _failure(self, query: StreamingQuery, *, ended_here: bool) -> Exception | None:
+        """What ended the query. Where that was us, a batch that was interrupted fails too, but by no error of ours."""
+        failure = self._writer.failure
+        if not ended_here:
+            return failure or query.exception()
+        return failure if failure is not None and isinstance(typed(failure), KclientError) else None
+
+    def _started(self, session: SparkSession) -> StreamingQuery:
+        try:
+            return self._writer.start(session)
+        except Exception as exc:
+            found = typed(exc)
+            if found is exc and isinstance(exc, AnalysisException):
+                raise _sink_refused(str(self._ledger.sink), exc) from exc
+            raise found from exc
+
+    def _tell(self, query: StreamingQuery) -> None:
+        """Tell of every batch that Spark has committed since. Its progress comes a little later than the batch."""
+        for progress in query.recentProgress:
+            landed = self._writer.landed(progress)
+            if landed is None:
+                continue
+            self.told += 1
+            self._end, self._latest = landed.end, latest_offsets(progress) or landed.end
+            spent = progress["durationMs"]
+            times = Times(duration_ms=spent["triggerExecution"], commit_ms=spent.get("commitOffsets"))
+            self._mirror()
+            self._listener.batch(self._ledger.tell(progress["batchId"], landed, self._latest, times))
+
+    def _mirror(self) -> bool | None:
+        return None if self._group is None else self._group.commit(self._end)
+
+    def _result(self, ended: Ended) -> IngestResult:
+        return self._ledger.result(
+            ended, self._end, self._latest, committed=self._mirror(), signal=self._stop.signal
+        )
+
+
+def _over(query: StreamingQuery) -> bool:
+    """Wait a little for the end of a query; how it ended is looked at elsewhere."""
+    try:
+        return bool(query.awaitTermination(POLL_SECONDS))  # type: ignore[arg-type]
+    except StreamingQueryException:
+        return True
+
+
+def _sink_refused(sink: str, failure: AnalysisException) -> ConfigError:
+    """Spark looked at the query and would not begin it: the sink or its catalog is set up in another way."""
+    reason = str(failure).strip().splitlines()[0]
+    return ConfigError(
+        f"Spark refuses to write to {sink}: {reason} Nothing was written. The table may have other columns, or --conf "
+        "may lack a setting of its catalog. Correct what Spark names, and start again."
+    )
+
+
+# --- finding the schema ----------------------------------------------------------------------------------------------
+
+
+SAMPLE: Final = 10_000
+"""Records of each topic that are looked at."""
+
+
+def with_schema(prepared: Prepared, session: SparkSession) -> Prepared:
+    """The job with a schema, found now where it is to be found. Raises ConfigError where records tell none."""
+    if prepared.settings.schema != INFER:
+        return prepared
+    frozen = prepared.checkpoint.schema()
+    found = _found(prepared, session)
+    if frozen is None and found is None:
+        raise ConfigError(
+            "--schema infer found no JSON objects in the records that are next: there are none yet, or they are of "
+            "another form. Start again when there are some, or give the schema itself."
+        )
+    ddl = frozen if found is None else schemas.widened(frozen, found)
+    settings = attrs.evolve(prepared.settings, schema=ddl)
+    changed = with_settings(prepared, settings)
+    schemas.freeze(prepared.checkpoint, str(ddl), prepared.position.batch)
+    return changed
+
+
+def _found(prepared: Prepared, session: SparkSession) -> str | None:
+    start, end = sample_of(prepared)
+    if not start:
+        return None
+    assigned: dict[str, list[int]] = {}
+    for topic, partition in start:
+        assigned.setdefault(topic, []).append(partition)
+    options = {
+        **_connection(prepared.settings),
+        "assign": json.dumps(assigned),
+        "startingOffsets": dump_offsets(start),
+        "endingOffsets": dump_offsets(end),
+        "failOnDataLoss": "false",
+    }
+    session.dataSource.register(KClientSource)
+    frame = session.read.format(KClientSource.name()).options(**options).schema("value binary").load()
+    try:
+        [row] = frame.selectExpr(
+            "schema_of_variant_agg(try_parse_json(cast(value AS STRING))) AS found"
+        ).collect()
+    except Exception as exc:
+        raise typed(exc) from exc
+    return schemas.of_variants(row["found"])
+
+
+def sample_of(prepared: Prepared) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
+    """The records that are looked at: the next ones of each partition, as many of each topic."""
+    waiting = [part for part in prepared.plan.partitions if part.backlog]
+    of_topic = Counter(part.partition.topic for part in waiting)
+    start = {part.partition: part.start for part in waiting}
+    end = {
+        part.partition: min(part.end, part.start + -(-SAMPLE // of_topic[part.partition.topic]))
+        for part in waiting
+    }
+    return start, end
+
+
+def _connection(settings: IngestSettings) -> dict[str, str]:
+    """How the cluster is reached: the same for a sample as for the job."""
+    given = settings.stream_options()
+    return {name: text for name, text in given.items() if name.lower().startswith("kafka.")}

@@ -1,0 +1,347 @@
+"""Check a job before it runs: ask the cluster, read the checkpoint, and compare both.
+
+    settings → survey of the cluster → the checkpoint's job and position, or new ones → plan
+
+Writes nothing, so `--dry-run` ends after it. `Prepared.claim` is the first write.
+
+`--target-file-mb`: the number of records for a file of that size follows from the size of the rows of the last batch;
+the first run samples the topics. The number is kept beside the checkpoint, so that a batch which runs again is split as
+before.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import attrs
+
+from kclient.errors import ConfigError, KclientError, UnknownTopicError
+from kclient.runtime import Runtime
+from kclient.spark.client import Driver, Link
+from kclient.spark.cluster_lookup import resolve_start
+from kclient.spark.decoding import BY_INGEST, decoder_of
+from kclient.spark.executor import RangeFetcher
+from kclient.spark.ingest import schemas, sinks
+from kclient.spark.ingest.checkpoint import Checkpoint, Job, Offsets, Position, check_kept, check_same
+from kclient.spark.ingest.progress import CheckpointState, IngestPlan, PartitionPlan
+from kclient.spark.ingest.setting_values import Start, matches
+from kclient.spark.ingest.settings import INFER, IngestSettings
+from kclient.spark.options import SourceOptions
+from kclient.spark.ranges import LogBounds, OffsetRange, prorate, split
+from kclient.spark.sink.parquet import DirectTarget
+from kclient.spark.sink.row_layout import Layout
+from kclient.types import TopicPartition
+
+
+@attrs.frozen(kw_only=True)
+class Prepared:
+    """Everything that an engine needs. `locks` are the descriptors of what is held while it runs."""
+
+    settings: IngestSettings
+    driver: Driver
+    checkpoint: Checkpoint
+    job: Job
+    position: Position
+    options: SourceOptions
+    target: DirectTarget
+    plan: IngestPlan
+    locks: tuple[int, ...] = ()
+
+    def stream_options(self) -> dict[str, str]:
+        """The options of the source as Spark takes them, from where batch 0 started."""
+        start = self.checkpoint.first_start() or self.position.start
+        return self.settings.stream_options(start, self.target.rows_per_file)
+
+    def claim(self) -> None:
+        """Make checkpoint and sink this job's. From here on the start is what was planned. Raises SinkError."""
+        settings, rows = self.settings, self.target.rows_per_file
+        self.checkpoint.claim(self.job)
+        sinks.claim(settings.sink, settings.writer, self.job)
+        if self.plan.checkpoint.state == "new":
+            self.checkpoint.starts_at(self.position.start)
+        if settings.format == "json" and settings.schema != INFER:
+            schemas.freeze(self.checkpoint, str(settings.schema), self.position.batch)
+        if settings.target_file_mb is not None and rows is not None:
+            self.checkpoint.has_file_rows(settings.target_file_mb, rows)
+
+
+def prepare(settings: IngestSettings, driver: Driver, runtime: Runtime | None = None) -> Prepared:
+    """Ask the cluster and look at checkpoint and sink. `driver` is for `stream_options()` of the settings.
+
+    Raises ConfigError, SinkError, UnknownTopicError, and what `survey` raises.
+    """
+    checkpoint = Checkpoint(settings.checkpoint)
+    settings = schemas.settled(settings, checkpoint)
+    kept, position = checkpoint.job(), checkpoint.position()
+    options = SourceOptions.parse(settings.stream_options(), "stream")
+    found = survey(driver, options, None if position is None else position.start)
+    if position is None:
+        check_topics(settings.topics, found)
+        if settings.fail_on_data_loss:
+            check_offsets(settings.start, found)
+    elif not position.begun:
+        check_kept_start(settings.start, position.start)
+    job = _job(settings, found, (runtime or Runtime()).random_bytes(8).hex() if kept is None else kept.job)
+    if kept is not None:
+        check_same(checkpoint.path, kept, job)
+        check_kept(checkpoint.path, kept, _settled(settings, checkpoint))
+        job = attrs.evolve(job, topic_ids={**kept.topic_ids, **job.topic_ids})
+    sinks.check_sinks(settings, checkpoint)
+    here = position or Position(0, found.start)
+    if settings.writer == "direct":  # until a start is kept, a backfill may land it all
+        sinks.check_not_backfilled(settings.sink.where, _from(found, checkpoint))
+    rows = rows_per_file(settings, found, checkpoint, here)
+    given = settings.stream_options(checkpoint.first_start() or found.start, rows)
+    options = cut(settings, SourceOptions.parse(given, "stream"))
+    return Prepared(
+        settings=settings,
+        driver=driver,
+        checkpoint=checkpoint,
+        job=job,
+        position=here,
+        options=options,
+        target=target_of(settings, options, rows),
+        plan=_plan(settings, found, here, options, "new" if position is None else "resume"),
+    )
+
+
+def with_settings(prepared: Prepared, settings: IngestSettings) -> Prepared:
+    """The same job with other settings, which ask nothing new of the cluster. Raises ConfigError."""
+    changed = attrs.evolve(prepared, settings=settings)
+    options = cut(settings, SourceOptions.parse(changed.stream_options(), "stream"))
+    return attrs.evolve(
+        changed, options=options, target=target_of(settings, options, prepared.target.rows_per_file)
+    )
+
+
+def target_of(settings: IngestSettings, options: SourceOptions, rows: int | None = None) -> DirectTarget:
+    """Where and how ranges land. Raises ConfigError for a schema that cannot be, ConnectError for its registry."""
+    target = DirectTarget(
+        root=settings.sink.where,
+        layout=Layout(
+            headers=settings.headers, decoder=decoder_of(options, BY_INGEST), rescue=settings.rescue
+        ),
+        codec=settings.codec,
+        by_date=len(settings.partition_by) > 1,
+        dead=None if settings.dlq is None else settings.dlq.where,
+        rows_per_file=rows,
+    )
+    target.layout.schema()
+    return target
+
+
+def cut(settings: IngestSettings, options: SourceOptions) -> SourceOptions:
+    """Ranges by the size of files where that was asked for, else into as many pieces as there is work for."""
+    by_size = settings.target_file_mb is not None and options.max_records_per_partition is not None
+    return options if by_size else attrs.evolve(options, min_partitions=parallelism(settings))
+
+
+def _job(settings: IngestSettings, found: Survey, job: str) -> Job:
+    return Job(
+        job=job,
+        cluster_id=found.cluster_id,
+        topics=settings.topics,
+        sink=str(settings.sink),
+        engine=settings.engine,
+        writer=settings.writer,
+        format=settings.format,
+        topic_ids=found.topic_ids,
+    )
+
+
+def _from(found: Survey, checkpoint: Checkpoint) -> Offsets:
+    """From where on the job lands what no backfill may: never below its first start, also where a log was cut since."""
+    first = checkpoint.first_start() or {}
+    return {tp: max(offset, first.get(tp, 0)) for tp, offset in found.start.items()}
+
+
+def _settled(settings: IngestSettings, checkpoint: Checkpoint) -> dict[str, str]:
+    """What may not change any more.
+
+    Before the first batch has begun, another engine or writer may do it: the one that was chosen may not run here.
+    Before anything has landed, the format may be corrected.
+    """
+    position = checkpoint.position()
+    begun = position is not None and position.begun
+    return {
+        **({"engine": settings.engine, "writer": settings.writer} if begun else {}),
+        **({"format": settings.format} if sinks.has_landed(checkpoint) else {}),
+    }
+
+
+def _plan(
+    settings: IngestSettings, found: Survey, here: Position, options: SourceOptions, state: str
+) -> IngestPlan:
+    ends = {tp: log.end for tp, log in found.bounds.items()}
+    limit = None if settings.trigger.kind == "once" else settings.max_per_trigger
+    first = here.end or prorate(found.start, ends, limit)
+    tasks = split(
+        [OffsetRange(*tp, found.start.get(tp, end), end) for tp, end in first.items()],
+        options.min_partitions,
+        options.max_records_per_partition,
+    )
+    return IngestPlan(
+        cluster_id=found.cluster_id,
+        topics=tuple(dict.fromkeys(tp.topic for tp in found.bounds)),
+        partitions=tuple(
+            PartitionPlan(tp, found.start[tp], end, found.sizes.get(tp)) for tp, end in sorted(ends.items())
+        ),
+        tasks=len(tasks),
+        sink=str(settings.sink),
+        engine=settings.engine,
+        trigger=str(settings.trigger),
+        checkpoint=CheckpointState("new") if state == "new" else here.state,
+        group=settings.group,
+    )
+
+
+def parallelism(settings: IngestSettings) -> int | None:
+    """Into how many pieces a batch is cut: as told, and without Spark at least one for each core."""
+    return settings.parallelism or ((os.cpu_count() or 1) if settings.engine == "direct" else None)
+
+
+# --- what the cluster answers ----------------------------------------------------------------------------------------
+
+
+SAMPLE_BYTES: Final = 65_536
+SAMPLE_MS: Final = 5_000
+MOST_TOLD: Final = 5
+MOST_SAMPLES: Final = 32
+"""Of more partitions no sizes are told: that many requests are not worth an estimate."""
+
+
+@attrs.frozen
+class Survey:
+    """What was found. `start` is where each partition starts; `sizes` are bytes of backlog, estimated."""
+
+    cluster_id: str | None
+    bounds: Mapping[TopicPartition, LogBounds]
+    start: Mapping[TopicPartition, int]
+    sizes: Mapping[TopicPartition, int]
+
+    @property
+    def topic_ids(self) -> dict[str, str]:
+        """The id of each topic, where the cluster has ids."""
+        return {tp.topic: log.topic_id.hex() for tp, log in self.bounds.items() if log.topic_id}
+
+
+def survey(driver: Driver, options: SourceOptions, start: Mapping[TopicPartition, int] | None) -> Survey:
+    """Look at the cluster. `start` is what a checkpoint says, None for what the options say.
+
+    What the checkpoint names and is not there any more is left out: whether that is an error is for the stream to say,
+    as of any loss. Raises ConnectError, AuthorizationError, UnknownTopicError, ConfigError, DeadlineError.
+    """
+    return driver.ask(lambda link: _survey(link, options, start))
+
+
+def check_topics(names: Iterable[str], found: Survey) -> None:
+    """Refuse to begin without a topic for each name: a checkpoint that is bound to a misspelt one is of no use.
+
+    Raises UnknownTopicError.
+    """
+    topics = {tp.topic for tp in found.bounds}
+    for name in names:
+        if not any(matches(name, topic) for topic in topics):
+            raise UnknownTopicError(
+                f"No topic matches {name} in this cluster. It is misspelt, or has no topic yet. "
+                "Correct --topics, or create one first.",
+                topic=name,
+            )
+
+
+def check_offsets(given: Start, found: Survey) -> None:
+    """Refuse to begin at offsets of a file that no log has: a checkpoint would keep them. Raises ConfigError."""
+    logs = found.bounds
+    wrong = [
+        f"{tp} at {offset}, of {logs[tp].start} to {logs[tp].end}"
+        for tp, offset in found.start.items()
+        if given.offsets is not None and not logs[tp].start <= offset <= logs[tp].end
+    ]
+    if wrong:
+        raise ConfigError(
+            f"--start gives offsets that are not there: {'; '.join(wrong[:MOST_TOLD])}. The file is of other logs, or "
+            "their records were deleted since. Correct it; with --accept-data-loss the job begins at what is nearest.",
+            problems=tuple(wrong),
+        )
+
+
+def check_kept_start(given: Start, kept: Mapping[TopicPartition, int]) -> None:
+    """Refuse other offsets than those where a first run decided to begin. Raises ConfigError."""
+    other = [
+        f"{tp} at {kept.get(tp, 'its beginning')}, not {offset}"
+        for tp, offset in (given.offsets or {}).items()
+        if kept.get(tp) != offset
+    ]
+    if other:
+        raise ConfigError(
+            f"The job of this checkpoint begins elsewhere than --start says: {'; '.join(other[:MOST_TOLD])}. Its first "
+            "run decided that. No batch has begun: give a new checkpoint, or leave --start out.",
+            problems=tuple(other),
+        )
+
+
+async def _survey(link: Link, options: SourceOptions, start: Mapping[TopicPartition, int] | None) -> Survey:
+    chosen = link.lookup.partitions if start is None else link.lookup.existing
+    partitions = await chosen(options.selection, internal=options.include_internal_topics)
+    bounds = await link.lookup.log_bounds(partitions)
+    if start is None:
+        begins: Mapping[TopicPartition, int] = await resolve_start(link.lookup, options, bounds)
+    else:
+        begins = {tp: start.get(tp, log.start) for tp, log in bounds.items()}
+    waiting = [
+        OffsetRange(*tp, max(begins[tp], log.start), log.end, log.topic_id) for tp, log in bounds.items()
+    ]
+    waiting = [wanted for wanted in waiting if wanted.size]
+    sizes = {
+        wanted.tp: await _size(link, options, wanted) for wanted in waiting if len(waiting) <= MOST_SAMPLES
+    }
+    known = {tp: size for tp, size in sizes.items() if size is not None}
+    return Survey(link.cluster.metadata.cluster_id, bounds, begins, known)
+
+
+async def _size(link: Link, options: SourceOptions, wanted: OffsetRange) -> int | None:
+    """Bytes of a range, if all of it is like its beginning. None where that cannot be read now."""
+    config = attrs.evolve(link.config, max_partition_fetch_bytes=SAMPLE_BYTES)
+    patience = attrs.evolve(options, poll_timeout_ms=SAMPLE_MS, read_ahead=0)
+    fetcher = RangeFetcher(link.cluster, config, link.runtime, wanted, patience)
+    try:
+        piece = await fetcher.next()
+    except KclientError:
+        return None
+    finally:
+        await fetcher.close()
+    if piece is None or piece.next_offset is None:
+        return None
+    return len(piece.data) * wanted.size // max(1, piece.next_offset - piece.position)
+
+
+# --- how many records make a file ------------------------------------------------------------------------------------
+
+
+MB: Final = 1_000_000
+
+
+def rows_per_file(
+    settings: IngestSettings, found: Survey, checkpoint: Checkpoint, here: Position
+) -> int | None:
+    """None where no size was asked for, and where nothing tells yet how large records are. Raises SinkError."""
+    if settings.target_file_mb is None:
+        return None
+    kept = checkpoint.file_rows(settings.target_file_mb)
+    if here.end is not None and kept is not None:
+        return kept
+    return measured(settings, settings.target_file_mb, found) or kept
+
+
+def measured(settings: IngestSettings, target_mb: int, found: Survey) -> int | None:
+    """The same by what landed last, or by samples of what was found. Raises SinkError."""
+    size = sinks.last_written(settings.sink, settings.writer) or _sampled(found)
+    return None if size is None else max(1, target_mb * MB * size[0] // max(1, size[1]))
+
+
+def _sampled(found: Survey) -> tuple[int, int] | None:
+    """Records and their bytes in the logs, of the partitions that were looked at."""
+    rows = sum(max(0, found.bounds[tp].end - found.start[tp]) for tp in found.sizes)
+    return (rows, sum(found.sizes.values())) if rows else None

@@ -1,0 +1,173 @@
+"""`--from-dlq`: dead letters that can be read by now land in the sink, where their records would have been.
+
+    each manifest of dead letters → raw keys and values, decoded as the settings say now → files → a manifest of its own
+
+The new manifest is named after the one of the dead letters, so each of these lands once. What still cannot be read ends
+the job, becomes null, or goes to another directory of dead letters.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import attrs
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kclient.errors import ConfigError, SinkError
+from kclient.records.arrow import SCHEMA
+from kclient.runtime import Runtime
+from kclient.spark.decoding.decoder import RAW
+from kclient.spark.ingest.batch_commit import Landed, Ledger, Times
+from kclient.spark.ingest.checkpoint import Checkpoint
+from kclient.spark.ingest.preflight import target_of
+from kclient.spark.ingest.progress import IngestListener, IngestPlan, IngestResult
+from kclient.spark.ingest.settings import IngestSettings
+from kclient.spark.ingest.sinks import check_sinks
+from kclient.spark.options import SourceOptions
+from kclient.spark.ranges import OffsetRange
+from kclient.spark.sink import manifest
+from kclient.spark.sink.atomic_files import is_directory, reading
+from kclient.spark.sink.manifest import Manifest, Written
+from kclient.spark.sink.parquet import DirectTarget, RangeWritten, write_batches
+from kclient.spark.sink.row_layout import NAMES
+
+ROWS: Final = 10_000
+
+
+def prepare(settings: IngestSettings) -> tuple[list[Manifest], IngestPlan]:
+    """What there is to land. Raises ConfigError, SinkError."""
+    check_sinks(settings, Checkpoint(settings.checkpoint))
+    letters = [] if settings.from_dlq is None else _missing(settings.from_dlq.where, settings.sink.where)
+    _check_topics(settings, letters)
+    return letters, _plan(settings, letters)
+
+
+def run(settings: IngestSettings, listener: IngestListener) -> IngestResult:
+    """Land the dead letters of a directory. `run` of `ingest` says what it raises."""
+    letters, plan = prepare(settings)
+    listener.planned(plan)
+    source = Path(settings.from_dlq.where if settings.from_dlq else "")
+    job = Checkpoint(settings.checkpoint).job()
+    dead = None if settings.dlq is None else settings.dlq.where
+    replay = _Replay(
+        settings, source, Ledger(settings.sink.where, "replay" if job is None else job.job, dead)
+    )
+    for number, letter in enumerate(letters):
+        replay.land(number, letter, listener)
+    result = replay.ledger.result("drained", {}, {})
+    listener.finished(result)
+    return result
+
+
+@attrs.define
+class _Replay:
+    """One run."""
+
+    settings: IngestSettings
+    source: Path
+    ledger: Ledger
+    runtime: Runtime = attrs.field(factory=Runtime)
+
+    def land(self, number: int, letter: Manifest, listener: IngestListener) -> None:
+        """Land the dead letters of one manifest, unless they have."""
+        name = f"replay-{_digest(letter)}"
+        if manifest.read(self.settings.sink.where, name) is not None:
+            return
+        began_ms = self.runtime.wall_ms()
+        options = SourceOptions.parse(self.settings.stream_options(), "stream")
+        target = attrs.evolve(target_of(self.settings, options), suffix=f"-{name}")
+        written = [self._write(file, target) for file in letter.files]
+        whole = self.ledger.count(name, {}, {}, written)
+        times = Times(duration_ms=max(0, self.runtime.wall_ms() - began_ms))
+        listener.batch(self.ledger.tell(number, Landed.of(whole, written), {}, times))
+
+    def _write(self, file: Written, target: DirectTarget) -> RangeWritten:
+        wanted = OffsetRange(file.topic, file.partition, file.start, file.end)
+        return write_batches(wanted, _records(self.source / file.path, wanted, target.layout.read()), target)
+
+
+def _records(path: Path, wanted: OffsetRange, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Dead letters as they were read from the topic."""
+    schema = pa.schema([SCHEMA.field(name) for name in columns])
+    with reading(path), pq.ParquetFile(path) as file:
+        _check_raw(path, file.schema_arrow)
+        for batch in file.iter_batches(ROWS):
+            there = {NAMES.get(name, RAW): name for name in columns}
+            arrays = [
+                batch.column(kept)
+                if kept in batch.schema.names
+                else pa.nulls(len(batch), schema.field(name).type)
+                for kept, name in there.items()
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _check_raw(path: Path, there: pa.Schema) -> None:
+    """Only bytes can be decoded again: a key that somebody decoded is not the key of the record."""
+    for name, kind in ((NAMES["key"], SCHEMA.field("key").type), (RAW, SCHEMA.field("value").type)):
+        if name not in there.names or there.field(name).type != kind:
+            what = there.field(name).type if name in there.names else "missing"
+            raise SinkError(
+                f"{path} has no dead letters as they came: its column {name} is {what}, not {kind}. An older release "
+                "or another program wrote it. Land these records from the topic, in a sink of their own.",
+                path=str(path),
+            )
+
+
+def _missing(dlq: str, sink: str) -> list[Manifest]:
+    """The dead letters that the sink's own manifests left out.
+
+    Those of a batch that does not count yet are none: it runs again, and may find other ones. Raises ConfigError where
+    all are such, and where no job has kept dead letters.
+    """
+    if not is_directory(Path(dlq) / manifest.DIRECTORY):
+        raise ConfigError(
+            f"{dlq} is no directory of dead letters: it has no {manifest.DIRECTORY}. "
+            "Give the directory that a job was given as --dlq."
+        )
+    there = [letter for letter in manifest.read_all(dlq) if letter.files]
+    missing = [letter for letter in there if _left_out(sink, letter)]
+    if there and not missing:
+        raise ConfigError(
+            f"{dlq} has dead letters, but none that were left out of {sink}: they are another sink's, or of a batch "
+            "that was killed. Give the sink that they are missing from, or run the job again first."
+        )
+    return missing
+
+
+def _left_out(sink: str, letter: Manifest) -> bool:
+    whole = manifest.read(sink, letter.name)
+    return whole is not None and (whole.job, whole.dead_letters) == (letter.job, letter.files)
+
+
+def _check_topics(settings: IngestSettings, letters: Sequence[Manifest]) -> None:
+    """Every dead letter must be of a topic that was named, because its manifest counts as a whole."""
+    there = dict.fromkeys(file.topic for letter in letters for file in letter.files)
+    named = re.compile("|".join(f"(?:{name})" for name in settings.topics))
+    if other := [topic for topic in there if topic not in settings.topics and not named.fullmatch(topic)]:
+        raise ConfigError(
+            f"{settings.from_dlq} has dead letters of {', '.join(other)} too, which --topics does not name. "
+            "All of them land together. Name every topic whose dead letters are there."
+        )
+
+
+def _plan(settings: IngestSettings, letters: Sequence[Manifest]) -> IngestPlan:
+    return IngestPlan(
+        cluster_id=None,
+        topics=tuple(dict.fromkeys(file.topic for letter in letters for file in letter.files)),
+        partitions=(),
+        tasks=sum(len(letter.files) for letter in letters),
+        sink=str(settings.sink),
+        engine="direct",
+        trigger=f"replay of {settings.from_dlq}",
+        checkpoint=Checkpoint(settings.checkpoint).beside(),
+    )
+
+
+def _digest(letter: Manifest) -> str:
+    return hashlib.sha256(f"{letter.job} {letter.name}".encode()).hexdigest()[:16]

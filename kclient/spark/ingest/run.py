@@ -1,0 +1,124 @@
+"""`kclient ingest`: topics into Parquet, exactly once.
+
+plan(settings)              what a run would do; writes nothing
+run(settings, listener)     lock checkpoint and sink → plan → claim them → the engine's batches → result
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import attrs
+
+from kclient.errors import ConfigError, DataLossError
+from kclient.spark.client import Driver
+from kclient.spark.ingest import backfill, replay, schemas, sinks
+from kclient.spark.ingest.checkpoint import Checkpoint
+from kclient.spark.ingest.preflight import Prepared, prepare
+from kclient.spark.ingest.progress import IngestListener, IngestPlan, IngestResult, SilentListener
+from kclient.spark.ingest.settings import IngestSettings, as_typed
+from kclient.spark.ingest.spark_session import without_spark
+from kclient.spark.ingest.stop_signals import Stop, stop_on_signals
+from kclient.spark.options import SourceOptions
+from kclient.spark.sink.atomic_files import is_directory, locked
+from kclient.spark.sink.manifest import DIRECTORY
+
+
+@contextmanager
+def _said_as_typed() -> Iterator[None]:
+    """Errors of the source name its options: who began the job has typed other words."""
+    try:
+        yield
+    except (ConfigError, DataLossError) as exc:
+        exc.args = (as_typed(exc.text),)
+        raise
+
+
+@_said_as_typed()
+def plan(settings: IngestSettings) -> IngestPlan:
+    """What a run would do now. Writes nothing.
+
+    Raises ConfigError (also for a checkpoint of another job), SinkError, ConnectError, AuthorizationError,
+    UnknownTopicError, DeadlineError.
+    """
+    settings = _beside(settings)
+    if settings.backfill:
+        return backfill.prepare(settings).plan(settings)
+    if settings.from_dlq is not None:
+        return replay.prepare(settings)[1]
+    with _prepared(settings) as prepared:
+        return prepared.plan
+
+
+@_said_as_typed()
+def run(
+    settings: IngestSettings, listener: IngestListener | None = None, stop: Stop | None = None
+) -> IngestResult:
+    """Land what there is, and go on until all is drained or a signal asks to stop; signals reach the main thread only.
+
+    Raises what `plan` raises, DataLossError, DecodeError, CorruptDataError, and SinkError while another run holds the
+    checkpoint or the sink. KeyboardInterrupt at the second signal, and at Ctrl-C while the cluster is still looked at.
+    After any of them a new run goes on with the batch that does not count yet.
+    """
+    listener = SilentListener() if listener is None else listener
+    with ExitStack() as held:
+        stop = held.enter_context(stop_on_signals()) if stop is None else stop
+        if not all(is_directory(directory) for directory, _ in _to_hold(settings)):
+            plan(settings)  # what is refused leaves no directory: readers take one for an empty sink
+        locks = [held.enter_context(locked(directory, owner)) for directory, owner in _to_hold(settings)]
+        settings = _beside(settings)
+        if settings.from_dlq is not None:
+            stop.begin_work()
+            return replay.run(settings, listener)
+        engine = _engine(settings)  # what is missing is told before anything is claimed
+        if settings.backfill:
+            return backfill.run(settings, listener, stop, locks)
+        prepared = held.enter_context(_prepared(settings))
+        stop.begin_work()
+        listener.planned(prepared.plan)
+        prepared.claim()
+        result = engine(attrs.evolve(prepared, locks=tuple(locks)), listener, stop)
+        listener.finished(result)
+        return result
+
+
+@contextmanager
+def _prepared(settings: IngestSettings) -> Iterator[Prepared]:
+    driver = Driver(SourceOptions.parse(settings.stream_options(), "stream"))
+    try:
+        driver.connect()
+        yield prepare(settings, driver)
+    finally:
+        driver.close()
+
+
+def _beside(settings: IngestSettings) -> IngestSettings:
+    """What runs beside a job takes the schema that the job has found."""
+    return schemas.known(settings, Checkpoint(settings.checkpoint)) if _runs_beside(settings) else settings
+
+
+def _runs_beside(settings: IngestSettings) -> bool:
+    return settings.backfill or settings.from_dlq is not None
+
+
+def _to_hold(settings: IngestSettings) -> Iterator[tuple[Path, str]]:
+    yield Path(settings.checkpoint) / "kclient", "A checkpoint's job"
+    if (directory := sinks.held(settings.sink, settings.writer)) is not None:
+        yield directory, "The job of a sink"
+    if settings.dlq is not None:
+        yield Path(settings.dlq.where) / DIRECTORY, "The job of a dead-letter directory"
+
+
+def _engine(settings: IngestSettings) -> Callable[[Prepared, IngestListener, Stop], IngestResult]:
+    """What does the work, imported when it is chosen: one of them needs Spark. Raises ConfigError without it."""
+    if settings.engine == "direct":
+        from kclient.spark.ingest import engine_direct
+
+        return engine_direct.run
+    try:
+        from kclient.spark.ingest import engine_spark
+    except ImportError as exc:
+        raise without_spark() from exc
+    return engine_spark.run

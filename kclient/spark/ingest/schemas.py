@@ -1,0 +1,144 @@
+"""The schema of a job's JSON values, frozen beside its checkpoint: no run changes it unasked.
+
+    --schema DDL                        frozen by the first run; another one is refused
+    --schema infer                      found in the records by the first run, and frozen
+    --evolve add-columns with either    the frozen one may grow: columns are added, none changes its type or goes away
+
+`kclient/schema.json` holds every version, with the batch that it began at. Pure of pyspark.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import attrs
+import pyarrow as pa
+
+from kclient.errors import ConfigError
+from kclient.spark.decoding.ddl import list_of, parse_ddl, spark_name
+from kclient.spark.ingest.checkpoint import Checkpoint
+from kclient.spark.ingest.settings import INFER, IngestSettings
+from kclient.spark.ingest.sinks import has_landed
+
+OPTION: Final = "--schema"
+_ONE_TYPE: Final = {"void": pa.null(), "variant": pa.null()}
+_OBJECT: Final = re.compile(r"(`(?:[^`]|``)*`)|OBJECT<")
+
+
+def settled(settings: IngestSettings, checkpoint: Checkpoint) -> IngestSettings:
+    """The settings with the schema that holds; `infer` stays while records are still to be looked at.
+
+    Raises ConfigError for a schema that is not the frozen one and may not take its place.
+    """
+    frozen = checkpoint.schema()
+    if settings.format != "json" or frozen is None:
+        return settings
+    if settings.schema == INFER:
+        return settings if settings.evolve != "none" else attrs.evolve(settings, schema=frozen)
+    if has_landed(checkpoint):  # rows of the frozen one
+        check_extends(frozen, str(settings.schema), evolves=settings.evolve != "none")
+    return settings
+
+
+def known(settings: IngestSettings, checkpoint: Checkpoint) -> IngestSettings:
+    """The same for what runs beside a job: what is frozen holds. Raises ConfigError where nothing is yet."""
+    if settings.format != "json" or settings.schema != INFER:
+        return settings
+    if (frozen := checkpoint.schema()) is None:
+        raise ConfigError(
+            f"{checkpoint.path} has no schema yet, which --schema infer was to take. A run of the job finds it. "
+            "Run the job first, or give the schema with --schema."
+        )
+    return attrs.evolve(settings, schema=frozen)
+
+
+def freeze(checkpoint: Checkpoint, schema: str, batch: int) -> None:
+    """Keep the schema from this batch on. Raises SinkError."""
+    frozen = checkpoint.schema()
+    if frozen is None or _struct(frozen) != _struct(schema):
+        checkpoint.has_schema(schema, batch)
+
+
+def check_extends(frozen: str, given: str, *, evolves: bool) -> None:
+    """Refuse a schema that is not the frozen one, or with `evolves` one that does not add to it."""
+    was, now = _struct(frozen), _struct(given)
+    if was == now:
+        return
+    lost = _not_kept(was, now)
+    if lost or not evolves:
+        what = f"{', '.join(lost)} would change or go away" if lost else "fields were added"
+        raise ConfigError(
+            f"--schema is not the one that this checkpoint holds: {what}. Files of one sink would not fit together. "
+            + (
+                "Give a checkpoint and a sink of their own."
+                if lost
+                else "Give --evolve add-columns if that is meant."
+            ),
+            problems=tuple(lost),
+        )
+
+
+def widened(frozen: str | None, found: str) -> str:
+    """The frozen schema with the fields added that only the found one has, the new ones behind."""
+    if frozen is None:
+        return ddl_of(_struct(found))
+    return ddl_of(_union(_struct(frozen), _struct(found)))
+
+
+def ddl_of(kind: pa.DataType) -> str:
+    """A structure as DDL, which is read back as the same."""
+    quoted = (f"`{field.name.replace('`', '``')}` {spark_name(field.type, quoted=True)}" for field in kind)
+    return ", ".join(quoted)
+
+
+def of_variants(text: str) -> str | None:
+    """DDL of what `schema_of_variant_agg` found; None where the values are no objects with fields of one type.
+
+    Decimals become double, or decimal(38,0) where they are whole. A field that was only null, or of more than one type,
+    has no type to be frozen: it is left out, and so kept with the fields that nobody named.
+    """
+    struct = _OBJECT.sub(lambda match: match[1] or "STRUCT<", text)
+    kind = _one_typed(parse_ddl("what Spark found", struct.replace("STRUCT<>", "VOID"), _ONE_TYPE))
+    return ddl_of(kind) if kind is not None and pa.types.is_struct(kind) else None
+
+
+def _one_typed(kind: pa.DataType) -> pa.DataType | None:
+    if pa.types.is_null(kind):
+        return None
+    if pa.types.is_decimal(kind):
+        return pa.float64() if kind.scale else pa.decimal128(38, 0)
+    if pa.types.is_list(kind):
+        item = _one_typed(kind.value_type)
+        return None if item is None else list_of(item)
+    if pa.types.is_struct(kind):
+        fields = [
+            pa.field(field.name, found) for field in kind if (found := _one_typed(field.type)) is not None
+        ]
+        return pa.struct(fields) if fields else None
+    return kind
+
+
+def _struct(ddl: str) -> pa.DataType:
+    return parse_ddl(OPTION, ddl)
+
+
+def _union(was: pa.DataType, found: pa.DataType) -> pa.DataType:
+    if not (pa.types.is_struct(was) and pa.types.is_struct(found)):
+        return was
+    theirs = {field.name: field.type for field in found}
+    kept = [pa.field(field.name, _union(field.type, theirs.get(field.name, field.type))) for field in was]
+    names = {field.name.lower() for field in was}
+    return pa.struct([*kept, *(field for field in found if field.name.lower() not in names)])
+
+
+def _not_kept(was: pa.DataType, now: pa.DataType, path: str = "") -> list[str]:
+    """The fields that are gone or have another type."""
+    if not (pa.types.is_struct(was) and pa.types.is_struct(now)):
+        return [] if was == now else [path or "the whole"]
+    theirs = {field.name: field.type for field in now}
+    found: list[str] = []
+    for field in was:
+        name = f"{path}.{field.name}".lstrip(".")
+        found += _not_kept(field.type, theirs[field.name], name) if field.name in theirs else [name]
+    return found

@@ -1,0 +1,296 @@
+"""The rule of each setting of an ingest job: from the user's text to the value that the job uses.
+
+A rule raises ValueError with the end of a sentence that begins with the setting's name. Pure, except for reading the
+files that a setting names (a schema, start offsets).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
+
+import attrs
+
+from kclient.config.values import INT64_MAX, items, text
+from kclient.security.local_file import LARGEST_TEXT, read_local
+from kclient.security.providers import problem_of
+from kclient.spark.offsets import dump_offsets, parse_offsets
+from kclient.types import TopicPartition
+
+SinkKind: TypeAlias = Literal["parquet", "table"]
+TriggerKind: TypeAlias = Literal["availableNow", "once", "interval"]
+
+_PLAIN_TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}", re.ASCII)
+_INTERVAL: Final = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h)?", re.ASCII)
+_UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
+_TABLE: Final = re.compile(r"\w+(\.\w+){2,}", re.ASCII)
+_FILE: Final = re.compile(r"[^\s<>(){}:#,\"']*[./][^\s<>(){}:#,\"']+")
+"""What can only be meant as a file: no schema is one word with a point or a slash in it."""
+_REMOTE: Final = re.compile(r"([a-z][a-z0-9+.-]+)://", re.IGNORECASE)
+PARTITION_KEYS: Final = ("topic", "date(timestamp)")
+
+
+@attrs.frozen
+class Location:
+    """Where rows go: `parquet:DIRECTORY` or `table:CATALOG.DATABASE.NAME`."""
+
+    kind: SinkKind
+    where: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.where}"
+
+
+@attrs.frozen
+class Trigger:
+    """When a batch begins: until all is drained, once, or every `interval_ms`."""
+
+    kind: TriggerKind
+    interval_ms: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.interval_ms / 1000:g}s" if self.kind == "interval" else self.kind
+
+
+DRAIN: Final = Trigger("availableNow")
+
+
+def topics(raw: Any) -> tuple[str, ...]:
+    """Names and regular expressions with commas between; an expression must match the whole name."""
+    names = tuple(dict.fromkeys(items(raw)))
+    if not names:
+        raise ValueError("must name at least one topic")
+    for name in names:
+        if str(name).count("{") != str(name).count("}"):
+            raise ValueError(
+                f"has {name!r}, whose braces are not in pairs: a comma always ends a name; write (a|aa) for a{{1,2}}"
+            )
+        try:
+            re.compile(name)
+        except re.error as exc:
+            raise ValueError(
+                f"has {name!r}, which is neither a topic nor a regular expression: {exc}"
+            ) from None
+    return names
+
+
+def is_pattern(name: str) -> bool:
+    """Whether it can only be meant as an expression, because no topic may be called so."""
+    return _PLAIN_TOPIC.fullmatch(name) is None
+
+
+def matches(name: str, topic: str) -> bool:
+    """Whether a name, or the expression that it is, means this topic."""
+    return re.fullmatch(name, topic) is not None if is_pattern(name) else name == topic
+
+
+def expression(names: Sequence[str]) -> str | None:
+    """One regular expression for all of these topics, None where each of them is plain."""
+    if not any(map(is_pattern, names)):
+        return None
+    parts = (name if is_pattern(name) else re.escape(name) for name in names)
+    return f"^(?:{'|'.join(parts)})$"
+
+
+def location(raw: Any) -> Location:
+    """`parquet:DIRECTORY` or `table:CATALOG.DATABASE.NAME`."""
+    kind, colon, where = text(raw).partition(":")
+    if kind and not colon:
+        meant = "table" if _TABLE.fullmatch(kind) else "parquet"
+        raise ValueError(f"must say what it is: write {meant}:{kind}")
+    if not where:
+        raise ValueError("must be parquet:DIRECTORY, or table:CATALOG.DATABASE.NAME")
+    if kind == "table":
+        return Location("table", _table(where))
+    if kind != "parquet":
+        raise ValueError(f"cannot be {kind}: write parquet:DIRECTORY, or table:CATALOG.DATABASE.NAME")
+    return Location("parquet", directory(where))
+
+
+def _table(name: str) -> str:
+    if _TABLE.fullmatch(name) is None:
+        raise ValueError(
+            f"cannot be the table {name!r}: give it with catalog and database, as table:CATALOG.DATABASE.NAME"
+        )
+    return name
+
+
+def directory(raw: Any) -> str:
+    """A directory of this machine or a mounted share, made absolute."""
+    path = text(raw).removeprefix("file://")
+    if not path:
+        raise ValueError("must name a directory")
+    if remote := _REMOTE.match(path):
+        raise ValueError(f"cannot be on {remote[1]}: mount the store, or give a directory of this machine")
+    try:
+        place = Path(path).expanduser()
+    except RuntimeError:
+        raise ValueError(f"cannot be below {Path(path).parts[0]}: there is no such home directory") from None
+    return str(_without_ups(place.absolute()))
+
+
+def _without_ups(path: Path) -> Path:
+    """The same place without `..`. A symbolic link stays, and so does `..` behind it: that leads to where it points."""
+    plain = Path(path.anchor)
+    for part in path.parts[1:]:
+        inside = part != ".." or plain.name == ".." or os.path.islink(plain)
+        plain = plain / part if inside else plain.parent
+    return plain
+
+
+def trigger(raw: Any) -> Trigger:
+    """`availableNow`, `once`, or a time as `interval_ms` has them."""
+    word = text(raw)
+    for kind in ("availableNow", "once"):
+        if word.lower() == kind.lower():
+            return Trigger(kind)
+    try:
+        return Trigger("interval", interval_ms(word))
+    except ValueError:
+        raise ValueError(f"must be availableNow, once, or a time such as 10s, not {word!r}") from None
+
+
+def interval_ms(raw: Any) -> int:
+    """A time such as `10s`, `500ms` or `5m`, in milliseconds; a number without a unit is seconds."""
+    match = _INTERVAL.fullmatch(text(raw))
+    milliseconds = round(float(match[1]) * _UNITS[match[2] or "s"]) if match else 0
+    if milliseconds < 1:
+        raise ValueError(f"must be a time such as 10s, 500ms or 5m, not {raw!r}")
+    return milliseconds
+
+
+def count(raw: Any) -> int:
+    """A number of at least 1; `5e6` and `5_000_000` are numbers too."""
+    try:
+        number = float(raw) if isinstance(raw, str) else raw
+    except ValueError:
+        number = None
+    if isinstance(number, bool) or not isinstance(number, int | float) or number != number // 1:
+        raise ValueError(f"must be a whole number, not {raw!r}")
+    if not 1 <= number <= INT64_MAX:
+        raise ValueError(f"must be at least 1 and fit in 64 bits, not {raw!r}")
+    return int(number)
+
+
+def schema(raw: Any) -> str:
+    """A schema, a file that holds one, `registry:URL`, or `infer`. The text of a file with DDL is the schema."""
+    word = text(raw)
+    if not word:
+        raise ValueError("must be a schema, a file that holds one, registry:URL, or infer")
+    path = Path(word)
+    named = path.suffix in (".ddl", ".sql", ".txt") or _FILE.fullmatch(word)
+    if named or (len(word) < 256 and "\n" not in word and path.is_file()):
+        return _content(path)
+    return word
+
+
+def partition_by(raw: Any) -> tuple[str, ...]:
+    """`topic`, or `topic,date(timestamp)`."""
+    keys = tuple(str(key).replace(" ", "") for key in items(raw))
+    if keys not in (PARTITION_KEYS[:1], PARTITION_KEYS):
+        raise ValueError("must be topic, or topic,date(timestamp)")
+    return keys
+
+
+def pairs(raw: Any) -> dict[str, str]:
+    """A mapping, or a list of `key=value`."""
+    if isinstance(raw, Mapping):
+        return {str(key): str(value) for key, value in raw.items()}
+    found: dict[str, str] = {}
+    for item in [raw] if isinstance(raw, str) else raw:
+        key, equals, value = item.partition("=")
+        if not equals or not key:
+            raise ValueError("must be key=value")
+        found[key.strip()] = value
+    return found
+
+
+def _content(path: Path) -> str:
+    try:
+        return read_local(path, LARGEST_TEXT).decode().strip()
+    except (OSError, ValueError) as exc:
+        reason = "it is no text" if isinstance(exc, UnicodeDecodeError) else problem_of(exc)
+        raise ValueError(f"names the file {path}, which cannot be read: {reason}") from None
+
+
+# --- start and end positions -----------------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class Start:
+    """Where an offset map begins or ends: a word, a time (ms since 1970), or the offsets themselves."""
+
+    word: str = ""
+    timestamp_ms: int | None = None
+    offsets: Mapping[TopicPartition, int] | None = None
+
+    def options(self) -> dict[str, str]:
+        """The same as options of the source. Where nothing is as new as a time, it is the end."""
+        if self.offsets is not None:
+            return {"startingOffsets": dump_offsets(self.offsets)}
+        if self.timestamp_ms is not None:
+            return {
+                "startingTimestamp": str(self.timestamp_ms),
+                "startingOffsetsByTimestampStrategy": "latest",
+            }
+        return {"startingOffsets": self.word}
+
+    def end_options(self) -> dict[str, str]:
+        """The same for where a batch ends."""
+        given = {name.replace("starting", "ending"): text for name, text in self.options().items()}
+        return {name: text for name, text in given.items() if not name.endswith("Strategy")}
+
+    def __str__(self) -> str:
+        if self.timestamp_ms is not None:
+            return "@" + datetime.fromtimestamp(self.timestamp_ms / 1000, UTC).isoformat(timespec="seconds")
+        return self.word or "offsets"
+
+
+EARLIEST: Final = Start("earliest")
+LATEST: Final = Start("latest")
+
+
+def start(raw: Any) -> Start:
+    """`earliest`, `latest`, `group`, `@2026-01-01T00:00Z`, or a file with `{"topic": {"0": 23}}`."""
+    word = text(raw)
+    if word.lower() in ("earliest", "latest", "group"):
+        return Start(word.lower())
+    if word.startswith("@"):
+        return Start(timestamp_ms=_time(word[1:]))
+    return Start(offsets=_offsets(word))
+
+
+def end(raw: Any) -> Start:
+    """As a start, without `earliest` and `group`."""
+    found = start(raw)
+    if found.word in ("earliest", "group"):
+        raise ValueError("must be latest, @TIME or a file of offsets")
+    return found
+
+
+def _time(raw: str) -> int:
+    try:
+        moment = datetime.fromisoformat(raw)
+    except ValueError:
+        raise ValueError("must have a time such as @2026-01-01T00:00Z behind the @") from None
+    if moment.tzinfo is None:
+        raise ValueError("must say the time zone: end it with Z for UTC, or +02:00")
+    return max(0, int(moment.timestamp() * 1000))
+
+
+def _offsets(path: str) -> dict[TopicPartition, int]:
+    try:
+        content = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as exc:
+        reason = exc.strerror if isinstance(exc, OSError) else "it is no text"
+        raise ValueError(
+            f"must be earliest, latest, group, @TIME, or a file of offsets; {path!r} cannot be read: {reason}"
+        ) from None
+    try:
+        return parse_offsets(content)
+    except ValueError as exc:
+        raise ValueError(f"names the file {path}, whose content {exc}") from None

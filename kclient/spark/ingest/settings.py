@@ -1,0 +1,374 @@
+"""The settings of `kclient ingest`, checked as a whole before anything is opened. Pure.
+
+`IngestSettings.parse` takes the settings by the long names of the command line's options, with underscores: as text or
+as values. First each setting is checked by its own rule, then the settings against each other. One ConfigError lists
+all problems; a problem between settings is a whole sentence.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, Final, Literal, TypeAlias
+
+import attrs
+
+from kclient.config.problems import config_error
+from kclient.config.values import boolean, filled_text, one_of, servers
+from kclient.errors import ConfigError
+from kclient.spark.ingest import setting_values
+from kclient.spark.ingest.setting_values import DRAIN, EARLIEST, LATEST, Location, Start, Trigger
+from kclient.spark.options import SourceOptions
+from kclient.types import TopicPartition
+
+Format: TypeAlias = Literal["raw", "string", "json", "avro", "protobuf"]
+Engine: TypeAlias = Literal["spark", "direct"]
+Codec: TypeAlias = Literal["zstd", "snappy", "lz4", "gzip", "none"]
+Writer: TypeAlias = Literal["direct", "spark"]
+OnBadRecord: TypeAlias = Literal["fail", "null", "dlq"]
+
+Rule = Callable[[Any], Any]
+
+RULES: Final[Mapping[str, Rule]] = {
+    "bootstrap": lambda raw: ",".join(servers(raw)),
+    "topics": setting_values.topics,
+    "sink": setting_values.location,
+    "checkpoint": setting_values.directory,
+    "group": filled_text,
+    "trigger": setting_values.trigger,
+    "start": setting_values.start,
+    "end": setting_values.end,
+    "backfill": boolean,
+    "format": one_of("raw", "string", "json", "avro", "protobuf"),
+    "schema": setting_values.schema,
+    "evolve": one_of("none", "add-columns"),
+    "partition_by": setting_values.partition_by,
+    "headers": boolean,
+    "max_per_trigger": setting_values.count,
+    "parallelism": setting_values.count,
+    "engine": one_of("spark", "direct"),
+    "writer": one_of("direct", "spark"),
+    "codec": one_of("zstd", "snappy", "lz4", "gzip", "none"),
+    "target_file_mb": setting_values.count,
+    "dlq": setting_values.location,
+    "on_bad_record": one_of("fail", "null", "dlq"),
+    "from_dlq": setting_values.location,
+    "fail_on_data_loss": boolean,
+    "master": filled_text,
+    "conf": setting_values.pairs,
+    "options": setting_values.pairs,
+}
+"""Setting → what it may be. `options` are those of the source, `kafka.*` among them; `conf` is Spark's."""
+
+
+def _names(pairs: Mapping[str, str]) -> str:
+    """What a repr shows of texts that may be secrets."""
+    return repr(sorted(pairs))
+
+
+REGISTRY: Final = "registry:"
+INFER: Final = "infer"
+BAD_RECORDS: Final[Mapping[str, str]] = {"fail": "fail", "null": "column", "dlq": "column"}
+
+
+@attrs.frozen(kw_only=True)
+class IngestSettings:
+    """What one ingest job lands, from where, how and where to. Paths are absolute.
+
+    `rescue` follows from the others: fields of JSON that the schema does not name are kept.
+    """
+
+    bootstrap: str
+    topics: tuple[str, ...]
+    sink: Location
+    checkpoint: str
+    group: str | None = None
+    trigger: Trigger = DRAIN
+    start: Start = EARLIEST
+    end: Start = LATEST
+    backfill: bool = False
+    format: Format = "raw"
+    schema: str | None = None
+    evolve: Literal["none", "add-columns"] = "none"
+    partition_by: tuple[str, ...] = ("topic",)
+    headers: bool = True
+    max_per_trigger: int | None = None
+    parallelism: int | None = None
+    engine: Engine = "spark"
+    writer: Writer = "direct"
+    codec: Codec = "zstd"
+    target_file_mb: int | None = None
+    dlq: Location | None = None
+    on_bad_record: OnBadRecord = "fail"
+    from_dlq: Location | None = None
+    fail_on_data_loss: bool = True
+    master: str = "local[*,4]"
+    rescue: bool = False
+    conf: Mapping[str, str] = attrs.field(factory=dict, repr=_names)
+    options: Mapping[str, str] = attrs.field(factory=dict, repr=_names)
+
+    @classmethod
+    def parse(cls, given: Mapping[str, Any]) -> IngestSettings:
+        """Check every setting; None counts as not given. Raises one ConfigError with all problems in `.problems`."""
+        problems: list[str] = []
+        found: dict[str, Any] = {}
+        wrong: list[str] = []
+        for name, raw in given.items():
+            if name not in RULES:
+                problems.append(_unknown(name))
+            elif raw is not None:
+                try:
+                    found[name] = RULES[name](raw)
+                except ValueError as exc:
+                    wrong.append(flag_of(name))
+                    problems.append(f"{wrong[-1]} {exc}")
+        missing = [name for name in ("bootstrap", "topics", "sink", "checkpoint") if given.get(name) is None]
+        problems += [f"--{name} is missing" for name in missing]
+        problems += [problem for problem in disagreements(found) if not _names_one(problem, wrong)]
+        if problems:
+            raise _error(problems)
+        rescue = found.get("schema") == INFER or found.get("evolve", "none") != "none"
+        settings = cls(**chosen_writer(found), rescue=rescue)
+        try:
+            if settings.backfill:
+                SourceOptions.parse(settings.batch_options())
+            SourceOptions.parse(settings.stream_options(), "stream")
+        except ConfigError as exc:  # what only the source can refuse
+            raise _error([as_typed(problem, settings.options) for problem in exc.problems]) from exc
+        return settings
+
+    def stream_options(
+        self, start: Mapping[TopicPartition, int] | None = None, rows_per_file: int | None = None
+    ) -> dict[str, str]:
+        """The options of the source: cluster, topics, formats, limits, and what was said of `kafka.*`.
+
+        `start` is where an earlier run decided to begin; without it, it is what `--start` says. `rows_per_file` cuts
+        ranges in place of `--parallelism`.
+        """
+        limits = {
+            "maxOffsetsPerTrigger": self.max_per_trigger,
+            "minPartitions": None if rows_per_file else self.parallelism,
+            "maxRecordsPerPartition": rows_per_file,
+        }
+        begin = Start(offsets=start) if start else self.start
+        fallback = {"startingOffsets.fallback": "earliest"} if start else {}
+        return {
+            **self.options,
+            **self._selection(),
+            **self._format(),
+            **begin.options(),
+            **fallback,
+            **{name: str(number) for name, number in limits.items() if number is not None},
+            **({"commit.group.id": self.group} if begin.word == "group" and self.group else {}),
+            "kafka.bootstrap.servers": self.bootstrap,
+            "includeHeaders": str(self.headers).lower(),
+            "failOnDataLoss": str(self.fail_on_data_loss).lower(),
+        }
+
+    def batch_options(self, rows_per_file: int | None = None) -> dict[str, str]:
+        """The options of a backfill: the same, from `--start` to `--end`."""
+        options = self.stream_options(rows_per_file=rows_per_file)
+        options.pop("maxOffsetsPerTrigger", None)
+        return options | self.end.end_options()
+
+    def _selection(self) -> dict[str, str]:
+        pattern = setting_values.expression(self.topics)
+        return {"subscribe": ",".join(self.topics)} if pattern is None else {"subscribePattern": pattern}
+
+    def _format(self) -> dict[str, str]:
+        """What the source decodes; nothing before the schema is known that is to be found in the records."""
+        if self.format == "raw" or self.schema == INFER:
+            return {}
+        chosen = {"valueFormat": self.format, "badRecords": BAD_RECORDS[self.on_bad_record]}
+        if self.schema is None:
+            return chosen
+        if self.schema.startswith(REGISTRY):
+            return chosen | {"schema.registry.url": self.schema.removeprefix(REGISTRY)}
+        return chosen | {"valueSchema": self.schema}
+
+
+def _error(problems: list[str]) -> ConfigError:
+    return config_error("The settings of this ingest job have", problems, "start it again")
+
+
+def _names_one(problem: str, options: list[str]) -> bool:
+    """Whether a problem is about one of these options: to what is wrong by itself nothing else can be said."""
+    return any(option in options for option in re.findall("--[a-z-]+", problem))
+
+
+def _unknown(name: str) -> str:
+    near = difflib.get_close_matches(name, RULES, n=1, cutoff=0.5)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    return f"{name} is no setting of an ingest job{hint}"
+
+
+# --- rules between settings ------------------------------------------------------------------------------------------
+
+
+OWN_OPTIONS: Final[Mapping[str, str]] = {
+    "kafka.bootstrap.servers": "--bootstrap",
+    "subscribe": "--topics",
+    "subscribepattern": "--topics",
+    "assign": "--topics",
+    "startingoffsets": "--start",
+    "startingoffsetsbytimestamp": "--start",
+    "startingtimestamp": "--start",
+    "startingoffsetsbytimestampstrategy": "--start",
+    "endingoffsets": "--end",
+    "endingoffsetsbytimestamp": "--end",
+    "endingtimestamp": "--end",
+    "maxoffsetspertrigger": "--max-per-trigger",
+    "minpartitions": "--parallelism",
+    "valueformat": "--format",
+    "valueschema": "--schema",
+    "badrecords": "--on-bad-record",
+    "commit.group.id": "--group",
+    "commitoffsets": "--group",
+    "kafka.group.id": "--group",
+    "includeheaders": "--headers or --no-headers",
+    "failondataloss": "--fail-on-data-loss or --accept-data-loss",
+}
+"""Options of the source, and what is typed in place of each."""
+
+BATCHES: Final = frozenset({"trigger", "max_per_trigger"})
+USELESS: Final[Mapping[str, frozenset[str]]] = {
+    "backfill": BATCHES,
+    "from_dlq": BATCHES | {"start", "group", "parallelism", "target_file_mb", "master", "conf"},
+}
+"""What lands beside a job, and the settings that it has no use for: all of it is one batch."""
+
+KAFKA: Final = "kafka."
+HINTS: Final[Mapping[str, str]] = {
+    "set schema.registry.allowHttp": "give --options schema.registry.allowHttp",
+    "use startingOffsets": "use --start",
+    "give commit.group.id": "give --group",
+    "set option failOnDataLoss to false": "give --accept-data-loss",
+    "set startingOffsets.fallback to earliest": "give --options startingOffsets.fallback=earliest",
+}
+"""What the source advises to whoever gives it options, and what that is here."""
+
+Found = Mapping[str, Any]
+
+
+def chosen_writer(found: Found) -> dict[str, Any]:
+    """The settings, with the only writer that can write tables where the sink is one."""
+    table = "sink" in found and found["sink"].kind == "table"
+    return {**({"writer": "spark"} if table else {}), **found}
+
+
+def given_as(name: str) -> str:
+    """How an option of the source was typed."""
+    if name.lower().startswith(KAFKA):
+        return f"--set or --properties: {name[len(KAFKA) :].replace('_', '.')}"
+    return f"--options {name}"
+
+
+def as_typed(problem: str, options: Collection[str] = ()) -> str:
+    """What the source says of its options, said of what was typed; `options` are those that were so named."""
+    for advice, here in HINTS.items():
+        problem = problem.replace(advice, here)
+    name = re.split(r"[^\w.]", problem, maxsplit=1)[0]
+    rest = problem[len(name) :].replace(" (config)", "", 1)
+    if name.lower().startswith(KAFKA) or name in options:
+        return given_as(name) + rest
+    typed = "--schema registry:URL" if name == "schema.registry.url" else OWN_OPTIONS.get(name.lower())
+    return f"{typed}{rest}" if typed else problem
+
+
+def disagreements(found: Found) -> list[str]:
+    """All that cannot be together, in one list."""
+    checks = (_reading, _beside, _decoding, _writing, _running, _places)
+    return [problem for check in checks for problem in check(found)]
+
+
+def flag_of(setting: str) -> str:
+    """How a setting is typed."""
+    return f"--{setting.replace('_', '-')}"
+
+
+def _reading(found: Found) -> Iterator[str]:
+    for name in found.get("options", {}):
+        if typed := OWN_OPTIONS.get(name.lower()):
+            yield f"{given_as(name)} is what {typed} says; give only that"
+    options = {name.lower() for name in found.get("options", {})}
+    if "target_file_mb" in found and "maxrecordsperpartition" in options:
+        yield "--target-file-mb says what --options maxRecordsPerPartition would; give one of them"
+    if "schema.registry.url" in options and str(found.get("schema")).startswith("registry:"):
+        yield "--options schema.registry.url is what --schema registry:URL says; give one of them"
+    start = found.get("start")
+    if start is not None and start.word == "group" and "group" not in found:
+        yield "--start group needs --group"
+    if "end" in found and not found.get("backfill"):
+        yield "--end is for --backfill"
+    if "from_dlq" in found and (found.get("format", "raw") == "raw" or found.get("backfill")):
+        yield "--from-dlq reads dead letters with --format, and without --backfill"
+
+
+def _beside(found: Found) -> Iterator[str]:
+    for what, useless in USELESS.items():
+        for name in sorted(useless & found.keys()) if found.get(what) else ():
+            yield f"{flag_of(name)} would do nothing with {flag_of(what)}: leave it out"
+    start = found.get("start")
+    if found.get("backfill") and "group" in found and (start is None or start.word != "group"):
+        yield "--group would do nothing with --backfill, which commits nothing: leave it out, or give --start group"
+    if "from_dlq" in found and not found.get("fail_on_data_loss", True):
+        yield "--accept-data-loss would do nothing with --from-dlq, which reads no topic: leave it out"
+
+
+def _decoding(found: Found) -> Iterator[str]:
+    form, schema = found.get("format", "raw"), found.get("schema")
+    if form in ("raw", "string") and schema is not None:
+        yield "--schema is for --format json, avro and protobuf"
+    if form in ("json", "avro", "protobuf") and schema is None:
+        yield f"--format {form} needs --schema"
+    if form == "raw" and found.get("on_bad_record", "fail") != "fail":
+        yield "--on-bad-record is for formats that are decoded: give --format"
+    if (found.get("on_bad_record") == "dlq") != ("dlq" in found):
+        yield "--on-bad-record dlq and --dlq need each other"
+    if form != "json" and found.get("evolve", "none") != "none":
+        yield "--evolve add-columns is for --format json: the other formats say themselves how schemas change"
+    if schema == "infer" and form in ("avro", "protobuf"):
+        yield f"--schema infer is for --format json: {form} cannot be read without a schema"
+    if schema == "infer" and found.get("engine") == "direct":
+        yield "--schema infer needs --engine spark, which finds the types: give --engine direct the schema itself"
+
+
+def _writing(found: Found) -> Iterator[str]:
+    written = chosen_writer(found)
+    if written.get("writer") != "spark":
+        if "sink" in found and found["sink"].kind == "table":
+            yield "--writer direct writes files: a table needs --writer spark"
+        for name in found.get("options", {}):
+            if name.lower().startswith("arrow.batch."):
+                yield f"--options {name} is for --writer spark: the direct writer's batches have a size of their own"
+        return
+    if found.get("engine") == "direct":
+        what = "--writer spark" if "writer" in found else "a table"
+        yield f"--engine direct has no Spark, so {what} cannot be: give --engine spark"
+    if found.get("on_bad_record") == "dlq":
+        yield "--on-bad-record dlq needs --writer direct: Spark's sink cannot write to two places in one batch"
+    for name in ("backfill", "from_dlq"):
+        if found.get(name):
+            yield f"{flag_of(name)} lands through a manifest: it needs --writer direct"
+
+
+def _running(found: Found) -> Iterator[str]:
+    for name in ("master", "conf"):
+        if found.get("engine") == "direct" and found.get(name):
+            yield f"--{name} is for --engine spark: the direct engine has no Spark"
+
+
+def _places(found: Found) -> Iterator[str]:
+    if "from_dlq" in found and found.get("sink") == found["from_dlq"]:
+        yield "--from-dlq and --sink must be two directories"
+    if "dlq" in found and found["dlq"] == found.get("from_dlq"):
+        yield "--from-dlq and --dlq must be two directories"
+    paths = [found[name].where for name in ("sink", "dlq") if name in found]
+    if len(set(paths)) != len(paths):
+        yield "--sink and --dlq must be two directories"
+    if found.get("checkpoint") in paths:
+        yield "--checkpoint must be another directory than the sink"
+    for name in ("dlq", "from_dlq"):
+        if name in found and found[name].kind != "parquet":
+            yield f"{flag_of(name)} must be parquet:DIRECTORY"

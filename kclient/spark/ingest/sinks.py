@@ -1,0 +1,220 @@
+"""Whose sink it is, and what counts in it, for every writer.
+
+    parquet:DIR  --writer direct    _manifest           the files that it names
+    parquet:DIR  --writer spark     _spark_metadata     the files that it names; `_kclient/job.json` says whose it is
+    table:NAME                      the table format    whatever its log says
+
+Spark's sink takes a batch for done that its log has, whoever wrote it: in the directory of another job the first
+batches of a new one would be left out in silence. So every sink belongs to one checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from kclient.errors import SinkError
+from kclient.log import get_logger
+from kclient.spark.ingest.checkpoint import Checkpoint, Job, Offsets, check_same
+from kclient.spark.ingest.setting_values import Location
+from kclient.spark.ingest.settings import IngestSettings, Writer
+from kclient.spark.offsets import MAX_OFFSET
+from kclient.spark.sink import manifest, spark_metadata
+from kclient.spark.sink.atomic_files import is_directory, read_if_there, write_atomically
+from kclient.spark.sink.manifest import Manifest, batch_name
+from kclient.text import format_count
+
+log = get_logger("kclient.spark")
+
+OWN: Final = "_kclient"
+LOOK_BACK: Final = 100  # manifests
+
+
+def held(sink: Location, writer: Writer) -> Path | None:
+    """The directory that a running job holds; a table is held by its checkpoint alone."""
+    if sink.kind == "table":
+        return None
+    return Path(sink.where) / (manifest.DIRECTORY if writer == "direct" else OWN)
+
+
+def check_sinks(settings: IngestSettings, checkpoint: Checkpoint) -> None:
+    """Refuse a sink whose batches are another job's, and one without what this checkpoint's job has landed.
+
+    This job's batches would take the place of another's, or land beside the sink that is to be mounted there. Raises
+    SinkError, and ConfigError for another sink than the job's.
+    """
+    job = checkpoint.job()
+    if job is not None:
+        check_same(checkpoint.path, job, attrs.evolve(job, sink=str(settings.sink)))
+    _check(settings.sink, settings.writer, None if job is None else job.job)
+    if settings.dlq is not None:
+        _check(settings.dlq, "direct", None if job is None else job.job)
+    if job is not None:
+        _check_there(job, checkpoint)
+    if settings.dlq is not None:
+        _look_for_dead_letters(settings.sink, settings.dlq.where)
+
+
+def _look_for_dead_letters(sink: Location, dlq: str) -> None:
+    """Warn where the newest dead letters of the sink are not in the directory: it may not be mounted.
+
+    A job may be given another directory, so this is not refused.
+    """
+    for name in reversed(manifest.names(sink.where)[-LOOK_BACK:]):
+        whole = manifest.read(sink.where, name)
+        if whole is None or not whole.dead_letters:
+            continue
+        if manifest.read(dlq, name) is None:
+            log.warning(
+                "%s has no dead letters of %s, which left some out of %s. If this is the directory of earlier runs, it "
+                "may not be mounted; --from-dlq needs them.",
+                dlq,
+                name,
+                sink.where,
+            )
+        return
+
+
+def _check(sink: Location, writer: Writer, job: str | None) -> None:
+    if sink.kind == "table":
+        return
+    manifests = [name for name in manifest.names(sink.where) if name.isdigit()]
+    logged = spark_metadata.batches(sink.where)
+    if writer == "direct":
+        if logged:
+            raise _other_writer(sink, spark_metadata.DIRECTORY, "spark")
+        last = manifest.read(sink.where, manifests[-1]) if manifests else None
+        if last is not None and last.job != job:
+            raise _other_job(sink, len(manifests))
+        return
+    if manifest.names(sink.where):
+        raise _other_writer(sink, manifest.DIRECTORY, "direct")
+    if logged and _owner(sink) != job:
+        raise _other_job(sink, len(logged))
+
+
+def _check_there(job: Job, checkpoint: Checkpoint) -> None:
+    """The newest batch that is done must count in the job's sink."""
+    position = checkpoint.position()
+    if position is None or not position.batch or _counts(job, position.batch - 1, position.start):
+        return
+    where = job.place.where
+    raise SinkError(
+        f"{where} does not hold batch {position.batch - 1}, which the checkpoint {checkpoint.path} has landed there. "
+        "The sink is not mounted, was emptied, or is an older copy. Mount or restore it; to do without what is gone, "
+        "begin with a new checkpoint and sink.",
+        path=where,
+    )
+
+
+def _counts(job: Job, batch: int, end: Offsets) -> bool:
+    """Whether a batch that is done counts; of a table only its own log knows."""
+    if job.place.kind == "table":
+        return True
+    if job.writer == "spark":
+        return batch in spark_metadata.batches(job.place.where)
+    whole = manifest.read(job.place.where, batch_name(batch))
+    return whole is not None and (whole.job, whole.end) == (job.job, end)
+
+
+def has_landed(checkpoint: Checkpoint) -> bool:
+    """Whether anything counts that the checkpoint's job landed, also behind a batch whose commit is missing.
+
+    Raises SinkError.
+    """
+    job, position = checkpoint.job(), checkpoint.position()
+    if job is None or (position is not None and position.batch):
+        return job is not None
+    if job.place.kind == "table":  # its own log keeps its columns
+        return False
+    if job.writer == "spark":
+        return bool(spark_metadata.batches(job.place.where))
+    return any(whole.job == job.job for whole in manifest.read_all(job.place.where))
+
+
+def claim(sink: Location, writer: Writer, job: Job) -> None:
+    """Say whose a sink is, where its manifests do not. Raises SinkError."""
+    if writer == "spark" and sink.kind == "parquet":
+        write_atomically(Path(sink.where) / OWN / "job.json", json.dumps({"job": job.job}).encode())
+
+
+def check_not_landed(sink: str, start: Offsets, end: Offsets, name: str) -> None:
+    """Refuse to land what counts already, but for an earlier run of the same name. Raises SinkError."""
+    wanted = Manifest(job="", name=name, start=start, end=end)
+    if (other := manifest.overlap(manifest.read_all(sink), wanted)) is not None:
+        raise SinkError(
+            f"{sink} has records that were to land again: its manifest {other} covers them. They would count twice. "
+            "Give other offsets with --start and --end, or another sink.",
+            path=sink,
+        )
+
+
+def check_not_backfilled(sink: str, start: Offsets) -> None:
+    """Refuse a job that lands from `start` on what a backfill has landed. Raises SinkError."""
+    wanted = Manifest(job="", name="", start=start, end=dict.fromkeys(start, MAX_OFFSET))
+    if (other := manifest.overlap(manifest.read_all(sink, "backfill-"), wanted)) is not None:
+        raise SinkError(
+            f"{sink} has a backfill, {other}, of records that this job lands too. They would count twice. Let "
+            "a new job begin behind them with --start; to take back what was given a wrong checkpoint, delete "
+            f"{manifest.DIRECTORY}/{other}.json: then its files do not count.",
+            path=sink,
+        )
+
+
+def rows(job: Job) -> int | None:
+    """The rows that count in a job's sink. Raises SinkError.
+
+    None where nobody knows here: of a table, which only its own tools can read, and of a directory that nothing has
+    landed in or that is not mounted.
+    """
+    sink, log = job.place, spark_metadata if job.writer == "spark" else manifest
+    there = sink.kind != "table" and is_directory(Path(sink.where) / log.DIRECTORY)
+    return log.count(sink.where) if there else None
+
+
+def last_written(sink: Location, writer: Writer) -> tuple[int, int] | None:
+    """Rows and bytes of the newest batch with rows, None where nothing tells. Raises SinkError."""
+    if sink.kind == "table":
+        return None
+    if writer == "direct":
+        for name in reversed([name for name in manifest.names(sink.where) if name.isdigit()]):
+            if (whole := manifest.read(sink.where, name)) is not None and whole.rows:
+                return whole.rows, whole.bytes
+        return None
+    for batch in reversed(spark_metadata.batches(sink.where)):
+        if files := spark_metadata.added(sink.where, batch):
+            return sum(spark_metadata.rows_of(file.path) for file in files), sum(file.bytes for file in files)
+    return None
+
+
+def _owner(sink: Location) -> str | None:
+    path = Path(sink.where) / OWN / "job.json"
+    try:
+        kept = read_if_there(path)
+        return None if kept is None else str(json.loads(kept)["job"])
+    except (KeyError, TypeError, ValueError) as exc:
+        raise SinkError(
+            f"{path}, which says whose the batches are, cannot be understood: {exc!r}. Restore it from a copy, or "
+            "begin a new job with a sink of its own.",
+            path=str(path),
+        ) from exc
+
+
+def _other_job(sink: Location, batches: int) -> SinkError:
+    return SinkError(
+        f"{sink.where} holds {format_count(batches, 'batch', 'batches')} of another job. Its checkpoint was "
+        "another one, or was deleted. Give this checkpoint a sink of its own, or go on with the checkpoint "
+        "that belongs to this sink.",
+        path=sink.where,
+    )
+
+
+def _other_writer(sink: Location, log: str, writer: Writer) -> SinkError:
+    return SinkError(
+        f"{sink.where} was written with --writer {writer}: its {log} says which files count, and knows of no others. "
+        f"Give --writer {writer}, or another sink.",
+        path=sink.where,
+    )

@@ -1,0 +1,188 @@
+"""A few worker processes that write ranges, for the engine without Spark.
+
+    parent   sends a range to whoever is idle, takes what comes back
+    worker   receives a range → write_range → sends the files, or the error; ends when the parent is gone
+
+A worker keeps the parent's locks as long as it lives. So whoever kills the parent alone cannot start a second run that
+counts files which a worker of the first one is still writing.
+
+A worker that dies is replaced and its range tried again, as Spark does with a task; an error that it reports ends the
+batch. Workers are fresh interpreters, so they inherit no loop, no thread and no lock of the parent.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter, deque
+from collections.abc import Sequence
+from contextlib import suppress
+from multiprocessing.connection import Connection, Pipe, wait
+from typing import Final, NamedTuple, cast
+
+import attrs
+
+from kclient.errors import InternalError
+from kclient.spark.options import SourceOptions
+from kclient.spark.ranges import OffsetRange
+from kclient.spark.sink.parquet import DirectTarget, RangeWritten, write_range
+
+ATTEMPTS: Final = 4
+END_SECONDS: Final = 5.0
+
+
+@attrs.define(eq=False)
+class Worker:
+    """One process, and the range that it works on."""
+
+    process: subprocess.Popen[bytes]
+    pipe: Connection
+    lifeline: Connection
+    order: int | None = None
+
+    @classmethod
+    def start(cls, locks: Sequence[int] = ()) -> Worker:
+        """A new interpreter that finds what this one finds, and shares these descriptors of locks."""
+        ours, theirs = Pipe()
+        line, lifeline = Pipe(duplex=False)
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        with theirs, line:
+            ends = [theirs.fileno(), line.fileno()]
+            process = subprocess.Popen(  # noqa: S603 this interpreter
+                [sys.executable, "-m", "kclient.spark.ingest.worker_pool", *map(str, ends)],
+                pass_fds=[*ends, *locks],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                process_group=0,  # a terminal's Ctrl-C is for the parent, which lets the batch end
+            )
+        return cls(process, ours, lifeline)
+
+    def end(self) -> None:
+        """Hang up, and wait for the process; one that does not listen is killed."""
+        self.pipe.close()
+        try:
+            self.process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.lifeline.close()
+
+
+class Round(NamedTuple):
+    """The ranges of one batch, who waits, and what has come back."""
+
+    ranges: Sequence[OffsetRange]
+    waiting: deque[int]
+    attempts: Counter[int]
+    results: dict[int, RangeWritten]
+
+
+class Pool:
+    """`size` workers, started when they are first needed. With one, the ranges are written in this process.
+
+    `locks` are the descriptors of the locks that this process holds on what the workers write.
+    """
+
+    def __init__(self, size: int, locks: Sequence[int] = ()) -> None:
+        self._size = size
+        self._locks = tuple(locks)
+        self._workers: list[Worker] = []
+
+    def write(
+        self, ranges: Sequence[OffsetRange], options: SourceOptions, target: DirectTarget
+    ) -> list[RangeWritten]:
+        """Write every range; the results are in their order. Raises as `write_range` does."""
+        if self._size == 1:
+            return [write_range(wanted, options, target) for wanted in ranges]
+        now = Round(ranges, deque(range(len(ranges))), Counter(), {})
+        while len(now.results) < len(ranges):
+            while now.waiting and (worker := self._idle()) is not None:
+                self._send(worker, now, options, target)
+            for worker in self._ready():
+                self._receive(worker, now)
+        return [now.results[order] for order in range(len(ranges))]
+
+    def close(self) -> None:
+        """End the workers; what they were writing stays hidden or is not counted."""
+        for worker in self._workers:
+            if worker.order is not None:
+                worker.process.kill()
+            worker.end()
+        self._workers.clear()
+
+    def _idle(self) -> Worker | None:
+        for worker in self._workers:
+            if worker.order is None:
+                return worker
+        if len(self._workers) == self._size:
+            return None
+        self._workers.append(Worker.start(self._locks))
+        return self._workers[-1]
+
+    def _send(self, worker: Worker, now: Round, options: SourceOptions, target: DirectTarget) -> None:
+        worker.order = now.waiting.popleft()
+        now.attempts[worker.order] += 1
+        with suppress(BrokenPipeError, ConnectionResetError):  # it died: `_receive` sees it
+            worker.pipe.send((now.ranges[worker.order], options, target))
+
+    def _ready(self) -> list[Worker]:
+        pipes = wait([worker.pipe for worker in self._workers if worker.order is not None])
+        return [worker for worker in self._workers if worker.pipe in pipes]
+
+    def _receive(self, worker: Worker, now: Round) -> None:
+        """Keep what a worker sends, or raise it; let another one try where it died."""
+        order = cast("int", worker.order)
+        try:
+            answer = worker.pipe.recv()
+        except (EOFError, ConnectionResetError):
+            self._workers.remove(worker)
+            worker.end()
+            if now.attempts[order] >= ATTEMPTS:
+                raise _deadly(now.ranges[order], worker.process.returncode) from None
+            now.waiting.appendleft(order)
+            return
+        worker.order = None
+        if isinstance(answer, BaseException):
+            raise answer
+        now.results[order] = answer
+
+
+def _deadly(wanted: OffsetRange, code: int) -> InternalError:
+    return InternalError(
+        f"{wanted.tp} from {wanted.start} to {wanted.end} ended {ATTEMPTS} worker processes, the last with {code}. "
+        "The system may have had too little memory. Give a smaller --max-per-trigger or --parallelism; if that does "
+        "not help, please report it."
+    )
+
+
+def serve(pipe: Connection) -> None:
+    """Write ranges until the parent hangs up."""
+    while True:
+        try:
+            wanted, options, target = pipe.recv()
+        except EOFError:
+            return
+        try:
+            answer: object = write_range(wanted, options, target)
+        except Exception as exc:  # noqa: BLE001 it is raised where the range was ordered
+            answer = exc
+        with suppress(BrokenPipeError, ConnectionResetError):  # the parent is gone: `recv` sees it
+            pipe.send(answer)
+
+
+def end_with_parent(line: Connection) -> None:
+    """End at once, whatever is being done, when the other end of `line` closes; nothing else ever happens there."""
+    signal.signal(signal.SIGIO, lambda *_: os._exit(1))
+    fcntl.fcntl(line, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(line, fcntl.F_SETFL, fcntl.fcntl(line, fcntl.F_GETFL) | os.O_ASYNC)
+    if line.poll():  # it had closed before
+        os._exit(1)
+
+
+if __name__ == "__main__":
+    pipe, line = (Connection(int(descriptor)) for descriptor in sys.argv[1:])
+    end_with_parent(line)
+    serve(pipe)

@@ -1,0 +1,178 @@
+"""How the batches of a Spark query are written: `--writer spark` and `--writer direct`.
+
+    spark, directory    files → `_spark_metadata/n` names them: batch n counts
+    spark, table        Delta and Iceberg keep the batch number in their own log, and accept it once
+    direct              tasks write files → one row for each in the driver → manifest n: the batch counts
+
+With `spark`, rows, bad values and the newest time are observed on the way; files and bytes come from the log. With
+`direct`, Spark calls `foreachBatch` again for a batch whose commit it does not find: then the manifest is there, or the
+same files are written again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import functions
+
+from kclient.spark.decoding.decoder import ERROR
+from kclient.spark.ingest.batch_commit import Landed, Ledger
+from kclient.spark.ingest.preflight import Prepared
+from kclient.spark.ingest.spark_session import check_catalog, provider_of
+from kclient.spark.sink import spark_metadata
+from kclient.spark.sink.manifest import batch_name
+from kclient.spark.sink.parquet import RangeWritten
+from kclient.spark.sink.row_layout import RESCUED
+from kclient.spark.sink.sources import (
+    DATE,
+    DIRECT_FORMAT,
+    TOPIC,
+    DirectSource,
+    LandedSource,
+    from_rows,
+    options_of,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+OBSERVED: Final = "landed"
+DIRECTORIES: Final = (TOPIC, DATE)
+"""What `--partition-by` names, in its order."""
+
+CODECS: Final = {"lz4": "lz4_raw"}
+"""Codecs that Spark calls otherwise: its lz4 is framed as only Hadoop reads it."""
+
+
+class SparkWriter:
+    """The batches of one query, by Spark's own sink. What ends it, Spark says: `failure` stays empty."""
+
+    failure: Exception | None = None
+
+    def __init__(self, prepared: Prepared) -> None:
+        self._prepared = prepared
+        self._last = prepared.position.batch - 1
+
+    def start(self, session: SparkSession) -> StreamingQuery:
+        """Start the query. Raises ConfigError for a table whose format is not there."""
+        prepared, sink = self._prepared, self._prepared.settings.sink
+        session.dataSource.register(LandedSource)
+        options = options_of(prepared.stream_options(), prepared.target)
+        frame = _observed(session.readStream.format(DIRECT_FORMAT).options(**options).load())
+        kept = len(prepared.settings.partition_by)
+        frame = frame.drop(*DIRECTORIES[kept:])
+        if sink.kind == "table":
+            check_catalog(session, sink.where)
+            grows = prepared.settings.evolve != "none"
+            writer = self._prepare(frame).option("mergeSchema", str(grows).lower())
+            return writer.format(provider_of(session, sink.where)).toTable(sink.where)
+        codec = CODECS.get(prepared.settings.codec, prepared.settings.codec)
+        writer = self._prepare(_variants(frame)).format("parquet").option("compression", codec)
+        return writer.start(sink.where)
+
+    def _prepare(self, frame: DataFrame) -> DataStreamWriter:
+        """The frame on its way into directories, or partitions of a table."""
+        kept = len(self._prepared.settings.partition_by)
+        return triggered(frame.writeStream.partitionBy(*DIRECTORIES[:kept]), self._prepared)
+
+    def landed(self, progress: Mapping[str, Any]) -> Landed | None:
+        """The batch that a progress is of, once; None for one that was told, and for a trigger without a batch."""
+        batch, checkpoint = progress["batchId"], self._prepared.checkpoint
+        if batch <= self._last or "addBatch" not in progress["durationMs"]:
+            return None
+        self._last = batch
+        files = self._files(batch)
+        seen = progress["observedMetrics"].get(OBSERVED)
+        if seen is None:  # the batch was in the log already, so Spark ran nothing of it
+            seen = {
+                "rows": sum(spark_metadata.rows_of(file.path) for file in files),
+                "bad": 0,
+                "newest_ms": None,
+            }
+        return Landed(
+            start=checkpoint.start_of(batch),
+            end=checkpoint.offsets(batch),
+            rows=seen["rows"],
+            bytes=sum(file.bytes for file in files),
+            files=len(files),
+            bad_records=seen["bad"],
+            newest_ms=seen["newest_ms"],
+        )
+
+    def _files(self, batch: int) -> list[spark_metadata.Logged]:
+        sink = self._prepared.settings.sink
+        return [] if sink.kind == "table" else spark_metadata.added(sink.where, batch)
+
+
+def _observed(frame: DataFrame) -> DataFrame:
+    """The rows, with what is told of a batch seen on their way; `_error` has done its work then."""
+    told = {
+        "rows": functions.count(functions.lit(1)),
+        "bad": functions.count(ERROR) if ERROR in frame.columns else functions.count_if(functions.lit(False)),
+        "newest_ms": functions.max(functions.unix_millis("_timestamp")),
+    }
+    return frame.observe(OBSERVED, *(value.alias(name) for name, value in told.items())).drop(ERROR)
+
+
+def _variants(frame: DataFrame) -> DataFrame:
+    """What was rescued as a VARIANT, which files of Spark can hold and not every table."""
+    if RESCUED not in frame.columns:
+        return frame
+    return frame.withColumn(RESCUED, functions.try_parse_json(RESCUED))
+
+
+# --- --writer direct -------------------------------------------------------------------------------------------------
+
+
+class DirectWriter:
+    """The batches of one query, by their manifests. `failure` is what ended it here."""
+
+    def __init__(self, prepared: Prepared, ledger: Ledger) -> None:
+        self._prepared = prepared
+        self._ledger = ledger
+        self._counted: dict[int, Landed] = {}  # batches that nobody was told of yet
+        self.failure: Exception | None = None
+
+    def start(self, session: SparkSession) -> StreamingQuery:
+        """Start the query."""
+        prepared = self._prepared
+        session.dataSource.register(DirectSource)
+        options = options_of(prepared.stream_options(), prepared.target.of_new_run())
+        frame = session.readStream.format(DIRECT_FORMAT).options(**options).load()
+        return triggered(frame.writeStream.foreachBatch(self._count), prepared).start()
+
+    def landed(self, progress: Mapping[str, Any]) -> Landed | None:
+        """The batch that a progress is of, once; None for one that was told, and for a trigger without a batch."""
+        return self._counted.pop(progress["batchId"], None)
+
+    def _count(self, frame: DataFrame, batch: int) -> None:
+        """Make a batch count. The frame is collected once: a second action would land the ranges again."""
+        checkpoint = self._prepared.checkpoint
+        try:
+            end = checkpoint.offsets(batch)
+            whole, written = self._ledger.format_count(batch, end), list[RangeWritten]()
+            if whole is None:
+                written = from_rows(row.asDict() for row in frame.collect())
+                whole = self._ledger.count(batch_name(batch), checkpoint.start_of(batch), end, written)
+            self._counted[batch] = Landed.of(whole, written)
+        except Exception as exc:
+            self.failure = exc
+            raise
+
+
+# --- the trigger -----------------------------------------------------------------------------------------------------
+
+
+def triggered(writer: DataStreamWriter, prepared: Prepared) -> DataStreamWriter:
+    """The query with the trigger and the checkpoint of the job."""
+    trigger = prepared.settings.trigger
+    if trigger.kind == "availableNow":
+        writer = writer.trigger(availableNow=True)
+    elif trigger.kind == "once":
+        writer = writer.trigger(once=True)
+    else:
+        writer = writer.trigger(processingTime=f"{trigger.interval_ms} milliseconds")
+    return writer.option("checkpointLocation", str(prepared.checkpoint.path))

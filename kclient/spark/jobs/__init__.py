@@ -1,1 +1,0 @@
-"""Jobs on top of the source: what `kclient ingest` and `kclient offsets-history` run. No command line in here."""

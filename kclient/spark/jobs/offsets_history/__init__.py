@@ -1,6 +1,0 @@
-"""`kclient offsets-history`: `__consumer_offsets` as tables of Parquet files, and views over them."""
-
-from kclient.spark.jobs.offsets_history.job import HistoryRun, run, watch
-from kclient.spark.jobs.offsets_history.settings import OffsetsHistorySettings
-
-__all__ = ["HistoryRun", "OffsetsHistorySettings", "run", "watch"]

@@ -1,0 +1,327 @@
+"""One run of the history: new records of `__consumer_offsets` become rows, then the log ends are sampled.
+
+    compare the directory with the topic     the end of the last run, the same cluster and topic
+    for each range of new records            read → rows → files → save the state
+    sample the ends after the commits        so that an active group is never ahead of the known end
+
+Each run begins where the last one ended, also if that was killed. The topic is compacted: commits that were overwritten
+before the first run are lost.
+
+The record of a committed offset is looked up after the commit is written, often in a later run: a group that has read
+everything commits an offset that has no record yet.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Final
+
+import attrs
+
+from kclient.errors import ConfigError, KclientError, UnknownTopicError
+from kclient.log import get_logger
+from kclient.records.batch import read_batches
+from kclient.records.reader import PartitionReader
+from kclient.runtime import Runtime
+from kclient.spark.client import Driver, Link
+from kclient.spark.executor import Client, Piece, RangeFetcher, clients
+from kclient.spark.ingest.stop_signals import Stop
+from kclient.spark.offsets_history import sampling
+from kclient.spark.offsets_history.rows import Entry, Row, rows_of
+from kclient.spark.offsets_history.settings import TOPIC, OffsetsHistorySettings
+from kclient.spark.offsets_history.store import STATE, State, Store
+from kclient.spark.option_table import Topics
+from kclient.spark.options import SourceOptions
+from kclient.spark.ranges import LogBounds, OffsetRange, next_starts, report, split
+from kclient.spark.sink.atomic_files import locked
+from kclient.text import format_names
+from kclient.types import TopicPartition
+
+log = get_logger("kclient.spark")
+
+PAUSE_MS: Final = 200
+
+
+@attrs.frozen(kw_only=True)
+class HistoryRun:
+    """What one run added: rows by table, records read, partitions of `__consumer_offsets`, groups that were seen."""
+
+    rows: Mapping[str, int]
+    records: int
+    partitions: int
+    groups: int
+    resumed: bool
+    seconds: float
+
+
+def run(settings: OffsetsHistorySettings, runtime: Runtime | None = None) -> HistoryRun:
+    """Keep what is new since the last run, and sample the logs' ends once.
+
+    Raises ConfigError for the directory of another cluster, SinkError, ConnectError, AuthorizationError,
+    UnknownTopicError where nobody ever committed, DeadlineError.
+    """
+    options = settings.source()
+    driver = Driver(options)
+    try:
+        driver.connect()
+        with locked(Store(settings.out).path, "offsets-history"):
+            return _Run(settings, options, driver, runtime or Runtime()).run()
+    finally:
+        driver.close()
+
+
+def watch(settings: OffsetsHistorySettings, told: Callable[[HistoryRun], None], stop: Stop) -> None:
+    """Run again and again, `every_ms` after each run ended, until asked to stop.
+
+    What passes by itself (a broker that restarts) is logged, and the next run goes on. Raises as `run` otherwise.
+    """
+    while not stop:
+        try:
+            told(run(settings))
+        except KclientError as exc:
+            if not exc.retriable:
+                raise
+            log.warning("offsets-history: this run failed, the next one goes on where it was: %s", exc)
+        for _ in range(math.ceil(settings.every_ms / PAUSE_MS)):
+            if not stop:
+                Runtime().pause(PAUSE_MS / 1000)
+
+
+class _Run:
+    def __init__(
+        self, settings: OffsetsHistorySettings, options: SourceOptions, driver: Driver, runtime: Runtime
+    ) -> None:
+        self._settings = settings
+        self._options = options
+        self._driver = driver
+        self._runtime = runtime
+        self._store = Store(settings.out)
+        self._seen = Seen()
+
+    def run(self) -> HistoryRun:
+        began = self._runtime.wall_ms()
+        beginning = begin(self._settings, self._driver, self._store)
+        state = beginning.state
+        names = {topic_id: name for name, topic_id in beginning.topics.items() if any(topic_id)}
+        for wanted in beginning.ranges:
+            self._store.write_range(wanted, self._tables(wanted, names))
+            state = self._seen.behind(state, wanted)
+            self._store.keep(state)
+        self._store.keep(self._sample(state, beginning.topics))
+        return HistoryRun(
+            rows=dict(self._seen.rows),
+            records=self._seen.records,
+            partitions=beginning.partitions,
+            groups=len(self._seen.groups),
+            resumed=beginning.resumed,
+            seconds=(self._runtime.wall_ms() - began) / 1000,
+        )
+
+    def _tables(self, wanted: OffsetRange, names: Mapping[bytes, str]) -> dict[str, list[Row]]:
+        tables: dict[str, list[Row]] = {}
+        now = self._runtime.wall_ms()
+        for entry in entries(wanted, self._options):
+            self._seen.records += 1
+            for table, row in rows_of(entry, names):
+                tables.setdefault(table, []).append(row | {"ingest_ts": now})
+                self._seen.note(table, row)
+        return tables
+
+    def _sample(self, state: State, known: Collection[str]) -> State:
+        committed = sorted({tp.topic for tp in state.committed})
+        if unseen := [topic for topic in committed if topic not in known]:
+            log.info(
+                "offsets-history: no ends of %s: deleted, or DESCRIBE is not granted", format_names(unseen)
+            )
+        topics = [topic for topic in committed if topic in known]
+        ends = self._driver.ask(lambda link: sampling.watermarks(link, topics))
+        now = self._runtime.wall_ms()
+        self._add("watermarks", sampling.watermark_rows(ends, now), now)
+        times = self._driver.ask(lambda link: sampling.record_times(link, self._options, state.waiting, ends))
+        self._add("positions", sampling.position_rows(times, now), now)
+        return still_waiting(state, ends, times)
+
+    def _add(self, table: str, rows: list[Row], now: int) -> None:
+        if rows:
+            self._store.write_sample(table, rows, now)
+            self._seen.rows[table] += len(rows)
+
+
+# --- the start of a run ----------------------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class Beginning:
+    """Where a run begins, and what it has to read. `topics` are those that may be described, with their ids."""
+
+    state: State
+    ranges: tuple[OffsetRange, ...]
+    partitions: int
+    topics: Mapping[str, bytes]
+    resumed: bool
+
+
+def begin(settings: OffsetsHistorySettings, driver: Driver, store: Store) -> Beginning:
+    """Look at both sides; remove what a killed run left behind where it had come to.
+
+    A new history is known by its state before it has a file. Raises ConfigError for the directory of another cluster or
+    another topic, or one whose state is lost; SinkError, and what the driver raises.
+    """
+    kept = store.state()
+    if kept is None and store.has_tables():
+        raise ConfigError(
+            f"The directory {settings.out} has tables, but not the file {STATE}, which says how far they go. Restore "
+            "that file from a copy, or give another --out: the topic is compacted, so nobody can read it all again."
+        )
+    cluster_id, bounds = driver.ask(_survey)
+    topic_id = min((log.topic_id.hex() for log in bounds.values() if log.topic_id), default=None)
+    state = kept or State(cluster_id=cluster_id, topic_id=topic_id, offsets={})
+    _check_same(settings.out, state, cluster_id, topic_id)
+    starts = _starts(state, bounds, warn=kept is not None)
+    state = attrs.evolve(state, topic_id=state.topic_id or topic_id, offsets={**state.offsets, **starts})
+    if kept is None:
+        store.keep(state)
+    store.tidy({tp.partition: offset for tp, offset in starts.items()})
+    whole = [OffsetRange(*tp, starts[tp], log.end, log.topic_id) for tp, log in bounds.items()]
+    return Beginning(
+        state=state,
+        ranges=tuple(split([one for one in whole if one.size > 0], None, settings.records_per_file)),
+        partitions=len(bounds),
+        topics=driver.ask(_topics),
+        resumed=kept is not None,
+    )
+
+
+def _starts(
+    state: State, bounds: Mapping[TopicPartition, LogBounds], *, warn: bool
+) -> dict[TopicPartition, int]:
+    """Where reading goes on. Never before where it was, as what is kept from there on would be removed: a log that ends
+    earlier was told of by a broker that lags behind, or lost what it had.
+    """
+    starts, losses = next_starts(state.offsets, bounds)
+    report(losses if warn else (), fail=False)
+    return {tp: max(offset, state.offsets.get(tp, offset)) for tp, offset in starts.items()}
+
+
+async def _survey(link: Link) -> tuple[str | None, dict[TopicPartition, LogBounds]]:
+    partitions = await link.lookup.existing(Topics((TOPIC,)), internal=True)
+    if not partitions:
+        raise UnknownTopicError(
+            f"No group has committed an offset on this cluster yet: there is no topic {TOPIC}. The brokers create it "
+            "when the first consumer group joins or commits. Run again when one has, or look at another cluster.",
+            topic=TOPIC,
+        )
+    return link.cluster.metadata.cluster_id, await link.lookup.log_bounds(partitions)
+
+
+async def _topics(link: Link) -> dict[str, bytes]:
+    answer = await link.cluster.describe_topics(
+        None, allow_auto_create=False, timeout=link.config.default_api_timeout_ms / 1000
+    )
+    return {topic.name: topic.topic_id for topic in answer.topics if topic.name}
+
+
+def _check_same(out: str, state: State, cluster_id: str | None, topic_id: str | None) -> None:
+    """Offsets of two topics cannot be ordered, those of two clusters even less."""
+    if state.cluster_id != cluster_id:
+        raise ConfigError(
+            f"The directory {out} holds the history of the cluster {state.cluster_id!r}, and this is {cluster_id!r}. "
+            "Both together would be the history of none. Give this cluster a directory of its own."
+        )
+    if None not in (state.topic_id, topic_id) and state.topic_id != topic_id:
+        raise ConfigError(
+            f"The topic {TOPIC} was made anew: the directory {out} holds the history of the one with the id "
+            f"{state.topic_id}, and now it is {topic_id}. That history is whole: keep it, and give another --out."
+        )
+
+
+# --- records of the topic --------------------------------------------------------------------------------------------
+
+
+RECORDS: Final = 10_000
+
+
+def entries(wanted: OffsetRange, options: SourceOptions) -> Iterator[Entry]:
+    """Every record of the range that is committed, in order.
+
+    Raises DeadlineError, DataLossError, CorruptDataError, ConnectError, AuthorizationError, BrokerError.
+    """
+    try:
+        yield from _entries(clients.borrow(options, wanted.topic), wanted, options)
+    except KclientError:
+        clients.discard(options)
+        raise
+
+
+def _entries(client: Client, wanted: OffsetRange, options: SourceOptions) -> Iterator[Entry]:
+    fetcher = RangeFetcher(client.cluster, client.config, client.runtime, wanted, options)
+    try:
+        while (piece := client.run(fetcher.next())) is not None:
+            yield from _of_piece(piece, fetcher.reader(piece), wanted.partition, fetcher.end)
+    finally:
+        client.run(fetcher.close())
+
+
+def _of_piece(piece: Piece, reader: PartitionReader, partition: int, end: int) -> Iterator[Entry]:
+    spans = [
+        (batch.base_offset, batch.is_transactional) for batch in read_batches(piece.data) if batch.magic == 2
+    ]
+    begins = [begin for begin, _ in spans]
+    while not reader.exhausted and reader.next_offset < end:
+        chunk = reader.take(RECORDS)
+        chunk.cut_at(end)
+        for run in chunk.runs:
+            records = zip(run.offsets, run.timestamps, run.raw_keys(), run.raw_values(), strict=False)
+            for offset, timestamp, key, value in records:
+                at = bisect_right(begins, offset) - 1
+                yield Entry(partition, offset, timestamp, at >= 0 and spans[at][1], key, value)
+
+
+# --- what a run has read ---------------------------------------------------------------------------------------------
+
+
+@attrs.define
+class Seen:
+    """Rows by table, records, groups, and of each group the newest commits: an offset, or None for a removal."""
+
+    rows: Counter[str] = attrs.Factory(Counter)
+    records: int = 0
+    groups: set[str] = attrs.Factory(set)
+    latest: dict[tuple[str, TopicPartition], int | None] = attrs.Factory(dict)
+
+    def note(self, table: str, row: Row) -> None:
+        """A row of a record."""
+        self.rows[table] += 1
+        if "group" in row:
+            self.groups.add(row["group"])
+        if table == "commits":
+            tp = TopicPartition(row["topic"], row["partition"])
+            self.latest[row["group"], tp] = row.get("offset")
+
+    def behind(self, state: State, wanted: OffsetRange) -> State:
+        """The state when the files of a range are there."""
+        waiting = dict(state.waiting)
+        for (_, tp), offset in self.latest.items():
+            if offset is not None:
+                waiting[tp] = waiting.get(tp, frozenset()) | {offset}
+        return attrs.evolve(
+            state,
+            offsets={**state.offsets, wanted.tp: wanted.end},
+            committed=state.committed | {tp for _, tp in self.latest},
+            waiting=waiting,
+        )
+
+
+def still_waiting(
+    state: State, there: Collection[TopicPartition], found: Mapping[tuple[TopicPartition, int], object]
+) -> State:
+    """The state without what was found, and without partitions that are gone."""
+    waiting = {
+        tp: left
+        for tp, offsets in state.waiting.items()
+        if tp in there and (left := frozenset(offset for offset in offsets if (tp, offset) not in found))
+    }
+    return attrs.evolve(state, waiting=waiting)

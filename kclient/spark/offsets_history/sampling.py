@@ -1,0 +1,122 @@
+"""What the offsets topic cannot tell, asked from the leaders once in every run: where logs begin and end, and when the
+records at committed offsets were written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import attrs
+
+from kclient.errors import KclientError
+from kclient.spark.client import Link
+from kclient.spark.cluster_lookup import Lookup
+from kclient.spark.executor import RangeFetcher
+from kclient.spark.offsets_history.rows import Row
+from kclient.spark.option_table import Topics
+from kclient.spark.options import SourceOptions
+from kclient.spark.ranges import OffsetRange
+from kclient.types import TopicPartition
+
+FETCH_BYTES: Final = 65_536
+PATIENCE_MS: Final = 5_000
+LOOKING_SECONDS: Final = 30.0
+"""For so long records are looked for in one run; what is left waits for the next, as behind a broker that is down."""
+
+
+@attrs.frozen
+class Bounds:
+    """Where a log begins and ends, and its last stable offset."""
+
+    low: int
+    high: int
+    stable: int
+
+
+async def watermarks(link: Link, topics: Iterable[str]) -> dict[TopicPartition, Bounds]:
+    """The bounds of the partitions that there still are."""
+    names = tuple(sorted(topics))
+    if not names:
+        return {}
+    partitions = await link.lookup.existing(Topics(names), internal=True)
+    config = attrs.evolve(link.config, isolation_level="read_uncommitted")
+    all_records = Lookup(link.cluster, config, link.runtime)
+    stable, high = await asyncio.gather(
+        link.lookup.log_bounds(partitions), all_records.log_bounds(partitions)
+    )
+    return {tp: Bounds(high[tp].start, high[tp].end, stable[tp].end) for tp in partitions}
+
+
+async def record_times(
+    link: Link,
+    options: SourceOptions,
+    waiting: Mapping[TopicPartition, Iterable[int]],
+    ends: Mapping[TopicPartition, Bounds],
+) -> dict[tuple[TopicPartition, int], int | None]:
+    """When the first record at or behind each offset was written, for those that are there; None if it does not say."""
+    asked = [
+        OffsetRange(tp.topic, tp.partition, offset, ends[tp].stable)
+        for tp, offsets in waiting.items()
+        if tp in ends
+        for offset in sorted(offsets)
+        if offset < ends[tp].stable
+    ]
+    found: dict[tuple[TopicPartition, int], int | None] = {}
+    deadline = link.runtime.now() + LOOKING_SECONDS
+    for one in asked:
+        if link.runtime.now() >= deadline:
+            break
+        written = await _first_record(link, options, one)
+        if written is not None:
+            found[one.tp, one.start] = None if written < 0 else written
+    return found
+
+
+def watermark_rows(found: Mapping[TopicPartition, Bounds], sampled_ms: int) -> list[Row]:
+    """The rows of `watermarks`."""
+    return [
+        {
+            "topic": tp.topic,
+            "partition": tp.partition,
+            "low": bounds.low,
+            "high": bounds.high,
+            "lso": bounds.stable,
+            "sampled_at": sampled_ms,
+        }
+        for tp, bounds in found.items()
+    ]
+
+
+def position_rows(found: Mapping[tuple[TopicPartition, int], int | None], sampled_ms: int) -> list[Row]:
+    """The rows of `positions`."""
+    return [
+        {
+            "topic": tp.topic,
+            "partition": tp.partition,
+            "offset": offset,
+            "record_ts": written,
+            "sampled_at": sampled_ms,
+        }
+        for (tp, offset), written in found.items()
+    ]
+
+
+async def _first_record(link: Link, options: SourceOptions, wanted: OffsetRange) -> int | None:
+    """Its timestamp, -1 if it has none; None where there is no record, or nobody answers now."""
+    config = attrs.evolve(link.config, max_partition_fetch_bytes=FETCH_BYTES)
+    patience = attrs.evolve(options, poll_timeout_ms=PATIENCE_MS, read_ahead=0, fail_on_data_loss=False)
+    fetcher = RangeFetcher(link.cluster, config, link.runtime, wanted, patience)
+    try:
+        while (piece := await fetcher.next()) is not None:
+            reader = fetcher.reader(piece)
+            while not reader.exhausted:
+                for run in reader.take(1).runs:
+                    if len(run):
+                        return run.timestamps[0]
+        return None
+    except KclientError:
+        return None
+    finally:
+        await fetcher.close()

@@ -1,0 +1,422 @@
+"""Ranges of offsets: what a batch reads, what the log still holds of it, and how it is split into tasks. Pure.
+
+Nothing here depends on a broker, a clock or Spark: the same start, end and options give the same ranges. Offsets that
+are planned but no longer in the log are a Loss. This table is the only place that decides what happens then:
+
+    situation                            kind                                            with failOnDataLoss=false
+    start < log start                    START_OFFSET_RESET                              read from the log start
+    log end < start                      PARTITION_OFFSET_CHANGED                        nothing; go on at the log end
+    end > log end                        COULD_NOT_READ_OFFSET_RANGE                     read what is there
+    partition gone                       PARTITIONS_DELETED                              left out
+    new partition gone before its start  INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS         left out
+    new partition, log start > 0         ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO read from the log start
+    topic id changed                     TOPIC_RECREATED                                 like new partitions
+
+The kinds are the names of Spark's own source, except the last, which it cannot detect.
+
+A micro-batch takes part of the backlog:
+
+    minimum       no batch until the backlog is that large, or the last batch is `max_delay` old
+    maximum       every partition contributes in proportion to its backlog, at least one offset
+
+Filters of a batch (`pushFilters`) that save reading:
+
+    topic, partition     = and IN             applied here
+    offset               < <= > >=            applied here
+    timestamp            > >=                 a hint: skip the records before the first one that is new enough; Spark
+                                              filters the rest, because log order is not time order
+    anything else                             left to Spark
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import attrs
+
+from kclient.errors import DataLossError
+from kclient.log import get_logger
+from kclient.types import TopicPartition
+
+log = get_logger("kclient.spark")
+
+
+@attrs.frozen(order=True)
+class OffsetRange:
+    """Offsets `start` to before `end` of one partition. `topic_id` is that of the topic which was planned."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+    topic_id: bytes | None = attrs.field(default=None, order=False)
+
+    @property
+    def tp(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+    @property
+    def size(self) -> int:
+        return max(0, self.end - self.start)
+
+
+class LogBounds(NamedTuple):
+    """What a partition's leader holds: the log start offset, and the end that this isolation level sees."""
+
+    start: int
+    end: int
+    topic_id: bytes | None = None
+
+
+Offsets: TypeAlias = Mapping[TopicPartition, int]
+Bounds: TypeAlias = Mapping[TopicPartition, LogBounds]
+TopicIds: TypeAlias = Mapping[str, bytes]
+NO_IDS: Final[TopicIds] = {}
+
+
+@attrs.frozen
+class Loss:
+    """One thing that was planned and is not there. `kind` is the name that Spark's own source gives it."""
+
+    kind: str
+    partition: TopicPartition
+    text: str
+
+
+tolerated: Final[Counter[str]] = Counter()
+"""How many losses of each kind this process did without, because failOnDataLoss is false."""
+
+
+# --- the table -------------------------------------------------------------------------------------------------------
+
+
+def behind(needed: Offsets, bounds: Bounds) -> list[TopicPartition]:
+    """The partitions whose log ends before an offset that is needed: lost, or the broker's answer is old.
+
+    Ask again before this counts as a loss.
+    """
+    return [tp for tp, offset in needed.items() if tp in bounds and bounds[tp].end < offset]
+
+
+def next_starts(
+    start: Offsets, bounds: Bounds, known: TopicIds = NO_IDS
+) -> tuple[dict[TopicPartition, int], list[Loss]]:
+    """Where the next batch begins in each partition that `bounds` tells of, and what is lost on the way there.
+
+    `start` is where the last one ended; a partition that it does not name is new and begins at its log's start. `known`
+    are the ids of topics when `start` was written, where anything tells them.
+    """
+    losses = [_deleted(tp) for tp in start if tp not in bounds]
+    starts: dict[TopicPartition, int] = {}
+    for tp, log in bounds.items():
+        again = _recreated(tp, known.get(tp.topic), log.topic_id)
+        if tp not in start:
+            found = _added(tp, log)
+        elif again or start[tp] < log.start:
+            found = again or [_aged(tp, start[tp], log.start, log.end)]
+        else:
+            starts[tp] = min(start[tp], log.end)
+            losses += [_truncated(tp, start[tp], log.end)] if log.end < start[tp] else []
+            continue
+        starts[tp] = log.start
+        losses += found
+    return starts, losses
+
+
+def ranges_between(
+    start: Offsets, end: Offsets, bounds: Bounds, known: TopicIds = NO_IDS
+) -> tuple[list[OffsetRange], list[Loss]]:
+    """What a batch from `start` to `end` reads of the logs as they are now, and what is lost of it."""
+    losses = [_deleted(tp) for tp in start if tp not in end]
+    ranges: list[OffsetRange] = []
+    for tp, last in end.items():
+        log = bounds.get(tp)
+        if tp not in start:
+            losses += _added(tp, log)
+        if log is None:
+            losses += [_deleted(tp)] if tp in start else []
+            continue
+        again = _recreated(tp, known.get(tp.topic), log.topic_id)
+        first = log.start if again or tp not in start else start[tp]
+        readable, lost = within_log(OffsetRange(*tp, first, last, log.topic_id), log)
+        ranges += [] if readable is None else [readable]
+        losses += [*again, *lost]
+    return ranges, losses
+
+
+def within_log(wanted: OffsetRange, log: LogBounds | None) -> tuple[OffsetRange | None, list[Loss]]:
+    """What can be read of one range, and what is lost of it. `log` is None where the partition does not exist.
+
+    A piece of a batch keeps its borders even when the topic was made anew, so that pieces never overlap.
+    """
+    if log is None:
+        return None, [_deleted(wanted.tp)]
+    tp, start, end = wanted.tp, wanted.start, wanted.end
+    losses = _recreated(tp, wanted.topic_id, log.topic_id)
+    if log.end < start:
+        return None, [*losses, _truncated(tp, start, log.end)]
+    if start < log.start:
+        losses.append(_aged(tp, start, log.start, end))
+        start = log.start
+    if end > log.end:
+        losses.append(_cut_short(tp, end, log.end))
+        end = log.end
+    return (attrs.evolve(wanted, start=start, end=end) if start < end else None), losses
+
+
+def _aged(tp: TopicPartition, start: int, log_start: int, end: int) -> Loss:
+    missing = max(0, min(log_start, end) - start)
+    text = f"{tp}: asked from {start}, the log starts at {log_start}: up to {missing} records are gone"
+    return Loss("START_OFFSET_RESET", tp, text)
+
+
+def _truncated(tp: TopicPartition, start: int, log_end: int) -> Loss:
+    text = f"{tp}: the end of the log is before the start: its offset was changed from {start} to {log_end}"
+    return Loss("PARTITION_OFFSET_CHANGED", tp, text)
+
+
+def _cut_short(tp: TopicPartition, end: int, log_end: int) -> Loss:
+    text = f"{tp}: asked to read up to {end}, the log ends at {log_end}: {end - log_end} are missing"
+    return Loss("COULD_NOT_READ_OFFSET_RANGE", tp, text)
+
+
+def _deleted(tp: TopicPartition) -> Loss:
+    return Loss("PARTITIONS_DELETED", tp, f"{tp} does not exist any more")
+
+
+def _added(tp: TopicPartition, log: LogBounds | None) -> list[Loss]:
+    if log is None:
+        text = f"{tp} is new, and was gone before anybody knew where it begins"
+        return [Loss("INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS", tp, text)]
+    if log.start <= 0:
+        return []
+    text = f"{tp} is new, and its log starts at {log.start}: as many records are gone"
+    return [Loss("ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO", tp, text)]
+
+
+def _recreated(tp: TopicPartition, old: bytes | None, new: bytes | None) -> list[Loss]:
+    """Brokers before 2.8 have no ids."""
+    if old is None or new is None or old == new:
+        return []
+    text = f"topic {tp.topic} was made anew: its id was {old.hex()}, now it is {new.hex()}"
+    return [Loss("TOPIC_RECREATED", tp, text)]
+
+
+# --- what becomes of a loss ------------------------------------------------------------------------------------------
+
+
+def data_loss(losses: Sequence[Loss]) -> DataLossError:
+    """The error for what was lost, all of it at once."""
+    told = "; ".join(loss.text for loss in losses[:5])
+    more = f" and {len(losses) - 5} more" if len(losses) > 5 else ""
+    return DataLossError(
+        f"Records that this query asks for are not there: {told}{more}. They aged out, were deleted, or the topic was "
+        "truncated or made anew. To read what is left and do without the rest set option failOnDataLoss to false.",
+        kind=losses[0].kind,
+        partitions=tuple(dict.fromkeys(loss.partition for loss in losses)),
+    )
+
+
+def report(losses: Sequence[Loss], *, fail: bool) -> None:
+    """Raise DataLossError for what was lost, or warn of each and count it where the user does without it."""
+    if losses and fail:
+        raise data_loss(losses)
+    for loss in losses:
+        tolerated[loss.kind] += 1
+        log.warning("data loss (%s, the %d. in this process): %s", loss.kind, tolerated[loss.kind], loss.text)
+
+
+# --- splitting into tasks --------------------------------------------------------------------------------------------
+
+
+def split(
+    ranges: Iterable[OffsetRange],
+    min_partitions: int | None = None,
+    max_records_per_partition: int | None = None,
+) -> list[OffsetRange]:
+    """Pieces that cover the ranges exactly, disjoint and in order; empty ranges are dropped.
+
+    First no piece may be larger than `max_records_per_partition`; then, if there are still fewer pieces than
+    `min_partitions`, big ones are divided in proportion to their size, so that about that many come out.
+    """
+    pieces = sorted(piece for piece in ranges if piece.size)
+    if max_records_per_partition is not None:
+        most = max_records_per_partition
+        pieces = [part for piece in pieces for part in _divide(piece, -(-piece.size // most))]
+    if min_partitions is None or len(pieces) >= min_partitions:
+        return pieces
+    shares = _shares([piece.size for piece in pieces], min_partitions)
+    return [part for piece, share in zip(pieces, shares, strict=True) for part in _divide(piece, share)]
+
+
+def _shares(sizes: Sequence[int], wanted: int) -> list[int]:
+    """How many tasks each range gets: those whose share rounds to one stay whole, the others share the rest."""
+    total = sum(sizes)
+    small = [_rounded(size * wanted, total) <= 1 for size in sizes]
+    left = max(1, wanted - sum(small))
+    large_total = sum(size for size, is_small in zip(sizes, small, strict=True) if not is_small)
+    return [
+        1 if is_small else max(1, _rounded(size * left, large_total))
+        for size, is_small in zip(sizes, small, strict=True)
+    ]
+
+
+def _rounded(numerator: int, denominator: int) -> int:
+    return (2 * numerator + denominator) // (2 * denominator)
+
+
+def _divide(piece: OffsetRange, parts: int) -> list[OffsetRange]:
+    parts = min(parts, piece.size)
+    cuts = [piece.start + piece.size * part // parts for part in range(parts + 1)]
+    return [attrs.evolve(piece, start=start, end=end) for start, end in pairwise(cuts)]
+
+
+# --- limits of a micro-batch -----------------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class Limit:
+    """What holds for one micro-batch, None for what does not. The delay is in seconds."""
+
+    max_rows: int | None = None
+    min_rows: int | None = None
+    max_delay: float = 0.0
+
+
+NO_LIMIT = Limit()
+
+
+def backlog(start: Offsets, end: Offsets) -> int:
+    """How many offsets lie between the two; a partition without a start counts from 0."""
+    return sum(max(0, offset - start.get(tp, 0)) for tp, offset in end.items())
+
+
+def must_wait(start: Offsets, end: Offsets, limit: Limit, since_last_batch: float | None) -> bool:
+    """Whether there is too little for a batch yet. The first batch of a run (None) waits for nothing."""
+    if limit.min_rows is None or since_last_batch is None or since_last_batch >= limit.max_delay:
+        return False
+    return backlog(start, end) < limit.min_rows
+
+
+def prorate(start: Offsets, end: Offsets, max_rows: int | None) -> dict[TopicPartition, int]:
+    """Where a batch of about `max_rows` ends: each partition's share is in proportion to its backlog.
+
+    A share is rounded down, but to no less than 1, so that no partition starves; the sum may therefore exceed the
+    maximum by as many as there are partitions whose share is below 1.
+    """
+    total = backlog(start, end)
+    if max_rows is None or total <= max_rows:
+        return dict(end)
+    return {tp: _share(start.get(tp, 0), offset, max_rows, total) for tp, offset in end.items()}
+
+
+def _share(start: int, end: int, max_rows: int, total: int) -> int:
+    size = end - start
+    return end if size <= 0 else start + min(size, max(1, max_rows * size // total))
+
+
+# --- filters of a batch ----------------------------------------------------------------------------------------------
+
+
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@attrs.frozen
+class Narrowing:
+    """What is read of a batch's ranges; None where everything is. Offsets from `first` to before `behind`."""
+
+    topics: frozenset[str] | None = None
+    partitions: frozenset[int] | None = None
+    first: int = 0
+    behind: int | None = None
+    since_ms: int | None = None
+
+    def of(self, ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
+        """What is left of the ranges, the empty ones dropped."""
+        kept = (self._cut(one) for one in ranges if self._chosen(one.tp))
+        return [one for one in kept if one.size]
+
+    def _chosen(self, tp: TopicPartition) -> bool:
+        return (self.topics is None or tp.topic in self.topics) and (
+            self.partitions is None or tp.partition in self.partitions
+        )
+
+    def _cut(self, one: OffsetRange) -> OffsetRange:
+        end = one.end if self.behind is None else min(one.end, self.behind)
+        return attrs.evolve(one, start=max(one.start, self.first), end=end)
+
+
+EVERYTHING: Final = Narrowing()
+
+Step: TypeAlias = Callable[[Narrowing, Any], Narrowing]
+
+
+def take(filters: Iterable[Any]) -> tuple[Narrowing, list[Any]]:
+    """What the filters narrow a batch to, and those that Spark must still apply, in their order."""
+    narrowing, left = EVERYTHING, []
+    for one in filters:
+        step = STEPS.get((getattr(one, "attribute", ()), type(one).__name__))
+        try:
+            narrowing = narrowing if step is None else step(narrowing, one.value)
+        except TypeError:  # a value that the column never holds, which Spark compares as it sees fit
+            step = None
+        if step is None or one.attribute == ("timestamp",):
+            left.append(one)
+    return narrowing, left
+
+
+def _topics(narrowing: Narrowing, values: Iterable[Any]) -> Narrowing:
+    wanted = frozenset(_checked(value, str) for value in values if value is not None)
+    return attrs.evolve(narrowing, topics=wanted if narrowing.topics is None else wanted & narrowing.topics)
+
+
+def _partitions(narrowing: Narrowing, values: Iterable[Any]) -> Narrowing:
+    wanted = frozenset(_checked(value, int) for value in values if value is not None)
+    both = wanted if narrowing.partitions is None else wanted & narrowing.partitions
+    return attrs.evolve(narrowing, partitions=both)
+
+
+def _from(narrowing: Narrowing, offset: int) -> Narrowing:
+    return attrs.evolve(narrowing, first=max(narrowing.first, offset))
+
+
+def _before(narrowing: Narrowing, offset: int) -> Narrowing:
+    return attrs.evolve(
+        narrowing, behind=min(offset, offset if narrowing.behind is None else narrowing.behind)
+    )
+
+
+def _since(narrowing: Narrowing, time: Any) -> Narrowing:
+    """The millisecond of the time; one of another kind is no hint, nor one that records without a time pass."""
+    if not isinstance(time, datetime) or time.tzinfo is None or time <= EPOCH:
+        return narrowing
+    milliseconds = (time - EPOCH) // timedelta(milliseconds=1)
+    return attrs.evolve(narrowing, since_ms=max(milliseconds, narrowing.since_ms or 0))
+
+
+def _checked(value: Any, kind: type) -> Any:
+    if isinstance(value, bool) or not isinstance(value, kind):
+        raise TypeError(f"not {kind.__name__}")
+    return value
+
+
+STEPS: Final[Mapping[tuple[tuple[str, ...], str], Step]] = {
+    (("topic",), "EqualTo"): lambda narrowing, value: _topics(narrowing, [value]),
+    (("topic",), "In"): _topics,
+    (("partition",), "EqualTo"): lambda narrowing, value: _partitions(narrowing, [value]),
+    (("partition",), "In"): _partitions,
+    (("offset",), "EqualTo"): lambda narrowing, value: _before(
+        _from(narrowing, _checked(value, int)), value + 1
+    ),
+    (("offset",), "LessThan"): lambda narrowing, value: _before(narrowing, _checked(value, int)),
+    (("offset",), "LessThanOrEqual"): lambda narrowing, value: _before(narrowing, _checked(value, int) + 1),
+    (("offset",), "GreaterThan"): lambda narrowing, value: _from(narrowing, _checked(value, int) + 1),
+    (("offset",), "GreaterThanOrEqual"): lambda narrowing, value: _from(narrowing, _checked(value, int)),
+    (("timestamp",), "GreaterThan"): _since,
+    (("timestamp",), "GreaterThanOrEqual"): _since,
+}
+"""Column and filter → how it narrows."""

@@ -1,0 +1,1 @@
+"""The sinks of the ingest job: files, manifests and rows."""

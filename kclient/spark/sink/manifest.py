@@ -1,0 +1,239 @@
+"""The manifest: which files of a sink count. One JSON file for each batch, written atomically after all its files.
+
+    _manifest/000000000042.json     batch 42 of a job: start and end offsets, its files
+    _manifest/backfill-….json       a backfill, named after what it read
+
+A file that no manifest names does not exist for readers: a batch that was killed half way leaves such files, and the
+same batch, run again, writes the same names and the same manifest. `gc` removes the files that no manifest names and
+leftover temporary ones. It matches only names that a job gives, and holds the sink's lock meanwhile, because the files
+of a running batch have no manifest yet. Pure of Spark.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+
+import attrs
+
+from kclient.errors import SinkError
+from kclient.runtime import Runtime
+from kclient.spark.offsets import dump_offsets, parse_offsets
+from kclient.spark.sink.atomic_files import (
+    is_directory,
+    is_temporary,
+    locked,
+    names_in,
+    told,
+    write_atomically,
+)
+from kclient.text import printable
+from kclient.types import TopicPartition
+
+DIRECTORY: Final = "_manifest"
+VERSION: Final = 1
+_NAME: Final = re.compile(r"([0-9]{12}|backfill-[0-9a-f]{16}|replay-[0-9a-f]{16})\.json", re.ASCII)
+
+
+@attrs.frozen(kw_only=True)
+class Written:
+    """One file of a range. `path` is relative to the sink; `end` is exclusive. `first_ms`, `last_ms`: record times."""
+
+    path: str
+    topic: str
+    partition: int
+    start: int
+    end: int
+    rows: int
+    bytes: int
+    first_ms: int | None = None
+    last_ms: int | None = None
+
+
+@attrs.frozen(kw_only=True)
+class Manifest:
+    """One batch of a sink: the offsets it covers, and its files. `name` is its number, or says what was backfilled.
+
+    `nulled` is how many values could not be decoded and became null.
+    """
+
+    job: str
+    name: str
+    start: Mapping[TopicPartition, int]
+    end: Mapping[TopicPartition, int]
+    files: tuple[Written, ...] = ()
+    dead_letters: tuple[Written, ...] = ()
+    nulled: int = 0
+
+    @property
+    def rows(self) -> int:
+        return sum(file.rows for file in self.files)
+
+    @property
+    def bad_records(self) -> int:
+        """Records that could not be decoded: dead letters, and values that became null."""
+        return self.nulled + sum(file.rows for file in self.dead_letters)
+
+    @property
+    def bytes(self) -> int:
+        return sum(file.bytes for file in self.files)
+
+
+def batch_name(batch: int) -> str:
+    """What the manifest of a batch is called."""
+    return f"{batch:012d}"
+
+
+def write(sink: str | Path, manifest: Manifest) -> None:
+    """Make the files of a batch count. Raises SinkError."""
+    files = [attrs.asdict(file) for file in manifest.files]
+    content = {
+        "version": VERSION,
+        "job": manifest.job,
+        "start": json.loads(dump_offsets(manifest.start)),
+        "end": json.loads(dump_offsets(manifest.end)),
+        "rows": manifest.rows,
+        "nulled": manifest.nulled,
+        "files": files,
+        "dead_letters": [attrs.asdict(file) for file in manifest.dead_letters],
+    }
+    write_atomically(_path(sink, manifest.name), json.dumps(content, indent=1).encode())
+
+
+def read(sink: str | Path, name: str) -> Manifest | None:
+    """The manifest of a batch, None where it was not written. Raises SinkError for one that is none of ours."""
+    path = _path(sink, name)
+    try:
+        content = json.loads(path.read_bytes())
+        if content["version"] != VERSION:
+            raise ValueError(f"its version is {content['version']!r}, not {VERSION}")
+        return Manifest(
+            job=content["job"],
+            name=name,
+            start=_offsets(content["start"]),
+            end=_offsets(content["end"]),
+            files=_files(content["files"]),
+            dead_letters=_files(content["dead_letters"]),
+            nulled=content["nulled"],
+        )
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as exc:
+        raise SinkError(
+            f"The manifest {path} cannot be read: {exc}. It was damaged, or written by another program. "
+            "Restore it from a copy: without it nobody knows which files of that batch count.",
+            path=str(path),
+        ) from exc
+
+
+def names(sink: str | Path) -> list[str]:
+    """What the manifests of a sink are called, batches in order, backfills behind them. Raises SinkError."""
+    found = names_in(Path(sink) / DIRECTORY)
+    return sorted(name.removesuffix(".json") for name in found if _NAME.fullmatch(name))
+
+
+def read_all(sink: str | Path, kind: str = "") -> Iterator[Manifest]:
+    """Every manifest of a sink, or those whose names begin in one way. Raises SinkError."""
+    for name in names(sink):
+        manifest = read(sink, name) if name.startswith(kind) else None
+        if manifest is not None:
+            yield manifest
+
+
+def files(sink: str | Path) -> list[str]:
+    """The absolute paths of all files that count: what to give to a Parquet reader.
+
+    Raises SinkError, also where no manifests are: a wrong path is no empty sink.
+    """
+    return [str(Path(sink).absolute() / file.path) for manifest in _landed(sink) for file in manifest.files]
+
+
+def count(sink: str | Path) -> int:
+    """The rows of a sink, by its manifests. Raises SinkError as `files` does."""
+    return sum(manifest.rows for manifest in _landed(sink))
+
+
+def overlap(manifests: Iterable[Manifest], wanted: Manifest) -> str | None:
+    """The name of a manifest that already covers an offset of `wanted`, other than its own earlier run."""
+    for manifest in manifests:
+        for tp, end in wanted.end.items():
+            start = wanted.start.get(tp, end)
+            theirs = manifest.start.get(tp, 0), manifest.end.get(tp, 0)
+            if manifest.name != wanted.name and max(start, theirs[0]) < min(end, theirs[1]):
+                return manifest.name
+    return None
+
+
+def _landed(sink: str | Path) -> Iterator[Manifest]:
+    if not is_directory(Path(sink) / DIRECTORY):
+        raise SinkError(
+            f"{Path(sink).absolute()} has no {DIRECTORY}: no job has landed there by manifests, or it is another path. "
+            "Give the directory of --sink parquet:DIRECTORY; of Spark's own sink, spark_metadata says what counts.",
+            path=str(sink),
+        )
+    return read_all(sink)
+
+
+def _path(sink: str | Path, name: str) -> Path:
+    return Path(sink) / DIRECTORY / f"{name}.json"
+
+
+def _offsets(content: Any) -> Mapping[TopicPartition, int]:
+    return parse_offsets(json.dumps(content)) if content else {}
+
+
+def _files(content: Any) -> tuple[Written, ...]:
+    """Raises ValueError for a path that leads out of the sink: readers, and the job that cleans up, follow it."""
+    files = tuple(Written(**file) for file in content)
+    for file in files:
+        place = PurePosixPath(file.path)
+        if place.is_absolute() or ".." in place.parts or "\0" in file.path:
+            raise ValueError(f"it names a file outside of the sink: {printable(file.path)}")
+    return files
+
+
+# --- files that no manifest names ------------------------------------------------------------------------------------
+
+
+MIN_AGE_MS: Final = 3_600_000
+"""Younger files stay: the tasks of a driver that was killed may still be writing."""
+
+_OURS: Final = re.compile(
+    r"topic=[^/]+/(date=[^/]+/)?[0-9]{5,10}-[0-9]{20}-[0-9]{20}(-replay-[0-9a-f]{16})?\.parquet", re.ASCII
+)
+
+
+@attrs.frozen
+class Garbage:
+    """One file that nobody needs. `path` is relative to the sink."""
+
+    path: str
+    bytes: int
+
+
+def gc(
+    sink: str | Path, *, apply: bool = False, min_age_ms: int = MIN_AGE_MS, runtime: Runtime | None = None
+) -> list[Garbage]:
+    """What can be removed, and with `apply` is. Raises SinkError, also while a job holds the sink."""
+    root = Path(sink)
+    if not is_directory(root / DIRECTORY):
+        return []
+    with locked(root / DIRECTORY, "Taking files away"), told(root):
+        found = list(_garbage(root, (runtime or Runtime()).wall_ms() - min_age_ms))
+        for file in found if apply else ():
+            (root / file.path).unlink(missing_ok=True)
+    return found
+
+
+def _garbage(root: Path, before_ms: int) -> Iterator[Garbage]:
+    named = frozenset(file.path for whole in read_all(root) for file in whole.files)
+    for path in sorted(root.rglob("*")):
+        name = path.relative_to(root).as_posix()
+        if name in named or not (is_temporary(path.name) or _OURS.fullmatch(name)) or not path.is_file():
+            continue
+        status = path.stat()
+        if int(status.st_mtime * 1000) <= before_ms:
+            yield Garbage(name, status.st_size)

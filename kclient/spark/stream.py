@@ -1,0 +1,284 @@
+"""The offsets of a stream from trigger to trigger: where it starts, how far it may read, which ranges lie between.
+
+    initial ──▶ latest(start, limit) ──▶ ranges(start, end) ──▶ … ──▶ commit(end), one batch late
+                   log ends, cut by         what is still in the
+                   the limit                log, split into tasks
+
+Runs in the driver's streaming process (C); only the ranges reach a task. A restart begins with `ranges` of the batch
+that was not committed. Does not import pyspark.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from kclient.errors import UnknownTopicError
+from kclient.log import get_logger
+from kclient.spark.client import Driver, Link
+from kclient.spark.cluster_lookup import Lookup, resolve_start
+from kclient.spark.group_progress import GroupCommitter
+from kclient.spark.options import SourceOptions
+from kclient.spark.ranges import (
+    NO_LIMIT,
+    Limit,
+    LogBounds,
+    Loss,
+    OffsetRange,
+    behind,
+    must_wait,
+    next_starts,
+    prorate,
+    ranges_between,
+    report,
+    split,
+)
+from kclient.text import format_names
+from kclient.types import TopicPartition
+
+log = get_logger("kclient.spark")
+
+Offsets = dict[TopicPartition, int]
+
+
+class Stream:
+    """Where one query stands. Every method may raise DataLossError, ConnectError, AuthorizationError, DeadlineError."""
+
+    def __init__(self, options: SourceOptions, driver: Driver) -> None:
+        self._options = options
+        self._driver = driver
+        self._logs = Outlook(options)
+        self._initial: Offsets | None = None
+        self._given: Offsets | None = None  # the end that was given last, from what was seen then
+        self._judged = True  # whether its start was known
+        self._told: dict[tuple[str, TopicPartition], None] = {}  # what was lost on the way to it
+        self._last_batch_at: float | None = None
+        self._group = GroupCommitter(driver, options.commit_group) if options.commit_group else None
+
+    @classmethod
+    def open(cls, options: SourceOptions) -> Stream:
+        """With a client of its own, which connects when it is first needed."""
+        return cls(options, Driver(options))
+
+    @property
+    def limit(self) -> Limit:
+        """What the options ask for. Under availableNow no batch waits for a minimum, or the query might never end."""
+        options = self._options
+        return Limit(
+            options.max_offsets_per_trigger,
+            options.min_offsets_per_trigger if self._logs.frozen is None else None,
+            options.max_trigger_delay_ms / 1000,
+        )
+
+    @property
+    def ends(self) -> Offsets:
+        """Where the logs ended when last looked, without asking again."""
+        return self._logs.ends
+
+    def initial(self) -> Offsets:
+        """Where a new query begins; the same however often it is asked. Raises UnknownTopicError, ConfigError too."""
+        if self._initial is None:
+            self._initial = self._driver.ask(self._resolve)
+        return self._initial
+
+    def freeze(self) -> None:
+        """Read no further than the logs reach now, and no partition that appears from now on."""
+        self._driver.ask(lambda link: self._logs.look(link.lookup, {}))
+        self._logs.frozen = self._logs.ends
+
+    def latest(self, start: Offsets | None, limit: Limit = NO_LIMIT) -> Offsets:
+        """Where the next batch ends, `start` itself while there is nothing or too little to read.
+
+        `start` is None where Spark does not tell it (before 4.2): then there is no limit either, and `ranges` judges
+        what is lost.
+        """
+        self._given = self._driver.ask(lambda link: self._latest(link, start, limit))
+        if self._group is not None:
+            self._group.renew()
+        return self._given
+
+    def ranges(self, start: Offsets, end: Offsets) -> list[OffsetRange]:
+        """What lies between the two, cut into tasks; the same again for the same offsets."""
+        if start == end:
+            return []
+        first, logs = start, self._logs
+        if end != self._given:  # a batch of the run before
+            self._told.clear()
+            self._driver.ask(lambda link: logs.look(link.lookup, end))
+            self._tell_of_skipped(start, end)
+        elif not self._judged:
+            first = self._judge(start, logs.seen)
+            logs.made_anew()
+        done = [tp for tp in end if end[tp] <= first.get(tp, -1)]  # nothing to read, or a loss that was told
+        last = {tp: offset for tp, offset in end.items() if tp not in done}
+        first = {tp: offset for tp, offset in first.items() if tp in last}
+        ranges, losses = ranges_between(first, last, logs.seen, logs.topic_ids)
+        self._report(losses)
+        return split(ranges, self._options.min_partitions, self._options.max_records_per_partition)
+
+    def commit(self, end: Offsets) -> None:
+        """Mirror the end of a batch that is done to the options' group; never raises."""
+        if self._group is not None:
+            self._group.commit(end, self._options.commit_metadata or "")
+
+    def close(self) -> None:
+        """End the client."""
+        self._driver.close()
+
+    # --- how it is found out
+
+    async def _resolve(self, link: Link) -> Offsets:
+        bounds = await link.lookup.log_bounds(await self._logs.partitions(link.lookup))
+        if self._logs.frozen is not None:  # what has come since is not there yet
+            bounds = {
+                tp: log._replace(end=self._logs.end_of(tp, log))
+                for tp, log in bounds.items()
+                if tp in self._logs.frozen
+            }
+        start = await resolve_start(link.lookup, self._options, bounds)
+        if self._options.start.timestamp is None and self._options.start.timestamps is None:
+            return start
+        return {tp: min(offset, bounds[tp].end) for tp, offset in start.items()}
+
+    async def _latest(self, link: Link, start: Offsets | None, limit: Limit) -> Offsets:
+        logs = self._logs
+        # Nobody tells what was read before: one answer alone may be an old one.
+        if start is None and not logs.seen:
+            await logs.look(link.lookup, {})
+        await logs.look(link.lookup, _further(start or {}, logs.ends))
+        self._judged = start is not None
+        if start is None:
+            return logs.ends
+        logs.frozen_behind(start)
+        bounds = logs.within_frozen(start)
+        first = self._judge(start, bounds)
+        last = self._last(first, bounds)
+        now = link.runtime.now()
+        waited = None if self._last_batch_at is None else now - self._last_batch_at
+        if not self._told and must_wait(first, last, limit, waited):
+            return start
+        end = prorate(first, last, limit.max_rows)
+        if end != start:
+            self._last_batch_at = now
+        return end
+
+    def _last(self, first: Offsets, bounds: Mapping[TopicPartition, LogBounds]) -> Offsets:
+        """How far each partition can be read from `first` on.
+
+        A topic that was made anew is read by the next batch, which begins where its logs do: what is logged of a batch
+        then says what was read, whoever runs it again.
+        """
+        made_anew = self._logs.made_anew()
+        return {
+            tp: at if tp.topic in made_anew else max(at, self._logs.end_of(tp, bounds[tp]))
+            for tp, at in first.items()
+        }
+
+    def _judge(self, start: Offsets, bounds: Mapping[TopicPartition, LogBounds]) -> Offsets:
+        """Where reading goes on, now that the logs are known. Tells what is lost, or raises DataLossError."""
+        first, losses = next_starts(start, bounds, self._logs.topic_ids)
+        self._told.clear()
+        self._report(losses)
+        return first
+
+    def _tell_of_skipped(self, start: Offsets, end: Offsets) -> None:
+        """A run before died in the query's first batch, and `latest` or a group is further now."""
+        skipped = [f"{tp} ({end[tp]} → {at})" for tp, at in start.items() if at > end.get(tp, at)]
+        if start == self._initial and skipped:
+            log.warning(
+                "the first batch runs again, and startingOffsets has moved behind its end: %s. What a run before was "
+                "to read up to there is not read. To be sure of it give offsets in startingOffsets.",
+                format_names(skipped),
+            )
+
+    def _report(self, losses: Iterable[Loss]) -> None:
+        """Tell of each loss once, or raise DataLossError."""
+        new = [loss for loss in losses if (loss.kind, loss.partition) not in self._told]
+        report(new, fail=self._options.fail_on_data_loss)
+        self._told |= {(loss.kind, loss.partition): None for loss in new}
+
+
+def _further(one: Offsets, other: Offsets) -> Offsets:
+    return one | {tp: max(offset, one.get(tp, offset)) for tp, offset in other.items()}
+
+
+# --- the logs as the stream knows them -------------------------------------------------------------------------------
+
+
+PATIENCE: Final = 0.25
+"""After this share of the timeout it is asked anew which partitions there are: one may have gone since."""
+
+
+class Outlook:
+    """The logs of the partitions that the options choose. `frozen` holds ends that nothing may go beyond."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self.seen: dict[TopicPartition, LogBounds] = {}
+        self.topic_ids: dict[str, bytes] = {}
+        self.frozen: Offsets | None = None
+        self._options = options
+
+    @property
+    def ends(self) -> Offsets:
+        """Where the logs ended, without asking again."""
+        return {tp: log.end for tp, log in self.seen.items()}
+
+    def within_frozen(self, also: Mapping[TopicPartition, int]) -> dict[TopicPartition, LogBounds]:
+        """What was seen, without partitions that have appeared since the ends were frozen; those of `also` have not."""
+        frozen = self.frozen
+        return {tp: log for tp, log in self.seen.items() if frozen is None or tp in frozen or tp in also}
+
+    def end_of(self, tp: TopicPartition, log: LogBounds) -> int:
+        """How far the partition may be read: to its end, or to where it was frozen."""
+        return log.end if self.frozen is None else min(log.end, self.frozen.get(tp, 0))
+
+    async def partitions(self, lookup: Lookup) -> tuple[TopicPartition, ...]:
+        """The chosen partitions. Raises ConfigError, and UnknownTopicError if a topic is not there after some tries."""
+        options, retries_left = self._options, self._options.offset_retries
+        while True:
+            try:
+                return await lookup.partitions(options.selection, internal=options.include_internal_topics)
+            except UnknownTopicError:
+                if not retries_left:
+                    raise
+            retries_left -= 1
+            await self._pause()
+
+    async def look(self, lookup: Lookup, known: Mapping[TopicPartition, int]) -> None:
+        """See where the logs begin and end; again while it is less than what is `known`."""
+        options = self._options
+        for retries_left in reversed(range(options.offset_retries + 1)):
+            found = await lookup.existing(options.selection, internal=options.include_internal_topics)
+            self.seen = await lookup.log_bounds(found, PATIENCE)
+            if not retries_left or not self._less_than(known):
+                break
+            await self._pause()
+        if self.frozen is not None:  # a log that was cut has ended there; what is written now came later
+            self.frozen = {tp: min(end, self.ends.get(tp, end)) for tp, end in self.frozen.items()}
+
+    def frozen_behind(self, start: Mapping[TopicPartition, int]) -> None:
+        """What was frozen before `start`, or without a partition of it, was told by a broker that lags behind: as much
+        was read already. The ends that are seen now count.
+        """
+        if self.frozen is not None:
+            self.frozen |= {
+                tp: log.end for tp, log in self.seen.items() if self.frozen.get(tp, -1) < start.get(tp, -1)
+            }
+
+    def made_anew(self) -> list[str]:
+        """The topics that have another id than before; from now on the new ones count."""
+        ids = {tp.topic: log.topic_id for tp, log in self.seen.items() if log.topic_id is not None}
+        found = [topic for topic, id_ in ids.items() if id_ != self.topic_ids.get(topic, id_)]
+        self.topic_ids = ids
+        return found
+
+    def _less_than(self, known: Mapping[TopicPartition, int]) -> bool:
+        ids = self.topic_ids
+        return bool(behind(known, self.seen)) or any(
+            tp not in self.seen or self.seen[tp].topic_id != ids.get(tp.topic, self.seen[tp].topic_id)
+            for tp in known
+        )
+
+    async def _pause(self) -> None:
+        await asyncio.sleep(self._options.offset_retry_interval_ms / 1000)
