@@ -54,11 +54,11 @@ def write(spark: SparkSession, job: dict[str, Any]) -> None:
 def land(spark: SparkSession, job: dict[str, Any]) -> None:
     """By the tasks themselves: what comes back is one row for each file."""
     from kclient.spark.sink.parquet import DirectTarget
-    from kclient.spark.sink.row_layout import Layout
+    from kclient.spark.sink.row_layout import RowLayout
     from kclient.spark.sink.sources import DIRECT_FORMAT, DirectSource, options_of
 
     spark.dataSource.register(DirectSource)
-    target = DirectTarget(root=job["folder"], codec=job["codec"], layout=Layout(headers=False))
+    target = DirectTarget(root=job["folder"], codec=job["codec"], layout=RowLayout(headers=False))
     spark.read.format(DIRECT_FORMAT).options(**options_of(job["options"], target)).load().collect()
 
 

@@ -25,7 +25,7 @@ from typing import NamedTuple, TypeVar
 from confluent_kafka import Producer
 
 from benchmarks.report import Figure, Goal, progress, show, write_json
-from kclient.spark.client import Driver, Link
+from kclient.spark.client import ClusterHandle, DriverClient
 from kclient.spark.decoding import Decoder
 from kclient.spark.option_table import Topics
 from kclient.spark.options import SourceOptions
@@ -68,7 +68,7 @@ def main() -> int:
 def of_the_source(kafka: KafkaCluster, batches: int) -> Iterator[Figure]:
     """Driver calls of one batch, and what a round trip takes meanwhile."""
     options = SourceOptions.parse(options_of(kafka), "stream")
-    reader, other = StreamReader(options, ("offset",), Decoder({})), Driver(options)
+    reader, other = StreamReader(options, ("offset",), Decoder({})), DriverClient(options)
     turns, trips = list[Cost](), list[Cost]()
     try:
         end = reader.initialOffset()
@@ -143,7 +143,7 @@ def batch(reader: StreamReader, start: Offset) -> Offset:
     return end
 
 
-async def round_trip(link: Link) -> object:
+async def round_trip(link: ClusterHandle) -> object:
     """One request for metadata."""
     return await link.lookup.partitions(Topics((TOPIC,)), internal=False)
 

@@ -23,7 +23,7 @@ from kclient.config import Config
 from kclient.errors import ArgumentError, ConfigError
 from kclient.network.cluster import Cluster
 from kclient.runtime import Runtime
-from kclient.spark.cluster_lookup import Lookup
+from kclient.spark.cluster_lookup import ClusterLookup
 from kclient.spark.ingest import sinks
 from kclient.spark.ingest.checkpoint import Checkpoint, Job, Position
 from kclient.spark.ingest.setting_values import expression
@@ -111,7 +111,7 @@ async def _logs(
     cluster.set_topics(None if pattern else named.topics)
     try:
         await cluster.start()
-        lookup = Lookup(cluster, config, runtime)
+        lookup = ClusterLookup(cluster, config, runtime)
         partitions = set(await lookup.existing(named, internal=True))
         if pattern:
             partitions.update(await lookup.existing(Pattern(pattern), internal=False))

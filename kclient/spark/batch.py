@@ -15,14 +15,14 @@ from kclient.errors import KclientError, UnknownTopicError
 from kclient.log import get_logger
 from kclient.network.cluster import Cluster
 from kclient.runtime import Runtime
-from kclient.spark.cluster_lookup import Lookup, resolve_end, resolve_start
+from kclient.spark.cluster_lookup import ClusterLookup, resolve_end, resolve_start
 from kclient.spark.options import SourceOptions
 from kclient.spark.ranges import (
     EVERYTHING,
     Bounds,
-    Narrowing,
     OffsetRange,
     Offsets,
+    RangeFilter,
     behind,
     ranges_between,
     report,
@@ -35,7 +35,7 @@ CLOSE_SECONDS: Final = 5.0
 
 
 async def plan_batch(
-    options: SourceOptions, narrowing: Narrowing = EVERYTHING, runtime: Runtime | None = None
+    options: SourceOptions, narrowing: RangeFilter = EVERYTHING, runtime: Runtime | None = None
 ) -> list[OffsetRange]:
     """The ranges that a batch reads, in order. Raises DataLossError, UnknownTopicError, ConfigError, ConnectError, …
 
@@ -47,7 +47,7 @@ async def plan_batch(
     cluster.set_topics(options.selection.topics)
     try:
         await cluster.start()
-        lookup = Lookup(cluster, config, runtime)
+        lookup = ClusterLookup(cluster, config, runtime)
         for retries_left in reversed(range(options.offset_retries + 1)):
             try:
                 return await _plan(lookup, options, narrowing)
@@ -61,7 +61,7 @@ async def plan_batch(
         await cluster.close(CLOSE_SECONDS)
 
 
-async def _plan(lookup: Lookup, options: SourceOptions, narrowing: Narrowing) -> list[OffsetRange]:
+async def _plan(lookup: ClusterLookup, options: SourceOptions, narrowing: RangeFilter) -> list[OffsetRange]:
     partitions = await lookup.partitions(options.selection, internal=options.include_internal_topics)
     bounds = await lookup.log_bounds(partitions)
     starts = await resolve_start(lookup, options, bounds)
@@ -73,7 +73,9 @@ async def _plan(lookup: Lookup, options: SourceOptions, narrowing: Narrowing) ->
     return split(wanted, options.min_partitions, options.max_records_per_partition)
 
 
-async def _confirmed(lookup: Lookup, options: SourceOptions, needed: Offsets, bounds: Bounds) -> Bounds:
+async def _confirmed(
+    lookup: ClusterLookup, options: SourceOptions, needed: Offsets, bounds: Bounds
+) -> Bounds:
     """The bounds, looked at again while a log ends before what is needed: the answer may be stale."""
     for _ in range(options.offset_retries):
         short = behind(needed, bounds)
@@ -85,7 +87,7 @@ async def _confirmed(lookup: Lookup, options: SourceOptions, needed: Offsets, bo
 
 
 async def _new_enough(
-    lookup: Lookup, ranges: Sequence[OffsetRange], since_ms: int | None
+    lookup: ClusterLookup, ranges: Sequence[OffsetRange], since_ms: int | None
 ) -> Sequence[OffsetRange]:
     """The ranges without the records before the first one at or after a time: all of these are older."""
     if since_ms is None or not ranges:

@@ -20,7 +20,7 @@ from kclient.log import get_logger
 from kclient.network.backoff import Backoff
 from kclient.network.cluster import Cluster
 from kclient.runtime import Runtime
-from kclient.spark.cluster_lookup import Lookup
+from kclient.spark.cluster_lookup import ClusterLookup
 from kclient.spark.options import SourceOptions
 
 log = get_logger("kclient.spark")
@@ -31,7 +31,7 @@ CLOSE_SECONDS: Final = 2.0
 
 
 @attrs.frozen
-class Link:
+class ClusterHandle:
     """A cluster that was found, and what it takes to ask it."""
 
     cluster: Cluster
@@ -39,22 +39,22 @@ class Link:
     runtime: Runtime
 
     @property
-    def lookup(self) -> Lookup:
+    def lookup(self) -> ClusterLookup:
         """Questions about partitions and offsets."""
-        return Lookup(self.cluster, self.config, self.runtime)
+        return ClusterLookup(self.cluster, self.config, self.runtime)
 
 
-Question = Callable[[Link], Awaitable[T]]
+ClusterCall = Callable[[ClusterHandle], Awaitable[T]]
 
 
-class Driver:
+class DriverClient:
     """Asks the cluster on behalf of one query, one question after the other."""
 
     def __init__(self, options: SourceOptions, runtime: Runtime | None = None) -> None:
         self._options = options
         self._runtime = runtime or Runtime()
         self._thread: LoopThread | None = None
-        self._link: Link | None = None
+        self._link: ClusterHandle | None = None
         self._turn = asyncio.Lock()
         self._closed = False
 
@@ -65,7 +65,7 @@ class Driver:
         """
         self._run(self._connect_once)
 
-    def ask(self, question: Question[T], timeout: float | None = None) -> T:
+    def ask(self, question: ClusterCall[T], timeout: float | None = None) -> T:
         """The answer to a question; what is retriable is tried again for `timeout` seconds.
 
         Without a timeout it is `kafka.default.api.timeout.ms`, and each part of the question may take as long. Raises
@@ -103,7 +103,7 @@ class Driver:
             if self._link is None:
                 await self._connect(self._options.config("driver"))
 
-    async def _ask(self, question: Question[T], timeout: float | None) -> T:
+    async def _ask(self, question: ClusterCall[T], timeout: float | None) -> T:
         async with self._turn:
             if timeout is None:
                 return await self._until_answered(question, None)
@@ -120,7 +120,7 @@ class Driver:
                     timeout=timeout,
                 ) from exc
 
-    async def _until_answered(self, question: Question[T], timeout: float | None) -> T:
+    async def _until_answered(self, question: ClusterCall[T], timeout: float | None) -> T:
         config = self._options.config("driver")
         backoff = Backoff.for_retries(config, self._runtime)
         deadline = self._runtime.now() + (
@@ -136,7 +136,7 @@ class Driver:
                 log.info("asking again in %.1f s: %s", pause, exc)
             await asyncio.sleep(pause)
 
-    async def _connect(self, config: Config) -> Link:
+    async def _connect(self, config: Config) -> ClusterHandle:
         cluster = Cluster(config, self._runtime)
         cluster.set_topics(self._options.selection.topics)
         try:
@@ -144,7 +144,7 @@ class Driver:
         except BaseException:
             await cluster.close(CLOSE_SECONDS)
             raise
-        self._link = Link(cluster, config, self._runtime)
+        self._link = ClusterHandle(cluster, config, self._runtime)
         return self._link
 
     async def _close(self) -> None:

@@ -37,7 +37,7 @@ ISOLATION_LEVELS: Final = {
 }
 
 
-class Lookup:
+class ClusterLookup:
     """Questions to a cluster on behalf of one read. Every call ends within `default_api_timeout_ms`."""
 
     def __init__(self, cluster: Cluster, config: Config, runtime: Runtime) -> None:
@@ -174,7 +174,7 @@ Offsets: TypeAlias = dict[TopicPartition, int]
 WORDS: Final = {"earliest": EARLIEST, "latest": LATEST}
 
 
-async def resolve_start(lookup: Lookup, options: SourceOptions, bounds: Bounds) -> Offsets:
+async def resolve_start(lookup: ClusterLookup, options: SourceOptions, bounds: Bounds) -> Offsets:
     """The first offset to read of each partition in `bounds`. Raises ConfigError where the options leave it open."""
     bound, unnamed = options.start, WORDS.get(options.start_fallback)
     if bound.group:
@@ -183,14 +183,14 @@ async def resolve_start(lookup: Lookup, options: SourceOptions, bounds: Bounds) 
     return await _resolve(lookup, bound, bounds, unnamed, WORDS.get(options.late_start))
 
 
-async def resolve_end(lookup: Lookup, options: SourceOptions, bounds: Bounds) -> Offsets:
+async def resolve_end(lookup: ClusterLookup, options: SourceOptions, bounds: Bounds) -> Offsets:
     """The offset behind the last to read of each partition in `bounds`; no record at a time means the log's end."""
     unnamed = None if options.start_fallback == "error" else LATEST
     return await _resolve(lookup, options.end, bounds, unnamed, LATEST)
 
 
 async def _resolve(
-    lookup: Lookup, bound: Bound, bounds: Bounds, unnamed: int | None, too_late: int | None
+    lookup: ClusterLookup, bound: Bound, bounds: Bounds, unnamed: int | None, too_late: int | None
 ) -> Offsets:
     if bound.offset is not None:
         return {tp: _placed(bound.offset, log) for tp, log in bounds.items()}
@@ -204,7 +204,7 @@ async def _resolve(
     return _filled(bound, await _at_times(lookup, bound, times, too_late), bounds, unnamed)
 
 
-async def _at_times(lookup: Lookup, bound: Bound, times: Offsets, too_late: int | None) -> Offsets:
+async def _at_times(lookup: ClusterLookup, bound: Bound, times: Offsets, too_late: int | None) -> Offsets:
     """The offset at each time, or the word that stands for a time behind the newest record."""
     found = await lookup.offsets_at(times)
     for tp, offset in found.items():

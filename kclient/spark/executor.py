@@ -41,7 +41,7 @@ from kclient.records.batch import batch_headers
 from kclient.records.reader import PartitionReader
 from kclient.runtime import Runtime
 from kclient.spark.arrow_batches import Batcher
-from kclient.spark.cluster_lookup import ISOLATION_LEVELS, Lookup
+from kclient.spark.cluster_lookup import ISOLATION_LEVELS, ClusterLookup
 from kclient.spark.options import CLIENT_PREFIXES, SourceOptions
 from kclient.spark.ranges import OffsetRange, report, within_log
 from kclient.types import IsolationLevel
@@ -59,7 +59,7 @@ NOTICE_TURNS: Final = 2  # of the loop: one to find that a connection was closed
 
 
 @attrs.define(eq=False)
-class Client:
+class ExecutorClient:
     """A cluster and the loop that it lives on."""
 
     config: Config
@@ -69,7 +69,7 @@ class Client:
     topics: list[str]
 
     @classmethod
-    def connect(cls, options: SourceOptions, topic: str) -> Client:
+    def connect(cls, options: SourceOptions, topic: str) -> ExecutorClient:
         """Find the cluster. Raises ConnectError."""
         config, runtime = options.config("executor"), Runtime()
         runner = new_runner()
@@ -112,13 +112,13 @@ class Client:
             self.runner.close()
 
 
-class ClientCache:
+class ExecutorClients:
     """The clients of this process. A forked process starts with none: its parent's connections are not its own."""
 
     def __init__(self) -> None:
-        self._clients: dict[Key, Client] = {}
+        self._clients: dict[Key, ExecutorClient] = {}
 
-    def borrow(self, options: SourceOptions, topic: str) -> Client:
+    def borrow(self, options: SourceOptions, topic: str) -> ExecutorClient:
         """The client for these options, connected on first use, and anew where no broker could be reached at last."""
         key = self._key(options)
         client = self._clients.get(key)
@@ -126,7 +126,7 @@ class ClientCache:
             self.discard(options)
             client = None
         if client is None:
-            client = self._clients[key] = Client.connect(options, topic)
+            client = self._clients[key] = ExecutorClient.connect(options, topic)
         client.follow(topic)
         return client
 
@@ -151,7 +151,7 @@ class ClientCache:
         return os.getpid(), loop_runs_here(), own_name, options.kafka.fingerprint()
 
 
-clients: Final = ClientCache()
+clients: Final = ExecutorClients()
 atexit.register(clients.close)
 
 
@@ -172,7 +172,7 @@ def read_range(
 
 
 def _read(
-    client: Client, wanted: OffsetRange, options: SourceOptions, columns: Sequence[str]
+    client: ExecutorClient, wanted: OffsetRange, options: SourceOptions, columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
@@ -221,14 +221,14 @@ class RangeFetcher:
         self._end = wanted.end
         self._replica: int | None = None
         self._failure: KclientError | None = None
-        self._pieces = ReadAhead(self._fetch, wanted.start, options.read_ahead)
+        self._pieces = Prefetcher(self._fetch, wanted.start, options.read_ahead)
 
     @property
     def end(self) -> int:
         """Where reading stops: the planned end, or an earlier one where the log is shorter and that is allowed."""
         return self._end
 
-    async def next(self) -> Piece | None:
+    async def next(self) -> FetchedBatches | None:
         """The next piece, None when the end is reached.
 
         Raises DeadlineError when nothing moved, DataLossError, and whatever no retry heals. Only waiting here counts: a
@@ -245,7 +245,7 @@ class RangeFetcher:
             self._position = self._end if piece.next_offset is None else piece.next_offset
         return piece
 
-    def reader(self, piece: Piece) -> PartitionReader:
+    def reader(self, piece: FetchedBatches) -> PartitionReader:
         """What decodes a piece, as the options say."""
         return PartitionReader(
             self._wanted.topic,
@@ -267,7 +267,7 @@ class RangeFetcher:
         """Cancel the fetch in flight."""
         await self._pieces.close()
 
-    async def _fetch(self, position: int) -> Piece | None:
+    async def _fetch(self, position: int) -> FetchedBatches | None:
         """Ask until the log gives a piece, or there is nothing before the end. Bounded by `next` and `close`."""
         backoff = Backoff.for_retries(self._config, self._runtime)
         while position < self._end:
@@ -279,14 +279,14 @@ class RangeFetcher:
                 self._failure, self._replica, answer = exc, None, position
                 log.info("%s at %d: will fetch again: %s", self._wanted.tp, position, exc)
                 self._cluster.request_update(f"a fetch of {self._wanted.tp} failed", reset_backoff=False)
-            if isinstance(answer, Piece):
+            if isinstance(answer, FetchedBatches):
                 return answer
             if answer == position:
                 await asyncio.sleep(backoff.next())
             position = answer
         return None
 
-    async def _ask(self, position: int) -> Piece | int:
+    async def _ask(self, position: int) -> FetchedBatches | int:
         """One request: what it brought, or the position to ask at next."""
         tp, metadata = self._wanted.tp, self._cluster.metadata
         leader = metadata.leader(tp)
@@ -327,7 +327,7 @@ class RangeFetcher:
             rack_id=self._config.client_rack,
         )
 
-    async def _read(self, position: int, answer: FetchResponse) -> Piece | int:
+    async def _read(self, position: int, answer: FetchResponse) -> FetchedBatches | int:
         partitions = [partition for topic in answer.responses for partition in topic.partitions]
         code = answer.error_code or (partitions[0].error_code if partitions else NONE)
         if code != NONE and self._replica is not None:
@@ -344,7 +344,7 @@ class RangeFetcher:
         data = memoryview(partitions[0].records or b"")
         return self._cut(position, data, partitions[0]) if data else position
 
-    def _cut(self, position: int, data: memoryview, partition: PartitionData) -> Piece:
+    def _cut(self, position: int, data: memoryview, partition: PartitionData) -> FetchedBatches:
         """Leave out the batches at or behind the end; wrappers of formats 0 and 1 do not tell where they begin."""
         next_offset = position
         known: int | None = position
@@ -360,7 +360,7 @@ class RangeFetcher:
             known = None  # decoding tells it, with all coordinates
         if known == position:  # not even one whole batch: decoding says that the fetch is too small
             known = None
-        return Piece(position, data, known, partition.aborted_transactions or ())
+        return FetchedBatches(position, data, known, partition.aborted_transactions or ())
 
     async def _look_again(self, position: int) -> int:
         """The log does not have the position, or it is another log: what can still be read?
@@ -369,7 +369,7 @@ class RangeFetcher:
         """
         timeout = self._config.default_api_timeout_ms / 1000
         await self._cluster.describe_topics([self._wanted.topic], allow_auto_create=False, timeout=timeout)
-        lookup = Lookup(self._cluster, self._config, self._runtime)
+        lookup = ClusterLookup(self._cluster, self._config, self._runtime)
         bounds = await lookup.log_bounds([self._wanted.tp])
         rest = attrs.evolve(self._wanted, start=position, end=self._end)
         readable, losses = within_log(rest, bounds[self._wanted.tp])
@@ -402,7 +402,7 @@ STEPS: Final = 4
 
 
 @attrs.frozen
-class Piece:
+class FetchedBatches:
     """Batches from `position` on, in the frame that they came with; the last may be cut off.
 
     `next_offset` is behind the last whole one, None where they are damaged. The repr leaves the bytes out: asyncio
@@ -416,20 +416,20 @@ class Piece:
     aborted: Sequence[AbortedTransaction] = attrs.field(repr=False)
 
 
-Fetch: TypeAlias = Callable[[int], Coroutine[Any, Any, Piece | None]]
+Fetch: TypeAlias = Callable[[int], Coroutine[Any, Any, FetchedBatches | None]]
 """Gives the piece at a position, None where there is none before the end."""
 
 
-class ReadAhead:
+class Prefetcher:
     """The pieces from `position` on, up to `most` of them asked for before anybody wants them."""
 
     def __init__(self, fetch: Fetch, position: int, most: int) -> None:
         self._fetch = fetch
         self._position = position
         self._most = most
-        self._tasks: deque[asyncio.Task[Piece | None]] = deque()
+        self._tasks: deque[asyncio.Task[FetchedBatches | None]] = deque()
 
-    async def next(self) -> Piece | None:
+    async def next(self) -> FetchedBatches | None:
         """The next piece, None behind the last. Raises what `fetch` raises; when cancelled, so is the request."""
         task = self._tasks.popleft() if self._tasks else asyncio.create_task(self._fetch(self._position))
         piece = await task
@@ -457,7 +457,7 @@ class ReadAhead:
             with suppress(asyncio.CancelledError, KclientError):
                 await self._tasks.popleft()
 
-    async def _behind(self, before: asyncio.Task[Piece | None]) -> Piece | None:
+    async def _behind(self, before: asyncio.Task[FetchedBatches | None]) -> FetchedBatches | None:
         piece = await before
         position = None if piece is None else piece.next_offset
         del before, piece  # or their frame would stay in memory until the next one is here

@@ -21,7 +21,7 @@ from kclient.group.commits import Commits
 from kclient.group.committed import CommittedOffsets
 from kclient.group.coordinator import Coordinator
 from kclient.log import ThrottledLogger, get_logger
-from kclient.spark.client import Driver, Link, Question
+from kclient.spark.client import ClusterCall, ClusterHandle, DriverClient
 from kclient.spark.offsets import parse_offsets
 from kclient.types import OffsetAndMetadata, TopicPartition
 
@@ -40,7 +40,7 @@ class GroupCommitter:
     round trip.
     """
 
-    def __init__(self, driver: Driver, group: str, *, others: bool = False) -> None:
+    def __init__(self, driver: DriverClient, group: str, *, others: bool = False) -> None:
         self.failures = 0
         self._driver = driver
         self._group = group
@@ -48,7 +48,7 @@ class GroupCommitter:
         self._floor: dict[TopicPartition, int] = {}  # what this run has committed
         self._metadata = ""
         self._renewed_at: float | None = None  # when all of it was sent last
-        self._found: tuple[Link, Coordinator] | None = None
+        self._found: tuple[ClusterHandle, Coordinator] | None = None
         self._told_of_members = False
         self._throttled = ThrottledLogger(log)
 
@@ -68,7 +68,7 @@ class GroupCommitter:
 
     # --- how
 
-    def _tried(self, step: Question[None]) -> bool:
+    def _tried(self, step: ClusterCall[None]) -> bool:
         try:
             self._driver.ask(step, COMMIT_SECONDS)
         except ClosedError:  # an event that came late: whoever closed the client wants no more
@@ -84,7 +84,7 @@ class GroupCommitter:
             return False
         return True
 
-    async def _advance(self, link: Link, offsets: Mapping[TopicPartition, int]) -> None:
+    async def _advance(self, link: ClusterHandle, offsets: Mapping[TopicPartition, int]) -> None:
         floor = self._floor
         if self._others:
             further = {tp: at for tp, at in offsets.items() if at > floor.get(tp, -1)}
@@ -95,7 +95,7 @@ class GroupCommitter:
         self._floor = {tp: at for tp, at in self._floor.items() if tp in offsets}
         await self._renew(link)
 
-    async def _renew(self, link: Link) -> None:
+    async def _renew(self, link: ClusterHandle) -> None:
         now = link.runtime.now()
         if self._renewed_at is None:
             self._renewed_at = now
@@ -103,11 +103,11 @@ class GroupCommitter:
             self._renewed_at = now  # what fails is tried in hours too: there is a week for it
             await self._store_again(link)
 
-    async def _store(self, link: Link, offsets: Mapping[TopicPartition, int]) -> None:
+    async def _store(self, link: ClusterHandle, offsets: Mapping[TopicPartition, int]) -> None:
         await self._commits(link).commit(self._entries(offsets), retry=True)
         self._floor |= offsets
 
-    async def _store_again(self, link: Link) -> None:
+    async def _store_again(self, link: ClusterHandle) -> None:
         """What is stored, or what this run has committed where that is further: somebody may have done more since."""
         stored = await self._committed(link).fetch(tuple(self._floor))
         kept = {
@@ -119,20 +119,20 @@ class GroupCommitter:
         return {tp: OffsetAndMetadata(offset, metadata=self._metadata) for tp, offset in offsets.items()}
 
     async def _without_smaller(
-        self, link: Link, ahead: dict[TopicPartition, int]
+        self, link: ClusterHandle, ahead: dict[TopicPartition, int]
     ) -> dict[TopicPartition, int]:
         """What the other one has not committed further in this run."""
         both = [tp for tp in ahead if tp in self._floor]
         stored = await self._committed(link).fetch(both)
         return {tp: at for tp, at in ahead.items() if (there := stored.get(tp)) is None or there.offset < at}
 
-    def _commits(self, link: Link) -> Commits:
+    def _commits(self, link: ClusterHandle) -> Commits:
         return Commits(self._coordinator(link), link.config, link.runtime)
 
-    def _committed(self, link: Link) -> CommittedOffsets:
+    def _committed(self, link: ClusterHandle) -> CommittedOffsets:
         return CommittedOffsets(self._coordinator(link), link.config, link.runtime)
 
-    def _coordinator(self, link: Link) -> Coordinator:
+    def _coordinator(self, link: ClusterHandle) -> Coordinator:
         """The same one as long as the link lives: who it is was asked for once."""
         if self._found is None or self._found[0] is not link:
             self._found = link, Coordinator(link.cluster, self._group, link.config, link.runtime)

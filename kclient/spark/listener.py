@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from kclient.spark.client import Driver
+from kclient.spark.client import DriverClient
 from kclient.spark.group_progress import (
     Behind,
     GroupCommitter,
@@ -49,7 +49,7 @@ class GroupCommitListener(StreamingQueryListener):
     ) -> None:
         self.behind: list[Behind] = []
         self._spark = spark
-        self._driver: Driver | None = Driver(options)
+        self._driver: DriverClient | None = DriverClient(options)
         self._group = group
         self._query = query
         self._metadata = metadata

@@ -326,7 +326,7 @@ EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @attrs.frozen
-class Narrowing:
+class RangeFilter:
     """What is read of a batch's ranges; None where everything is. Offsets from `first` to before `behind`."""
 
     topics: frozenset[str] | None = None
@@ -350,12 +350,12 @@ class Narrowing:
         return attrs.evolve(one, start=max(one.start, self.first), end=end)
 
 
-EVERYTHING: Final = Narrowing()
+EVERYTHING: Final = RangeFilter()
 
-Step: TypeAlias = Callable[[Narrowing, Any], Narrowing]
+Step: TypeAlias = Callable[[RangeFilter, Any], RangeFilter]
 
 
-def take(filters: Iterable[Any]) -> tuple[Narrowing, list[Any]]:
+def take(filters: Iterable[Any]) -> tuple[RangeFilter, list[Any]]:
     """What the filters narrow a batch to, and those that Spark must still apply, in their order."""
     narrowing, left = EVERYTHING, []
     for one in filters:
@@ -369,28 +369,28 @@ def take(filters: Iterable[Any]) -> tuple[Narrowing, list[Any]]:
     return narrowing, left
 
 
-def _topics(narrowing: Narrowing, values: Iterable[Any]) -> Narrowing:
+def _topics(narrowing: RangeFilter, values: Iterable[Any]) -> RangeFilter:
     wanted = frozenset(_checked(value, str) for value in values if value is not None)
     return attrs.evolve(narrowing, topics=wanted if narrowing.topics is None else wanted & narrowing.topics)
 
 
-def _partitions(narrowing: Narrowing, values: Iterable[Any]) -> Narrowing:
+def _partitions(narrowing: RangeFilter, values: Iterable[Any]) -> RangeFilter:
     wanted = frozenset(_checked(value, int) for value in values if value is not None)
     both = wanted if narrowing.partitions is None else wanted & narrowing.partitions
     return attrs.evolve(narrowing, partitions=both)
 
 
-def _from(narrowing: Narrowing, offset: int) -> Narrowing:
+def _from(narrowing: RangeFilter, offset: int) -> RangeFilter:
     return attrs.evolve(narrowing, first=max(narrowing.first, offset))
 
 
-def _before(narrowing: Narrowing, offset: int) -> Narrowing:
+def _before(narrowing: RangeFilter, offset: int) -> RangeFilter:
     return attrs.evolve(
         narrowing, behind=min(offset, offset if narrowing.behind is None else narrowing.behind)
     )
 
 
-def _since(narrowing: Narrowing, time: Any) -> Narrowing:
+def _since(narrowing: RangeFilter, time: Any) -> RangeFilter:
     """The millisecond of the time; one of another kind is no hint, nor one that records without a time pass."""
     if not isinstance(time, datetime) or time.tzinfo is None or time <= EPOCH:
         return narrowing

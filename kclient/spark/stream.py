@@ -16,8 +16,8 @@ from typing import Final
 
 from kclient.errors import UnknownTopicError
 from kclient.log import get_logger
-from kclient.spark.client import Driver, Link
-from kclient.spark.cluster_lookup import Lookup, resolve_start
+from kclient.spark.client import ClusterHandle, DriverClient
+from kclient.spark.cluster_lookup import ClusterLookup, resolve_start
 from kclient.spark.group_progress import GroupCommitter
 from kclient.spark.options import SourceOptions
 from kclient.spark.ranges import (
@@ -45,10 +45,10 @@ Offsets = dict[TopicPartition, int]
 class Stream:
     """Where one query stands. Every method may raise DataLossError, ConnectError, AuthorizationError, DeadlineError."""
 
-    def __init__(self, options: SourceOptions, driver: Driver) -> None:
+    def __init__(self, options: SourceOptions, driver: DriverClient) -> None:
         self._options = options
         self._driver = driver
-        self._logs = Outlook(options)
+        self._logs = LogSnapshot(options)
         self._initial: Offsets | None = None
         self._given: Offsets | None = None  # the end that was given last, from what was seen then
         self._judged = True  # whether its start was known
@@ -59,7 +59,7 @@ class Stream:
     @classmethod
     def open(cls, options: SourceOptions) -> Stream:
         """With a client of its own, which connects when it is first needed."""
-        return cls(options, Driver(options))
+        return cls(options, DriverClient(options))
 
     @property
     def limit(self) -> Limit:
@@ -128,7 +128,7 @@ class Stream:
 
     # --- how it is found out
 
-    async def _resolve(self, link: Link) -> Offsets:
+    async def _resolve(self, link: ClusterHandle) -> Offsets:
         bounds = await link.lookup.log_bounds(await self._logs.partitions(link.lookup))
         if self._logs.frozen is not None:  # what has come since is not there yet
             bounds = {
@@ -141,7 +141,7 @@ class Stream:
             return start
         return {tp: min(offset, bounds[tp].end) for tp, offset in start.items()}
 
-    async def _latest(self, link: Link, start: Offsets | None, limit: Limit) -> Offsets:
+    async def _latest(self, link: ClusterHandle, start: Offsets | None, limit: Limit) -> Offsets:
         logs = self._logs
         # Nobody tells what was read before: one answer alone may be an old one.
         if start is None and not logs.seen:
@@ -210,7 +210,7 @@ PATIENCE: Final = 0.25
 """After this share of the timeout it is asked anew which partitions there are: one may have gone since."""
 
 
-class Outlook:
+class LogSnapshot:
     """The logs of the partitions that the options choose. `frozen` holds ends that nothing may go beyond."""
 
     def __init__(self, options: SourceOptions) -> None:
@@ -233,7 +233,7 @@ class Outlook:
         """How far the partition may be read: to its end, or to where it was frozen."""
         return log.end if self.frozen is None else min(log.end, self.frozen.get(tp, 0))
 
-    async def partitions(self, lookup: Lookup) -> tuple[TopicPartition, ...]:
+    async def partitions(self, lookup: ClusterLookup) -> tuple[TopicPartition, ...]:
         """The chosen partitions. Raises ConfigError, and UnknownTopicError if a topic is not there after some tries."""
         options, retries_left = self._options, self._options.offset_retries
         while True:
@@ -245,7 +245,7 @@ class Outlook:
             retries_left -= 1
             await self._pause()
 
-    async def look(self, lookup: Lookup, known: Mapping[TopicPartition, int]) -> None:
+    async def look(self, lookup: ClusterLookup, known: Mapping[TopicPartition, int]) -> None:
         """See where the logs begin and end; again while it is less than what is `known`."""
         options = self._options
         for retries_left in reversed(range(options.offset_retries + 1)):

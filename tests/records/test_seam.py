@@ -31,7 +31,7 @@ from kclient.spark.executor import clients, read_range
 from kclient.spark.options import SourceOptions
 from kclient.spark.ranges import OffsetRange
 from kclient.spark.sink.parquet import DirectTarget, write_range
-from kclient.spark.sink.row_layout import Layout
+from kclient.spark.sink.row_layout import RowLayout
 from kclient.types import TimestampType
 
 COUNT = 700
@@ -152,7 +152,7 @@ def by_a_worker_of_spark(kafka: EmbeddedCluster) -> list[Any]:
 
 
 def into_parquet(kafka: EmbeddedCluster, folder: Path) -> list[Any]:
-    target = DirectTarget(root=str(folder), layout=Layout())
+    target = DirectTarget(root=str(folder), layout=RowLayout())
     done = write_range(OffsetRange("t", 0, 0, COUNT), options(kafka), target)
     return [row for one in done.files for row in pq.ParquetFile(folder / one.path).read().to_pylist()]
 

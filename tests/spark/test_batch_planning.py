@@ -15,7 +15,7 @@ from kclient.embedded import EmbeddedCluster
 from kclient.errors import ConfigError, DataLossError
 from kclient.spark.batch import plan_batch
 from kclient.spark.options import SourceOptions
-from kclient.spark.ranges import EVERYTHING, Narrowing
+from kclient.spark.ranges import EVERYTHING, RangeFilter
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 LATEST_ASKED = -1
@@ -33,7 +33,7 @@ def cluster() -> Iterator[EmbeddedCluster]:
 
 
 def planned(
-    cluster: EmbeddedCluster, narrowing: Narrowing = EVERYTHING, **extra: Any
+    cluster: EmbeddedCluster, narrowing: RangeFilter = EVERYTHING, **extra: Any
 ) -> list[tuple[int, int, int]]:
     given = {
         name.replace("__", "."): json.dumps({"t": value}) if isinstance(value, dict) else value
@@ -127,16 +127,16 @@ def test_an_end_that_nobody_knows_better_is_taken_as_it_is(cluster: EmbeddedClus
 
 @pytest.mark.spec("SP-32")
 def test_filters_narrow_what_is_planned(cluster: EmbeddedCluster) -> None:
-    narrowing = Narrowing(partitions=frozenset([1]), first=3, behind=8)
+    narrowing = RangeFilter(partitions=frozenset([1]), first=3, behind=8)
     assert planned(cluster, narrowing) == [(1, 3, 8)]
     assert planned(cluster, narrowing, minPartitions="2") == [(1, 3, 5), (1, 5, 8)]
-    assert planned(cluster, Narrowing(topics=frozenset(["other"]))) == []
+    assert planned(cluster, RangeFilter(topics=frozenset(["other"]))) == []
 
 
 @pytest.mark.spec("SP-32")
 def test_a_time_filter_skips_what_is_older(cluster: EmbeddedCluster) -> None:
-    assert planned(cluster, Narrowing(since_ms=1_006_500)) == [(0, 7, 10), (1, 7, 10)]
-    assert planned(cluster, Narrowing(since_ms=1, first=2)) == [(0, 2, 10), (1, 2, 10)]
-    assert planned(cluster, Narrowing(since_ms=5_000_000)) == []
+    assert planned(cluster, RangeFilter(since_ms=1_006_500)) == [(0, 7, 10), (1, 7, 10)]
+    assert planned(cluster, RangeFilter(since_ms=1, first=2)) == [(0, 2, 10), (1, 2, 10)]
+    assert planned(cluster, RangeFilter(since_ms=5_000_000)) == []
     cluster.produce("t", [b"old"], partition=0, timestamp_ms=1)  # log order is not time order
-    assert planned(cluster, Narrowing(since_ms=1_006_500)) == [(0, 7, 11), (1, 7, 10)]
+    assert planned(cluster, RangeFilter(since_ms=1_006_500)) == [(0, 7, 11), (1, 7, 10)]

@@ -16,7 +16,7 @@ from kclient.errors import ConfigError, DecodeError
 from kclient.spark.arrow_batches import check_columns
 from kclient.spark.decoding import decoder_of, json_format
 from kclient.spark.decoding.formats import Refused
-from kclient.spark.decoding.json_format import Json, fault_of
+from kclient.spark.decoding.json_format import JsonFormat, fault_of
 from kclient.spark.options import SourceOptions
 from tests.spark.decoded import decoder, raw, values_of
 
@@ -260,7 +260,7 @@ TIMES = [
 @pytest.mark.spec("SP-76")
 @pytest.mark.parametrize("document", FAULTS)
 def test_a_fault_is_found_only_where_the_parser_finds_one(document: bytes) -> None:
-    kind = Json.of("valueSchema", FLIGHT)
+    kind = JsonFormat.of("valueSchema", FLIGHT)
     if fault_of(document, kind.type) is not None:
         with pytest.raises(Refused):
             kind._parse(pa.array([document], pa.binary()))
@@ -286,7 +286,7 @@ def test_a_fault_is_found_only_where_the_parser_finds_one(document: bytes) -> No
 )
 def test_nor_is_one_found_in_any_value_that_the_parser_takes(kind: str, value: Any) -> None:
     document = json.dumps({"v": value}).encode()
-    form = Json.of("valueSchema", f"v {kind}")
+    form = JsonFormat.of("valueSchema", f"v {kind}")
     if fault_of(document, form.type) is not None:
         with pytest.raises(Refused):
             form._parse(pa.array([document], pa.binary()))

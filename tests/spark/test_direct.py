@@ -19,9 +19,9 @@ from kclient.errors import CorruptDataError, SinkError
 from kclient.records.arrow import SCHEMA
 from kclient.spark.ranges import OffsetRange
 from kclient.spark.sink import manifest, parquet
-from kclient.spark.sink.manifest import Manifest, Written
-from kclient.spark.sink.parquet import DirectTarget, RangeWritten, file_name, write_batches
-from kclient.spark.sink.row_layout import Layout
+from kclient.spark.sink.manifest import Manifest, WrittenFile
+from kclient.spark.sink.parquet import DirectTarget, WrittenRange, file_name, write_batches
+from kclient.spark.sink.row_layout import RowLayout
 from kclient.types import TopicPartition
 
 NEW_YEAR_MS = 1_356_998_400_000  # 2013-01-01T00:00Z
@@ -41,14 +41,14 @@ def records(
         "key": [None if n % 7 == 0 else b"k%d" % n for n in numbers],
         "value": [b"value %d" % n for n in numbers],
     }
-    names = columns or Layout().read()
+    names = columns or RowLayout().read()
     schema = pa.schema([SCHEMA.field(name) for name in names])
     return pa.RecordBatch.from_arrays(
         [pa.array(arrays[name], schema.field(name).type) for name in names], schema=schema
     )
 
 
-def write(root: Path, *batches: Any, **target: Any) -> RangeWritten:
+def write(root: Path, *batches: Any, **target: Any) -> WrittenRange:
     return write_batches(RANGE, batches, DirectTarget(root=str(root), **target))
 
 
@@ -58,11 +58,11 @@ def everything(root: Path) -> list[str]:
 
 @pytest.mark.spec("SP-77", "SP-86")
 def test_a_range_becomes_one_file_named_after_it(tmp_path: Path) -> None:
-    written = write(tmp_path, records(100, 90), records(190, 60), layout=Layout(batch=12))
+    written = write(tmp_path, records(100, 90), records(190, 60), layout=RowLayout(batch=12))
     assert everything(tmp_path) == [NAME]
     size = (tmp_path / NAME).stat().st_size
     assert written.files == (
-        Written(
+        WrittenFile(
             path=NAME,
             topic="flights",
             partition=3,
@@ -277,13 +277,13 @@ def test_a_full_disk_is_an_error_of_the_sink(tmp_path: Path, monkeypatch: pytest
 
 
 def test_headers_can_be_left_out(tmp_path: Path) -> None:
-    layout = Layout(headers=False)
+    layout = RowLayout(headers=False)
     assert "headers" not in layout.read()
     write(tmp_path, records(100, 3, columns=layout.read()), layout=layout)
     assert "_headers" not in pq.read_schema(tmp_path / NAME).names
 
 
-def _manifest(name: str, start: int, end: int, *files: Written) -> Manifest:
+def _manifest(name: str, start: int, end: int, *files: WrittenFile) -> Manifest:
     tp = TopicPartition("flights", 3)
     return Manifest(job="j1", name=name, start={tp: start}, end={tp: end}, files=files)
 

@@ -14,7 +14,7 @@ from kclient.runtime import Runtime
 from kclient.spark.ranges import OffsetRange
 from kclient.spark.sink import manifest
 from kclient.spark.sink.atomic_files import locked, temporary_name
-from kclient.spark.sink.manifest import Garbage, Manifest, Written, batch_name, gc
+from kclient.spark.sink.manifest import Garbage, Manifest, WrittenFile, batch_name, gc
 from kclient.spark.sink.parquet import file_name
 from kclient.types import TopicPartition
 
@@ -30,7 +30,8 @@ def put(sink: Path, name: str) -> None:
 def name_in_manifest(sink: Path, names: list[str]) -> None:
     tp = TopicPartition("orders", 0)
     files = [
-        Written(path=name, topic="orders", partition=0, start=0, end=10, rows=1, bytes=5) for name in names
+        WrittenFile(path=name, topic="orders", partition=0, start=0, end=10, rows=1, bytes=5)
+        for name in names
     ]
     manifest.write(
         sink, Manifest(job="j", name=batch_name(0), start={tp: 0}, end={tp: 10}, files=tuple(files))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kclient.spark.decoding import registry as registry_module
 from kclient.spark.decoding.avro_format import elements_of
-from kclient.spark.decoding.formats import Meter
+from kclient.spark.decoding.formats import ElementBudget
 from tests.spark.decoded import decoder, raw
 from tests.spark.registry import registry_server
 from tests.spark.test_decoding_avro import FLIGHT, FLOWN, SMALL, by_fastavro
@@ -123,7 +123,7 @@ def test_a_value_of_avro_is_walked_over_to_its_end(numbers: list[int], texts: li
         "seats": dict.fromkeys(texts, 3),
     }
     data = by_fastavro(FLIGHT, value)
-    assert walk(data + b"more", 0, Meter(1_000)) == len(data)
+    assert walk(data + b"more", 0, ElementBudget(1_000)) == len(data)
 
 
 ENUM = {"type": "enum", "name": "E", "symbols": ["A", "B"]}

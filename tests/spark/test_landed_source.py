@@ -6,13 +6,13 @@ import pytest
 
 from kclient.errors import ConfigError
 from kclient.spark.decoding import Decoder
-from kclient.spark.decoding.json_format import Json
-from kclient.spark.sink.row_layout import Layout
+from kclient.spark.decoding.json_format import JsonFormat
+from kclient.spark.sink.row_layout import RowLayout
 from kclient.spark.sink.sources import schema_of
 
 
-def layout(ddl: str, bad_records: str = "column") -> Layout:
-    return Layout(decoder=Decoder({"value": Json.of("valueSchema", ddl)}, bad_records))
+def layout(ddl: str, bad_records: str = "column") -> RowLayout:
+    return RowLayout(decoder=Decoder({"value": JsonFormat.of("valueSchema", ddl)}, bad_records))
 
 
 @pytest.mark.spec("SP-81", "SP-86")
@@ -40,4 +40,4 @@ def test_other_names_pass() -> None:
     behind = ["_ingest_batch", "topic", "date"]
     assert schema_of(layout("a INT, _raw INT", "fail")).names == [*ours, "a", "_raw", *behind]
     assert schema_of(layout("a INT")).names == [*ours, "a", *behind, "_error"]
-    assert schema_of(Layout()).names == [*ours, "value", *behind]
+    assert schema_of(RowLayout()).names == [*ours, "value", *behind]

@@ -17,7 +17,7 @@ from kclient import Consumer, OffsetAndMetadata, TopicPartition
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import ConfigError, SinkError, TopicAuthorizationError
 from kclient.spark.offsets_history import OffsetsHistorySettings
-from kclient.spark.offsets_history.rows import Entry, rows_of
+from kclient.spark.offsets_history.rows import TopicRecord, rows_of
 from kclient.spark.offsets_history.store import State, Store, as_stored
 from kclient.spark.ranges import OffsetRange
 from tests.spark.history import keep, table
@@ -56,7 +56,7 @@ def test_rows_say_what_javas_tool_prints_of_the_same_bytes(release: str) -> None
         key, value = (
             None if golden[part] is None else bytes.fromhex(golden[part]) for part in ("key", "value")
         )
-        found = list(rows_of(Entry(7, number, 1_000, False, key, value), {}))
+        found = list(rows_of(TopicRecord(7, number, 1_000, False, key, value), {}))
         assert all(name != "unknown" for name, _ in found)
         for name, row in found:
             as_stored(name, [row | {"ingest_ts": 2_000}])  # every value fits its column
@@ -120,7 +120,7 @@ def commit_by_java(java: dict[str, Any]) -> dict[str, Any]:
     ],
 )
 def test_what_is_not_known_is_kept_as_it_came(key: bytes | None, value: bytes | None, problem: str) -> None:
-    ((name, row),) = rows_of(Entry(1, 2, 3, False, key, value), {})
+    ((name, row),) = rows_of(TopicRecord(1, 2, 3, False, key, value), {})
     assert name == "unknown"
     assert (row["key"] or None, row["value"]) == (key, value)
     assert problem in row["problem"]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kclient.spark.ranges import EVERYTHING, Narrowing, OffsetRange, take
+from kclient.spark.ranges import EVERYTHING, OffsetRange, RangeFilter, take
 
 filters = pytest.importorskip("pyspark.sql.datasource", reason="the filters are Spark's own classes")
 
@@ -40,7 +40,7 @@ def passes(row: tuple[str, int, int], condition: Any) -> bool:
     return HOLDS[type(condition).__name__](row[COLUMNS.index(condition.attribute[0])], condition.value)
 
 
-def read(narrowing: Narrowing) -> list[tuple[str, int, int]]:
+def read(narrowing: RangeFilter) -> list[tuple[str, int, int]]:
     return [(r.topic, r.partition, offset) for r in narrowing.of(RANGES) for offset in range(r.start, r.end)]
 
 
@@ -102,7 +102,7 @@ def test_a_null_in_a_list_matches_nothing() -> None:
 @pytest.mark.parametrize("name", ["GreaterThan", "GreaterThanOrEqual"])
 def test_a_time_is_a_hint_that_spark_filters_by_too(name: str) -> None:
     condition = getattr(filters, name)(("timestamp",), datetime(1970, 1, 1, 0, 0, 5, 1999, UTC))
-    assert take([condition]) == (Narrowing(since_ms=5001), [condition])
+    assert take([condition]) == (RangeFilter(since_ms=5001), [condition])
 
 
 @pytest.mark.spec("SP-32")

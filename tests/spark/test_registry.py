@@ -130,7 +130,7 @@ def test_half_of_a_pair_is_no_schema_of_columns() -> None:
 def test_schemas_that_are_kept_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry_module, "MAX_KEPT_CHARACTERS", 500)
     with registry_server() as server:
-        registry = registry_module.Registry(server.url)
+        registry = registry_module.SchemaRegistry(server.url)
         for number in range(20):
             server.schemas[number] = json.dumps({**SMALL, "doc": str(number)})
             assert registry.schema(number) == server.schemas[number]

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kclient.spark.decoding.json_format import Json
+from kclient.spark.decoding.json_format import JsonFormat
 from kclient.spark.sink.row_layout import rescued
 
-FORM = Json.of(
+FORM = JsonFormat.of(
     "valueSchema", "a BIGINT, o STRUCT<x: BIGINT, p: STRUCT<q: STRING>>, l ARRAY<STRUCT<m: BIGINT>>"
 )
 

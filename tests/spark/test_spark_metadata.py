@@ -12,7 +12,7 @@ import pytest
 
 from kclient.errors import SinkError
 from kclient.spark.sink import spark_metadata
-from kclient.spark.sink.spark_metadata import Logged
+from kclient.spark.sink.spark_metadata import LoggedFile
 
 
 def log(sink: Path, name: str, *files: str, version: str = "v1", **changed: Any) -> None:
@@ -44,7 +44,7 @@ def test_only_files_that_the_log_names_count(tmp_path: Path) -> None:
     (tmp_path / "_spark_metadata" / ".2.0a1b.tmp").write_text("v1\nhalf of")
     assert spark_metadata.batches(tmp_path) == [0, 1]
     assert (names(tmp_path), spark_metadata.count(tmp_path)) == (["part-0.parquet", "part-1.parquet"], 7)
-    assert spark_metadata.added(tmp_path, 1) == [Logged(str(tmp_path / "part-1.parquet"), 5)]
+    assert spark_metadata.added(tmp_path, 1) == [LoggedFile(str(tmp_path / "part-1.parquet"), 5)]
     assert spark_metadata.added(tmp_path, 2) == []
 
 

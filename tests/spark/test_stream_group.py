@@ -18,7 +18,7 @@ from kclient.errors import ConfigError
 from kclient.group.commits import Commits
 from kclient.lag.calls import lag
 from kclient.spark import group_progress, track
-from kclient.spark.client import Driver
+from kclient.spark.client import DriverClient
 from kclient.spark.group_progress import GroupCommitter, behind, end_offsets
 from kclient.spark.listener import GroupCommitListener
 from kclient.spark.options import SourceOptions
@@ -246,7 +246,7 @@ def test_closing_waits_for_the_batch_that_is_heard_of_meanwhile(
 def test_what_comes_after_closing_asks_nobody(
     kafka: EmbeddedCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
-    driver = Driver(SourceOptions.parse(options_of(kafka), "stream"))
+    driver = DriverClient(SourceOptions.parse(options_of(kafka), "stream"))
     committer = GroupCommitter(driver, "g")
     assert committer.commit({T0: 1})
     driver.close()
@@ -376,10 +376,10 @@ def test_progress_as_older_sparks_tell_it() -> None:
 
 
 def test_a_committer_counts_what_fails(kafka: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kclient.spark.client import Driver
+    from kclient.spark.client import DriverClient
 
     monkeypatch.setattr(group_progress, "COMMIT_SECONDS", 0.2)
-    driver = Driver(
+    driver = DriverClient(
         SourceOptions.parse({"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "t"}, "stream")
     )
     committer = GroupCommitter(driver, "g")

@@ -20,7 +20,7 @@ from kclient.records.writer import NewRecord, build_batch
 from kclient.spark.arrow_batches import Batcher, default_columns
 from kclient.spark.batch import plan_batch
 from kclient.spark.decoding import Decoder
-from kclient.spark.executor import Piece, clients, read_range
+from kclient.spark.executor import FetchedBatches, clients, read_range
 from kclient.spark.options import SourceOptions
 from kclient.spark.ranges import OffsetRange, tolerated
 from tests.realtime import within
@@ -191,7 +191,7 @@ def build_message(key: bytes, value: bytes) -> bytes:
 
 def test_what_a_fetch_brought_is_not_shown_when_it_is_named() -> None:
     """asyncio makes a repr of each result on a main thread, and one of megabytes costs more than reading them."""
-    assert len(repr(Piece(0, memoryview(bytes(1_000_000)), 5, ()))) < 100
+    assert len(repr(FetchedBatches(0, memoryview(bytes(1_000_000)), 5, ()))) < 100
 
 
 # --- connections

@@ -37,9 +37,9 @@ from kclient.spark.decoding.avro_schema import (
 )
 from kclient.spark.decoding.formats import (
     MAX_OBJECTS,
-    Bad,
+    BadValue,
     Decoded,
-    Meter,
+    ElementBudget,
     Refused,
     TooManyElements,
     decode_apart,
@@ -47,7 +47,7 @@ from kclient.spark.decoding.formats import (
     reason_of,
     too_many,
 )
-from kclient.spark.decoding.registry import Registry, UnknownSchemaError, runtime
+from kclient.spark.decoding.registry import SchemaRegistry, UnknownSchemaError, runtime
 from kclient.spark.option_table import MAX_ELEMENTS
 
 DAMAGE: Final = (
@@ -60,20 +60,20 @@ MAX_WAIT_MS: Final = 30_000
 
 
 @attrs.frozen
-class Avro:
+class AvroFormat:
     """Keys or values in Avro. `schema` is the reader's; `storage` its type as Arrow takes the values."""
 
     schema: str
     storage: pa.DataType
     ids: frozenset[int] | None
-    registry: Registry | None
+    registry: SchemaRegistry | None
     name: str = "avro"
     max_elements: int = MAX_ELEMENTS
 
     @classmethod
     def of(
-        cls, option: str, given: Given, registry: Registry | None, max_elements: int = MAX_ELEMENTS
-    ) -> Avro:
+        cls, option: str, given: Given, registry: SchemaRegistry | None, max_elements: int = MAX_ELEMENTS
+    ) -> AvroFormat:
         """Raises ConfigError that names the field which has no Spark type."""
         storage = arrow_type(checked(option, given.text), option)
         return cls(given.text, storage, given.ids, registry, max_elements=max_elements)
@@ -103,14 +103,14 @@ class _Written:
     """What reads a value that was written with one schema, and how many elements such a value may hold."""
 
     read: Callable[[io.BytesIO], Any]
-    elements: Elements
+    elements: AvroElements
 
 
 class _Reading:
     """One batch: what the schema ids in it mean, and which values are bad."""
 
-    def __init__(self, avro: Avro) -> None:
-        self.bad: dict[int, Bad] = {}
+    def __init__(self, avro: AvroFormat) -> None:
+        self.bad: dict[int, BadValue] = {}
         self._avro = avro
         self._framed = avro.registry is not None or avro.ids is not None
         self._first_unknown: int | None = None
@@ -154,7 +154,7 @@ class _Reading:
         return made if not left else self._refuse(row, f"{left} bytes are left behind it", schema_id)
 
     def _refuse(self, row: int, reason: str, schema_id: int | None) -> None:
-        self.bad[row] = Bad(reason, schema_id)
+        self.bad[row] = BadValue(reason, schema_id)
 
     def _find(self, schema_id: int | None) -> _Written | str:
         found = self._readers[schema_id] = self._writer(schema_id)
@@ -200,12 +200,12 @@ class _Reading:
 
 
 FIXED: Final = {"null": 0, "boolean": 1, "float": 4, "double": 8}
-Walk: TypeAlias = Callable[[bytes, int, Meter], int]
+Walk: TypeAlias = Callable[[bytes, int, ElementBudget], int]
 """From where a value begins to where it ends. Raises TooManyElements, and IndexError or ValueError for damage."""
 
 
 @attrs.frozen
-class Elements:
+class AvroElements:
     """What the schema of a writer allows, seen from a reader's.
 
     `per_byte` is how many elements a byte may make, 0 where there are no arrays and maps. `walk` passes over a value.
@@ -216,7 +216,7 @@ class Elements:
     walk: Walk
 
     @classmethod
-    def of(cls, writer: Any, reader: Any | None) -> Elements:
+    def of(cls, writer: Any, reader: Any | None) -> AvroElements:
         """Both expanded; without a reader it is the same."""
         added = 0 if reader is None else _added(reader)
         leaves_out = reader is not None and _leaves_out_enum(writer, reader)
@@ -225,7 +225,7 @@ class Elements:
     def check(self, data: bytes, start: int, limit: int) -> None:
         """Raises TooManyElements, and IndexError or ValueError for a damaged value, where it is worth a look."""
         if self.leaves_out_enum or (len(data) - start) * self.per_byte > limit:
-            self.walk(data, start, Meter(limit))
+            self.walk(data, start, ElementBudget(limit))
 
 
 def _size(schema: Any) -> int:
@@ -346,11 +346,11 @@ def _skip(size: int) -> Walk:
     return lambda _data, at, _meter: at + size
 
 
-def _nothing(_data: bytes, at: int, _meter: Meter) -> int:
+def _nothing(_data: bytes, at: int, _meter: ElementBudget) -> int:
     return at
 
 
-def _number(data: bytes, at: int, _meter: Meter) -> int:
+def _number(data: bytes, at: int, _meter: ElementBudget) -> int:
     while data[at] >= 0x80:
         at += 1
     return at + 1
@@ -369,7 +369,7 @@ def _read(data: bytes, at: int) -> tuple[int, int]:
     return (value >> 1) ^ -(value & 1), at + 1
 
 
-def _bytes(data: bytes, at: int, _meter: Meter) -> int:
+def _bytes(data: bytes, at: int, _meter: ElementBudget) -> int:
     size, at = _read(data, at)
     if not 0 <= size <= len(data) - at:
         raise ValueError("text beyond the end")
@@ -377,7 +377,7 @@ def _bytes(data: bytes, at: int, _meter: Meter) -> int:
 
 
 def _choice(branches: list[Walk]) -> Walk:
-    def walk(data: bytes, at: int, meter: Meter) -> int:
+    def walk(data: bytes, at: int, meter: ElementBudget) -> int:
         index, at = _read(data, at)
         if index < 0:
             raise IndexError("a branch or symbol below zero")
@@ -387,7 +387,7 @@ def _choice(branches: list[Walk]) -> Walk:
 
 
 def _record(fields: list[Walk]) -> Walk:
-    def walk(data: bytes, at: int, meter: Meter) -> int:
+    def walk(data: bytes, at: int, meter: ElementBudget) -> int:
         for field in fields:
             at = field(data, at, meter)
         return at
@@ -398,7 +398,7 @@ def _record(fields: list[Walk]) -> Walk:
 def _blocks(item: Walk, elements: int, size: int | None) -> Walk:
     """An array or map: blocks of items, each of so many elements, and of so many bytes where that is known."""
 
-    def walk(data: bytes, at: int, meter: Meter) -> int:
+    def walk(data: bytes, at: int, meter: ElementBudget) -> int:
         while True:
             count, at = _read(data, at)
             if count == 0:
@@ -416,8 +416,8 @@ def _blocks(item: Walk, elements: int, size: int | None) -> Walk:
 
 
 @functools.lru_cache(maxsize=256)
-def elements_of(written: str, reader: str | None) -> Elements:
+def elements_of(written: str, reader: str | None) -> AvroElements:
     """What the text of a writer's schema allows, seen from a reader's, None for the same. Both have been `readable`."""
-    return Elements.of(
+    return AvroElements.of(
         expanded(json.loads(written)), None if reader is None else expanded(json.loads(reader))
     )

@@ -20,12 +20,12 @@ from kclient.errors import ConfigError, DecodeError
 from kclient.records.arrow import SCHEMA
 from kclient.spark.arrow_batches import TYPES, default_columns
 from kclient.spark.decoding.ddl import spark_name
-from kclient.spark.decoding.formats import Bad, Decoded, Format, Text, cuts, widest_item
+from kclient.spark.decoding.formats import BadValue, Decoded, Format, TextFormat, cuts, widest_item
 from kclient.spark.option_table import Topics
 
 if TYPE_CHECKING:
     from kclient.spark.decoding.avro_schema import Given
-    from kclient.spark.decoding.registry import Registry
+    from kclient.spark.decoding.registry import SchemaRegistry
     from kclient.spark.options import SourceOptions
 
 ERROR: Final = "_error"
@@ -159,7 +159,7 @@ def _told(
     return {ERROR: pa.array(texts, pa.string()), RAW: pa.array([raw.get(row) for row in rows], pa.binary())}
 
 
-def _why(chosen: Format, bad: Bad) -> str:
+def _why(chosen: Format, bad: BadValue) -> str:
     schema = "" if bad.schema_id is None else f" with schema id {bad.schema_id}"
     return f"{chosen.name}{schema}: {bad.reason}"
 
@@ -214,22 +214,22 @@ def _format(options: SourceOptions, part: _Part, chosen: str, schema: str | None
         case "raw":
             return None
         case "string":
-            return Text()
+            return TextFormat()
         case "json" if schema is not None:
-            from kclient.spark.decoding.json_format import Json
+            from kclient.spark.decoding.json_format import JsonFormat
 
-            return Json.of(part.schema, schema, options.max_elements)
+            return JsonFormat.of(part.schema, schema, options.max_elements)
         case "avro":
-            from kclient.spark.decoding.avro_format import Avro
+            from kclient.spark.decoding.avro_format import AvroFormat
 
             registry = _registry(options)
             given = _avro_schema(options, part, schema, registry)
-            return Avro.of(part.schema, given, registry, options.max_elements)
+            return AvroFormat.of(part.schema, given, registry, options.max_elements)
         case "protobuf" if schema is not None and not schema.startswith(SUBJECT):
-            from kclient.spark.decoding.protobuf_format import Protobuf
+            from kclient.spark.decoding.protobuf_format import ProtobufFormat
             from kclient.spark.decoding.protobuf_schema import given_message
 
-            return Protobuf.of(given_message(part.schema, schema), options.max_elements)
+            return ProtobufFormat.of(given_message(part.schema, schema), options.max_elements)
         case "protobuf":
             raise ConfigError(
                 f"{part.form}=protobuf needs {part.schema}=FILE#MESSAGE: a registry is asked for Avro schemas only. "
@@ -242,15 +242,17 @@ def _format(options: SourceOptions, part: _Part, chosen: str, schema: str | None
     )
 
 
-def _registry(options: SourceOptions) -> Registry | None:
-    from kclient.spark.decoding.registry import Registry
+def _registry(options: SourceOptions) -> SchemaRegistry | None:
+    from kclient.spark.decoding.registry import SchemaRegistry
 
     if options.registry_url is None:
         return None
-    return Registry(options.registry_url, options.registry_auth, options.registry_auth_reference)
+    return SchemaRegistry(options.registry_url, options.registry_auth, options.registry_auth_reference)
 
 
-def _avro_schema(options: SourceOptions, part: _Part, schema: str | None, registry: Registry | None) -> Given:
+def _avro_schema(
+    options: SourceOptions, part: _Part, schema: str | None, registry: SchemaRegistry | None
+) -> Given:
     """The reader's schema: given, or the newest of the subject, which is `<topic>-value` unless it is named."""
     from kclient.spark.decoding.avro_schema import Given, given_schema
     from kclient.spark.decoding.registry import UnknownSchemaError

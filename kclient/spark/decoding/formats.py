@@ -37,7 +37,7 @@ T = TypeVar("T", "list[Any]", "pa.Array")
 
 
 @attrs.frozen
-class Bad:
+class BadValue:
     """Why one value could not be read. The reason never holds what the value holds."""
 
     reason: str
@@ -49,7 +49,7 @@ class Decoded:
     """Typed values, one for each that came, null where there was none or a bad one; and the bad ones by row."""
 
     array: pa.Array
-    bad: dict[int, Bad] = attrs.field(factory=dict)
+    bad: dict[int, BadValue] = attrs.field(factory=dict)
 
 
 def without(values: pa.Array, rows: Collection[int]) -> pa.Array:
@@ -64,7 +64,7 @@ def without(values: pa.Array, rows: Collection[int]) -> pa.Array:
 def joined(parts: Iterable[Decoded]) -> Decoded:
     """What was decoded piece by piece, as one."""
     arrays: list[pa.Array] = []
-    bad: dict[int, Bad] = {}
+    bad: dict[int, BadValue] = {}
     rows = 0
     for part in parts:
         arrays.append(part.array)
@@ -110,7 +110,7 @@ def decode_apart(
     a few hundred one by one, so that each costs little however many there are.
     """
     arrays: list[pa.Array] = [pa.nulls(0, kind)]
-    bad: dict[int, Bad] = {}
+    bad: dict[int, BadValue] = {}
     start, size = 0, len(values)
     few = 1 if fault_of is None else LOOKED_THROUGH
     while start < len(values):
@@ -122,7 +122,7 @@ def decode_apart(
                 size = (end - start) // 2
                 continue
             if fault_of is None:
-                found = Decoded(pa.nulls(1, kind), {0: Bad(str(exc))})
+                found = Decoded(pa.nulls(1, kind), {0: BadValue(str(exc))})
             else:
                 found = _looked_through(values[start:end], convert, kind, fault_of)
             arrays.append(found.array)
@@ -141,7 +141,7 @@ def _looked_through(
 ) -> Decoded:
     """Convert what `fault_of` finds no fault with."""
     rows = enumerate(values.to_pylist())
-    faults = {row: Bad(why) for row, value in rows if value is not None and (why := fault_of(value))}
+    faults = {row: BadValue(why) for row, value in rows if value is not None and (why := fault_of(value))}
     decoded = decode_apart(without(values, faults), convert, kind)
     return Decoded(decoded.array, decoded.bad | faults)
 
@@ -153,7 +153,7 @@ NO_TEXT: Final = "it is not UTF-8"
 
 
 @attrs.frozen
-class Text:
+class TextFormat:
     """Keys or values that are text."""
 
     name: str = "string"
@@ -189,7 +189,7 @@ class TooManyElements(Exception):
     """A value holds more elements than it may."""
 
 
-class Meter:
+class ElementBudget:
     """How many elements a value may still hold."""
 
     __slots__ = ("left",)

@@ -36,7 +36,7 @@ from kclient.errors import ConfigError
 from kclient.spark.decoding.ddl import TIMESTAMP_NTZ, list_of, parse_ddl
 from kclient.spark.decoding.formats import (
     NO_TEXT,
-    Bad,
+    BadValue,
     Decoded,
     Refused,
     as_text,
@@ -63,7 +63,7 @@ _CONVERSION: Final = re.compile(r"Failed to convert JSON to (?P<type>[a-z0-9]+)"
 
 
 @attrs.frozen
-class Json:
+class JsonFormat:
     """Keys or values that are JSON of one type."""
 
     type: pa.DataType
@@ -71,7 +71,7 @@ class Json:
     max_elements: int = MAX_ELEMENTS
 
     @classmethod
-    def of(cls, option: str, ddl: str, max_elements: int = MAX_ELEMENTS) -> Json:
+    def of(cls, option: str, ddl: str, max_elements: int = MAX_ELEMENTS) -> JsonFormat:
         """With the schema that the option gives. Raises ConfigError, which names the field that JSON cannot hold."""
         kind = parse_ddl(option, ddl)
         _check(option, kind, "")
@@ -82,7 +82,7 @@ class Json:
         large = self.too_large(values)
         decoded = decode_apart(without(values, large), self._parse, self.type, self._fault_of)
         return Decoded(
-            decoded.array, {**decoded.bad, **dict.fromkeys(large, Bad(too_many(self.max_elements)))}
+            decoded.array, {**decoded.bad, **dict.fromkeys(large, BadValue(too_many(self.max_elements)))}
         )
 
     def _fault_of(self, data: bytes) -> str | None:

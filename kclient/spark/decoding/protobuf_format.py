@@ -23,9 +23,9 @@ from kclient.errors import ConfigError
 from kclient.spark.decoding import formats
 from kclient.spark.decoding.formats import (
     MAX_OBJECTS,
-    Bad,
+    BadValue,
     Decoded,
-    Meter,
+    ElementBudget,
     Refused,
     TooManyElements,
     decode_apart,
@@ -40,7 +40,7 @@ VARINT_BYTES: Final = 5
 
 
 @attrs.frozen
-class Protobuf:
+class ProtobufFormat:
     """Keys or values that are messages of one type."""
 
     given: Given
@@ -49,7 +49,7 @@ class Protobuf:
     max_elements: int = MAX_ELEMENTS
 
     @classmethod
-    def of(cls, given: Given, max_elements: int = MAX_ELEMENTS) -> Protobuf:
+    def of(cls, given: Given, max_elements: int = MAX_ELEMENTS) -> ProtobufFormat:
         """Raises ConfigError that names the field which has no Spark type."""
         return cls(given, _reader(given).column.type, max_elements=max_elements)
 
@@ -81,7 +81,7 @@ class Protobuf:
     def _message(self, reader: _Reader, data: bytes) -> Any:
         if len(data) * reader.per_byte > self.max_elements:
             try:
-                walk(data, 0, len(data), reader.parts, Meter(self.max_elements))
+                walk(data, 0, len(data), reader.parts, ElementBudget(self.max_elements))
             except TooManyElements:
                 raise Refused(too_many(self.max_elements)) from None
             except (Damaged, RecursionError):
@@ -101,8 +101,8 @@ class Protobuf:
             raise Refused(f"it is another message of its schema, with the indexes {list(indexes)}")
         return data[start:]
 
-    def _bad(self, reason: str, data: bytes) -> Bad:
-        return Bad(reason, None if self.given.ids is None else formats.schema_id_of(data))
+    def _bad(self, reason: str, data: bytes) -> BadValue:
+        return BadValue(reason, None if self.given.ids is None else formats.schema_id_of(data))
 
 
 @attrs.frozen
@@ -243,7 +243,7 @@ def per_byte(parts: Mapping[int, Part]) -> float:
     )
 
 
-def walk(data: bytes, at: int, end: int, parts: Mapping[int, Part], meter: Meter) -> int:
+def walk(data: bytes, at: int, end: int, parts: Mapping[int, Part], meter: ElementBudget) -> int:
     """From where a message begins to its end, or to the end of its group. Raises TooManyElements, Damaged."""
     while at < end:
         tag, at = _varint(data, at)
@@ -268,7 +268,7 @@ def walk(data: bytes, at: int, end: int, parts: Mapping[int, Part], meter: Meter
     return at
 
 
-def _take(data: bytes, at: int, end: int, part: Part, meter: Meter) -> None:
+def _take(data: bytes, at: int, end: int, part: Part, meter: ElementBudget) -> None:
     """A field with a length: a message, a text, or packed numbers."""
     if part.message is not None:
         meter.take(part.elements)

@@ -34,7 +34,7 @@ from kclient.spark.kafka_keys import secret_of
 from kclient.text import printable
 
 
-class Deadline:
+class HttpDeadline:
     """Ends the connections of one exchange when its time is over."""
 
     def __init__(self, seconds: float) -> None:
@@ -45,7 +45,7 @@ class Deadline:
         self._timer = Timer(seconds, self._end)
         self._timer.daemon = True
 
-    def __enter__(self) -> Deadline:
+    def __enter__(self) -> HttpDeadline:
         self._timer.start()
         return self
 
@@ -93,7 +93,7 @@ class Deadline:
 class BoundedRequest(urllib.request.Request):
     """A request that has a deadline."""
 
-    deadline: Deadline
+    deadline: HttpDeadline
 
 
 class _Plain(urllib.request.HTTPHandler):
@@ -153,7 +153,7 @@ _opener: Final = urllib.request.build_opener(_NoRedirect, *HANDLERS)
 
 
 @attrs.frozen
-class Registry:
+class SchemaRegistry:
     """Where schemas are asked for. `auth` is `user:password` or `bearer TOKEN`, or what `reference` says it refers to.
 
     It travels to workers, which follow the reference where they connect.
@@ -193,7 +193,7 @@ class Registry:
         )
 
     def _ask(self, path: str, what: str) -> str:
-        with Deadline(TIMEOUT_SECONDS) as deadline:
+        with HttpDeadline(TIMEOUT_SECONDS) as deadline:
             try:
                 with _opener.open(self._request(path, deadline), timeout=TIMEOUT_SECONDS) as answer:
                     data = answer.read(MAX_ANSWER_BYTES + 1)
@@ -206,7 +206,7 @@ class Registry:
             raise self._unreachable(TimeoutError("timed out"), deadline)
         return self._schema_in(data, what)
 
-    def _unreachable(self, problem: Exception, deadline: Deadline) -> ConnectError:
+    def _unreachable(self, problem: Exception, deadline: HttpDeadline) -> ConnectError:
         why = f"it took longer than {deadline.seconds:g} s" if deadline.is_over else printable(str(problem))
         return ConnectError(
             f"The schema registry {self.url} does not answer: {why}. It may be down, or need another "
@@ -214,7 +214,7 @@ class Registry:
             stage="tcp",
         )
 
-    def _request(self, path: str, deadline: Deadline) -> BoundedRequest:
+    def _request(self, path: str, deadline: HttpDeadline) -> BoundedRequest:
         headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
         if self.auth is not None:
             headers["Authorization"] = _authorization(secret_of(self.auth, self.reference))

@@ -18,22 +18,22 @@ from kclient.bridge import run_blocking
 from kclient.errors import SinkError
 from kclient.runtime import Runtime
 from kclient.spark.batch import plan_batch
-from kclient.spark.client import Driver
-from kclient.spark.ingest.batch_commit import Landed, Ledger, Times
+from kclient.spark.client import DriverClient
+from kclient.spark.ingest.batch_commit import BatchCommitter, BatchTimes, LandedBatch
 from kclient.spark.ingest.checkpoint import Checkpoint, Offsets, check_kept, check_same
-from kclient.spark.ingest.preflight import Survey, check_topics, cut, measured, survey, target_of
+from kclient.spark.ingest.preflight import ClusterSurvey, check_topics, cut, measured, survey, target_of
 from kclient.spark.ingest.progress import IngestListener, IngestPlan, IngestResult, PartitionPlan
 from kclient.spark.ingest.schemas import check_extends
 from kclient.spark.ingest.setting_values import LATEST
 from kclient.spark.ingest.settings import IngestSettings
 from kclient.spark.ingest.sinks import check_not_landed, check_sinks
-from kclient.spark.ingest.stop_signals import Stop
+from kclient.spark.ingest.stop_signals import StopRequest
 from kclient.spark.ingest.worker_pool import Pool
 from kclient.spark.offsets import MAX_OFFSET, dump_offsets
 from kclient.spark.options import SourceOptions
 from kclient.spark.ranges import OffsetRange, split
 from kclient.spark.sink import manifest
-from kclient.spark.sink.parquet import DirectTarget, RangeWritten
+from kclient.spark.sink.parquet import DirectTarget, WrittenRange
 
 
 @attrs.frozen
@@ -93,7 +93,7 @@ def prepare(settings: IngestSettings) -> Backfill:
 
 
 def run(
-    settings: IngestSettings, listener: IngestListener, stop: Stop, locks: Sequence[int] = ()
+    settings: IngestSettings, listener: IngestListener, stop: StopRequest, locks: Sequence[int] = ()
 ) -> IngestResult:
     """Land a backfill; `locks` is what is held meanwhile. `run` of `ingest` says what it raises."""
     runtime = Runtime()
@@ -103,12 +103,12 @@ def run(
     listener.planned(wanted.plan(settings))
     job = Checkpoint(settings.checkpoint).job()
     dead = None if settings.dlq is None else settings.dlq.where
-    ledger = Ledger(settings.sink.where, "backfill" if job is None else job.job, dead)
+    ledger = BatchCommitter(settings.sink.where, "backfill" if job is None else job.job, dead)
     if wanted.ranges and manifest.read(settings.sink.where, wanted.name) is None:
         written = _written(settings, wanted, locks)
         whole = ledger.count(wanted.name, wanted.start, wanted.end, written)
-        times = Times(duration_ms=max(0, runtime.wall_ms() - began_ms))
-        listener.batch(ledger.tell(0, Landed.of(whole, written), wanted.end, times))
+        times = BatchTimes(duration_ms=max(0, runtime.wall_ms() - began_ms))
+        listener.batch(ledger.tell(0, LandedBatch.of(whole, written), wanted.end, times))
     result = ledger.result("drained", wanted.end, wanted.end)
     listener.finished(result)
     return result
@@ -124,14 +124,14 @@ def _check_layout(settings: IngestSettings) -> None:
         check_extends(frozen, str(settings.schema), evolves=settings.evolve != "none")
 
 
-def _survey(settings: IngestSettings) -> Survey:
+def _survey(settings: IngestSettings) -> ClusterSurvey:
     options = SourceOptions.parse(settings.stream_options(), "stream")
-    with closing(Driver(options)) as driver:
+    with closing(DriverClient(options)) as driver:
         driver.connect()
         return survey(driver, options, None)
 
 
-def _check_logs(settings: IngestSettings, found: Survey) -> None:
+def _check_logs(settings: IngestSettings, found: ClusterSurvey) -> None:
     """Refuse the logs of another cluster, and of topics made anew; other topics may land beside the job's."""
     checkpoint = Checkpoint(settings.checkpoint)
     if (job := checkpoint.job()) is not None:
@@ -158,7 +158,7 @@ def _check_job(settings: IngestSettings, found: Backfill, jobs_start: Offsets) -
             )
 
 
-def _written(settings: IngestSettings, wanted: Backfill, locks: Sequence[int]) -> list[RangeWritten]:
+def _written(settings: IngestSettings, wanted: Backfill, locks: Sequence[int]) -> list[WrittenRange]:
     options = SourceOptions.parse(settings.batch_options())
     target = target_of(settings, options)
     if settings.engine == "spark":
@@ -170,7 +170,7 @@ def _written(settings: IngestSettings, wanted: Backfill, locks: Sequence[int]) -
         pool.close()
 
 
-def _with_spark(settings: IngestSettings, wanted: Backfill, target: DirectTarget) -> list[RangeWritten]:
+def _with_spark(settings: IngestSettings, wanted: Backfill, target: DirectTarget) -> list[WrittenRange]:
     from kclient.spark.ingest.spark_session import session_of, typed
     from kclient.spark.sink.sources import DIRECT_FORMAT, DirectSource, from_rows, options_of
 

@@ -16,7 +16,7 @@ from kclient.runtime import Runtime
 from kclient.spark.ingest.progress import BatchProgress, Ended, IngestResult
 from kclient.spark.sink import manifest
 from kclient.spark.sink.manifest import Manifest
-from kclient.spark.sink.parquet import RangeWritten
+from kclient.spark.sink.parquet import WrittenRange
 from kclient.types import TopicPartition
 
 Offsets = Mapping[TopicPartition, int]
@@ -26,7 +26,7 @@ SPENT: Final = ("fetch_ms", "decode_ms", "write_ms")
 
 
 @attrs.frozen(kw_only=True)
-class Times:
+class BatchTimes:
     """How long a batch took, in milliseconds."""
 
     duration_ms: int
@@ -34,7 +34,7 @@ class Times:
 
 
 @attrs.frozen(kw_only=True)
-class Landed:
+class LandedBatch:
     """What counts of one batch, whoever wrote it. Milliseconds are summed over all tasks, None where nobody knows."""
 
     start: Offsets
@@ -49,7 +49,7 @@ class Landed:
     write_ms: int | None = None
 
     @classmethod
-    def of(cls, whole: Manifest, ranges: Sequence[RangeWritten]) -> Landed:
+    def of(cls, whole: Manifest, ranges: Sequence[WrittenRange]) -> LandedBatch:
         """By its manifest, and by what the tasks say that wrote it in this run."""
         return cls(
             start=whole.start,
@@ -64,7 +64,7 @@ class Landed:
 
 
 @attrs.define
-class Ledger:
+class BatchCommitter:
     """The batches of one run. `dead` is the directory of dead letters, None where there are none."""
 
     sink: str
@@ -88,7 +88,7 @@ class Ledger:
             )
         return found
 
-    def count(self, name: str, start: Offsets, end: Offsets, ranges: Sequence[RangeWritten]) -> Manifest:
+    def count(self, name: str, start: Offsets, end: Offsets, ranges: Sequence[WrittenRange]) -> Manifest:
         """Make a batch count. Its dead letters count first, under the same name. Raises SinkError.
 
         A run that was killed before may have found more of them: what it said is said anew, also where none are left.
@@ -109,7 +109,7 @@ class Ledger:
         manifest.write(self.sink, whole)
         return whole
 
-    def tell(self, batch: int, landed: Landed, latest: Offsets, times: Times) -> BatchProgress:
+    def tell(self, batch: int, landed: LandedBatch, latest: Offsets, times: BatchTimes) -> BatchProgress:
         """What there is to say of a batch that counts."""
         progress = BatchProgress(
             batch=batch,
@@ -150,14 +150,14 @@ class Ledger:
             signal=signal,
         )
 
-    def _behind(self, landed: Landed, latest: Offsets) -> float | None:
+    def _behind(self, landed: LandedBatch, latest: Offsets) -> float | None:
         """Seconds since the newest record that landed, 0 where nothing waits, None where nobody knows."""
         if all(landed.end.get(tp, 0) >= offset for tp, offset in latest.items()):
             return 0.0
         return None if landed.newest_ms is None else max(0, self.runtime.wall_ms() - landed.newest_ms) / 1000
 
 
-def _beginning(start: Offsets, ranges: Sequence[RangeWritten]) -> Offsets:
+def _beginning(start: Offsets, ranges: Sequence[WrittenRange]) -> Offsets:
     """Where a batch begins, with the partitions that have appeared in it."""
     first: dict[TopicPartition, int] = {}
     for part in ranges:

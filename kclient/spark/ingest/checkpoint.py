@@ -25,7 +25,7 @@ from kclient.errors import ConfigError, SinkError
 from kclient.spark.ingest.progress import CheckpointState
 from kclient.spark.ingest.setting_values import Location, location, matches
 from kclient.spark.offsets import dump_offsets, parse_offsets
-from kclient.spark.sink.atomic_files import names_in, read_if_there, reading, write_atomically
+from kclient.spark.sink.atomic_files import list_names, read_optional, reading, write_atomically
 from kclient.types import TopicPartition
 
 Offsets: TypeAlias = Mapping[TopicPartition, int]
@@ -176,11 +176,11 @@ class Checkpoint:
     # --- how
 
     def _numbers(self, kind: str) -> list[int]:
-        return sorted(int(name) for name in names_in(self.path / kind) if _NUMBER.fullmatch(name))
+        return sorted(int(name) for name in list_names(self.path / kind) if _NUMBER.fullmatch(name))
 
     def _json(self, path: Path) -> Any:
         try:
-            text = read_if_there(path)
+            text = read_optional(path)
             return None if text is None else json.loads(text)
         except ValueError as exc:
             raise self._damaged(path, exc) from exc

@@ -18,11 +18,11 @@ from typing import Final
 
 from kclient.runtime import Runtime
 from kclient.spark.group_progress import GroupCommitter
-from kclient.spark.ingest.batch_commit import Landed, Ledger, Times
+from kclient.spark.ingest.batch_commit import BatchCommitter, BatchTimes, LandedBatch
 from kclient.spark.ingest.checkpoint import Offsets
 from kclient.spark.ingest.preflight import Prepared
 from kclient.spark.ingest.progress import Ended, IngestListener, IngestResult
-from kclient.spark.ingest.stop_signals import Stop
+from kclient.spark.ingest.stop_signals import StopRequest
 from kclient.spark.ingest.worker_pool import Pool
 from kclient.spark.ranges import NO_LIMIT, Limit
 from kclient.spark.sink.manifest import batch_name
@@ -31,7 +31,7 @@ from kclient.spark.stream import Stream
 POLL_SECONDS: Final = 0.1
 
 
-def run(prepared: Prepared, listener: IngestListener, stop: Stop) -> IngestResult:
+def run(prepared: Prepared, listener: IngestListener, stop: StopRequest) -> IngestResult:
     """Land batch after batch until all is drained, or until asked to stop. Raises as `ingest.run` does."""
     engine = _Engine(prepared, listener, stop)
     try:
@@ -43,14 +43,14 @@ def run(prepared: Prepared, listener: IngestListener, stop: Stop) -> IngestResul
 class _Engine:
     """One run."""
 
-    def __init__(self, prepared: Prepared, listener: IngestListener, stop: Stop) -> None:
+    def __init__(self, prepared: Prepared, listener: IngestListener, stop: StopRequest) -> None:
         settings = prepared.settings
         self._pool = Pool(settings.parallelism or os.cpu_count() or 1, prepared.locks)
         self._prepared = prepared
         self._trigger = settings.trigger
         self._checkpoint = prepared.checkpoint
         self._stream = Stream(prepared.options, prepared.driver)
-        self._ledger = Ledger(settings.sink.where, prepared.job.job, prepared.target.dead)
+        self._ledger = BatchCommitter(settings.sink.where, prepared.job.job, prepared.target.dead)
         self._group = None if settings.group is None else GroupCommitter(prepared.driver, settings.group)
         self._runtime = Runtime()
         self._listener = listener
@@ -98,8 +98,10 @@ class _Engine:
         self._checkpoint.commit(batch)
         self._mirror(end)
         now_ms = self._runtime.wall_ms()
-        times = Times(duration_ms=max(0, now_ms - began_ms), commit_ms=max(0, now_ms - counted_ms))
-        self._listener.batch(self._ledger.tell(batch, Landed.of(whole, written), self._stream.ends, times))
+        times = BatchTimes(duration_ms=max(0, now_ms - began_ms), commit_ms=max(0, now_ms - counted_ms))
+        self._listener.batch(
+            self._ledger.tell(batch, LandedBatch.of(whole, written), self._stream.ends, times)
+        )
 
     def _mirror(self, end: Offsets) -> bool | None:
         """Let the group know."""

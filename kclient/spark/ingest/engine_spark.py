@@ -26,13 +26,13 @@ from pyspark.errors import AnalysisException, StreamingQueryException
 from kclient.errors import ConfigError, KclientError
 from kclient.spark.group_progress import GroupCommitter, latest_offsets
 from kclient.spark.ingest import schemas
-from kclient.spark.ingest.batch_commit import Ledger, Times
+from kclient.spark.ingest.batch_commit import BatchCommitter, BatchTimes
 from kclient.spark.ingest.checkpoint import Offsets
 from kclient.spark.ingest.preflight import Prepared, with_settings
 from kclient.spark.ingest.progress import Ended, IngestListener, IngestResult
 from kclient.spark.ingest.settings import INFER, IngestSettings
 from kclient.spark.ingest.spark_session import session_of, typed
-from kclient.spark.ingest.stop_signals import Stop
+from kclient.spark.ingest.stop_signals import StopRequest
 from kclient.spark.ingest.writers import DirectWriter, SparkWriter
 from kclient.spark.offsets import dump_offsets
 from kclient.spark.source import KClientSource
@@ -48,7 +48,7 @@ SLOW_START: Final = "Python worker failed to connect back"
 """How a query ends whose Python process Spark gave up waiting for: ten seconds, which a busy machine may not keep."""
 
 
-def run(prepared: Prepared, listener: IngestListener, stop: Stop) -> IngestResult:
+def run(prepared: Prepared, listener: IngestListener, stop: StopRequest) -> IngestResult:
     """Land batch after batch until all is drained, or until asked to stop. Raises as `ingest.run` does."""
     with session_of(prepared.settings) as session:
         ready = with_schema(prepared, session)
@@ -65,9 +65,9 @@ def run(prepared: Prepared, listener: IngestListener, stop: Stop) -> IngestResul
 class _Engine:
     """One query."""
 
-    def __init__(self, prepared: Prepared, listener: IngestListener, stop: Stop) -> None:
+    def __init__(self, prepared: Prepared, listener: IngestListener, stop: StopRequest) -> None:
         settings = prepared.settings
-        self._ledger = Ledger(settings.sink.where, prepared.job.job, prepared.target.dead)
+        self._ledger = BatchCommitter(settings.sink.where, prepared.job.job, prepared.target.dead)
         self._writer: DirectWriter | SparkWriter = (
             SparkWriter(prepared) if settings.writer == "spark" else DirectWriter(prepared, self._ledger)
         )
@@ -119,7 +119,7 @@ class _Engine:
             self.told += 1
             self._end, self._latest = landed.end, latest_offsets(progress) or landed.end
             spent = progress["durationMs"]
-            times = Times(duration_ms=spent["triggerExecution"], commit_ms=spent.get("commitOffsets"))
+            times = BatchTimes(duration_ms=spent["triggerExecution"], commit_ms=spent.get("commitOffsets"))
             self._mirror()
             self._listener.batch(self._ledger.tell(progress["batchId"], landed, self._latest, times))
 

@@ -19,19 +19,19 @@ import attrs
 
 from kclient.errors import ConfigError, KclientError, UnknownTopicError
 from kclient.runtime import Runtime
-from kclient.spark.client import Driver, Link
+from kclient.spark.client import ClusterHandle, DriverClient
 from kclient.spark.cluster_lookup import resolve_start
 from kclient.spark.decoding import BY_INGEST, decoder_of
 from kclient.spark.executor import RangeFetcher
 from kclient.spark.ingest import schemas, sinks
 from kclient.spark.ingest.checkpoint import Checkpoint, Job, Offsets, Position, check_kept, check_same
 from kclient.spark.ingest.progress import CheckpointState, IngestPlan, PartitionPlan
-from kclient.spark.ingest.setting_values import Start, matches
+from kclient.spark.ingest.setting_values import StartPosition, matches
 from kclient.spark.ingest.settings import INFER, IngestSettings
 from kclient.spark.options import SourceOptions
 from kclient.spark.ranges import LogBounds, OffsetRange, prorate, split
 from kclient.spark.sink.parquet import DirectTarget
-from kclient.spark.sink.row_layout import Layout
+from kclient.spark.sink.row_layout import RowLayout
 from kclient.types import TopicPartition
 
 
@@ -40,7 +40,7 @@ class Prepared:
     """Everything that an engine needs. `locks` are the descriptors of what is held while it runs."""
 
     settings: IngestSettings
-    driver: Driver
+    driver: DriverClient
     checkpoint: Checkpoint
     job: Job
     position: Position
@@ -67,7 +67,7 @@ class Prepared:
             self.checkpoint.has_file_rows(settings.target_file_mb, rows)
 
 
-def prepare(settings: IngestSettings, driver: Driver, runtime: Runtime | None = None) -> Prepared:
+def prepare(settings: IngestSettings, driver: DriverClient, runtime: Runtime | None = None) -> Prepared:
     """Ask the cluster and look at checkpoint and sink. `driver` is for `stream_options()` of the settings.
 
     Raises ConfigError, SinkError, UnknownTopicError, and what `survey` raises.
@@ -120,7 +120,7 @@ def target_of(settings: IngestSettings, options: SourceOptions, rows: int | None
     """Where and how ranges land. Raises ConfigError for a schema that cannot be, ConnectError for its registry."""
     target = DirectTarget(
         root=settings.sink.where,
-        layout=Layout(
+        layout=RowLayout(
             headers=settings.headers, decoder=decoder_of(options, BY_INGEST), rescue=settings.rescue
         ),
         codec=settings.codec,
@@ -138,7 +138,7 @@ def cut(settings: IngestSettings, options: SourceOptions) -> SourceOptions:
     return options if by_size else attrs.evolve(options, min_partitions=parallelism(settings))
 
 
-def _job(settings: IngestSettings, found: Survey, job: str) -> Job:
+def _job(settings: IngestSettings, found: ClusterSurvey, job: str) -> Job:
     return Job(
         job=job,
         cluster_id=found.cluster_id,
@@ -151,7 +151,7 @@ def _job(settings: IngestSettings, found: Survey, job: str) -> Job:
     )
 
 
-def _from(found: Survey, checkpoint: Checkpoint) -> Offsets:
+def _from(found: ClusterSurvey, checkpoint: Checkpoint) -> Offsets:
     """From where on the job lands what no backfill may: never below its first start, also where a log was cut since."""
     first = checkpoint.first_start() or {}
     return {tp: max(offset, first.get(tp, 0)) for tp, offset in found.start.items()}
@@ -172,7 +172,7 @@ def _settled(settings: IngestSettings, checkpoint: Checkpoint) -> dict[str, str]
 
 
 def _plan(
-    settings: IngestSettings, found: Survey, here: Position, options: SourceOptions, state: str
+    settings: IngestSettings, found: ClusterSurvey, here: Position, options: SourceOptions, state: str
 ) -> IngestPlan:
     ends = {tp: log.end for tp, log in found.bounds.items()}
     limit = None if settings.trigger.kind == "once" else settings.max_per_trigger
@@ -213,7 +213,7 @@ MOST_SAMPLES: Final = 32
 
 
 @attrs.frozen
-class Survey:
+class ClusterSurvey:
     """What was found. `start` is where each partition starts; `sizes` are bytes of backlog, estimated."""
 
     cluster_id: str | None
@@ -227,7 +227,9 @@ class Survey:
         return {tp.topic: log.topic_id.hex() for tp, log in self.bounds.items() if log.topic_id}
 
 
-def survey(driver: Driver, options: SourceOptions, start: Mapping[TopicPartition, int] | None) -> Survey:
+def survey(
+    driver: DriverClient, options: SourceOptions, start: Mapping[TopicPartition, int] | None
+) -> ClusterSurvey:
     """Look at the cluster. `start` is what a checkpoint says, None for what the options say.
 
     What the checkpoint names and is not there any more is left out: whether that is an error is for the stream to say,
@@ -236,7 +238,7 @@ def survey(driver: Driver, options: SourceOptions, start: Mapping[TopicPartition
     return driver.ask(lambda link: _survey(link, options, start))
 
 
-def check_topics(names: Iterable[str], found: Survey) -> None:
+def check_topics(names: Iterable[str], found: ClusterSurvey) -> None:
     """Refuse to begin without a topic for each name: a checkpoint that is bound to a misspelt one is of no use.
 
     Raises UnknownTopicError.
@@ -251,7 +253,7 @@ def check_topics(names: Iterable[str], found: Survey) -> None:
             )
 
 
-def check_offsets(given: Start, found: Survey) -> None:
+def check_offsets(given: StartPosition, found: ClusterSurvey) -> None:
     """Refuse to begin at offsets of a file that no log has: a checkpoint would keep them. Raises ConfigError."""
     logs = found.bounds
     wrong = [
@@ -267,7 +269,7 @@ def check_offsets(given: Start, found: Survey) -> None:
         )
 
 
-def check_kept_start(given: Start, kept: Mapping[TopicPartition, int]) -> None:
+def check_kept_start(given: StartPosition, kept: Mapping[TopicPartition, int]) -> None:
     """Refuse other offsets than those where a first run decided to begin. Raises ConfigError."""
     other = [
         f"{tp} at {kept.get(tp, 'its beginning')}, not {offset}"
@@ -282,7 +284,9 @@ def check_kept_start(given: Start, kept: Mapping[TopicPartition, int]) -> None:
         )
 
 
-async def _survey(link: Link, options: SourceOptions, start: Mapping[TopicPartition, int] | None) -> Survey:
+async def _survey(
+    link: ClusterHandle, options: SourceOptions, start: Mapping[TopicPartition, int] | None
+) -> ClusterSurvey:
     chosen = link.lookup.partitions if start is None else link.lookup.existing
     partitions = await chosen(options.selection, internal=options.include_internal_topics)
     bounds = await link.lookup.log_bounds(partitions)
@@ -298,10 +302,10 @@ async def _survey(link: Link, options: SourceOptions, start: Mapping[TopicPartit
         wanted.tp: await _size(link, options, wanted) for wanted in waiting if len(waiting) <= MOST_SAMPLES
     }
     known = {tp: size for tp, size in sizes.items() if size is not None}
-    return Survey(link.cluster.metadata.cluster_id, bounds, begins, known)
+    return ClusterSurvey(link.cluster.metadata.cluster_id, bounds, begins, known)
 
 
-async def _size(link: Link, options: SourceOptions, wanted: OffsetRange) -> int | None:
+async def _size(link: ClusterHandle, options: SourceOptions, wanted: OffsetRange) -> int | None:
     """Bytes of a range, if all of it is like its beginning. None where that cannot be read now."""
     config = attrs.evolve(link.config, max_partition_fetch_bytes=SAMPLE_BYTES)
     patience = attrs.evolve(options, poll_timeout_ms=SAMPLE_MS, read_ahead=0)
@@ -324,7 +328,7 @@ MB: Final = 1_000_000
 
 
 def rows_per_file(
-    settings: IngestSettings, found: Survey, checkpoint: Checkpoint, here: Position
+    settings: IngestSettings, found: ClusterSurvey, checkpoint: Checkpoint, here: Position
 ) -> int | None:
     """None where no size was asked for, and where nothing tells yet how large records are. Raises SinkError."""
     if settings.target_file_mb is None:
@@ -335,13 +339,13 @@ def rows_per_file(
     return measured(settings, settings.target_file_mb, found) or kept
 
 
-def measured(settings: IngestSettings, target_mb: int, found: Survey) -> int | None:
+def measured(settings: IngestSettings, target_mb: int, found: ClusterSurvey) -> int | None:
     """The same by what landed last, or by samples of what was found. Raises SinkError."""
     size = sinks.last_written(settings.sink, settings.writer) or _sampled(found)
     return None if size is None else max(1, target_mb * MB * size[0] // max(1, size[1]))
 
 
-def _sampled(found: Survey) -> tuple[int, int] | None:
+def _sampled(found: ClusterSurvey) -> tuple[int, int] | None:
     """Records and their bytes in the logs, of the partitions that were looked at."""
     rows = sum(max(0, found.bounds[tp].end - found.start[tp]) for tp in found.sizes)
     return (rows, sum(found.sizes.values())) if rows else None

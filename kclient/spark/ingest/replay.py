@@ -22,7 +22,7 @@ from kclient.errors import ConfigError, SinkError
 from kclient.records.arrow import SCHEMA
 from kclient.runtime import Runtime
 from kclient.spark.decoding.decoder import RAW
-from kclient.spark.ingest.batch_commit import Landed, Ledger, Times
+from kclient.spark.ingest.batch_commit import BatchCommitter, BatchTimes, LandedBatch
 from kclient.spark.ingest.checkpoint import Checkpoint
 from kclient.spark.ingest.preflight import target_of
 from kclient.spark.ingest.progress import IngestListener, IngestPlan, IngestResult
@@ -32,8 +32,8 @@ from kclient.spark.options import SourceOptions
 from kclient.spark.ranges import OffsetRange
 from kclient.spark.sink import manifest
 from kclient.spark.sink.atomic_files import is_directory, reading
-from kclient.spark.sink.manifest import Manifest, Written
-from kclient.spark.sink.parquet import DirectTarget, RangeWritten, write_batches
+from kclient.spark.sink.manifest import Manifest, WrittenFile
+from kclient.spark.sink.parquet import DirectTarget, WrittenRange, write_batches
 from kclient.spark.sink.row_layout import NAMES
 
 ROWS: Final = 10_000
@@ -55,7 +55,7 @@ def run(settings: IngestSettings, listener: IngestListener) -> IngestResult:
     job = Checkpoint(settings.checkpoint).job()
     dead = None if settings.dlq is None else settings.dlq.where
     replay = _Replay(
-        settings, source, Ledger(settings.sink.where, "replay" if job is None else job.job, dead)
+        settings, source, BatchCommitter(settings.sink.where, "replay" if job is None else job.job, dead)
     )
     for number, letter in enumerate(letters):
         replay.land(number, letter, listener)
@@ -70,7 +70,7 @@ class _Replay:
 
     settings: IngestSettings
     source: Path
-    ledger: Ledger
+    ledger: BatchCommitter
     runtime: Runtime = attrs.field(factory=Runtime)
 
     def land(self, number: int, letter: Manifest, listener: IngestListener) -> None:
@@ -83,10 +83,10 @@ class _Replay:
         target = attrs.evolve(target_of(self.settings, options), suffix=f"-{name}")
         written = [self._write(file, target) for file in letter.files]
         whole = self.ledger.count(name, {}, {}, written)
-        times = Times(duration_ms=max(0, self.runtime.wall_ms() - began_ms))
-        listener.batch(self.ledger.tell(number, Landed.of(whole, written), {}, times))
+        times = BatchTimes(duration_ms=max(0, self.runtime.wall_ms() - began_ms))
+        listener.batch(self.ledger.tell(number, LandedBatch.of(whole, written), {}, times))
 
-    def _write(self, file: Written, target: DirectTarget) -> RangeWritten:
+    def _write(self, file: WrittenFile, target: DirectTarget) -> WrittenRange:
         wanted = OffsetRange(file.topic, file.partition, file.start, file.end)
         return write_batches(wanted, _records(self.source / file.path, wanted, target.layout.read()), target)
 

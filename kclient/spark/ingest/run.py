@@ -13,14 +13,14 @@ from pathlib import Path
 import attrs
 
 from kclient.errors import ConfigError, DataLossError
-from kclient.spark.client import Driver
+from kclient.spark.client import DriverClient
 from kclient.spark.ingest import backfill, replay, schemas, sinks
 from kclient.spark.ingest.checkpoint import Checkpoint
 from kclient.spark.ingest.preflight import Prepared, prepare
 from kclient.spark.ingest.progress import IngestListener, IngestPlan, IngestResult, SilentListener
 from kclient.spark.ingest.settings import IngestSettings, as_typed
 from kclient.spark.ingest.spark_session import without_spark
-from kclient.spark.ingest.stop_signals import Stop, stop_on_signals
+from kclient.spark.ingest.stop_signals import StopRequest, stop_on_signals
 from kclient.spark.options import SourceOptions
 from kclient.spark.sink.atomic_files import is_directory, locked
 from kclient.spark.sink.manifest import DIRECTORY
@@ -54,7 +54,7 @@ def plan(settings: IngestSettings) -> IngestPlan:
 
 @_said_as_typed()
 def run(
-    settings: IngestSettings, listener: IngestListener | None = None, stop: Stop | None = None
+    settings: IngestSettings, listener: IngestListener | None = None, stop: StopRequest | None = None
 ) -> IngestResult:
     """Land what there is, and go on until all is drained or a signal asks to stop; signals reach the main thread only.
 
@@ -86,7 +86,7 @@ def run(
 
 @contextmanager
 def _prepared(settings: IngestSettings) -> Iterator[Prepared]:
-    driver = Driver(SourceOptions.parse(settings.stream_options(), "stream"))
+    driver = DriverClient(SourceOptions.parse(settings.stream_options(), "stream"))
     try:
         driver.connect()
         yield prepare(settings, driver)
@@ -111,7 +111,7 @@ def _to_hold(settings: IngestSettings) -> Iterator[tuple[Path, str]]:
         yield Path(settings.dlq.where) / DIRECTORY, "The job of a dead-letter directory"
 
 
-def _engine(settings: IngestSettings) -> Callable[[Prepared, IngestListener, Stop], IngestResult]:
+def _engine(settings: IngestSettings) -> Callable[[Prepared, IngestListener, StopRequest], IngestResult]:
     """What does the work, imported when it is chosen: one of them needs Spark. Raises ConfigError without it."""
     if settings.engine == "direct":
         from kclient.spark.ingest import engine_direct

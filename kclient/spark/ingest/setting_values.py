@@ -221,7 +221,7 @@ def _content(path: Path) -> str:
 
 
 @attrs.frozen
-class Start:
+class StartPosition:
     """Where an offset map begins or ends: a word, a time (ms since 1970), or the offsets themselves."""
 
     word: str = ""
@@ -250,21 +250,21 @@ class Start:
         return self.word or "offsets"
 
 
-EARLIEST: Final = Start("earliest")
-LATEST: Final = Start("latest")
+EARLIEST: Final = StartPosition("earliest")
+LATEST: Final = StartPosition("latest")
 
 
-def start(raw: Any) -> Start:
+def start(raw: Any) -> StartPosition:
     """`earliest`, `latest`, `group`, `@2026-01-01T00:00Z`, or a file with `{"topic": {"0": 23}}`."""
     word = text(raw)
     if word.lower() in ("earliest", "latest", "group"):
-        return Start(word.lower())
+        return StartPosition(word.lower())
     if word.startswith("@"):
-        return Start(timestamp_ms=_time(word[1:]))
-    return Start(offsets=_offsets(word))
+        return StartPosition(timestamp_ms=_time(word[1:]))
+    return StartPosition(offsets=_offsets(word))
 
 
-def end(raw: Any) -> Start:
+def end(raw: Any) -> StartPosition:
     """As a start, without `earliest` and `group`."""
     found = start(raw)
     if found.word in ("earliest", "group"):

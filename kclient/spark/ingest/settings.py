@@ -18,7 +18,7 @@ from kclient.config.problems import config_error
 from kclient.config.values import boolean, filled_text, one_of, servers
 from kclient.errors import ConfigError
 from kclient.spark.ingest import setting_values
-from kclient.spark.ingest.setting_values import DRAIN, EARLIEST, LATEST, Location, Start, Trigger
+from kclient.spark.ingest.setting_values import DRAIN, EARLIEST, LATEST, Location, StartPosition, Trigger
 from kclient.spark.options import SourceOptions
 from kclient.types import TopicPartition
 
@@ -85,8 +85,8 @@ class IngestSettings:
     checkpoint: str
     group: str | None = None
     trigger: Trigger = DRAIN
-    start: Start = EARLIEST
-    end: Start = LATEST
+    start: StartPosition = EARLIEST
+    end: StartPosition = LATEST
     backfill: bool = False
     format: Format = "raw"
     schema: str | None = None
@@ -129,7 +129,7 @@ class IngestSettings:
         if problems:
             raise _error(problems)
         rescue = found.get("schema") == INFER or found.get("evolve", "none") != "none"
-        settings = cls(**chosen_writer(found), rescue=rescue)
+        settings = cls(**with_default_writer(found), rescue=rescue)
         try:
             if settings.backfill:
                 SourceOptions.parse(settings.batch_options())
@@ -151,7 +151,7 @@ class IngestSettings:
             "minPartitions": None if rows_per_file else self.parallelism,
             "maxRecordsPerPartition": rows_per_file,
         }
-        begin = Start(offsets=start) if start else self.start
+        begin = StartPosition(offsets=start) if start else self.start
         fallback = {"startingOffsets.fallback": "earliest"} if start else {}
         return {
             **self.options,
@@ -251,7 +251,7 @@ HINTS: Final[Mapping[str, str]] = {
 Found = Mapping[str, Any]
 
 
-def chosen_writer(found: Found) -> dict[str, Any]:
+def with_default_writer(found: Found) -> dict[str, Any]:
     """The settings, with the only writer that can write tables where the sink is one."""
     table = "sink" in found and found["sink"].kind == "table"
     return {**({"writer": "spark"} if table else {}), **found}
@@ -335,7 +335,7 @@ def _decoding(found: Found) -> Iterator[str]:
 
 
 def _writing(found: Found) -> Iterator[str]:
-    written = chosen_writer(found)
+    written = with_default_writer(found)
     if written.get("writer") != "spark":
         if "sink" in found and found["sink"].kind == "table":
             yield "--writer direct writes files: a table needs --writer spark"

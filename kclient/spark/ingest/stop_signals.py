@@ -15,7 +15,7 @@ import attrs
 
 
 @attrs.define
-class Stop:
+class StopRequest:
     """Whether a signal asked to stop, and which."""
 
     signal: int | None = None
@@ -37,9 +37,9 @@ class Stop:
 
 
 @contextmanager
-def stop_on_signals() -> Iterator[Stop]:
+def stop_on_signals() -> Iterator[StopRequest]:
     """Listen to both signals, in the main thread; elsewhere nobody can ask this way."""
-    stop = Stop()
+    stop = StopRequest()
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         signal.signal(signal.SIGTERM, stop.ask)

@@ -28,7 +28,7 @@ import attrs
 from kclient.errors import InternalError
 from kclient.spark.options import SourceOptions
 from kclient.spark.ranges import OffsetRange
-from kclient.spark.sink.parquet import DirectTarget, RangeWritten, write_range
+from kclient.spark.sink.parquet import DirectTarget, WrittenRange, write_range
 
 ATTEMPTS: Final = 4
 END_SECONDS: Final = 5.0
@@ -71,13 +71,13 @@ class Worker:
         self.lifeline.close()
 
 
-class Round(NamedTuple):
+class BatchWork(NamedTuple):
     """The ranges of one batch, who waits, and what has come back."""
 
     ranges: Sequence[OffsetRange]
     waiting: deque[int]
     attempts: Counter[int]
-    results: dict[int, RangeWritten]
+    results: dict[int, WrittenRange]
 
 
 class Pool:
@@ -93,11 +93,11 @@ class Pool:
 
     def write(
         self, ranges: Sequence[OffsetRange], options: SourceOptions, target: DirectTarget
-    ) -> list[RangeWritten]:
+    ) -> list[WrittenRange]:
         """Write every range; the results are in their order. Raises as `write_range` does."""
         if self._size == 1:
             return [write_range(wanted, options, target) for wanted in ranges]
-        now = Round(ranges, deque(range(len(ranges))), Counter(), {})
+        now = BatchWork(ranges, deque(range(len(ranges))), Counter(), {})
         while len(now.results) < len(ranges):
             while now.waiting and (worker := self._idle()) is not None:
                 self._send(worker, now, options, target)
@@ -122,7 +122,7 @@ class Pool:
         self._workers.append(Worker.start(self._locks))
         return self._workers[-1]
 
-    def _send(self, worker: Worker, now: Round, options: SourceOptions, target: DirectTarget) -> None:
+    def _send(self, worker: Worker, now: BatchWork, options: SourceOptions, target: DirectTarget) -> None:
         worker.order = now.waiting.popleft()
         now.attempts[worker.order] += 1
         with suppress(BrokenPipeError, ConnectionResetError):  # it died: `_receive` sees it
@@ -132,7 +132,7 @@ class Pool:
         pipes = wait([worker.pipe for worker in self._workers if worker.order is not None])
         return [worker for worker in self._workers if worker.pipe in pipes]
 
-    def _receive(self, worker: Worker, now: Round) -> None:
+    def _receive(self, worker: Worker, now: BatchWork) -> None:
         """Keep what a worker sends, or raise it; let another one try where it died."""
         order = cast("int", worker.order)
         try:

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions
 
 from kclient.spark.decoding.decoder import ERROR
-from kclient.spark.ingest.batch_commit import Landed, Ledger
+from kclient.spark.ingest.batch_commit import BatchCommitter, LandedBatch
 from kclient.spark.ingest.preflight import Prepared
 from kclient.spark.ingest.spark_session import check_catalog, provider_of
 from kclient.spark.sink import spark_metadata
 from kclient.spark.sink.manifest import batch_name
-from kclient.spark.sink.parquet import RangeWritten
+from kclient.spark.sink.parquet import WrittenRange
 from kclient.spark.sink.row_layout import RESCUED
 from kclient.spark.sink.sources import (
     DATE,
@@ -78,7 +78,7 @@ class SparkWriter:
         kept = len(self._prepared.settings.partition_by)
         return triggered(frame.writeStream.partitionBy(*DIRECTORIES[:kept]), self._prepared)
 
-    def landed(self, progress: Mapping[str, Any]) -> Landed | None:
+    def landed(self, progress: Mapping[str, Any]) -> LandedBatch | None:
         """The batch that a progress is of, once; None for one that was told, and for a trigger without a batch."""
         batch, checkpoint = progress["batchId"], self._prepared.checkpoint
         if batch <= self._last or "addBatch" not in progress["durationMs"]:
@@ -92,7 +92,7 @@ class SparkWriter:
                 "bad": 0,
                 "newest_ms": None,
             }
-        return Landed(
+        return LandedBatch(
             start=checkpoint.start_of(batch),
             end=checkpoint.offsets(batch),
             rows=seen["rows"],
@@ -102,7 +102,7 @@ class SparkWriter:
             newest_ms=seen["newest_ms"],
         )
 
-    def _files(self, batch: int) -> list[spark_metadata.Logged]:
+    def _files(self, batch: int) -> list[spark_metadata.LoggedFile]:
         sink = self._prepared.settings.sink
         return [] if sink.kind == "table" else spark_metadata.added(sink.where, batch)
 
@@ -130,10 +130,10 @@ def _variants(frame: DataFrame) -> DataFrame:
 class DirectWriter:
     """The batches of one query, by their manifests. `failure` is what ended it here."""
 
-    def __init__(self, prepared: Prepared, ledger: Ledger) -> None:
+    def __init__(self, prepared: Prepared, ledger: BatchCommitter) -> None:
         self._prepared = prepared
         self._ledger = ledger
-        self._counted: dict[int, Landed] = {}  # batches that nobody was told of yet
+        self._counted: dict[int, LandedBatch] = {}  # batches that nobody was told of yet
         self.failure: Exception | None = None
 
     def start(self, session: SparkSession) -> StreamingQuery:
@@ -144,7 +144,7 @@ class DirectWriter:
         frame = session.readStream.format(DIRECT_FORMAT).options(**options).load()
         return triggered(frame.writeStream.foreachBatch(self._count), prepared).start()
 
-    def landed(self, progress: Mapping[str, Any]) -> Landed | None:
+    def landed(self, progress: Mapping[str, Any]) -> LandedBatch | None:
         """The batch that a progress is of, once; None for one that was told, and for a trigger without a batch."""
         return self._counted.pop(progress["batchId"], None)
 
@@ -153,11 +153,11 @@ class DirectWriter:
         checkpoint = self._prepared.checkpoint
         try:
             end = checkpoint.offsets(batch)
-            whole, written = self._ledger.format_count(batch, end), list[RangeWritten]()
+            whole, written = self._ledger.format_count(batch, end), list[WrittenRange]()
             if whole is None:
                 written = from_rows(row.asDict() for row in frame.collect())
                 whole = self._ledger.count(batch_name(batch), checkpoint.start_of(batch), end, written)
-            self._counted[batch] = Landed.of(whole, written)
+            self._counted[batch] = LandedBatch.of(whole, written)
         except Exception as exc:
             self.failure = exc
             raise

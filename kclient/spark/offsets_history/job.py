@@ -26,11 +26,11 @@ from kclient.log import get_logger
 from kclient.records.batch import read_batches
 from kclient.records.reader import PartitionReader
 from kclient.runtime import Runtime
-from kclient.spark.client import Driver, Link
-from kclient.spark.executor import Client, Piece, RangeFetcher, clients
-from kclient.spark.ingest.stop_signals import Stop
+from kclient.spark.client import ClusterHandle, DriverClient
+from kclient.spark.executor import ExecutorClient, FetchedBatches, RangeFetcher, clients
+from kclient.spark.ingest.stop_signals import StopRequest
 from kclient.spark.offsets_history import sampling
-from kclient.spark.offsets_history.rows import Entry, Row, rows_of
+from kclient.spark.offsets_history.rows import Row, TopicRecord, rows_of
 from kclient.spark.offsets_history.settings import TOPIC, OffsetsHistorySettings
 from kclient.spark.offsets_history.store import STATE, State, Store
 from kclient.spark.option_table import Topics
@@ -64,7 +64,7 @@ def run(settings: OffsetsHistorySettings, runtime: Runtime | None = None) -> His
     UnknownTopicError where nobody ever committed, DeadlineError.
     """
     options = settings.source()
-    driver = Driver(options)
+    driver = DriverClient(options)
     try:
         driver.connect()
         with locked(Store(settings.out).path, "offsets-history"):
@@ -73,7 +73,7 @@ def run(settings: OffsetsHistorySettings, runtime: Runtime | None = None) -> His
         driver.close()
 
 
-def watch(settings: OffsetsHistorySettings, told: Callable[[HistoryRun], None], stop: Stop) -> None:
+def watch(settings: OffsetsHistorySettings, told: Callable[[HistoryRun], None], stop: StopRequest) -> None:
     """Run again and again, `every_ms` after each run ended, until asked to stop.
 
     What passes by itself (a broker that restarts) is logged, and the next run goes on. Raises as `run` otherwise.
@@ -92,14 +92,14 @@ def watch(settings: OffsetsHistorySettings, told: Callable[[HistoryRun], None], 
 
 class _Run:
     def __init__(
-        self, settings: OffsetsHistorySettings, options: SourceOptions, driver: Driver, runtime: Runtime
+        self, settings: OffsetsHistorySettings, options: SourceOptions, driver: DriverClient, runtime: Runtime
     ) -> None:
         self._settings = settings
         self._options = options
         self._driver = driver
         self._runtime = runtime
         self._store = Store(settings.out)
-        self._seen = Seen()
+        self._seen = RunTotals()
 
     def run(self) -> HistoryRun:
         began = self._runtime.wall_ms()
@@ -154,7 +154,7 @@ class _Run:
 
 
 @attrs.frozen
-class Beginning:
+class RunStart:
     """Where a run begins, and what it has to read. `topics` are those that may be described, with their ids."""
 
     state: State
@@ -164,7 +164,7 @@ class Beginning:
     resumed: bool
 
 
-def begin(settings: OffsetsHistorySettings, driver: Driver, store: Store) -> Beginning:
+def begin(settings: OffsetsHistorySettings, driver: DriverClient, store: Store) -> RunStart:
     """Look at both sides; remove what a killed run left behind where it had come to.
 
     A new history is known by its state before it has a file. Raises ConfigError for the directory of another cluster or
@@ -186,7 +186,7 @@ def begin(settings: OffsetsHistorySettings, driver: Driver, store: Store) -> Beg
         store.keep(state)
     store.tidy({tp.partition: offset for tp, offset in starts.items()})
     whole = [OffsetRange(*tp, starts[tp], log.end, log.topic_id) for tp, log in bounds.items()]
-    return Beginning(
+    return RunStart(
         state=state,
         ranges=tuple(split([one for one in whole if one.size > 0], None, settings.records_per_file)),
         partitions=len(bounds),
@@ -206,7 +206,7 @@ def _starts(
     return {tp: max(offset, state.offsets.get(tp, offset)) for tp, offset in starts.items()}
 
 
-async def _survey(link: Link) -> tuple[str | None, dict[TopicPartition, LogBounds]]:
+async def _survey(link: ClusterHandle) -> tuple[str | None, dict[TopicPartition, LogBounds]]:
     partitions = await link.lookup.existing(Topics((TOPIC,)), internal=True)
     if not partitions:
         raise UnknownTopicError(
@@ -217,7 +217,7 @@ async def _survey(link: Link) -> tuple[str | None, dict[TopicPartition, LogBound
     return link.cluster.metadata.cluster_id, await link.lookup.log_bounds(partitions)
 
 
-async def _topics(link: Link) -> dict[str, bytes]:
+async def _topics(link: ClusterHandle) -> dict[str, bytes]:
     answer = await link.cluster.describe_topics(
         None, allow_auto_create=False, timeout=link.config.default_api_timeout_ms / 1000
     )
@@ -244,7 +244,7 @@ def _check_same(out: str, state: State, cluster_id: str | None, topic_id: str | 
 RECORDS: Final = 10_000
 
 
-def entries(wanted: OffsetRange, options: SourceOptions) -> Iterator[Entry]:
+def entries(wanted: OffsetRange, options: SourceOptions) -> Iterator[TopicRecord]:
     """Every record of the range that is committed, in order.
 
     Raises DeadlineError, DataLossError, CorruptDataError, ConnectError, AuthorizationError, BrokerError.
@@ -256,7 +256,7 @@ def entries(wanted: OffsetRange, options: SourceOptions) -> Iterator[Entry]:
         raise
 
 
-def _entries(client: Client, wanted: OffsetRange, options: SourceOptions) -> Iterator[Entry]:
+def _entries(client: ExecutorClient, wanted: OffsetRange, options: SourceOptions) -> Iterator[TopicRecord]:
     fetcher = RangeFetcher(client.cluster, client.config, client.runtime, wanted, options)
     try:
         while (piece := client.run(fetcher.next())) is not None:
@@ -265,7 +265,9 @@ def _entries(client: Client, wanted: OffsetRange, options: SourceOptions) -> Ite
         client.run(fetcher.close())
 
 
-def _of_piece(piece: Piece, reader: PartitionReader, partition: int, end: int) -> Iterator[Entry]:
+def _of_piece(
+    piece: FetchedBatches, reader: PartitionReader, partition: int, end: int
+) -> Iterator[TopicRecord]:
     spans = [
         (batch.base_offset, batch.is_transactional) for batch in read_batches(piece.data) if batch.magic == 2
     ]
@@ -277,14 +279,14 @@ def _of_piece(piece: Piece, reader: PartitionReader, partition: int, end: int) -
             records = zip(run.offsets, run.timestamps, run.raw_keys(), run.raw_values(), strict=False)
             for offset, timestamp, key, value in records:
                 at = bisect_right(begins, offset) - 1
-                yield Entry(partition, offset, timestamp, at >= 0 and spans[at][1], key, value)
+                yield TopicRecord(partition, offset, timestamp, at >= 0 and spans[at][1], key, value)
 
 
 # --- what a run has read ---------------------------------------------------------------------------------------------
 
 
 @attrs.define
-class Seen:
+class RunTotals:
     """Rows by table, records, groups, and of each group the newest commits: an offset, or None for a removal."""
 
     rows: Counter[str] = attrs.Factory(Counter)

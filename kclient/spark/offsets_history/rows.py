@@ -26,7 +26,7 @@ Row: TypeAlias = dict[str, Any]
 EPOCHS: Final = ("epoch", "member_epoch", "assignment_epoch")
 
 
-class Entry(NamedTuple):
+class TopicRecord(NamedTuple):
     """One record of the topic: where it stands, whether a transaction wrote it, and what it holds."""
 
     partition: int
@@ -37,7 +37,7 @@ class Entry(NamedTuple):
     value: bytes | None
 
 
-def rows_of(entry: Entry, names: Mapping[bytes, str]) -> Iterator[tuple[str, Row]]:
+def rows_of(entry: TopicRecord, names: Mapping[bytes, str]) -> Iterator[tuple[str, Row]]:
     """The rows of one record, each with its table. `names` are topics by id."""
     source = {
         "src_partition": entry.partition,
@@ -51,7 +51,7 @@ def rows_of(entry: Entry, names: Mapping[bytes, str]) -> Iterator[tuple[str, Row
         yield "unknown", {"key": entry.key, "value": entry.value, "problem": exc.text, **source}
 
 
-def _rows(entry: Entry, names: Mapping[bytes, str]) -> list[tuple[str, Row]]:
+def _rows(entry: TopicRecord, names: Mapping[bytes, str]) -> list[tuple[str, Row]]:
     record = read_offsets_record(entry.key, entry.value)
     if isinstance(record, UnknownOffsetsRecord):
         told = "a newer type of record" if record.value_version is None else f"version {record.value_version}"
@@ -62,7 +62,7 @@ def _rows(entry: Entry, names: Mapping[bytes, str]) -> list[tuple[str, Row]]:
     return [("groups", row) for row in _group(record, names)]
 
 
-def _commit(key: OffsetCommitKey, value: object, entry: Entry) -> Row:
+def _commit(key: OffsetCommitKey, value: object, entry: TopicRecord) -> Row:
     row = {
         "group": key.group,
         "topic": key.topic,

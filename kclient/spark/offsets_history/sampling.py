@@ -11,8 +11,8 @@ from typing import Final
 import attrs
 
 from kclient.errors import KclientError
-from kclient.spark.client import Link
-from kclient.spark.cluster_lookup import Lookup
+from kclient.spark.client import ClusterHandle
+from kclient.spark.cluster_lookup import ClusterLookup
 from kclient.spark.executor import RangeFetcher
 from kclient.spark.offsets_history.rows import Row
 from kclient.spark.option_table import Topics
@@ -35,14 +35,14 @@ class Bounds:
     stable: int
 
 
-async def watermarks(link: Link, topics: Iterable[str]) -> dict[TopicPartition, Bounds]:
+async def watermarks(link: ClusterHandle, topics: Iterable[str]) -> dict[TopicPartition, Bounds]:
     """The bounds of the partitions that there still are."""
     names = tuple(sorted(topics))
     if not names:
         return {}
     partitions = await link.lookup.existing(Topics(names), internal=True)
     config = attrs.evolve(link.config, isolation_level="read_uncommitted")
-    all_records = Lookup(link.cluster, config, link.runtime)
+    all_records = ClusterLookup(link.cluster, config, link.runtime)
     stable, high = await asyncio.gather(
         link.lookup.log_bounds(partitions), all_records.log_bounds(partitions)
     )
@@ -50,7 +50,7 @@ async def watermarks(link: Link, topics: Iterable[str]) -> dict[TopicPartition, 
 
 
 async def record_times(
-    link: Link,
+    link: ClusterHandle,
     options: SourceOptions,
     waiting: Mapping[TopicPartition, Iterable[int]],
     ends: Mapping[TopicPartition, Bounds],
@@ -103,7 +103,7 @@ def position_rows(found: Mapping[tuple[TopicPartition, int], int | None], sample
     ]
 
 
-async def _first_record(link: Link, options: SourceOptions, wanted: OffsetRange) -> int | None:
+async def _first_record(link: ClusterHandle, options: SourceOptions, wanted: OffsetRange) -> int | None:
     """Its timestamp, -1 if it has none; None where there is no record, or nobody answers now."""
     config = attrs.evolve(link.config, max_partition_fetch_bytes=FETCH_BYTES)
     patience = attrs.evolve(options, poll_timeout_ms=PATIENCE_MS, read_ahead=0, fail_on_data_loss=False)

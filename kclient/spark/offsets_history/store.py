@@ -28,7 +28,7 @@ from kclient.errors import ArgumentError, SinkError
 from kclient.spark.offsets import dump_offsets, parse_offsets
 from kclient.spark.offsets_history.rows import Row
 from kclient.spark.ranges import OffsetRange
-from kclient.spark.sink.atomic_files import read_if_there, told, write_atomically
+from kclient.spark.sink.atomic_files import read_optional, sink_errors, write_atomically
 from kclient.spark.sink.parquet import ParquetFile
 from kclient.types import TopicPartition
 
@@ -73,7 +73,7 @@ class Store:
         """How far it is, None where nothing was ever kept."""
         path = self.path / STATE
         try:
-            text = read_if_there(path)
+            text = read_optional(path)
             return None if text is None else _state(json.loads(text))
         except (ValueError, KeyError, TypeError) as exc:
             raise SinkError(
@@ -98,13 +98,13 @@ class Store:
 
     def has_tables(self) -> bool:
         """Whether any table has a file."""
-        with told(self.path):
+        with sink_errors(self.path):
             return any(not path.name.startswith(".") for path in self._files())
 
     def tidy(self, offsets: Mapping[int, int]) -> int:
         """Remove the files of ranges that begin at or behind the state's offsets, and half-written ones."""
         removed = 0
-        with told(self.path):
+        with sink_errors(self.path):
             for path in self._files():
                 match = _FILE.fullmatch(path.name)
                 kept = None if match is None else offsets.get(int(match["partition"]))

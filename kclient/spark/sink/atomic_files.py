@@ -56,7 +56,7 @@ def publish(temporary: Path, path: Path) -> None:
 
 def write_atomically(path: Path, content: bytes) -> None:
     """The file with this content, replacing an older one. Makes its directory. Raises SinkError."""
-    with told(path):
+    with sink_errors(path):
         make_directory(path.parent)
         temporary = temporary_name(path)
         try:
@@ -84,7 +84,7 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def read_if_there(path: Path) -> str | None:
+def read_optional(path: Path) -> str | None:
     """The text of a file, None where there is none. Raises SinkError, ValueError for what is no text."""
     try:
         with reading(path):
@@ -95,7 +95,7 @@ def read_if_there(path: Path) -> str | None:
         raise
 
 
-def names_in(directory: Path) -> list[str]:
+def list_names(directory: Path) -> list[str]:
     """What a directory holds, nothing where it is not there. Raises SinkError: what cannot be read is not empty."""
     with reading(directory):
         try:
@@ -114,7 +114,7 @@ def is_directory(path: Path) -> bool:
 
 
 @contextmanager
-def told(
+def sink_errors(
     path: Path,
     doing: str = "Writing below",
     advice: str = "The disk may be full, or the directory not writable. Make room or grant the permission",
@@ -135,7 +135,7 @@ def told(
 def reading(path: Path) -> AbstractContextManager[None]:
     """The same for what is only read."""
     advice = "It may be another path, a share that is gone, or not readable for this user. Make it readable"
-    return told(path, "Reading", advice, end=".")
+    return sink_errors(path, "Reading", advice, end=".")
 
 
 def _advice(error: OSError, usual: str) -> str:
@@ -154,7 +154,7 @@ def locked(path: Path, owner: str) -> Iterator[int]:
     Gives the lock's descriptor: a process that inherits it holds the directory, too. Raises SinkError while another
     process holds it. Workers of a process that was killed get a moment to end.
     """
-    with told(path):
+    with sink_errors(path):
         make_directory(path)
         descriptor = os.open(path / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
     try:
@@ -179,7 +179,7 @@ def wait_for_lock(descriptor: int, path: Path, kind: int) -> bool:
 
 
 def _taken(descriptor: int, path: Path, kind: int) -> bool:
-    with told(path):
+    with sink_errors(path):
         try:
             fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -213,7 +213,7 @@ def current_run(directories: Sequence[Path], token: str) -> Iterator[None]:
 
 def _write_token(directory: Path, token: str) -> None:
     path = directory / RUN_FILE
-    with told(path):
+    with sink_errors(path):
         make_directory(directory)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
     try:
@@ -223,7 +223,7 @@ def _write_token(directory: Path, token: str) -> None:
                 "on. It may be stopped, or its disk hangs. Wait until it has ended, or end it, and start again.",
                 path=str(directory),
             )
-        with told(path):
+        with sink_errors(path):
             # In place, because tasks hold locks on this very file. A crash leaves a token that belongs to no run.
             os.ftruncate(descriptor, 0)
             os.write(descriptor, token.encode())
@@ -235,7 +235,7 @@ def _write_token(directory: Path, token: str) -> None:
 @contextmanager
 def _token_held(directory: Path, token: str) -> Iterator[None]:
     path = directory / RUN_FILE
-    with told(path):
+    with sink_errors(path):
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         if not wait_for_lock(descriptor, path, fcntl.LOCK_SH) or os.read(descriptor, 64) != token.encode():

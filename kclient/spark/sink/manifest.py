@@ -25,9 +25,9 @@ from kclient.spark.offsets import dump_offsets, parse_offsets
 from kclient.spark.sink.atomic_files import (
     is_directory,
     is_temporary,
+    list_names,
     locked,
-    names_in,
-    told,
+    sink_errors,
     write_atomically,
 )
 from kclient.text import printable
@@ -39,7 +39,7 @@ _NAME: Final = re.compile(r"([0-9]{12}|backfill-[0-9a-f]{16}|replay-[0-9a-f]{16}
 
 
 @attrs.frozen(kw_only=True)
-class Written:
+class WrittenFile:
     """One file of a range. `path` is relative to the sink; `end` is exclusive. `first_ms`, `last_ms`: record times."""
 
     path: str
@@ -64,8 +64,8 @@ class Manifest:
     name: str
     start: Mapping[TopicPartition, int]
     end: Mapping[TopicPartition, int]
-    files: tuple[Written, ...] = ()
-    dead_letters: tuple[Written, ...] = ()
+    files: tuple[WrittenFile, ...] = ()
+    dead_letters: tuple[WrittenFile, ...] = ()
     nulled: int = 0
 
     @property
@@ -131,7 +131,7 @@ def read(sink: str | Path, name: str) -> Manifest | None:
 
 def names(sink: str | Path) -> list[str]:
     """What the manifests of a sink are called, batches in order, backfills behind them. Raises SinkError."""
-    found = names_in(Path(sink) / DIRECTORY)
+    found = list_names(Path(sink) / DIRECTORY)
     return sorted(name.removesuffix(".json") for name in found if _NAME.fullmatch(name))
 
 
@@ -185,9 +185,9 @@ def _offsets(content: Any) -> Mapping[TopicPartition, int]:
     return parse_offsets(json.dumps(content)) if content else {}
 
 
-def _files(content: Any) -> tuple[Written, ...]:
+def _files(content: Any) -> tuple[WrittenFile, ...]:
     """Raises ValueError for a path that leads out of the sink: readers, and the job that cleans up, follow it."""
-    files = tuple(Written(**file) for file in content)
+    files = tuple(WrittenFile(**file) for file in content)
     for file in files:
         place = PurePosixPath(file.path)
         if place.is_absolute() or ".." in place.parts or "\0" in file.path:
@@ -221,7 +221,7 @@ def gc(
     root = Path(sink)
     if not is_directory(root / DIRECTORY):
         return []
-    with locked(root / DIRECTORY, "Taking files away"), told(root):
+    with locked(root / DIRECTORY, "Taking files away"), sink_errors(root):
         found = list(_garbage(root, (runtime or Runtime()).wall_ms() - min_age_ms))
         for file in found if apply else ():
             (root / file.path).unlink(missing_ok=True)

@@ -37,12 +37,12 @@ from kclient.spark.sink.atomic_files import (
     current_run,
     make_directory,
     publish,
+    sink_errors,
     sync,
     temporary_name,
-    told,
 )
-from kclient.spark.sink.manifest import DIRECTORY, Written
-from kclient.spark.sink.row_layout import Layout
+from kclient.spark.sink.manifest import DIRECTORY, WrittenFile
+from kclient.spark.sink.row_layout import RowLayout
 
 ROW_GROUP_ROWS: Final = 122_880
 ROW_GROUP_BYTES: Final = 67_108_864
@@ -62,7 +62,7 @@ class ParquetFile:
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_rows = 0
         self._waiting_bytes = 0
-        with told(path):
+        with sink_errors(path):
             make_directory(path.parent)
             self._writer = pq.ParquetWriter(
                 self._temporary,
@@ -86,25 +86,25 @@ class ParquetFile:
         """Write the rest and put it on the disk under the hidden name."""
         if self._waiting:
             self._write(self._waiting_rows)
-        with told(self.path):
+        with sink_errors(self.path):
             self._writer.close()
             sync(self._temporary)
             self.bytes = self._temporary.stat().st_size
 
     def publish(self) -> None:
         """Give it its name, once its bytes are on the disk."""
-        with told(self.path):
+        with sink_errors(self.path):
             publish(self._temporary, self.path)
 
     def discard(self) -> None:
         """Leave nothing behind, if it has no name yet."""
-        with told(self.path):
+        with sink_errors(self.path):
             self._writer.close()
             self._temporary.unlink(missing_ok=True)
 
     def _write(self, rows: int) -> None:
         table = pa.Table.from_batches(self._waiting, schema=self._schema)
-        with told(self.path):
+        with sink_errors(self.path):
             self._writer.write_table(table.slice(0, rows), row_group_size=ROW_GROUP_ROWS)
         rest = table.slice(rows)
         self._waiting = rest.to_batches()
@@ -136,7 +136,7 @@ class Spill:
     def __init__(self, beside: Path, schema: pa.Schema) -> None:
         self._path = temporary_name(beside)
         self._dates: list[str] = []
-        with told(beside):
+        with sink_errors(beside):
             make_directory(beside.parent)
             self._file = pa.OSFile(str(self._path), "wb")
             self._writer = pa.ipc.new_stream(self._file, schema)
@@ -148,26 +148,26 @@ class Spill:
 
     def add(self, date: str, rows: pa.RecordBatch) -> None:
         """Keep the rows of one day."""
-        with told(self._path):
+        with sink_errors(self._path):
             self._writer.write_batch(rows)
         self._dates.append(date)
 
     def finish(self) -> None:
         """Write the rest; nothing can be added any more."""
-        with told(self._path):
+        with sink_errors(self._path):
             self._writer.close()
             self._file.close()
 
     def read(self, dates: Container[str]) -> Iterator[tuple[str, pa.RecordBatch]]:
         """The batches of some dates."""
-        with told(self._path), pa.OSFile(str(self._path)) as file, pa.ipc.open_stream(file) as batches:
+        with sink_errors(self._path), pa.OSFile(str(self._path)) as file, pa.ipc.open_stream(file) as batches:
             for date, rows in zip(self._dates, batches, strict=True):
                 if date in dates:
                     yield date, rows
 
     def discard(self) -> None:
         """Take the stream away."""
-        with told(self._path):
+        with sink_errors(self._path):
             self._file.close()
             self._path.unlink(missing_ok=True)
 
@@ -225,11 +225,11 @@ class RangeFiles:
         for part in self._parts.values():
             part.file.discard()
 
-    def written(self, root: str | None) -> tuple[Written, ...]:
+    def written(self, root: str | None) -> tuple[WrittenFile, ...]:
         """What lies below a directory."""
         tp = self._wanted
         return tuple(
-            Written(
+            WrittenFile(
                 path=file_name(tp, date, self._suffix),
                 topic=tp.topic,
                 partition=tp.partition,
@@ -331,7 +331,7 @@ class DirectTarget:
     """
 
     root: str
-    layout: Layout = attrs.field(factory=Layout)
+    layout: RowLayout = attrs.field(factory=RowLayout)
     codec: str = "zstd"
     by_date: bool = False
     dead: str | None = None
@@ -357,19 +357,19 @@ class DirectTarget:
 
 
 @attrs.frozen(kw_only=True)
-class RangeWritten:
+class WrittenRange:
     """The files of one range, how many bad values became null, and the milliseconds that went into its parts."""
 
     range: OffsetRange
-    files: tuple[Written, ...] = ()
-    dead_letters: tuple[Written, ...] = ()
+    files: tuple[WrittenFile, ...] = ()
+    dead_letters: tuple[WrittenFile, ...] = ()
     nulled: int = 0
     fetch_ms: int = 0
     decode_ms: int = 0
     write_ms: int = 0
 
 
-def write_range(wanted: OffsetRange, options: SourceOptions, target: DirectTarget) -> RangeWritten:
+def write_range(wanted: OffsetRange, options: SourceOptions, target: DirectTarget) -> WrittenRange:
     """Read one range and write its files. A range without visible records gives none.
 
     Raises SinkError, DecodeError, and what reading a range raises.
@@ -384,7 +384,7 @@ def write_range(wanted: OffsetRange, options: SourceOptions, target: DirectTarge
 
 def write_batches(
     wanted: OffsetRange, batches: Iterable[pa.RecordBatch], target: DirectTarget, clock: Clock | None = None
-) -> RangeWritten:
+) -> WrittenRange:
     """Write what is read of a range: Arrow batches of `target.layout.read()`. Raises as `write_range` does."""
     task = _Task(wanted, target, clock or Runtime().wall_clock)
     try:
@@ -421,11 +421,11 @@ class _Task:
             batch = row_layout.good(batch)
         self._measured("write", self._write, batch)
 
-    def finish(self) -> RangeWritten:
+    def finish(self) -> WrittenRange:
         """Close and name every file."""
         self._measured("write", self._publish)
         spent = {f"{name}_ms": int(seconds * 1000) for name, seconds in self._spent.items()}
-        return RangeWritten(
+        return WrittenRange(
             range=self._wanted,
             files=self._files.written(self._target.root),
             dead_letters=self._files.written(self._target.dead),

@@ -31,7 +31,7 @@ from kclient.records.arrow import SCHEMA
 from kclient.spark.decoding import Decoder
 from kclient.spark.decoding.decoder import BAD_COLUMNS, ERROR, RAW
 from kclient.spark.decoding.formats import without
-from kclient.spark.decoding.json_format import Json
+from kclient.spark.decoding.json_format import JsonFormat
 
 NAMES: Final = {
     "topic": "_topic",
@@ -49,7 +49,7 @@ CONSTANT: Final = ("topic", "partition")
 
 
 @attrs.frozen
-class Layout:
+class RowLayout:
     """What is read of a range and what is written. `batch` is the number of the batch, None in a backfill.
 
     `rescue` keeps fields of JSON that the schema does not name.
@@ -93,7 +93,7 @@ class Layout:
             return batch
         decoded = self.decoder.decode(batch)
         form = self.decoder.formats.get("value")
-        if not self.rescue or not isinstance(form, Json):
+        if not self.rescue or not isinstance(form, JsonFormat):
             return decoded
         return decoded.append_column(RESCUED, rescued(batch.column("value"), form))
 
@@ -168,7 +168,7 @@ RESCUED: Final = "_rescued"
 SPACE: Final = re.compile(r"[ \t\r\n]*")
 
 
-def rescued(values: pa.Array, form: Json) -> pa.Array:
+def rescued(values: pa.Array, form: JsonFormat) -> pa.Array:
     """What the schema leaves out of each value. A batch without such fields is looked at by Arrow's parser alone."""
     values = without(values, form.too_large(values))
     if form.knows(values):

@@ -30,9 +30,9 @@ from kclient.spark.decoding.ddl import spark_name
 from kclient.spark.decoding.decoder import ERROR
 from kclient.spark.options import SourceOptions
 from kclient.spark.ranges import OffsetRange
-from kclient.spark.sink.manifest import Written
-from kclient.spark.sink.parquet import DirectTarget, RangeWritten, write_range
-from kclient.spark.sink.row_layout import Layout
+from kclient.spark.sink.manifest import WrittenFile
+from kclient.spark.sink.parquet import DirectTarget, WrittenRange, write_range
+from kclient.spark.sink.row_layout import RowLayout
 from kclient.spark.source import BatchReader, Offset, RangePartition, StreamReader, check_version
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def parsed(options: Mapping[str, str], mode: Any) -> tuple[SourceOptions, Direct
     if mode == "stream":
         check_version(source)
     decoder = decoder_of(source, BY_INGEST)
-    layout = Layout(headers=told.pop("headers"), decoder=decoder, rescue=told.pop("rescue"))
+    layout = RowLayout(headers=told.pop("headers"), decoder=decoder, rescue=told.pop("rescue"))
     return source, DirectTarget(**told, layout=layout)
 
 
@@ -148,7 +148,7 @@ def _land(wanted: OffsetRange, options: SourceOptions, target: DirectTarget) -> 
         yield summary(write_range(wanted, options, target))
 
 
-def summary(written: RangeWritten) -> pa.RecordBatch:
+def summary(written: WrittenRange) -> pa.RecordBatch:
     """One row for each file, and one for the range."""
     rows: list[dict[str, Any]] = [
         {"kind": kind, **attrs.asdict(file)}
@@ -161,7 +161,7 @@ def summary(written: RangeWritten) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, schema=SUMMARY)
 
 
-def from_rows(rows: Iterable[Mapping[str, Any]]) -> list[RangeWritten]:
+def from_rows(rows: Iterable[Mapping[str, Any]]) -> list[WrittenRange]:
     """What the summaries of all ranges say, in the order of ranges."""
     whole: dict[tuple[str, int, int, int], dict[str, list[Mapping[str, Any]]]] = {}
     for row in rows:
@@ -170,9 +170,9 @@ def from_rows(rows: Iterable[Mapping[str, Any]]) -> list[RangeWritten]:
     return [_range(whole[key]) for key in sorted(whole)]
 
 
-def _range(rows: Mapping[str, list[Mapping[str, Any]]]) -> RangeWritten:
+def _range(rows: Mapping[str, list[Mapping[str, Any]]]) -> WrittenRange:
     [took] = rows["range"]
-    return RangeWritten(
+    return WrittenRange(
         range=OffsetRange(took["topic"], took["partition"], took["start"], took["end"]),
         files=tuple(_file(row) for row in rows.get("file", ())),
         dead_letters=tuple(_file(row) for row in rows.get("dead letter", ())),
@@ -180,8 +180,8 @@ def _range(rows: Mapping[str, list[Mapping[str, Any]]]) -> RangeWritten:
     )
 
 
-def _file(row: Mapping[str, Any]) -> Written:
-    return Written(**{field.name: row[field.name] for field in attrs.fields(Written)})
+def _file(row: Mapping[str, Any]) -> WrittenFile:
+    return WrittenFile(**{field.name: row[field.name] for field in attrs.fields(WrittenFile)})
 
 
 # --- rows for Spark's own sinks --------------------------------------------------------------------------------------
@@ -251,7 +251,7 @@ def bundles(ranges: Iterable[OffsetRange], rows: int | None) -> list[tuple[Offse
     return found
 
 
-def schema_of(layout: Layout) -> pa.Schema:
+def schema_of(layout: RowLayout) -> pa.Schema:
     """What a task yields. Raises ConfigError for two columns of one name, in any case, as Spark takes names."""
     fields = [*layout.schema(), pa.field(TOPIC, pa.string()), pa.field(DATE, pa.date32())]
     error = pa.field(ERROR, pa.string())  # which the job counts and takes away, so no field has its name
@@ -265,7 +265,7 @@ def schema_of(layout: Layout) -> pa.Schema:
     return pa.schema([*fields, error] if _tells(layout) else fields)
 
 
-def _rows(wanted: OffsetRange, options: SourceOptions, layout: Layout) -> Iterator[pa.RecordBatch]:
+def _rows(wanted: OffsetRange, options: SourceOptions, layout: RowLayout) -> Iterator[pa.RecordBatch]:
     from kclient.spark.executor import read_range
 
     schema = schema_of(layout)
@@ -278,7 +278,7 @@ def _rows(wanted: OffsetRange, options: SourceOptions, layout: Layout) -> Iterat
             yield pa.RecordBatch.from_arrays([*rows.columns, *more], schema=schema)
 
 
-def _tells(layout: Layout) -> bool:
+def _tells(layout: RowLayout) -> bool:
     """Whether bad values become null and are told of."""
     return layout.decoder is not None and layout.decoder.bad_records == "column"
 

@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 import attrs
 
 from kclient.errors import SinkError
-from kclient.spark.sink.atomic_files import is_directory, names_in
+from kclient.spark.sink.atomic_files import is_directory, list_names
 
 DIRECTORY: Final = "_spark_metadata"
 VERSION: Final = "v1"
@@ -27,7 +27,7 @@ _NAME: Final = re.compile(r"([0-9]{1,18})(\.compact)?", re.ASCII)
 
 
 @attrs.frozen
-class Logged:
+class LoggedFile:
     """One file that counts. `path` is absolute."""
 
     path: str
@@ -39,11 +39,11 @@ def batches(sink: str | Path) -> list[int]:
     return sorted(_logs(sink))
 
 
-def logged(sink: str | Path, *, before: int | None = None) -> list[Logged]:
+def logged(sink: str | Path, *, before: int | None = None) -> list[LoggedFile]:
     """The files of all batches, or of those before one. Raises SinkError for a log that cannot be understood."""
     logs = {batch: path for batch, path in sorted(_logs(sink).items()) if before is None or batch < before}
     whole = max((batch for batch, path in logs.items() if path.suffix), default=0)
-    found: dict[str, Logged] = {}
+    found: dict[str, LoggedFile] = {}
     for batch, path in logs.items():
         for action, file in _entries(path) if batch >= whole else ():
             if action == "add":
@@ -53,7 +53,7 @@ def logged(sink: str | Path, *, before: int | None = None) -> list[Logged]:
     return list(found.values())
 
 
-def added(sink: str | Path, batch: int) -> list[Logged]:
+def added(sink: str | Path, batch: int) -> list[LoggedFile]:
     """The files of one batch. Raises SinkError."""
     earlier = {file.path for file in logged(sink, before=batch)}
     return [file for file in logged(sink, before=batch + 1) if file.path not in earlier]
@@ -95,20 +95,20 @@ def rows_of(path: str) -> int:
 def _logs(sink: str | Path) -> dict[int, Path]:
     directory = Path(sink) / DIRECTORY
     found: dict[int, Path] = {}
-    for name in sorted(names_in(directory)):
+    for name in sorted(list_names(directory)):
         if match := _NAME.fullmatch(name):
             found[int(match[1])] = directory / name
     return found
 
 
-def _entries(path: Path) -> Iterator[tuple[str, Logged]]:
+def _entries(path: Path) -> Iterator[tuple[str, LoggedFile]]:
     try:
         version, *lines = path.read_text(encoding="utf-8").splitlines()
         if version != VERSION:
             raise ValueError(f"its version is {version[:20]!r}, not {VERSION}")
         for line in lines:
             entry = json.loads(line)
-            yield entry.get("action", "add"), Logged(unquote(urlsplit(entry["path"]).path), entry["size"])
+            yield entry.get("action", "add"), LoggedFile(unquote(urlsplit(entry["path"]).path), entry["size"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as exc:
         raise SinkError(
             f"Spark's log {path} cannot be read: {exc}. It was damaged, or another Spark wrote it another way. "

@@ -22,7 +22,7 @@ from kclient.spark.ingest import run as ingest
 from kclient.spark.ingest.checkpoint import Checkpoint
 from kclient.spark.ingest.progress import BatchProgress, CheckpointState
 from kclient.spark.ingest.settings import IngestSettings
-from kclient.spark.ingest.stop_signals import Stop
+from kclient.spark.ingest.stop_signals import StopRequest
 from kclient.spark.sink import manifest
 from kclient.spark.sink.atomic_files import locked
 from kclient.types import TopicPartition
@@ -182,7 +182,7 @@ def test_once_is_one_batch_without_limits(cluster: EmbeddedCluster, tmp_path: Pa
 @pytest.mark.spec("SP-85")
 def test_a_signal_ends_it_after_the_batch_at_work(cluster: EmbeddedCluster, tmp_path: Path) -> None:
     wanted = fill(cluster, 150)
-    stop = Stop()
+    stop = StopRequest()
 
     class Impatient(Told):
         def batch(self, progress: BatchProgress) -> None:
@@ -207,7 +207,7 @@ def test_a_wall_clock_that_is_set_back_delays_no_batch(
     fill(cluster, 150)
     hours = itertools.count(1_760_000_000, -3600)
     monkeypatch.setattr(engine_direct, "Runtime", lambda: Runtime(wall_clock=lambda: next(hours)))
-    stop = Stop()
+    stop = StopRequest()
 
     class Patient(Told):
         def batch(self, progress: BatchProgress) -> None:

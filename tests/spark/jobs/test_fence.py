@@ -15,7 +15,7 @@ from kclient.spark.ranges import OffsetRange
 from kclient.spark.sink.atomic_files import begin_run, current_run
 from kclient.spark.sink.manifest import DIRECTORY
 from kclient.spark.sink.parquet import DirectTarget, write_batches
-from kclient.spark.sink.row_layout import Layout
+from kclient.spark.sink.row_layout import RowLayout
 from kclient.spark.sink.sources import options_of, parsed
 from tests.spark.test_direct import records
 
@@ -26,14 +26,14 @@ SOURCE = {"kafka.bootstrap.servers": "localhost:1", "subscribe": "orders"}
 
 def old_and_new(root: Path, **settings: str) -> tuple[DirectTarget, DirectTarget]:
     """Targets of two runs with different schemas, as their tasks get them from Spark."""
-    without = DirectTarget(root=str(root), layout=Layout(headers=False), **settings)
+    without = DirectTarget(root=str(root), layout=RowLayout(headers=False), **settings)
     _, old = parsed(options_of(SOURCE, without.of_new_run()), "batch")
     _, new = parsed(options_of(SOURCE, DirectTarget(root=str(root), **settings).of_new_run()), "batch")
     return old, new
 
 
 def test_a_task_of_a_killed_driver_replaces_no_file_of_the_next_run(tmp_path: Path) -> None:
-    without = DirectTarget(root=str(tmp_path), layout=Layout(headers=False)).of_new_run()
+    without = DirectTarget(root=str(tmp_path), layout=RowLayout(headers=False)).of_new_run()
 
     def read_slowly() -> Iterator[pa.RecordBatch]:
         """The next run begins and ends while this task waits for records."""

@@ -14,7 +14,7 @@ import pytest
 
 from kclient import Consumer, OffsetAndMetadata, TopicPartition
 from kclient.embedded import EmbeddedCluster
-from kclient.spark.ingest.stop_signals import Stop
+from kclient.spark.ingest.stop_signals import StopRequest
 from kclient.spark.offsets_history import HistoryRun, OffsetsHistorySettings
 from kclient.spark.offsets_history.job import watch
 from kclient.spark.sink.atomic_files import locked
@@ -71,7 +71,7 @@ def test_offsets_history_watches(cluster: EmbeddedCluster, tmp_path: Path) -> No
         {"bootstrap": cluster.bootstrap_servers, "out": str(tmp_path), "every": "250ms"}
     )
     runs: list[HistoryRun] = []
-    stop = Stop()
+    stop = StopRequest()
 
     def heard(one: HistoryRun) -> None:
         runs.append(one)

@@ -15,7 +15,7 @@ import pytest
 from kclient.errors import SinkError
 from kclient.spark.ingest import engine_spark
 from kclient.spark.ingest.preflight import Prepared
-from kclient.spark.ingest.stop_signals import Stop
+from kclient.spark.ingest.stop_signals import StopRequest
 from kclient.spark.ingest.writers import DirectWriter
 from tests.spark.jobs.support import Told
 
@@ -78,7 +78,7 @@ def ended(monkeypatch: pytest.MonkeyPatch, root: Path, query: Query) -> str:
         position=SimpleNamespace(start={}),
         plan=SimpleNamespace(partitions=()),
     )
-    return engine_spark.run(cast("Prepared", prepared), Told(), Stop(signal.SIGTERM)).ended
+    return engine_spark.run(cast("Prepared", prepared), Told(), StopRequest(signal.SIGTERM)).ended
 
 
 @pytest.mark.spec("SP-85")
