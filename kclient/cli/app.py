@@ -17,7 +17,7 @@ from rich.console import Console
 
 from kclient.cli.completion import add_completion
 from kclient.cli.doctor import spark_app
-from kclient.cli.exits import OK, USAGE
+from kclient.cli.exit_codes import OK, USAGE
 from kclient.cli.ingest import ingest_app
 from kclient.cli.lag import lag, with_interval
 from kclient.cli.offsets_history import offsets_history

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from kclient.cli.exits import OK
+from kclient.cli.exit_codes import OK
 from kclient.cli.program import SCRIPT
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, Final, Literal
 import attrs
 from cyclopts import App, Group
 
-from kclient.cli.exits import OK, USAGE
+from kclient.cli.exit_codes import OK, USAGE
 from kclient.cli.options import choice, flag
 from kclient.cli.spark_checks import Finding, findings
 from kclient.errors import ConfigError

@@ -16,17 +16,17 @@ from typing import Annotated, Final
 
 from cyclopts import App, Group, Parameter
 
-from kclient.cli.exits import FAILED, INTERRUPTED, OK, exit_code
+from kclient.cli.exit_codes import FAILED, INTERRUPTED, OK, exit_code
 from kclient.cli.ingest_events import JsonLines
 from kclient.cli.ingest_gc import gc
 from kclient.cli.ingest_options import RUN, IngestOptions
+from kclient.cli.ingest_reporters import IngestReporter
 from kclient.cli.ingest_status import status
-from kclient.cli.ingest_tellers import Teller
 from kclient.cli.ingest_text import plan_line
-from kclient.cli.metrics_options import tellers
+from kclient.cli.metrics_options import reporters
 from kclient.cli.options import Connection, flag, option
 from kclient.cli.program import program
-from kclient.cli.quiet import talk_into
+from kclient.cli.redirect import talk_into
 from kclient.errors import ConfigError, InternalError, KclientError
 from kclient.runtime import Runtime
 from kclient.spark.ingest.progress import IngestResult
@@ -90,7 +90,7 @@ def ingest(
     log = spark_log or os.path.join(settings.checkpoint, "kclient", "spark.log")
     quiet = settings.engine == "spark" and log != TERMINAL
     with talk_into(log) if quiet else contextlib.nullcontext():
-        told = tellers(metrics or (), json=json)
+        told = reporters(metrics or (), json=json)
         with contextlib.closing(told):
             return _run(settings, told)
 
@@ -106,7 +106,7 @@ def _plan(settings: IngestSettings, *, json: bool) -> int:
     return OK
 
 
-def _run(settings: IngestSettings, told: Teller) -> int:
+def _run(settings: IngestSettings, told: IngestReporter) -> int:
     from kclient.spark.ingest.run import run
 
     with _failures_told(told):
@@ -115,7 +115,7 @@ def _run(settings: IngestSettings, told: Teller) -> int:
 
 
 @contextlib.contextmanager
-def _failures_told(told: Teller) -> Iterator[None]:
+def _failures_told(told: IngestReporter) -> Iterator[None]:
     """Machines learn of a failure before the person does; what nobody expected is told as a bug."""
     try:
         yield

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final
 import attrs
 from cyclopts import Token
 
-from kclient.cli.exits import OK
+from kclient.cli.exit_codes import OK
 from kclient.cli.ingest_text import size_text
 from kclient.cli.options import flag, option
 from kclient.cli.program import program

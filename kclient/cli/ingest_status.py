@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final
 import attrs
 from cyclopts import Parameter
 
-from kclient.cli.exits import OK
+from kclient.cli.exit_codes import OK
 from kclient.cli.options import Connection, WhereAsked, flag, option
 from kclient.cli.program import program
 from kclient.cli.table import table

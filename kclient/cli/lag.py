@@ -18,13 +18,13 @@ from typing import Annotated, Final, Literal
 import attrs
 from cyclopts import Parameter
 
-from kclient.cli.exits import OK, exit_code
+from kclient.cli.exit_codes import OK, exit_code
 from kclient.cli.lag_text import lag_text, summary_text
 from kclient.cli.options import Connection, choice, flag, option, seconds
 from kclient.cli.program import program
 from kclient.config import Config
 from kclient.errors import ArgumentError, KclientError
-from kclient.lag.measure import Meter
+from kclient.lag.measure import LagReader
 from kclient.lag.report import GroupLag
 from kclient.runtime import Runtime
 from kclient.text import printable
@@ -125,7 +125,7 @@ def with_interval(tokens: Sequence[str]) -> list[str]:
 
 async def _run(asked: _Asked, config: Config) -> int:
     runtime = Runtime()
-    async with Meter(config, runtime) as meter:
+    async with LagReader(config, runtime) as meter:
         while True:
             code, text = await _round(meter, asked)
             if asked.watch is not None and asked.separator:
@@ -142,7 +142,7 @@ def _now(runtime: Runtime) -> str:
     return datetime.fromtimestamp(runtime.wall_ms() / 1000, UTC).isoformat(timespec="seconds")
 
 
-async def _round(meter: Meter, asked: _Asked) -> tuple[int, str]:
+async def _round(meter: LagReader, asked: _Asked) -> tuple[int, str]:
     """Every group once: the exit code, and what to show."""
     texts: list[str] = []
     reports: list[GroupLag] = []

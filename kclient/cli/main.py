@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 import kclient
-from kclient.cli.exits import INTERRUPTED, OK, OUTPUT, USAGE, exit_code
+from kclient.cli.exit_codes import INTERRUPTED, OK, OUTPUT, USAGE, exit_code
 from kclient.cli.program import program
 from kclient.errors import InternalError, KclientError
 from kclient.log import get_logger

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from kclient.cli.ingest_events import JsonLines
 from kclient.cli.ingest_metrics import Prometheus
-from kclient.cli.ingest_tellers import All, Lines, Screen, Teller
+from kclient.cli.ingest_reporters import All, IngestReporter, Lines, Screen
 from kclient.errors import ConfigError, SinkError
 from kclient.runtime import Runtime
 
@@ -19,16 +19,16 @@ HIGHEST_PORT: Final = 65_535
 FORM: Final = "is neither jsonl:FILE nor prometheus:[HOST:]PORT"
 
 
-def tellers(wanted: Iterable[str], *, json: bool) -> All:
+def reporters(wanted: Iterable[str], *, json: bool) -> All:
     """Everybody who is told. With `json` standard output gets the lines for machines, and people get none.
 
     It comes last: who reads an event there finds the file and the page up to date.
 
     Raises ConfigError for a `--metrics` that is none, SinkError for a file that cannot be written.
     """
-    opened: list[Teller] = []
+    opened: list[IngestReporter] = []
     try:
-        opened.extend(map(_teller, wanted))
+        opened.extend(map(_reporter, wanted))
     except BaseException:
         All(opened).close()
         raise
@@ -36,12 +36,12 @@ def tellers(wanted: Iterable[str], *, json: bool) -> All:
     return All(opened)
 
 
-def _for_people() -> Teller:
+def _for_people() -> IngestReporter:
     console = Console(stderr=True, highlight=False)
     return Screen(console) if console.is_terminal and not console.is_dumb_terminal else Lines()
 
 
-def _teller(text: str) -> Teller:
+def _reporter(text: str) -> IngestReporter:
     kind, colon, where = text.partition(":")
     if not (colon and where) or kind not in ("jsonl", "prometheus"):
         raise ConfigError(f"--metrics {text!r} {FORM}. Write --metrics jsonl:progress.jsonl, for one.")

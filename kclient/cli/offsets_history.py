@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import attrs
 from cyclopts import Group, Parameter
 
-from kclient.cli.exits import INTERRUPTED, OK
+from kclient.cli.exit_codes import INTERRUPTED, OK
 from kclient.cli.options import Connection, flag, option, warn_of_arguments
 from kclient.spark.ingest.stop_signals import stop_on_signals
 from kclient.text import format_count

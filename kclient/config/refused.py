@@ -20,7 +20,7 @@ PUSH = "kclient does not push client metrics to the broker; leave it out or set 
 PROVIDERS = "kclient has no configuration providers; put the value itself there"
 
 
-class Refusal(NamedTuple):
+class RefusedKey(NamedTuple):
     """Why a key is refused, and the values that are fine, in lower case."""
 
     reason: str
@@ -35,81 +35,81 @@ class Refusal(NamedTuple):
         return str(raw).strip().lower() in self.harmless
 
 
-REFUSED: dict[str, Refusal] = {
+REFUSED: dict[str, RefusedKey] = {
     # the group
-    "share_acknowledgement_mode": Refusal(SHARE, ("implicit",)),
-    "share_acquire_mode": Refusal(SHARE, ("batch_optimized",)),
+    "share_acknowledgement_mode": RefusedKey(SHARE, ("implicit",)),
+    "share_acquire_mode": RefusedKey(SHARE, ("batch_optimized",)),
     # around the client
-    "config_providers": Refusal(PROVIDERS),
-    "enable_metrics_push": Refusal(PUSH, ("false",)),
-    "metrics_recording_level": Refusal(LEVEL, ("info",)),
-    "security_providers": Refusal(JVM),
-    "default_list_key_serde_inner": Refusal(JVM),
-    "default_list_key_serde_type": Refusal(JVM),
-    "default_list_value_serde_inner": Refusal(JVM),
-    "default_list_value_serde_type": Refusal(JVM),
+    "config_providers": RefusedKey(PROVIDERS),
+    "enable_metrics_push": RefusedKey(PUSH, ("false",)),
+    "metrics_recording_level": RefusedKey(LEVEL, ("info",)),
+    "security_providers": RefusedKey(JVM),
+    "default_list_key_serde_inner": RefusedKey(JVM),
+    "default_list_key_serde_type": RefusedKey(JVM),
+    "default_list_value_serde_inner": RefusedKey(JVM),
+    "default_list_value_serde_type": RefusedKey(JVM),
     # TLS
-    "ssl_provider": Refusal(JVM),
-    "ssl_keymanager_algorithm": Refusal(JVM, ("", "sunx509")),
-    "ssl_trustmanager_algorithm": Refusal(JVM, ("", "pkix")),
-    "ssl_secure_random_implementation": Refusal(JVM),
-    "ssl_engine_factory_class": Refusal(CONTEXT),
+    "ssl_provider": RefusedKey(JVM),
+    "ssl_keymanager_algorithm": RefusedKey(JVM, ("", "sunx509")),
+    "ssl_trustmanager_algorithm": RefusedKey(JVM, ("", "pkix")),
+    "ssl_secure_random_implementation": RefusedKey(JVM),
+    "ssl_engine_factory_class": RefusedKey(CONTEXT),
     # SASL
-    "sasl_client_callback_handler_class": Refusal(CALLBACKS),
-    "sasl_login_class": Refusal(CALLBACKS),
-    "sasl_login_callback_handler_class": Refusal(CALLBACKS),
-    "sasl_kerberos_service_name": Refusal(KERBEROS),
-    "sasl_kerberos_kinit_cmd": Refusal(KERBEROS, ("/usr/bin/kinit",)),
-    "sasl_kerberos_ticket_renew_window_factor": Refusal(KERBEROS, ("0.8", "0.80")),
-    "sasl_kerberos_ticket_renew_jitter": Refusal(KERBEROS, ("0.05",)),
-    "sasl_kerberos_min_time_before_relogin": Refusal(KERBEROS, ("60000",)),
-    "sasl_login_refresh_window_factor": Refusal(OAUTH, ("0.8", "0.80")),
-    "sasl_login_refresh_window_jitter": Refusal(OAUTH, ("0.05",)),
-    "sasl_login_refresh_min_period_seconds": Refusal(OAUTH, ("60",)),
-    "sasl_login_refresh_buffer_seconds": Refusal(OAUTH, ("300",)),
-    "sasl_login_connect_timeout_ms": Refusal(OAUTH),
-    "sasl_login_read_timeout_ms": Refusal(OAUTH),
-    "sasl_login_retry_backoff_ms": Refusal(OAUTH, ("100",)),
-    "sasl_login_retry_backoff_max_ms": Refusal(OAUTH, ("10000",)),
-    "sasl_oauthbearer_token_endpoint_url": Refusal(OAUTH),
-    "sasl_oauthbearer_scope_claim_name": Refusal(OAUTH, ("scope",)),
-    "sasl_oauthbearer_sub_claim_name": Refusal(OAUTH, ("sub",)),
-    "sasl_oauthbearer_header_urlencode": Refusal(OAUTH, ("false",)),
-    "sasl_oauthbearer_jwt_retriever_class": Refusal(
+    "sasl_client_callback_handler_class": RefusedKey(CALLBACKS),
+    "sasl_login_class": RefusedKey(CALLBACKS),
+    "sasl_login_callback_handler_class": RefusedKey(CALLBACKS),
+    "sasl_kerberos_service_name": RefusedKey(KERBEROS),
+    "sasl_kerberos_kinit_cmd": RefusedKey(KERBEROS, ("/usr/bin/kinit",)),
+    "sasl_kerberos_ticket_renew_window_factor": RefusedKey(KERBEROS, ("0.8", "0.80")),
+    "sasl_kerberos_ticket_renew_jitter": RefusedKey(KERBEROS, ("0.05",)),
+    "sasl_kerberos_min_time_before_relogin": RefusedKey(KERBEROS, ("60000",)),
+    "sasl_login_refresh_window_factor": RefusedKey(OAUTH, ("0.8", "0.80")),
+    "sasl_login_refresh_window_jitter": RefusedKey(OAUTH, ("0.05",)),
+    "sasl_login_refresh_min_period_seconds": RefusedKey(OAUTH, ("60",)),
+    "sasl_login_refresh_buffer_seconds": RefusedKey(OAUTH, ("300",)),
+    "sasl_login_connect_timeout_ms": RefusedKey(OAUTH),
+    "sasl_login_read_timeout_ms": RefusedKey(OAUTH),
+    "sasl_login_retry_backoff_ms": RefusedKey(OAUTH, ("100",)),
+    "sasl_login_retry_backoff_max_ms": RefusedKey(OAUTH, ("10000",)),
+    "sasl_oauthbearer_token_endpoint_url": RefusedKey(OAUTH),
+    "sasl_oauthbearer_scope_claim_name": RefusedKey(OAUTH, ("scope",)),
+    "sasl_oauthbearer_sub_claim_name": RefusedKey(OAUTH, ("sub",)),
+    "sasl_oauthbearer_header_urlencode": RefusedKey(OAUTH, ("false",)),
+    "sasl_oauthbearer_jwt_retriever_class": RefusedKey(
         OAUTH, ("", "org.apache.kafka.common.security.oauthbearer.defaultjwtretriever")
     ),
-    "sasl_oauthbearer_jwt_validator_class": Refusal(
+    "sasl_oauthbearer_jwt_validator_class": RefusedKey(
         OAUTH, ("", "org.apache.kafka.common.security.oauthbearer.defaultjwtvalidator")
     ),
-    "sasl_oauthbearer_scope": Refusal(OAUTH),
-    "sasl_oauthbearer_client_credentials_client_id": Refusal(OAUTH),
-    "sasl_oauthbearer_client_credentials_client_secret": Refusal(OAUTH),
-    "sasl_oauthbearer_assertion_algorithm": Refusal(OAUTH, ("rs256",)),
-    "sasl_oauthbearer_assertion_claim_aud": Refusal(OAUTH),
-    "sasl_oauthbearer_assertion_claim_iss": Refusal(OAUTH),
-    "sasl_oauthbearer_assertion_claim_sub": Refusal(OAUTH),
-    "sasl_oauthbearer_assertion_claim_exp_seconds": Refusal(OAUTH, ("300",)),
-    "sasl_oauthbearer_assertion_claim_nbf_seconds": Refusal(OAUTH, ("60",)),
-    "sasl_oauthbearer_assertion_claim_jti_include": Refusal(OAUTH, ("false",)),
-    "sasl_oauthbearer_assertion_file": Refusal(OAUTH),
-    "sasl_oauthbearer_assertion_private_key_file": Refusal(OAUTH),
-    "sasl_oauthbearer_assertion_private_key_passphrase": Refusal(OAUTH),
-    "sasl_oauthbearer_assertion_template_file": Refusal(OAUTH),
-    "sasl_oauthbearer_jwks_endpoint_url": Refusal(OAUTH),
-    "sasl_oauthbearer_jwks_endpoint_refresh_ms": Refusal(OAUTH, ("3600000",)),
-    "sasl_oauthbearer_jwks_endpoint_retry_backoff_ms": Refusal(OAUTH, ("100",)),
-    "sasl_oauthbearer_jwks_endpoint_retry_backoff_max_ms": Refusal(OAUTH, ("10000",)),
-    "sasl_oauthbearer_clock_skew_seconds": Refusal(OAUTH, ("30",)),
-    "sasl_oauthbearer_allow_unverified_audience": Refusal(OAUTH, ("false",)),
-    "sasl_oauthbearer_allow_unverified_issuer": Refusal(OAUTH, ("false",)),
-    "sasl_oauthbearer_expected_audience": Refusal(OAUTH),
-    "sasl_oauthbearer_expected_issuer": Refusal(OAUTH),
+    "sasl_oauthbearer_scope": RefusedKey(OAUTH),
+    "sasl_oauthbearer_client_credentials_client_id": RefusedKey(OAUTH),
+    "sasl_oauthbearer_client_credentials_client_secret": RefusedKey(OAUTH),
+    "sasl_oauthbearer_assertion_algorithm": RefusedKey(OAUTH, ("rs256",)),
+    "sasl_oauthbearer_assertion_claim_aud": RefusedKey(OAUTH),
+    "sasl_oauthbearer_assertion_claim_iss": RefusedKey(OAUTH),
+    "sasl_oauthbearer_assertion_claim_sub": RefusedKey(OAUTH),
+    "sasl_oauthbearer_assertion_claim_exp_seconds": RefusedKey(OAUTH, ("300",)),
+    "sasl_oauthbearer_assertion_claim_nbf_seconds": RefusedKey(OAUTH, ("60",)),
+    "sasl_oauthbearer_assertion_claim_jti_include": RefusedKey(OAUTH, ("false",)),
+    "sasl_oauthbearer_assertion_file": RefusedKey(OAUTH),
+    "sasl_oauthbearer_assertion_private_key_file": RefusedKey(OAUTH),
+    "sasl_oauthbearer_assertion_private_key_passphrase": RefusedKey(OAUTH),
+    "sasl_oauthbearer_assertion_template_file": RefusedKey(OAUTH),
+    "sasl_oauthbearer_jwks_endpoint_url": RefusedKey(OAUTH),
+    "sasl_oauthbearer_jwks_endpoint_refresh_ms": RefusedKey(OAUTH, ("3600000",)),
+    "sasl_oauthbearer_jwks_endpoint_retry_backoff_ms": RefusedKey(OAUTH, ("100",)),
+    "sasl_oauthbearer_jwks_endpoint_retry_backoff_max_ms": RefusedKey(OAUTH, ("10000",)),
+    "sasl_oauthbearer_clock_skew_seconds": RefusedKey(OAUTH, ("30",)),
+    "sasl_oauthbearer_allow_unverified_audience": RefusedKey(OAUTH, ("false",)),
+    "sasl_oauthbearer_allow_unverified_issuer": RefusedKey(OAUTH, ("false",)),
+    "sasl_oauthbearer_expected_audience": RefusedKey(OAUTH),
+    "sasl_oauthbearer_expected_issuer": RefusedKey(OAUTH),
 }
 
 LABELS = "metrics_context_"
 """Keys that begin so are free labels for metric reporters; refused as those are."""
 
 
-def refusal(name: str) -> Refusal | None:
+def refusal(name: str) -> RefusedKey | None:
     """Why kclient refuses this key, None where it does not know the key."""
-    return Refusal(CONTEXT_LABELS, ()) if name.startswith(LABELS) else REFUSED.get(name)
+    return RefusedKey(CONTEXT_LABELS, ()) if name.startswith(LABELS) else REFUSED.get(name)

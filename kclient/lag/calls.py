@@ -9,7 +9,7 @@ from typing import Any
 from kclient.bridge import LoopThread
 from kclient.config import load
 from kclient.errors import ArgumentError
-from kclient.lag.measure import Meter
+from kclient.lag.measure import LagReader
 from kclient.lag.report import GroupLag
 from kclient.runtime import Runtime
 from kclient.timeouts import checked_timeout
@@ -46,7 +46,7 @@ async def lag_async(
         raise ArgumentError(f"Topics must be a list of names, not the single {topics!r}. Write [{topics!r}].")
     loaded = load(settings, config, properties)
     seconds = loaded.default_api_timeout_ms / 1000 if timeout is None else checked_timeout(timeout)
-    async with Meter(loaded, runtime or Runtime()) as meter:
+    async with LagReader(loaded, runtime or Runtime()) as meter:
         return await meter.measure(group_id, topics, seconds)
 
 

@@ -38,7 +38,7 @@ from kclient.types import OffsetAndMetadata, TopicPartition
 CLOSE_SECONDS: Final = 2.0
 
 
-class Meter:
+class LagReader:
     """A client that measures groups, as often as it is asked to, until the end of its `async with`."""
 
     def __init__(self, config: Config, runtime: Runtime) -> None:

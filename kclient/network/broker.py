@@ -65,7 +65,7 @@ class ConnectionContext:
     runtime: Runtime
     reconnect_backoff_ms: tuple[int, int]
     setup_timeout_ms: tuple[int, int]
-    on_trouble: Callable[[BrokerConnection, KclientError], None]  # a connection was lost or an attempt failed
+    on_failure: Callable[[BrokerConnection, KclientError], None]  # a connection was lost or an attempt failed
     via: str = ""  # the bootstrap address that led to the cluster
     worked: set[str] = attrs.field(factory=set)  # addresses that a connection was ready at
     quiet_until: dict[int | None, float] = attrs.field(factory=dict)  # per broker: no WARNING before
@@ -258,7 +258,7 @@ class BrokerConnection:
         unheard = isinstance(problem, NameResolutionError | PortClosedError) and not self._worked
         if unheard and self.peer.node_id is not None and self._context.via:
             problem = errors.advertised_wrongly(self.peer, self._context.via, problem)
-        self._trouble(problem, "not connected")
+        self._handle_failure(problem, "not connected")
         return problem
 
     # --- trouble
@@ -270,11 +270,13 @@ class BrokerConnection:
         # So ends a connection without SASL to a listener that wants it: ask, before the next one is used.
         without_sasl = self.peer.node_id is None and self._context.settings.authenticate is None
         self._got_response = self._got_response or connection.answers > 0
-        self._closed_before_first_response = without_sasl and connection.hung_up and not self._got_response
+        self._closed_before_first_response = (
+            without_sasl and connection.closed_by_peer and not self._got_response
+        )
         if reason is not None:
-            self._trouble(reason, "disconnected")
+            self._handle_failure(reason, "disconnected")
 
-    def _trouble(self, problem: KclientError, what: str) -> None:
+    def _handle_failure(self, problem: KclientError, what: str) -> None:
         """Back off, warn at most once per broker and step, and let the cluster know."""
         now = self._context.runtime.now()
         steady = self._reconnect.steady
@@ -296,7 +298,7 @@ class BrokerConnection:
             delay,
             extra=self._extra(error=problem.kc_code, delay=delay),
         )
-        self._context.on_trouble(self, problem)
+        self._context.on_failure(self, problem)
 
     def _extra(self, **more: object) -> dict[str, object]:
         peer = self.peer

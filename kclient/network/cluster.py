@@ -70,7 +70,7 @@ class Cluster:
             runtime,
             (config.reconnect_backoff_ms, config.reconnect_backoff_max_ms),
             (config.socket_connection_setup_timeout_ms, config.socket_connection_setup_timeout_max_ms),
-            self._on_trouble,
+            self._on_failure,
             metrics=metrics or NetworkMetrics(Registry()),
         )
         self._pool = ConnectionPool(parse_servers(config.bootstrap_servers), self.metadata, self._context)
@@ -360,7 +360,7 @@ class Cluster:
 
     # --- trouble
 
-    def _on_trouble(self, node: BrokerConnection, problem: KclientError) -> None:
+    def _on_failure(self, node: BrokerConnection, problem: KclientError) -> None:
         misrouted = isinstance(problem, ConnectError) and problem.stage == MISROUTED
         if (
             misrouted and self._task is not None

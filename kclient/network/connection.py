@@ -99,7 +99,7 @@ class Connection:
         self.stage = "versions"  # how far setting it up has come
         self.answers = 0  # since it is ready
         self._counted = False  # among the connections of the metrics
-        self.hung_up = False  # the peer ended it
+        self.closed_by_peer = False  # the peer ended it
         self.trailing_bytes = 0
         self.protocol = FrameProtocol(
             HANDSHAKE_FRAME_BYTES, self._on_frame, self._on_lost, settings.receive_budget
@@ -110,7 +110,7 @@ class Connection:
         self._in_flight = InFlightRequests(self._loop)
         self._turns = asyncio.Lock()  # first come, first sent
         self._turn_changed = self.protocol.write_changed
-        self._silent_until = 0.0
+        self._throttled_until = 0.0
         self._last_used = self._loop.time()
         self._idle_timer: asyncio.TimerHandle | None = None
         self._why = "closed by kclient"
@@ -128,7 +128,7 @@ class Connection:
     @property
     def throttled(self) -> bool:
         """Whether the broker asked for silence that is not over yet."""
-        return self._loop.time() < self._silent_until
+        return self._loop.time() < self._throttled_until
 
     # --- setting up
 
@@ -198,7 +198,7 @@ class Connection:
         Raises ConnectError when the connection is or gets closed, DeadlineError when the deadline passes before the
         request could be sent, ProtocolDecodeError when the answer cannot be read. Cancelling is safe at any moment.
         """
-        await self._turn(message.NAME.removesuffix("Request"), deadline)
+        await self._wait_to_send(message.NAME.removesuffix("Request"), deadline)
         return await self._send(message, version, deadline)
 
     async def _send(self, message: Message, version: int, deadline: float) -> Message:
@@ -209,20 +209,20 @@ class Connection:
         self.protocol.write(frame)
         return await entry.answer
 
-    async def _turn(self, name: str, deadline: float) -> None:
+    async def _wait_to_send(self, name: str, deadline: float) -> None:
         """Wait until the broker may be spoken to: not throttled, room in flight, the socket takes bytes.
 
         Whoever waits longest is next: a commit that overtook an earlier one would take the committed offset back.
         """
         try:
             async with asyncio.timeout_at(deadline), self._turns:
-                while not self._may_send(name):
-                    quiet = self._silent_until - self._loop.time() if self.throttled else None
+                while not self._can_send(name):
+                    quiet = self._throttled_until - self._loop.time() if self.throttled else None
                     await wait_any((self._turn_changed, self._turn_changed.count), timeout=quiet)
         except TimeoutError as exc:
             raise errors.no_turn(self.peer, name) from exc
 
-    def _may_send(self, name: str) -> bool:
+    def _can_send(self, name: str) -> bool:
         if self.closed:
             if isinstance(self.reason, AuthenticationError):
                 raise copy.copy(self.reason)
@@ -249,7 +249,7 @@ class Connection:
         correlation_id = int.from_bytes(frame[:4], "big", signed=True)
         entry = self._in_flight.due(correlation_id)
         if entry is None:
-            self._end("an answer out of turn", self._out_of_turn(correlation_id))
+            self._end("an answer out of turn", self._wrong_correlation_id(correlation_id))
             return
         self._settings.traffic.received(SIZE.size + len(frame), entry.sent)
         if not entry.answer.done():
@@ -284,9 +284,9 @@ class Connection:
         throttle_ms = getattr(message, "throttle_time_ms", 0)
         if throttle_ms > 0 and entry.version >= THROTTLES_SINCE.get(entry.api_key, NEVER):
             seconds = min(throttle_ms / 1000, self._settings.request_timeout / 2)
-            self._silent_until = max(self._silent_until, self._loop.time() + seconds)
+            self._throttled_until = max(self._throttled_until, self._loop.time() + seconds)
 
-    def _out_of_turn(self, correlation_id: int) -> CorruptDataError:
+    def _wrong_correlation_id(self, correlation_id: int) -> CorruptDataError:
         due = self._in_flight.first
         return CorruptDataError(
             f"{self.peer}: an answer has correlation id {correlation_id}, and "
@@ -323,7 +323,7 @@ class Connection:
         if self._counted:
             self._settings.traffic.closed()
         self.cause = cause
-        self.hung_up = not self.closed
+        self.closed_by_peer = not self.closed
         why = "closed by the peer" if cause is None else str(cause)
         if isinstance(cause, InvalidFrameError):
             self._end(cause.text, cause)

@@ -136,7 +136,7 @@ class MetadataCache:
                 self.topics.pop(topic.name, None)
             self.topics.update(found)
         self._names = {topic.topic_id: name for name, topic in self.topics.items() if topic.topic_id}
-        self._tell()
+        self._notify()
         return UpdateResult(self._progress, self._update_needed)
 
     def update_last_seen_epoch(self, tp: TopicPartition, epoch: int) -> bool:
@@ -166,7 +166,7 @@ class MetadataCache:
             self.brokers[leader] = brokers[leader]
             changed.append(tp)
         if changed:
-            self._tell()
+            self._notify()
         return tuple(changed)
 
     def learn_broker(self, broker: Broker) -> None:
@@ -180,7 +180,7 @@ class MetadataCache:
     def forget_brokers(self) -> None:
         """Start over from the bootstrap servers: no leader can be reached until the next answer."""
         self.brokers = {}
-        self._tell()
+        self._notify()
 
     # --- errors for the user
 
@@ -227,7 +227,7 @@ class MetadataCache:
         self._unauthorized = tuple(t.name for t in topics if t.error_code == TOPIC_AUTHORIZATION_FAILED)
         self._invalid = tuple(t.name for t in topics if t.error_code == INVALID_TOPIC_EXCEPTION)
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         self.version += 1
         self.changed.notify()
 
@@ -237,19 +237,19 @@ class MetadataCache:
         name = topic.name or ""
         topic_id = None if topic.topic_id == ZERO_UUID else topic.topic_id
         code = topic.error_code
-        created_anew = topic_id is not None and topic_id != self.topic_id(name)
+        recreated = topic_id is not None and topic_id != self.topic_id(name)
         partitions: dict[int, PartitionMetadata] = {}
         for partition in topic.partitions if code == NONE else ():
             if partition.partition_index >= 0 and partition.partition_index not in partitions:
                 tp = TopicPartition(name, partition.partition_index)
-                partitions[tp.partition] = self._accept(tp, partition, reliable, created_anew)
+                partitions[tp.partition] = self._accept(tp, partition, reliable, recreated)
         if code == NONE and not partitions:
             code = LEADER_NOT_AVAILABLE  # a topic without partitions cannot be: it is being created
         self._update_needed |= error(code).invalid_metadata
         return TopicMetadata(name, topic_id, topic.is_internal, code, dict(sorted(partitions.items())))
 
     def _accept(
-        self, tp: TopicPartition, news: MetadataResponsePartition, reliable: bool, created_anew: bool
+        self, tp: TopicPartition, news: MetadataResponsePartition, reliable: bool, recreated: bool
     ) -> PartitionMetadata:
         """The epoch rule."""
         self._update_needed |= error(news.error_code).invalid_metadata
@@ -259,7 +259,7 @@ class MetadataCache:
         if epoch is None:
             self._last_seen_epochs.pop(tp, None)
             self._progress |= known is None or known.leader != leader
-        elif seen is None or created_anew or epoch >= seen:
+        elif seen is None or recreated or epoch >= seen:
             self._last_seen_epochs[tp] = epoch
             self._progress |= epoch != seen
         else:

@@ -52,8 +52,8 @@ class MetadataUpdater:
         self._max_age = config.metadata_max_age_ms / 1000
         self._trigger = config.metadata_recovery_rebootstrap_trigger_ms / 1000
         self._retry_base = config.retry_backoff_ms / 1000
-        self._failures = Backoff.for_retries(config, runtime)
-        self._no_news = Backoff.for_retries(config, runtime)
+        self._failure_backoff = Backoff.for_retries(config, runtime)
+        self._no_progress_backoff = Backoff.for_retries(config, runtime)
         self._topics: tuple[str, ...] | None = ()
         self._topic_ids: tuple[Uuid, ...] = ()
         self._urgent = False  # a new topic: at once
@@ -86,8 +86,8 @@ class MetadataUpdater:
     def request_update(self, reason: str, *, reset_backoff: bool = True) -> None:
         """Ask for an update. `reset_backoff=False` for whoever asks again and again with the same trouble."""
         if reset_backoff:
-            self._no_news.reset()
-            if not self._failures.step:
+            self._no_progress_backoff.reset()
+            if not self._failure_backoff.step:
                 self._not_before = min(self._not_before, self._last_attempt + self._retry_base)
         self._need(reason)
 
@@ -120,7 +120,7 @@ class MetadataUpdater:
     async def run(self) -> None:
         """Keep the cache fresh until cancelled."""
         while True:
-            await self._until_due()
+            await self._wait_until_due()
             try:
                 await self.update()
             except KclientError as exc:
@@ -133,7 +133,7 @@ class MetadataUpdater:
             self._needed_since = self._runtime.now()
         self._last_attempt = self._runtime.now()
         asked, asked_ids = self._topics, self._topic_ids
-        version, answer = await self._question()
+        version, answer = await self._send_request()
         if answer.error_code == REBOOTSTRAP_REQUIRED:
             self._rebootstrap("the broker asks for it")
             raise begin_again()
@@ -146,7 +146,7 @@ class MetadataUpdater:
             self._need("the answer leaves out a topic")
         return applied
 
-    async def _question(self) -> tuple[int, MetadataResponse]:
+    async def _send_request(self) -> tuple[int, MetadataResponse]:
         """Ask, for no longer than the rebootstrap trigger allows."""
         request, lowest = metadata_request(self._topics, self._allow_auto_create, self._topic_ids)
         give_up = (self._needed_since or self._last_attempt) + self._trigger
@@ -167,10 +167,10 @@ class MetadataUpdater:
         now = self._runtime.now()
         self._last_success = now
         self._needed_since = self._problem = None
-        self._failures.reset()
+        self._failure_backoff.reset()
         if applied.progress:
-            self._no_news.reset()
-        self._not_before = now + self._no_news.next()
+            self._no_progress_backoff.reset()
+        self._not_before = now + self._no_progress_backoff.next()
         self._updated.notify()
         if applied.update_needed:
             self._need("the answer says so")
@@ -178,7 +178,7 @@ class MetadataUpdater:
     def _failed(self, problem: KclientError) -> None:
         now = self._runtime.now()
         self._problem = problem
-        self._not_before = now + self._failures.next()
+        self._not_before = now + self._failure_backoff.next()
         logger.info("update failed: %s", problem.text, extra={"error": problem.kc_code})
         if not problem.retriable:
             self._cache.store_error(problem)
@@ -187,7 +187,7 @@ class MetadataUpdater:
             self._rebootstrap(f"no metadata for {self._trigger} s")
         self._need("the last update failed")
 
-    async def _until_due(self) -> None:
+    async def _wait_until_due(self) -> None:
         """Wait for the next reason to ask, and for the backoff."""
         while True:
             seen, now = self._wake.count, self._runtime.now()
@@ -195,7 +195,7 @@ class MetadataUpdater:
             due = now if self._urgent else max(self._not_before, 0.0 if self._requested else expires)
             if due <= now:
                 if not self._requested:
-                    self._no_news.reset()
+                    self._no_progress_backoff.reset()
                 return
             try:
                 async with asyncio.timeout_at(due):

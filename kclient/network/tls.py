@@ -20,7 +20,7 @@ from kclient.network.peer import Peer
 from kclient.security.certificate import CertificateFacts
 from kclient.security.ciphers import Ciphers
 from kclient.security.secret import Secret
-from kclient.security.stores import Store
+from kclient.security.stores import CertificateStore
 from kclient.security.tls import Tls, TlsOptions
 from kclient.text import format_names
 
@@ -205,15 +205,15 @@ def tls_of(config: Config) -> Tls | None:
     )
 
 
-def _trusted(config: Config) -> Store | Secret | None:
+def _trusted(config: Config) -> CertificateStore | Secret | None:
     if config.ssl_truststore_location is None:
         return config.ssl_truststore_certificates
     kind, password = config.ssl_truststore_type, config.ssl_truststore_password
-    return Store("ssl_truststore", config.ssl_truststore_location, kind, password)
+    return CertificateStore("ssl_truststore", config.ssl_truststore_location, kind, password)
 
 
-def _identity(config: Config) -> Store | None:
+def _identity(config: Config) -> CertificateStore | None:
     if config.ssl_keystore_location is None:
         return None
     kind, password = config.ssl_keystore_type, config.ssl_keystore_password
-    return Store("ssl_keystore", config.ssl_keystore_location, kind, password)
+    return CertificateStore("ssl_keystore", config.ssl_keystore_location, kind, password)

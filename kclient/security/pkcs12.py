@@ -6,10 +6,10 @@ from typing import Any
 
 from kclient.errors import ConfigError
 from kclient.security.secret import Secret
-from kclient.security.stores import Identity, Store, unusable
+from kclient.security.stores import CertificateStore, ClientIdentity, unusable
 
 
-def trusted(content: bytes, store: Store) -> str:
+def trusted(content: bytes, store: CertificateStore) -> str:
     """The certificates of a trust store."""
     _, certificate, more = _load(content, store, None)
     found = [entry for entry in (certificate, *more) if entry is not None]
@@ -20,7 +20,7 @@ def trusted(content: bytes, store: Store) -> str:
     return _pem(found)
 
 
-def identity(content: bytes, store: Store, key_password: Secret | None = None) -> Identity:
+def identity(content: bytes, store: CertificateStore, key_password: Secret | None = None) -> ClientIdentity:
     """Key and chain of a key store."""
     from cryptography.hazmat.primitives import serialization
 
@@ -34,10 +34,10 @@ def identity(content: bytes, store: Store, key_password: Secret | None = None) -
     pem = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    return Identity(pem.decode() + _pem([certificate, *chain]))
+    return ClientIdentity(pem.decode() + _pem([certificate, *chain]))
 
 
-def _load(content: bytes, store: Store, key_password: Secret | None) -> tuple[Any, Any, list[Any]]:
+def _load(content: bytes, store: CertificateStore, key_password: Secret | None) -> tuple[Any, Any, list[Any]]:
     """Key, its certificate, and the other certificates."""
     what = f"{store.name}_location={store.location}"
     try:

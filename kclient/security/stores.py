@@ -26,7 +26,7 @@ _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE--
 
 
 @attrs.frozen
-class Store:
+class CertificateStore:
     """Where a store is, under its keys in the configuration: `name` is ssl_truststore or ssl_keystore."""
 
     name: str
@@ -36,14 +36,14 @@ class Store:
 
 
 @attrs.frozen(repr=False)
-class Identity:
+class ClientIdentity:
     """The client's private key and certificate chain in PEM, and the key's password if it is encrypted."""
 
     pem: str
     password: str | None = None
 
 
-def read_trusted(store: Store) -> str:
+def read_trusted(store: CertificateStore) -> str:
     """The certificates of a trust store as PEM text. Raises ConfigError."""
     content = _read(store)
     if PEM_MARK in content:
@@ -53,7 +53,7 @@ def read_trusted(store: Store) -> str:
     return pkcs12.trusted(content, store)
 
 
-def read_identity(store: Store, key_password: Secret | None) -> Identity:
+def read_identity(store: CertificateStore, key_password: Secret | None) -> ClientIdentity:
     """Key and chain of a key store. Raises ConfigError."""
     content = _read(store)
     if PEM_MARK in content:
@@ -72,7 +72,7 @@ def pem_certificates(text: str, what: str) -> str:
     return "\n".join(found) + "\n"
 
 
-def pem_identity(key: str, chain: str, password: Secret | None, what: str) -> Identity:
+def pem_identity(key: str, chain: str, password: Secret | None, what: str) -> ClientIdentity:
     """A private key and the certificates that go with it."""
     keys = _KEY.findall(key)
     if len(keys) != 1:
@@ -82,10 +82,10 @@ def pem_identity(key: str, chain: str, password: Secret | None, what: str) -> Id
             "It must hold one -----BEGIN … PRIVATE KEY----- block and its certificates.",
         )
     pem = f"{keys[0]}\n{pem_certificates(chain, what)}"
-    return Identity(pem, None if password is None else password.reveal())
+    return ClientIdentity(pem, None if password is None else password.reveal())
 
 
-def _read(store: Store) -> bytes:
+def _read(store: CertificateStore) -> bytes:
     """The content of a file that is PEM or PKCS#12."""
     what = f"{store.name}_location={store.location}"
     try:
@@ -105,7 +105,7 @@ def _read(store: Store) -> bytes:
     return content
 
 
-def java_only(store: Store) -> ConfigError:
+def java_only(store: CertificateStore) -> ConfigError:
     """A JKS file: what to type to get one that everybody reads."""
     source = shlex.quote(store.location)
     target = shlex.quote(re.sub(r"\.jks$", "", store.location, flags=re.IGNORECASE) + ".p12")

@@ -22,8 +22,8 @@ from kclient.log import get_logger
 from kclient.security.ciphers import Ciphers
 from kclient.security.secret import Secret
 from kclient.security.stores import (
-    Identity,
-    Store,
+    CertificateStore,
+    ClientIdentity,
     pem_certificates,
     pem_identity,
     read_identity,
@@ -41,8 +41,8 @@ class TlsOptions:
     """What TLS is to be like. `trusted` and `key` are a store, or PEM text; without them the system's authorities
     are trusted and no client certificate is shown."""
 
-    trusted: Store | Secret | None = None
-    identity: Store | None = None
+    trusted: CertificateStore | Secret | None = None
+    identity: CertificateStore | None = None
     key: Secret | None = None
     chain: Secret | None = None
     key_password: Secret | None = None
@@ -58,7 +58,7 @@ class TlsOptions:
         """Whom we trust, for the text of an error."""
         if self.context is not None:
             return "the authorities of the given ssl_context"
-        if isinstance(self.trusted, Store):
+        if isinstance(self.trusted, CertificateStore):
             return self.trusted.location
         return SYSTEM_CERTIFICATES if self.trusted is None else "ssl_truststore_certificates"
 
@@ -103,12 +103,12 @@ class _Material:
     """What is behind a context, read from its places."""
 
     trusted: str | None
-    identity: Identity | None
+    identity: ClientIdentity | None
 
     @classmethod
     def read(cls, options: TlsOptions) -> _Material:
         trusted = None
-        if isinstance(options.trusted, Store):
+        if isinstance(options.trusted, CertificateStore):
             trusted = read_trusted(options.trusted)
         elif options.trusted is not None:
             trusted = pem_certificates(options.trusted.reveal(), "ssl_truststore_certificates")
@@ -140,7 +140,7 @@ class _Material:
         return context
 
 
-def _identity(options: TlsOptions) -> Identity | None:
+def _identity(options: TlsOptions) -> ClientIdentity | None:
     if options.identity is not None:
         return read_identity(options.identity, options.key_password)
     if options.key is None or options.chain is None:
@@ -158,7 +158,7 @@ def _trust(context: ssl.SSLContext, pem: str, what: str) -> None:
         ) from None
 
 
-def _show(context: ssl.SSLContext, identity: Identity) -> None:
+def _show(context: ssl.SSLContext, identity: ClientIdentity) -> None:
     """Give OpenSSL the client's certificate and key, which it takes from files only."""
     asked: list[str] = []
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from kclient import Consumer
-from kclient.cli.exits import exit_code
+from kclient.cli.exit_codes import exit_code
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import DataLossError, DecodeError, NoOffsetError, SinkError
 from kclient.spark.sink import manifest

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from kclient.cli.ingest_events import JsonLines
 from kclient.cli.ingest_metrics import Prometheus
-from kclient.cli.ingest_tellers import Screen
+from kclient.cli.ingest_reporters import Screen
 from kclient.cli.ingest_text import batch_line, finished_line, plan_line, size_text
 from kclient.errors import DataLossError, InternalError
 from kclient.runtime import Runtime

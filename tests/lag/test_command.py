@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from kclient import Consumer, TopicPartition, errors, group
-from kclient.cli.exits import exit_code
+from kclient.cli.exit_codes import exit_code
 from kclient.cli.main import main
 from kclient.embedded import EmbeddedCluster
 from kclient.metrics import prometheus_text

@@ -110,7 +110,7 @@ def no_reconnect_backoff(patch: Patch) -> None:
         before(self, problem, what)
         self.retry_at = 0.0
 
-    before = patch.put(BrokerConnection, "_trouble", trouble)
+    before = patch.put(BrokerConnection, "_handle_failure", trouble)
 
 
 @mutant("M-92", "I-22", look=scripts.long_outage)
@@ -182,7 +182,7 @@ def idle_close_punished(patch: Patch) -> None:
 
     def on_closed(self: BrokerConnection, closed: Connection, reason: KclientError | None) -> None:
         before(self, closed, reason)
-        if reason is not None and closed.hung_up and closed.cause is None:
+        if reason is not None and closed.closed_by_peer and closed.cause is None:
             self.retry_at = self._context.runtime.now() + 300.0
 
     before = patch.put(BrokerConnection, "_on_closed", on_closed)
@@ -196,7 +196,7 @@ def throttled_as_told(patch: Patch) -> None:
         before(self, entry, message)
         throttle_ms = getattr(message, "throttle_time_ms", 0)
         if throttle_ms and entry.version >= api_versions.THROTTLES_SINCE.get(entry.api_key, connection.NEVER):
-            self._silent_until = max(self._silent_until, self._loop.time() + throttle_ms / 1000)
+            self._throttled_until = max(self._throttled_until, self._loop.time() + throttle_ms / 1000)
 
     before = patch.put(Connection, "_note_throttle", note_throttle)
 
@@ -275,7 +275,7 @@ def warns_every_time(patch: Patch) -> None:
         self._context.quiet_until.clear()
         before(self, problem, what)
 
-    before = patch.put(BrokerConnection, "_trouble", trouble)
+    before = patch.put(BrokerConnection, "_handle_failure", trouble)
 
 
 @mutant("M-93", "I-25", look=scripts.wakeup_between_polls)

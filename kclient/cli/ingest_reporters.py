@@ -15,7 +15,7 @@ from kclient.spark.ingest.progress import BatchProgress, IngestListener, IngestP
 from kclient.text import format_count
 
 
-class Teller(IngestListener, Protocol):
+class IngestReporter(IngestListener, Protocol):
     """A listener that is also told how a run failed. `close` comes last, however it ended."""
 
     def failed(self, error: BaseException, exit_code: int) -> None: ...
@@ -26,27 +26,27 @@ class Teller(IngestListener, Protocol):
 class All:
     """Tells every one of them."""
 
-    def __init__(self, tellers: list[Teller]) -> None:
-        self._tellers = tellers
+    def __init__(self, reporters: list[IngestReporter]) -> None:
+        self._reporters = reporters
 
     def planned(self, plan: IngestPlan) -> None:
-        self._each(lambda teller: teller.planned(plan))
+        self._each(lambda reporter: reporter.planned(plan))
 
     def batch(self, progress: BatchProgress) -> None:
-        self._each(lambda teller: teller.batch(progress))
+        self._each(lambda reporter: reporter.batch(progress))
 
     def finished(self, result: IngestResult) -> None:
-        self._each(lambda teller: teller.finished(result))
+        self._each(lambda reporter: reporter.finished(result))
 
     def failed(self, error: BaseException, exit_code: int) -> None:
-        self._each(lambda teller: teller.failed(error, exit_code))
+        self._each(lambda reporter: reporter.failed(error, exit_code))
 
     def close(self) -> None:
-        self._each(lambda teller: teller.close())
+        self._each(lambda reporter: reporter.close())
 
-    def _each(self, tell: Callable[[Teller], None]) -> None:
-        for teller in self._tellers:
-            tell(teller)
+    def _each(self, tell: Callable[[IngestReporter], None]) -> None:
+        for reporter in self._reporters:
+            tell(reporter)
 
 
 class Lines:
