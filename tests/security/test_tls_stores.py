@@ -13,7 +13,7 @@ import pytest
 from kclient.errors import ConfigError
 from kclient.security import Secret, file
 from kclient.security.ciphers import TLS_1_3, Ciphers, openssl_name
-from kclient.security.stores import Store
+from kclient.security.stores import CertificateStore
 from kclient.security.tls import Tls, TlsOptions
 from tests.security.certificates import Authority, Issued
 
@@ -23,14 +23,16 @@ CLIENT = AUTHORITY.issue("localhost", subject="client")
 
 def trust(location: Path, kind: str = "JKS", password: str | None = None) -> TlsOptions:
     secret = None if password is None else Secret(password)
-    return TlsOptions(trusted=Store("ssl_truststore", str(location), kind, secret))
+    return TlsOptions(trusted=CertificateStore("ssl_truststore", str(location), kind, secret))
 
 
 def identity(
     location: Path, kind: str = "JKS", password: str | None = None, key_password: str | None = None
 ) -> TlsOptions:
     return TlsOptions(
-        identity=Store("ssl_keystore", str(location), kind, Secret(password) if password else None),
+        identity=CertificateStore(
+            "ssl_keystore", str(location), kind, Secret(password) if password else None
+        ),
         key_password=Secret(key_password) if key_password else None,
     )
 
