@@ -10,7 +10,7 @@ READY := $(VENV)/.ready
 FLIGHTS := $(VENV)/.flights
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars codegen check format test verify test-fast test-brokers test-spark-versions fuzz bench bench-codecs bench-records bench-consume bench-idle bench-embedded bench-spark sim mutants chaos spec demo clean
+.PHONY: help setup jars codegen check format test verify test-fast test-brokers test-spark-versions fuzz bench bench-codecs bench-records bench-consume bench-idle bench-embedded bench-spark sim mutants mutations chaos spec demo clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -95,6 +95,9 @@ bench-embedded: $(READY)  ## until the embedded cluster is there, and what it ta
 
 mutants: $(READY)  ## plant known bugs into the client and see that simulated seeds notice each of them
 	$(BIN)/python -m tests.simulation.mutants $(MUTANTS)
+
+mutations: $(READY)  ## break the code in known places and see that the tests of the broken rows notice: all, N=40 drawn, or ROW=S3-24
+	$(BIN)/python -m tests.mutations $(if $(filter-out 1000,$(N)),--draw $(N)) $(if $(ROW),--row $(ROW)) $(MUTATIONS)
 
 chaos: $(READY)  ## kill and stop brokers and members of a real group: CYCLES=20 of them, SEED=S for the same plans again
 	@$(BIN)/python -m localkafka.fetch 4.3.1

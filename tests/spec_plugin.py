@@ -2,7 +2,8 @@
 
 A test names its rows with `@pytest.mark.spec("S0-09", "D-20")`. An id that no page has is refused at collection, so a
 misspelt id never counts as proof. With `--spec-results FILE` the run writes, for every row that a test named,
-how that test ended; `tools/spec.py` prints it.
+how that test ended; `tools/spec.py` prints it. `--spec-rows S3-24,S3-25` runs only tests that name one of these rows,
+and `--spec-index FILE` writes the test files of each row: `tests/mutations` asks for both.
 """
 
 from __future__ import annotations
@@ -57,10 +58,39 @@ def rows_of(item: pytest.Item) -> list[str]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--spec-results", metavar="FILE", help="write which rows had a passing test")
+    parser.addoption(
+        "--spec-rows", metavar="ROWS", help="run only tests that name one of these rows (S3-24,S3-25)"
+    )
+    parser.addoption("--spec-index", metavar="FILE", help="write the test files of each row")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Refuse rows that do not exist and, where all tests are collected, rows that `make test` would not prove."""
+    _check_rows(config, items)
+    if (wanted := config.getoption("--spec-rows")) is not None:
+        rows = set(wanted.split(","))
+        left = [item for item in items if not rows.intersection(rows_of(item))]
+        items[:] = [item for item in items if rows.intersection(rows_of(item))]
+        config.hook.pytest_deselected(items=left)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Write the index when marks and other options have chosen the tests."""
+    target = session.config.getoption("--spec-index")
+    if target is None:
+        return
+    index: dict[str, dict[str, None]] = {}
+    for item in session.items:
+        for row in rows_of(item):
+            index.setdefault(row, {})[item.location[0]] = None
+    path = Path(session.config.rootpath, target)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(
+        json.dumps({row: list(files) for row, files in index.items()}, indent=1), encoding="utf-8"
+    )
+
+
+def _check_rows(config: pytest.Config, items: list[pytest.Item]) -> None:
     known = known_rows()
     for item in items:
         for row in rows_of(item):

@@ -1,0 +1,133 @@
+"""A copy of the tree in which edits are applied, one at a time, and the tests of their rows are run."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from tests.mutations.edit import ROOT, Edit, EditError
+
+SECONDS: Final = 600  # for the tests of one edit; one that hangs counts as noticed
+LEFT_OUT: Final = "not kafka"
+
+
+class Outcome(Enum):
+    """What became of an edit."""
+
+    NOTICED = "noticed"
+    HIDDEN = "NOT noticed"
+    VOID = "void"  # it does not apply, no test names its rows, or the tests could not be run
+
+
+@attrs.frozen
+class Result:
+    """The outcome of one edit, with the test that failed first or the reason."""
+
+    edit: Edit
+    outcome: Outcome
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.edit.name:24} {' '.join(self.edit.rows):20} {self.outcome.value:12} {self.detail}"
+
+
+def index_rows() -> dict[str, list[str]]:
+    """The test files that name each row. One collection of the whole suite, without tests on a real Kafka."""
+    path = ROOT / ".cache" / "spec-index.json"
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "--collect-only",
+        "-q",
+        "-m",
+        LEFT_OUT,
+        "--spec-index",
+        str(path),
+    ]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"the tests cannot be collected:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    index: dict[str, list[str]] = json.loads(path.read_text(encoding="utf-8"))
+    return index
+
+
+class Workspace:
+    """One copy of the tracked files. Close it to remove it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        listed = subprocess.run(
+            ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+        )
+        for name in listed.stdout.split("\0"):
+            if name and (ROOT / name).exists():
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(ROOT / name, folder / name, follow_symlinks=False)
+
+    def judge(self, edit: Edit, index: dict[str, list[str]]) -> Result:
+        """Apply the edit, run the tests of its rows until one fails, and undo it."""
+        files = sorted({file for row in edit.rows for file in index.get(row, ())} | set(edit.tests))
+        if not files:
+            return Result(edit, Outcome.VOID, "no test names its rows")
+        path = self.folder / edit.file
+        before = path.read_text(encoding="utf-8")
+        try:
+            path.write_text(edit.apply(before), encoding="utf-8")
+        except EditError as exc:
+            return Result(edit, Outcome.VOID, str(exc))
+        try:
+            return self._run(edit, files)
+        finally:
+            path.write_text(before, encoding="utf-8")
+
+    def _run(self, edit: Edit, files: list[str]) -> Result:
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-x",
+            "-q",
+            "--no-header",
+            "-p",
+            "no:cacheprovider",
+            *files,
+        ]
+        command += ["--spec-rows", ",".join(edit.rows), *([] if edit.tests else ["-m", LEFT_OUT])]
+        env = {**os.environ, "PYTHONPATH": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1"}
+        process = subprocess.Popen(
+            command,
+            cwd=self.folder,
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,  # with the processes that the tests start
+        )
+        try:
+            output, _ = process.communicate(timeout=SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            return Result(edit, Outcome.NOTICED, f"the tests did not end within {SECONDS} s")
+        return Result(edit, *_outcome(process.returncode, output))
+
+
+def _outcome(code: int, output: str) -> tuple[Outcome, str]:
+    """pytest ends with 1 when a test failed, with 0 when all passed; all else is about the run, not the edit."""
+    lines = [line for line in output.splitlines() if line.strip()]
+    if code == 1:
+        failed = next((line for line in lines if line.startswith(("FAILED ", "ERROR "))), lines[-1])
+        return Outcome.NOTICED, failed.partition(" ")[2].partition(" - ")[0]
+    if code == 0:
+        return Outcome.HIDDEN, lines[-1]
+    return Outcome.VOID, f"pytest ended with {code}: {' '.join(lines[-3:])[-300:]}"
