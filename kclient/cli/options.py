@@ -11,10 +11,10 @@ from cyclopts import Group, Parameter, Token
 
 from kclient.cli.program import program
 from kclient.config import Config, load
+from kclient.config.errors import is_secret, shown_key
 from kclient.config.properties import read_properties
-from kclient.config.shown import is_secret, shown_key
 from kclient.errors import ConfigError
-from kclient.security.providers import env, file, problem_of
+from kclient.security.secret import env, file, problem_of
 from kclient.spark.ingest.setting_values import interval_ms
 
 CONNECTION = Group("Connection", sort_key=10)

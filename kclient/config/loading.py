@@ -9,15 +9,14 @@ from typing import Any, Final, NamedTuple
 
 import attrs
 
-from kclient.config import deserializers, plugins, rules, spellings
+from kclient.config import plugins, rules, spellings
+from kclient.config.errors import config_error, shown_key
 from kclient.config.model import CALLABLES, SECRETS, Config, keys
 from kclient.config.model import rules as rules_by_key
-from kclient.config.problems import config_error
 from kclient.config.properties import read_properties
 from kclient.config.refused import REFUSED, refusal
-from kclient.config.shown import shown_key
 from kclient.config.values import Rule
-from kclient.security.providers import problem_of
+from kclient.security.secret import problem_of
 
 DESERIALIZERS: Final = ("key_deserializer", "value_deserializer")
 PLUGINS: Final = ("interceptors", "metric_reporters")
@@ -139,7 +138,7 @@ def _make_objects(values: dict[str, Any]) -> None:
     with ExitStack() as made:
         for name in DESERIALIZERS:
             if (raw := values[name]) is not None:
-                values[name] = deserializers.as_callable(raw, settings, made, is_key=name.startswith("key"))
+                values[name] = plugins.as_callable(raw, settings, made, is_key=name.startswith("key"))
         for name in PLUGINS:
             values[name] = plugins.make(values[name], settings, made)
         made.pop_all()

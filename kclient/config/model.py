@@ -14,9 +14,8 @@ from typing import Any, Final
 import attrs
 
 from kclient.config import plugins, resets
-from kclient.config import security_values as secure
-from kclient.config.dead_letters import dead_letters
-from kclient.config.deserializers import deserializer
+from kclient.config import security as secure
+from kclient.config.plugins import dead_letters, deserializer
 from kclient.config.values import (
     INT64_MAX,
     Rule,

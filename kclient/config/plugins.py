@@ -8,14 +8,20 @@ all that were made or configured is called, as Java does.
 
 from __future__ import annotations
 
+import base64
 import importlib
 import inspect
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
+from os import PathLike, fspath
 from typing import Any, Final
+
+import attrs
 
 from kclient.config.values import items
 from kclient.log import get_logger
+from kclient.types import DeadLetter
 
 log = get_logger("kclient.config")
 
@@ -85,3 +91,100 @@ def _named(path: str) -> Any:
     if not isinstance(found, type):
         raise ValueError(f"names {path}, which is {found!r} and no class")
     return found
+
+
+def deserializer(raw: Any) -> Any:
+    """Check one deserializer: a callable, an object with `deserialize`, or a class whose objects have it."""
+    if isinstance(raw, str):
+        raise ValueError(
+            "names a Java class; give a callable (topic, headers, data), or nothing to get bytes. "
+            "For text: lambda topic, headers, data: data.decode()"
+        )
+    function = raw.deserialize if hasattr(raw, "deserialize") else raw
+    if not callable(function):
+        raise ValueError("must be a callable (topic, headers, data) or have a method deserialize")
+    if not isinstance(raw, type):
+        _check_parameters(function)
+    return raw
+
+
+def _check_parameters(function: Callable[..., Any]) -> None:
+    """Refuse a function that cannot take topic, headers and data, such as `json.loads`."""
+    try:
+        signature = inspect.signature(function)
+    except ValueError:
+        return  # a built-in that does not tell
+    try:
+        signature.bind("topic", (), b"")
+    except TypeError:
+        raise ValueError(
+            "must take topic, headers and data; wrap it: lambda topic, headers, data: …(data)"
+        ) from None
+
+
+def as_callable(
+    raw: Any, settings: Mapping[str, Any], made: ExitStack, *, is_key: bool
+) -> Callable[[str, Any, bytes], Any]:
+    """Make the callable. An object of Java's shape is configured here, once; `made` closes it if that fails."""
+    is_class = isinstance(raw, type) and hasattr(raw, "deserialize")
+    if is_class:
+        raw = raw()
+    if not hasattr(raw, "deserialize"):
+        return raw  # type: ignore[no-any-return]
+    if is_class or hasattr(raw, "configure"):
+        made.callback(close_quietly, raw)
+    if hasattr(raw, "configure"):
+        raw.configure(settings, is_key)
+    return raw.deserialize  # type: ignore[no-any-return]
+
+
+def close_deserializer(function: Callable[[str, Any, bytes], Any] | None) -> None:
+    """Close a deserializer that has something to close."""
+    owner = getattr(function, "__self__", None)
+    if function == getattr(owner, "deserialize", None) and callable(getattr(owner, "close", None)):
+        owner.close()  # type: ignore[union-attr]
+
+
+@attrs.frozen
+class FileSink:
+    """Appends one line of JSON for each record, and flushes it, before the record is left out.
+
+    {"topic", "partition", "offset", "timestamp", "key", "value", "headers": [[name, value], …]}; keys, values and
+    header values are base64, or null.
+    """
+
+    path: str
+
+    def __call__(self, letter: DeadLetter) -> None:
+        headers = [[name, _text(value)] for name, value in letter.headers]
+        line = attrs.asdict(letter) | {
+            "key": _text(letter.key),
+            "value": _text(letter.value),
+            "headers": headers,
+        }
+        with open(self.path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+def dead_letters(raw: Any) -> Any:
+    """A callable that takes a DeadLetter, or the path of a file."""
+    if isinstance(raw, str | PathLike):
+        path = fspath(raw)
+        if not isinstance(path, str) or not path.strip():
+            raise ValueError("must be a path, or a function that takes a DeadLetter")
+        if path.startswith("topic:"):
+            raise ValueError(
+                "names a topic, and kclient has no producer; give a path, or a function that hands it to one"
+            )
+        return FileSink(path)
+    if not callable(raw) or isinstance(raw, type):
+        raise ValueError("must be a path, or a function that takes a DeadLetter")
+    if inspect.iscoroutinefunction(raw):
+        raise ValueError(
+            "must be a plain function: it runs while records are decoded, where nobody awaits it"
+        )
+    return raw
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else base64.b64encode(data).decode()

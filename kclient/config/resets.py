@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any, Final, TypeAlias
 
-from kclient.config.durations import parse_iso_duration_ms
+from kclient.config.values import parse_iso_duration_ms
 
 Answer: TypeAlias = str | int
 """`earliest`, `latest`, `error`, or the milliseconds since the first wanted record was written."""

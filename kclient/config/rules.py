@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
-from kclient.config import resets, security_rules
+from kclient.config import resets, security
 from kclient.log import get_logger
 
 log = get_logger("kclient.config")
@@ -37,7 +37,7 @@ def disagreements(
     problems += _of_the_group_protocol(values, given)
     problems += resets.contradictions(given)
     problems += _of_undecodable_records(values)
-    problems += security_rules.disagreements(values, defaults)
+    problems += security.disagreements(values, defaults)
     return problems
 
 

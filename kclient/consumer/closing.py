@@ -38,7 +38,7 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Final
 
-from kclient.config import deserializers
+from kclient.config.plugins import close_deserializer
 from kclient.consumer.leaving import LEAVING_SECONDS, before_leaving, error_of
 from kclient.consumer.out_of_reach import OutOfReach
 from kclient.consumer.polling import Poll
@@ -209,7 +209,7 @@ async def _end_what_runs(session: Session, deadline: float) -> None:
 async def _close_deserializers(session: Session) -> None:
     for function in (session.config.key_deserializer, session.config.value_deserializer):
         try:
-            await session.call_user(deserializers.close, function)
+            await session.call_user(close_deserializer, function)
         except Exception:
             log.exception("closing a deserializer failed")
 

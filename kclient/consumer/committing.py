@@ -25,7 +25,7 @@ from kclient.group.commit_failure import commit_failed
 from kclient.group.commits import Commits, Hopeless, never
 from kclient.group.offset_questions import Tell, unheard
 from kclient.log import ThrottledLogger, get_logger
-from kclient.metrics.own import OwnMetrics
+from kclient.metrics.calls import KclientMetrics
 from kclient.protocol.errors import FENCED_INSTANCE_ID
 from kclient.runtime import Runtime
 from kclient.types import OffsetAndMetadata, TopicPartition
@@ -55,7 +55,7 @@ class Committing:
         callbacks: UserWork,
         call_user: CallUser,
         interceptors: Interceptors,
-        counters: OwnMetrics,
+        counters: KclientMetrics,
     ) -> None:
         self._commits = commits
         self._config = config

@@ -7,11 +7,10 @@ from contextlib import AbstractContextManager, nullcontext
 from kclient.config import Config
 from kclient.consumer.listener import ASSIGNED, LOST, REVOKED
 from kclient.fetch.buffer import FetchBuffer
-from kclient.metrics.calls import CallMetrics
+from kclient.metrics.calls import CallMetrics, KclientMetrics
 from kclient.metrics.coordinator import CoordinatorMetrics
 from kclient.metrics.fetching import FetchMetrics
 from kclient.metrics.network import NetworkMetrics
-from kclient.metrics.own import OwnMetrics
 from kclient.metrics.registry import MetricValues, Registry
 from kclient.metrics.sensor import Windows
 from kclient.positions.jumps import TRUNCATED, OffsetReset
@@ -32,7 +31,7 @@ class Measures:
         self.network = NetworkMetrics(registry)
         self.coordinator = CoordinatorMetrics(registry, lambda: len(positions))
         self.fetch = FetchMetrics(registry, self._replica_of)
-        self.own = OwnMetrics(registry, lambda: buffer.bytes_used)
+        self.own = KclientMetrics(registry, lambda: buffer.bytes_used)
 
     def values(self) -> MetricValues:
         """Every metric, now."""

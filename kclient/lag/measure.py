@@ -12,7 +12,7 @@ no topic is created, no group is joined.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from difflib import get_close_matches
 from typing import Final, Self
@@ -21,12 +21,12 @@ import attrs
 
 from kclient.config import Config
 from kclient.errors import BrokerError, DeadlineError, KclientError, UnknownTopicError, VersionError
+from kclient.generated.metadata_response import MetadataResponse, MetadataResponseTopic
 from kclient.group.all_offsets import all_offsets
 from kclient.group.coordinator import Coordinator
 from kclient.group.description import GroupDescription, describe_group
 from kclient.group.listing import list_groups
 from kclient.lag.report import GroupLag, PartitionLag
-from kclient.lag.topics import TopicState, topic_states
 from kclient.network.backoff import Backoff
 from kclient.network.cluster import Cluster
 from kclient.positions.list_offsets import list_offsets
@@ -180,4 +180,45 @@ def _unknown_topic(name: str, group_id: str) -> UnknownTopicError:
         f"There is no topic {name!r}, and group {group_id} has committed nothing of it. "
         "The name may be wrong. Leave the topic out to see all that the group reads.",
         topic=name,
+    )
+
+
+@attrs.frozen
+class TopicState:
+    """A topic as a broker describes it; `code` is an error code of the wire, `leaders` say who leads each partition."""
+
+    name: str
+    code: int
+    leaders: Mapping[int, int]
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is such a topic, as far as the caller may know."""
+        return self.code not in (codes.UNKNOWN_TOPIC_OR_PARTITION, codes.INVALID_TOPIC_EXCEPTION)
+
+    def partitions(self) -> Iterable[TopicPartition]:
+        """All of its partitions."""
+        return [TopicPartition(self.name, number) for number in self.leaders]
+
+    def problem_of(self, partition: int) -> str | None:
+        """Kafka's name of the reason why nobody can be asked for this partition's offsets, None where there is none."""
+        code = self.code
+        if not code and partition not in self.leaders:
+            code = codes.UNKNOWN_TOPIC_OR_PARTITION
+        elif not code and self.leaders[partition] < 0:
+            code = codes.LEADER_NOT_AVAILABLE
+        return codes.error(code).name if code else None
+
+
+def topic_states(answer: MetadataResponse, names: Iterable[str]) -> dict[str, TopicState]:
+    """The topics by these names; one that the answer leaves out does not exist."""
+    told = {topic.name: topic for topic in answer.topics}
+    return {name: _state(name, told.get(name)) for name in names}
+
+
+def _state(name: str, topic: MetadataResponseTopic | None) -> TopicState:
+    if topic is None:
+        return TopicState(name, codes.UNKNOWN_TOPIC_OR_PARTITION, {})
+    return TopicState(
+        name, topic.error_code, {row.partition_index: row.leader_id for row in topic.partitions}
     )

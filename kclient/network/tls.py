@@ -6,7 +6,7 @@ import ssl
 from typing import Final
 
 from kclient.config import Config
-from kclient.config.security_values import VERSIONS
+from kclient.config.security import VERSIONS
 from kclient.errors import (
     CertificateError,
     ConnectError,
@@ -18,10 +18,9 @@ from kclient.errors import (
 from kclient.network.errors import where
 from kclient.network.peer import Peer
 from kclient.security.certificate import CertificateFacts
-from kclient.security.ciphers import Ciphers
 from kclient.security.secret import Secret
 from kclient.security.stores import CertificateStore
-from kclient.security.tls import Tls, TlsOptions
+from kclient.security.tls import Ciphers, Tls, TlsOptions
 from kclient.text import format_names
 
 MOST_NAMES: Final = 20

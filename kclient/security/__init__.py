@@ -7,10 +7,15 @@ cluster plays the broker's part with `plain_user` and `ScramServer`. Imports not
 from __future__ import annotations
 
 from kclient.security.plain import PlainUser, plain_token, plain_user
-from kclient.security.providers import env, file
-from kclient.security.scram import SCRAM_DIGESTS, ScramClient, ScramError
-from kclient.security.scram_server import ScramCredential, ScramServer, scram_credential
-from kclient.security.secret import Secret
+from kclient.security.scram import (
+    SCRAM_DIGESTS,
+    ScramClient,
+    ScramCredential,
+    ScramError,
+    ScramServer,
+    scram_credential,
+)
+from kclient.security.secret import Secret, env, file
 
 __all__ = [
     "SCRAM_DIGESTS",

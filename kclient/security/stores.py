@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
 from kclient.errors import ConfigError
 from kclient.security.local_file import LARGEST_STORE, read_local
-from kclient.security.providers import problem_of
-from kclient.security.secret import Secret
+from kclient.security.secret import Secret, problem_of
 
 JKS_MAGIC: Final = b"\xfe\xed\xfe\xed"
 DER_SEQUENCE: Final = b"\x30"
@@ -48,9 +47,7 @@ def read_trusted(store: CertificateStore) -> str:
     content = _read(store)
     if PEM_MARK in content:
         return pem_certificates(content.decode("utf-8", "replace"), f"{store.name}_location={store.location}")
-    from kclient.security import pkcs12
-
-    return pkcs12.trusted(content, store)
+    return _pkcs12_trusted(content, store)
 
 
 def read_identity(store: CertificateStore, key_password: Secret | None) -> ClientIdentity:
@@ -59,9 +56,7 @@ def read_identity(store: CertificateStore, key_password: Secret | None) -> Clien
     if PEM_MARK in content:
         text = content.decode("utf-8", "replace")
         return pem_identity(text, text, key_password, f"{store.name}_location={store.location}")
-    from kclient.security import pkcs12
-
-    return pkcs12.identity(content, store)
+    return _pkcs12_identity(content, store)
 
 
 def pem_certificates(text: str, what: str) -> str:
@@ -120,3 +115,63 @@ def java_only(store: CertificateStore) -> ConfigError:
 def unusable(what: str, why: str, advice: str) -> ConfigError:
     """One problem with a store, as the configuration's own error."""
     return ConfigError(f"{what} {why}. {advice}", problems=(f"{what} {why}",))
+
+
+def _pkcs12_trusted(content: bytes, store: CertificateStore) -> str:
+    """The certificates of a trust store."""
+    _, certificate, more = _load_pkcs12(content, store, None)
+    found = [entry for entry in (certificate, *more) if entry is not None]
+    if not found:
+        raise unusable(
+            f"{store.name}_location={store.location}", "holds no certificate", "Give another file."
+        )
+    return _pem_of(found)
+
+
+def _pkcs12_identity(
+    content: bytes, store: CertificateStore, key_password: Secret | None = None
+) -> ClientIdentity:
+    """Key and chain of a key store."""
+    from cryptography.hazmat.primitives import serialization
+
+    key, certificate, chain = _load_pkcs12(content, store, key_password)
+    if key is None or certificate is None:
+        raise unusable(
+            f"{store.name}_location={store.location}",
+            "holds no private key with its certificate",
+            "Give another file.",
+        )
+    pem = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    return ClientIdentity(pem.decode() + _pem_of([certificate, *chain]))
+
+
+def _load_pkcs12(
+    content: bytes, store: CertificateStore, key_password: Secret | None
+) -> tuple[Any, Any, list[Any]]:
+    """Key, its certificate, and the other certificates."""
+    what = f"{store.name}_location={store.location}"
+    try:
+        from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
+    except ImportError:
+        raise ConfigError(
+            f"{what} is a PKCS#12 store, and the package that reads it is not installed. "
+            "It comes with an extra. Type: pip install 'kclient-kafka[pkcs12]'",
+            problems=(f"{what} needs pip install 'kclient-kafka[pkcs12]'",),
+        ) from None
+    secret = key_password or store.password
+    try:
+        found = load_pkcs12(content, None if secret is None else secret.reveal().encode())
+    except ValueError:
+        raise unusable(
+            what, "cannot be opened", f"Either {store.name}_password is wrong, or the file is damaged."
+        ) from None
+    first = None if found.cert is None else found.cert.certificate
+    return found.key, first, [entry.certificate for entry in found.additional_certs]
+
+
+def _pem_of(certificates: list[Any]) -> str:
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    return "".join(certificate.public_bytes(Encoding.PEM).decode() for certificate in certificates)

@@ -19,10 +19,9 @@ import attrs
 
 from kclient.config import Config, load
 from kclient.config.model import SECRET_KEYS, rules
-from kclient.config.security_rules import PLAIN_MODULE, SCRAM_MODULE
+from kclient.config.security import PLAIN_MODULE, SCRAM_MODULE
 from kclient.errors import ConfigError
-from kclient.security.providers import env, file
-from kclient.security.secret import HiddenText, Secret, Source
+from kclient.security.secret import HiddenText, Secret, Source, env, file
 from kclient.spark.unsupported import KAFKA_KEYS
 
 PREFIX: Final = "kafka."

@@ -14,7 +14,7 @@ from typing import Any, Final
 import attrs
 
 from kclient.config import Config
-from kclient.config.problems import config_error
+from kclient.config.errors import config_error
 from kclient.errors import ConfigError
 from kclient.log import get_logger
 from kclient.security.secret import HiddenText

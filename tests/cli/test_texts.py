@@ -10,10 +10,8 @@ import attrs
 import pytest
 from rich.console import Console
 
-from kclient.cli.ingest_events import JsonLines
-from kclient.cli.ingest_metrics import Prometheus
-from kclient.cli.ingest_reporters import Screen
-from kclient.cli.ingest_text import batch_line, finished_line, plan_line, size_text
+from kclient.cli.prometheus import Prometheus
+from kclient.cli.reporters import JsonLines, Screen, batch_line, finished_line, plan_line, size_text
 from kclient.errors import DataLossError, InternalError
 from kclient.runtime import Runtime
 from kclient.spark.ingest.progress import (

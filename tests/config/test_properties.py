@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kclient.config.durations import parse_iso_duration_ms
 from kclient.config.properties import read_properties
+from kclient.config.values import parse_iso_duration_ms
 
 
 def pairs(tmp_path: Path, content: bytes) -> list[tuple[str, str]]:

@@ -15,9 +15,9 @@ from typing import NamedTuple
 import attrs
 import pytest
 
-from kclient.cli import exits
-from kclient.cli.ingest_metrics import Prometheus
-from kclient.cli.ingest_options import IngestOptions
+from kclient.cli import exit_codes
+from kclient.cli.ingest import IngestOptions
+from kclient.cli.prometheus import Prometheus
 from kclient.spark.sink import manifest
 from tests.cli.test_texts import BATCH, KEYS, PLAN
 from tests.docs.blocks import python_blocks
@@ -187,7 +187,7 @@ def test_the_exit_codes_are_those_of_the_code() -> None:
     section = PAGE.partition("### Exit codes")[2].partition("\n## ")[0]
     told = [int(code) for code in re.findall(r"^\| (\d+) \|", section, re.MULTILINE)]
     names = "OK FAILED USAGE CONNECT NOT_ALLOWED NOT_FOUND DATA BROKERS OUTPUT INTERRUPTED"
-    assert told == [getattr(exits, name) for name in names.split()]
+    assert told == [getattr(exit_codes, name) for name in names.split()]
 
 
 def test_every_option_is_on_the_page() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kclient.embedded import EmbeddedCluster
-from kclient.metrics.own import COUNTERS
+from kclient.metrics.calls import COUNTERS
 from tests.docs.blocks import python_blocks
 from tests.metrics.java_table import table
 from tests.metrics.test_like_java import NOT_HERE

@@ -11,7 +11,7 @@ from typing import Any
 from kclient.config import load
 from kclient.errors import ConfigError
 from kclient.network.tls import tls_of
-from kclient.security.providers import file
+from kclient.security.secret import file
 from kclient.spark.decoding.avro_schema import given_schema
 
 TLS = {"bootstrap_servers": "localhost:1", "security_protocol": "SSL"}

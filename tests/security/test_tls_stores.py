@@ -12,9 +12,8 @@ import pytest
 
 from kclient.errors import ConfigError
 from kclient.security import Secret, file
-from kclient.security.ciphers import TLS_1_3, Ciphers, openssl_name
 from kclient.security.stores import CertificateStore
-from kclient.security.tls import Tls, TlsOptions
+from kclient.security.tls import TLS_1_3, Ciphers, Tls, TlsOptions, openssl_name
 from tests.security.certificates import Authority, Issued
 
 AUTHORITY = Authority()

@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 
 from kclient.errors import ConfigError
 from kclient.security.local_file import read_local
-from kclient.security.providers import problem_of
+from kclient.security.secret import problem_of
 from kclient.text import printable
 
 LOOKED_THROUGH: Final = 1_024

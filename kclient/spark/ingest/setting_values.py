@@ -17,7 +17,7 @@ import attrs
 
 from kclient.config.values import INT64_MAX, items, text
 from kclient.security.local_file import LARGEST_TEXT, read_local
-from kclient.security.providers import problem_of
+from kclient.security.secret import problem_of
 from kclient.spark.offsets import dump_offsets, parse_offsets
 from kclient.types import TopicPartition
 

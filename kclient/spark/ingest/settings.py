@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import attrs
 
-from kclient.config.problems import config_error
+from kclient.config.errors import config_error
 from kclient.config.values import boolean, filled_text, one_of, servers
 from kclient.errors import ConfigError
 from kclient.spark.ingest import setting_values

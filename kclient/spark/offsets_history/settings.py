@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import attrs
 
-from kclient.config.problems import config_error
+from kclient.config.errors import config_error
 from kclient.config.values import servers
 from kclient.errors import ConfigError
 from kclient.spark.ingest import setting_values
