@@ -27,6 +27,7 @@ from kclient.spark.sink.row_layout import RESCUED
 from kclient.spark.sink.sources import (
     DATE,
     DIRECT_FORMAT,
+    LANDED_FORMAT,
     TOPIC,
     DirectSource,
     LandedSource,
@@ -61,7 +62,7 @@ class SparkWriter:
         prepared, sink = self._prepared, self._prepared.settings.sink
         session.dataSource.register(LandedSource)
         options = options_of(prepared.stream_options(), prepared.target)
-        frame = _observed(session.readStream.format(DIRECT_FORMAT).options(**options).load())
+        frame = _observed(session.readStream.format(LANDED_FORMAT).options(**options).load())
         kept = len(prepared.settings.partition_by)
         frame = frame.drop(*DIRECTORIES[kept:])
         if sink.kind == "table":
@@ -133,7 +134,7 @@ class DirectWriter:
     def __init__(self, prepared: Prepared, ledger: BatchCommitter) -> None:
         self._prepared = prepared
         self._ledger = ledger
-        self._counted: dict[int, LandedBatch] = {}  # batches that nobody was told of yet
+        self._counted: dict[int, LandedBatch] = {}  # batches not reported yet
         self.failure: Exception | None = None
 
     def start(self, session: SparkSession) -> StreamingQuery:
