@@ -1,11 +1,10 @@
-"""Which version of a request to use: what the broker offers, what we know, what the request's content allows.
+"""Choose the version of each request, from the answer to ApiVersions, the first request on every connection.
 
-A broker's offer is the answer to ApiVersions, the first request on every connection. A broker that does not know our
-version of ApiVersions answers UNSUPPORTED_VERSION in the layout of version 0, and may list the range it does know:
-we ask once more, on the same connection, and then give up.
+A broker that does not know our version of ApiVersions answers UNSUPPORTED_VERSION in the layout of version 0, and may
+list the versions that it knows. kclient asks once more on the same connection, and then gives up.
 
-From version 5 on the request says which node of which cluster the connection is meant for, and a broker that is
-another one answers REBOOTSTRAP_REQUIRED (KIP-1242): an address leads elsewhere since metadata named it.
+From version 5 on, the request contains the node id and the cluster id. A broker that is another node, or of another
+cluster, answers REBOOTSTRAP_REQUIRED (KIP-1242): the address belongs to another broker since metadata named it.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ SOFTWARE_VERSION: Final = "0.1.0.dev0"
 Range = tuple[int, int]
 Ask = Callable[[ApiVersionsRequest, int], Awaitable[Message]]
 
-# From these versions on a throttle time means that the broker has answered already and the client must keep silent;
-# APIs that are not named never silence the client.
+# From these versions on, the broker answers a throttled request at once and the client must wait for the throttle time
+# before it sends another request (KIP-219). Older versions, and APIs that are not listed: the broker has waited.
 THROTTLES_SINCE: Final[Mapping[int, int]] = {
     0: 6,  # Produce
     1: 8,  # Fetch
@@ -67,7 +66,7 @@ def choose_version(
     lowest: int = 0,
     highest: int | None = None,
 ) -> int:
-    """The newest version that broker, client and the request's own limits share."""
+    """Return the newest version in all of: the broker's range, ours, and `lowest` to `highest`. Raise VersionError."""
     ours = (
         max(request.VERSIONS[0], lowest),
         request.VERSIONS[1] if highest is None else min(request.VERSIONS[1], highest),
@@ -79,9 +78,9 @@ def choose_version(
 
 
 async def negotiate(ask: Ask, peer: Peer, cluster_id: str | None = None) -> dict[int, Range]:
-    """Ask for the broker's versions; one fallback if ours of ApiVersions is too new.
+    """Return the broker's versions by API key. Ask a second time if the broker is too old for our ApiVersions.
 
-    With a `cluster_id` a broker of 4.4 or newer checks that it is the peer's node of this cluster.
+    With a `cluster_id`, a broker of release 4.4 or later checks that it is the peer's node of this cluster.
     """
     newest = ApiVersionsRequest.VERSIONS[1]
     request = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION)
@@ -98,7 +97,7 @@ async def negotiate(ask: Ask, peer: Peer, cluster_id: str | None = None) -> dict
 
 
 def read_api_versions(version: int, frame: memoryview, at: int) -> tuple[Message, int]:
-    """Read an answer to ApiVersions; a refusal of the version comes in the layout of version 0."""
+    """Read an answer to ApiVersions. UNSUPPORTED_VERSION comes in the layout of version 0."""
     refused = frame[at : at + 2] == UNSUPPORTED_VERSION.to_bytes(2, "big")
     return read_message("ApiVersionsResponse", 0 if refused else version, frame, at)
 
@@ -114,7 +113,7 @@ async def _ask(ask: Ask, request: ApiVersionsRequest, version: int, peer: Peer) 
 
 
 def _fallback(refusal: ApiVersionsResponse, refused: int) -> int:
-    """The newest version of ApiVersions that the refusal lists below the refused one; 0 if it lists none."""
+    """Return the newest version of ApiVersions below `refused` that the answer lists; 0 if it lists none."""
     for api in refusal.api_keys:
         if api.api_key == ApiVersionsRequest.API_KEY and 0 <= api.max_version < refused:
             return api.max_version
@@ -139,14 +138,14 @@ GROUP_VERSION = "group.version"
 
 @attrs.define
 class Features:
-    """Finalized features by name, their level 1 or higher, as of an epoch; a broker that lags changes nothing."""
+    """Finalized features (name → level, 1 or higher) as of an epoch. An answer with an older epoch changes nothing."""
 
     epoch: int = -1
     levels: Mapping[str, int] = attrs.field(factory=dict)
-    apis: frozenset[int] = frozenset()  # what the broker offers that answered last
+    apis: frozenset[int] = frozenset()  # API keys of the last answer
 
     def learn(self, answer: ApiVersionsResponse) -> None:
-        """Take over what an answer without an error says."""
+        """Apply an answer without an error."""
         self.apis = frozenset(api.api_key for api in answer.api_keys)
         if answer.finalized_features_epoch >= max(self.epoch, 0):  # −1: it does not know
             self.epoch = answer.finalized_features_epoch

@@ -1,4 +1,4 @@
-"""The one formula for waiting longer and longer: retries, reconnects and connection set-up time use it alike.
+"""Exponential backoff with jitter, for retries, reconnects and the connection set-up timeout (KIP-580, KIP-601).
 
     delay(n) = min(max, base · 2^min(n, log2(max / base)) · U(0.8, 1.2)),  n = 0 for the first delay
 
@@ -17,7 +17,7 @@ JITTER = 0.2
 
 
 class Uniform(Protocol):
-    """What is needed of a random generator."""
+    """The method of a random generator that the backoff uses."""
 
     def uniform(self, a: float, b: float) -> float: ...
 
@@ -32,11 +32,11 @@ class Backoff:
         self._max = max_ms / 1000
         self._last_step = math.log2(max_ms / max(base_ms, 1)) if max_ms > base_ms else 0.0
         self._rng = rng
-        self.step = 0  # how many delays were given since the last reset
+        self.step = 0  # delays since the last reset
 
     @classmethod
     def for_retries(cls, config: Config, runtime: Runtime) -> Backoff:
-        """The delays of `retry_backoff_ms`, between attempts of one kind of question."""
+        """Return a backoff from retry_backoff_ms to retry_backoff_max_ms."""
         return cls(config.retry_backoff_ms, config.retry_backoff_max_ms, runtime.rng)
 
     @property
@@ -45,7 +45,7 @@ class Backoff:
         return self.step > self._last_step
 
     def next(self) -> float:
-        """The delay to wait now, in seconds; the next one is longer."""
+        """Return the delay to wait now, in seconds; the next one is longer."""
         n = min(self.step, self._last_step)
         self.step += 1
         if not self._last_step:
@@ -53,5 +53,5 @@ class Backoff:
         return min(self._max, self._base * 2**n * self._rng.uniform(1 - JITTER, 1 + JITTER))
 
     def reset(self) -> None:
-        """Start again with the shortest delay."""
+        """Begin again with the shortest delay."""
         self.step = 0

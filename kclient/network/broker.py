@@ -1,9 +1,14 @@
-"""One broker for one purpose: at most one connection, opened when it is needed and no faster than the backoff allows.
+"""The connection to one broker for one purpose: opened on demand, and no faster than the reconnect backoff allows.
 
-A request to a node that is backing off waits until the next attempt, which all who wait share. One attempt resolves
-the name anew and tries every address of it. If it fails, everybody who waited gets its error; nobody retries here.
-A certificate or a password that was refused is no matter of patience: until the next attempt, which comes late, all
-who ask get that error at once.
+    state          a request                                      then
+    -------------  ---------------------------------------------  --------------------------------------------
+    connected      uses the connection                            lost: back off, request a metadata update
+    backing off    waits for the next attempt, which is shared    the attempt begins at `retry_at`
+    connecting     waits for the attempt                          ready, or every waiting request gets its error
+    refused        fails at once with the cached TLS or           after REFUSED_SECONDS or the backoff:
+                   authentication error                           backing off
+
+One attempt resolves the host name again and tries every address. Nothing is retried here: the caller decides.
 """
 
 from __future__ import annotations
@@ -46,12 +51,12 @@ from kclient.types import Broker
 logger = get_logger("kclient.connection")
 
 STEADY_WARNING_SECONDS: Final = 30.0
-REFUSED_SECONDS: Final = 5.0  # after what nothing but a change of files or passwords can cure
+REFUSED_SECONDS: Final = 5.0  # after an error that only a change of certificates or passwords can cure
 
 
 @attrs.frozen
 class CachedFailure:
-    """Of a certificate or of credentials: who asks before `until` gets the same answer without another attempt."""
+    """A rejected certificate or login. Requests before `until` fail with the same error, without a new attempt."""
 
     problem: ConnectError
     until: float
@@ -59,7 +64,7 @@ class CachedFailure:
 
 @attrs.define(eq=False)
 class ConnectionContext:
-    """What the nodes of one cluster share."""
+    """What all broker connections of one cluster share."""
 
     settings: ConnectionSettings
     runtime: Runtime
@@ -74,7 +79,7 @@ class ConnectionContext:
 
 
 class BrokerConnection:
-    """Where a broker is and how to reach it."""
+    """A broker's address, its connection if there is one, and when the next attempt may begin."""
 
     def __init__(self, peer: Peer, purpose: str, context: ConnectionContext) -> None:
         self.peer = peer
@@ -99,31 +104,34 @@ class BrokerConnection:
 
     @property
     def load(self) -> int | None:
-        """Requests in flight if a request could go out now, else None."""
+        """The number of requests in flight; None if no request can be sent now."""
         if self.connection is None or self.connection.throttled:
             return None
         return self.connection.in_flight
 
     def is_at(self, broker: Broker) -> bool:
-        """Whether the broker is still advertised with this address."""
+        """Return whether the broker is still advertised with this address."""
         return (broker.host, broker.port) == (self.peer.host, self.peer.port)
 
     @property
     def connecting(self) -> bool:
-        """Whether an attempt is under way, or waits for its time."""
+        """Whether an attempt is running or waits for the backoff."""
         return self._attempt is not None
 
     @property
     def backing_off(self) -> bool:
-        """Whether the next attempt's time has not come yet."""
+        """Whether the next attempt must still wait for the backoff."""
         return self.connection is None and self._context.runtime.now() < self.retry_at
 
     def may_connect(self, now: float) -> bool:
-        """Whether an attempt could start now."""
+        """Return whether an attempt could start now."""
         return self.connection is None and self._attempt is None and now >= self.retry_at
 
     async def ready(self) -> Connection:
-        """The connection, opened if there is none. Raises ConnectError if that fails; bound it with a timeout."""
+        """Return the connection and open it if there is none. Raise ConnectError if that fails.
+
+        There is no time limit: call it with a timeout.
+        """
         while self.connection is None:
             if self.closed:
                 raise errors.lost(self.peer, "connecting", "closed by kclient")
@@ -137,27 +145,27 @@ class BrokerConnection:
         return self.connection
 
     def start_connecting(self) -> None:
-        """Begin an attempt whose outcome the next request meets; none during a refusal or beside a connection."""
+        """Start an attempt in the background, unless there is a connection or a cached failure."""
         refusal = self._context.cached_failures.get(self.peer.address)
         refused = refusal is not None and self._context.runtime.now() < refusal.until
         if self.connection is None and not self.closed and not refused:
             self._attempt_under_way()
 
     def close(self) -> None:
-        """Close the connection, end an attempt; later requests fail."""
+        """Close the connection and cancel an attempt; later requests fail."""
         self.closed = True
         self.disconnect()
 
     def disconnect(self) -> None:
-        """Close what is open, on purpose; the next request connects again."""
-        # An attempt that reports its failure may lead here (a misrouted one does): it ends with its own error.
+        """Close the connection and cancel an attempt; the next request connects again."""
+        # Not the current task: an attempt whose failure makes the cluster rebootstrap ends with its own error.
         if self._attempt is not None and self._attempt is not asyncio.current_task():
             self._attempt.cancel()
         if self.connection is not None:
             self.connection.close()
 
     async def close_and_wait(self) -> None:
-        """Close, and return when attempt and transport are gone."""
+        """Close, and wait until the attempt and the transport have ended."""
         connection, attempt = self.connection, self._attempt
         self.close()
         if attempt is not None:
@@ -168,14 +176,14 @@ class BrokerConnection:
     # --- an attempt
 
     def _attempt_under_way(self) -> asyncio.Task[KclientError | None]:
-        """The one attempt that all who wait share."""
+        """Return the running attempt, which all waiting requests share, or start one."""
         if self._attempt is None:
             self._attempt = asyncio.create_task(self._connect(), name=f"connect to {self.peer}")
             self._attempt.add_done_callback(self._attempt_over)
         return self._attempt
 
     async def _connect(self) -> KclientError | None:
-        """One attempt, after the backoff: None when ready, else the error."""
+        """Wait for the backoff and connect. Return None when ready, else the error."""
         runtime = self._context.runtime
         try:
             await asyncio.sleep(max(0.0, self.retry_at - runtime.now()))
@@ -187,9 +195,9 @@ class BrokerConnection:
         self.failed_attempts = 0
         self._context.worked.add(self.peer.address)
         self._context.cached_failures.pop(self.peer.address, None)
-        told = self._context.quiet_until.pop(self.peer.node_id, None) is not None or self.peer.node_id is None
-        # Else a healthy start would log a line per broker.
-        level = logging.INFO if told else logging.DEBUG
+        warned = self._context.quiet_until.pop(self.peer.node_id, None) is not None
+        # INFO only after a warning: otherwise a healthy start would log one line per broker.
+        level = logging.INFO if warned or self.peer.node_id is None else logging.DEBUG
         logger.log(level, "%s: connected", self.peer, extra=self._extra())
         return None
 
@@ -199,14 +207,14 @@ class BrokerConnection:
 
     async def _try_addresses(self) -> Connection:
         addresses = await resolve(self.peer, self._context.runtime)
-        # A lost one comes last; stable otherwise.
+        # The address of the last connection comes last: it may be the one that failed. The order is stable otherwise.
         addresses.sort(key=lambda address: address.ip == self._last_ip)
         problem: ConnectError | None = None
         for address in addresses:
             try:
                 return await self._try(address)
             except (TlsError, AuthenticationError):
-                raise  # another way to the same broker would not help
+                raise  # another address of the same broker would refuse us too
             except ConnectError as exc:
                 problem = exc
         raise problem or errors.name_not_resolved(self.peer, 0.0, OSError("no address"))
@@ -232,19 +240,21 @@ class BrokerConnection:
         if self._closed_before_first_response:
             self._closed_before_first_response = False
             await require_no_sasl(connection, around.runtime.now() + PROBE_SECONDS)
-            if connection.closed:  # while we asked; nobody would be told, for it is not the node's yet
+            if (
+                connection.closed
+            ):  # during the probe: _on_closed ignored it, for self.connection is not set yet
                 raise errors.lost(peer, "becoming ready", "closed by the peer")
         return connection
 
     async def _is_tls(self, peer: Peer, problem: ConnectError) -> bool:
-        """A bootstrap server that closes without a word may be a TLS listener: look, as long as it never worked."""
+        """Return whether a bootstrap server that closed without an answer speaks TLS. Probe only if it never worked."""
         if peer.node_id is not None or self._worked or self._context.settings.tls is not None:
             return False
         silent = isinstance(problem, PortClosedError) and problem.stage == "versions"
         return silent and await answers_tls(peer, self._context.runtime)
 
     async def _is_plain(self, peer: Peer, problem: ConnectError) -> bool:
-        """A server that closes during the handshake may be a plain-text listener: look, as long as it never worked."""
+        """Return whether a server that closed during the handshake speaks plain text. Probe only if it never worked."""
         if self._worked or problem.stage != "tls" or not isinstance(problem, PortClosedError):
             return False
         return await answers_plain(peer, self._context.settings, self._context.runtime)
@@ -261,13 +271,14 @@ class BrokerConnection:
         self._handle_failure(problem, "not connected")
         return problem
 
-    # --- trouble
+    # --- failures
 
     def _on_closed(self, connection: Connection, reason: KclientError | None) -> None:
         if connection is not self.connection:
-            return  # it never became ready: the attempt tells
+            return  # it never became ready: the attempt reports the error
         self.connection = None
-        # So ends a connection without SASL to a listener that wants it: ask, before the next one is used.
+        # A listener that requires SASL closes a connection without it at the first request. So the next attempt
+        # sends SaslHandshake, whose answer shows whether SASL is required (`require_no_sasl`).
         without_sasl = self.peer.node_id is None and self._context.settings.authenticate is None
         self._got_response = self._got_response or connection.answers > 0
         self._closed_before_first_response = (
@@ -277,7 +288,7 @@ class BrokerConnection:
             self._handle_failure(reason, "disconnected")
 
     def _handle_failure(self, problem: KclientError, what: str) -> None:
-        """Back off, warn at most once per broker and step, and let the cluster know."""
+        """Back off, log at most one warning per broker and backoff step, and report the failure to the cluster."""
         now = self._context.runtime.now()
         steady = self._reconnect.steady
         delay = self._reconnect.next()
@@ -288,7 +299,7 @@ class BrokerConnection:
         quiet = now < self._context.quiet_until.get(self.peer.node_id, 0.0)
         if not quiet:
             self._context.quiet_until[self.peer.node_id] = now + (STEADY_WARNING_SECONDS if steady else delay)
-        # Before the cluster was found start() raises this, and the user sees it there.
+        # Before the first metadata, start() raises this error, so a warning would repeat it.
         level = logging.WARNING if self.peer.node_id is not None or self._context.via else logging.INFO
         logger.log(
             logging.DEBUG if quiet else level,

@@ -1,9 +1,9 @@
-"""The cluster as the flows see it: ask a broker by its id, ask any broker, know who leads what.
+"""The cluster: send a request to a broker by its id or to any broker, and keep metadata up to date.
 
-A request goes to a node, over that node's connection, in the newest version that both sides and the request allow.
-A node that is not connected is connected first; one that is backing off is waited for, within the request's timeout.
-Whatever fails is told to the caller as a typed error: retrying is the business of the flow that knows why it asks.
-Any lost connection and any failed attempt asks for a metadata update.
+A request uses the newest version that the broker, kclient and the request's content allow. If the broker is not
+connected, the request waits for the connection and its backoff, within the request's timeout. Failures are raised as
+typed errors; the caller decides whether to retry. Each lost connection and each failed attempt requests a metadata
+update.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ from kclient.types import Broker, TopicPartition
 
 logger = get_logger("kclient.connection")
 
-SHORTEST_IDLE_SECONDS: Final = 1.0  # a connection that is closed sooner might never be used, only made anew
+SHORTEST_IDLE_SECONDS: Final = (
+    1.0  # with less, a connection might be closed and opened again without ever being used
+)
 CANONICAL: Final = "resolve_canonical_bootstrap_servers_only"
 
 
@@ -79,15 +81,15 @@ class Cluster:
         self._unresolved: NameResolutionError | None = None  # for good: the bootstrap servers' names
         self._closed = False
 
-    # --- life
+    # --- start and close
 
     async def start(self) -> None:
-        """Find the cluster: connect to any bootstrap server, read metadata, connect to any broker it names.
+        """Connect to a bootstrap server, read metadata, connect to one of the brokers that it names.
 
-        Raises the ConnectError that says why it cannot be done: NameResolutionError, PortClosedError, VersionError
-        (not Kafka), PeerSpeaksTlsError, or AdvertisedListenerError when the bootstrap server works and no address
-        that it names does. Every server and every address is tried once; a start that failed may be repeated, but
-        for one whose names did not resolve within bootstrap_resolve_timeout_ms.
+        Every server and every address is tried once. Raise a ConnectError: NameResolutionError, PortClosedError,
+        VersionError (not Kafka), PeerSpeaksTlsError, or AdvertisedListenerError if the bootstrap server works and
+        none of the advertised addresses does. A failed start may be repeated, unless no name resolved within
+        bootstrap_resolve_timeout_ms.
         """
         await self._resolve_bootstrap()
         try:
@@ -100,12 +102,12 @@ class Cluster:
             self._context.via = server.peer.address
             for other in self._pool.bootstrap:
                 if other is not server:
-                    other.disconnect()  # one is enough, also of those that are ready a moment later
+                    other.disconnect()  # one is enough; another may become ready a moment later
             await self._first_metadata()
             await first_ready(self._pool.each())
             self._require_open()
         except BaseException:
-            self._pool.disconnect()  # nothing is left of a start that failed; it may be tried again
+            self._pool.disconnect()  # a failed start leaves nothing open, so that it can be repeated
             self.metadata.forget_brokers()
             raise
         for node in self._pool.bootstrap:
@@ -114,7 +116,7 @@ class Cluster:
         self._task.add_done_callback(self._task_over)
 
     async def _resolve_bootstrap(self) -> None:
-        """With a time for it, wait until a bootstrap server resolves; without one, connecting tells what does not."""
+        """Wait until a bootstrap server resolves (KIP-909). With a timeout of 0, connecting raises the error."""
         timeout = self._config.bootstrap_resolve_timeout_ms / 1000
         if self._unresolved is not None:
             raise copy.copy(self._unresolved)
@@ -132,7 +134,7 @@ class Cluster:
             raise
 
     async def close(self, timeout: float) -> None:
-        """Close every connection and wait at most `timeout` seconds for their ends; whatever waits fails."""
+        """Close every connection and wait at most `timeout` seconds for the transports. Waiting requests fail."""
         self._closed = True
         if self._task is not None:
             self._task.cancel()
@@ -140,7 +142,7 @@ class Cluster:
         await self._pool.close(timeout)
 
     async def _first_metadata(self) -> None:
-        """Metadata from the bootstrap server, asked again as long as one request may take."""
+        """Read metadata from the bootstrap server and retry for at most request_timeout_ms."""
         backoff = Backoff.for_retries(self._config, self._runtime)
         deadline = self._runtime.now() + self._request_timeout
         while True:
@@ -161,48 +163,50 @@ class Cluster:
     # --- metadata
 
     def set_topics(self, topics: Iterable[str] | None) -> None:
-        """The topics whose metadata is kept fresh; None for all. A new one is asked for at once."""
+        """Set the topics whose metadata is kept up to date; None for all. New topics are requested at once."""
         self._updates.set_topics(topics)
 
     def set_topic_ids(self, topic_ids: Iterable[Uuid]) -> None:
-        """As `set_topics`, by ids, while that says that no topic is wanted by name."""
+        """Set topics by id. They are requested while `set_topics` has set no names."""
         self._updates.set_topic_ids(topic_ids)
 
     def request_update(self, reason: str, *, reset_backoff: bool = True) -> None:
-        """Ask for a metadata update; many requests are one. With `reset_backoff=False` (a fetch that was told of a
-        stale leader) an answer without news keeps being followed by longer and longer pauses.
+        """Request a metadata update; several requests before it share one.
+
+        With `reset_backoff=False` (a Fetch got a stale leader error) the backoff after answers without progress
+        keeps growing.
         """
         self._updates.request_update(reason, reset_backoff=reset_backoff)
 
     def saw_leader_epoch(self, tp: TopicPartition, epoch: int | None) -> None:
-        """Someone named a leader epoch of a partition: older metadata does not count from now on, newer is asked for.
+        """Note a leader epoch from a seek, a committed offset or an answer. Older metadata is ignored from now on.
 
-        Java's Metadata.updateLastSeenEpochIfNewer, for what users and brokers name outside of Metadata.
+        If the epoch is newer than the last one seen, request an update. Java: Metadata.updateLastSeenEpochIfNewer.
         """
         if epoch is not None and self.metadata.update_last_seen_epoch(tp, epoch):
             self.request_update("a newer leader epoch was seen")
 
     async def update_now(self, timeout: float) -> None:
-        """Update the metadata and wait for it. Raises DeadlineError."""
+        """Update the metadata and wait for the answer. Raise DeadlineError after `timeout` seconds."""
         await self._updates.update_now(timeout)
 
     def learn_broker(self, node_id: int, host: str, port: int) -> None:
-        """Note where a broker is that another answer named, such as a coordinator that metadata lacks."""
+        """Note the address of a broker that another answer named, such as a coordinator that metadata lacks."""
         self.metadata.learn_broker(Broker(node_id, host, port))
 
     async def describe_topics(
         self, topics: Sequence[str] | None, *, allow_auto_create: bool, timeout: float
     ) -> MetadataResponse:
-        """Ask any broker about topics (None: all), trying again while brokers fail; the cache learns from the answer.
+        """Return any broker's metadata of topics (None: all) and store it in the cache. Retry while brokers fail.
 
-        The answer's error codes are the caller's business. Raises DeadlineError.
+        The caller handles the error codes in the answer. Raise DeadlineError after `timeout` seconds.
         """
         request, lowest = metadata_request(topics, allow_auto_create)
 
         async def ask() -> MetadataResponse:
             try:
                 version, answer = await self._ask_metadata(request, lowest)
-            except VersionError:  # brokers before 0.11 cannot be told that nothing is to be created
+            except VersionError:  # brokers before 0.11 have no field allow_auto_topic_creation
                 if not self._config.allow_auto_create_topics:
                     raise
                 version, answer = await self._ask_metadata(*metadata_request(topics, True))
@@ -223,7 +227,7 @@ class Cluster:
 
     @property
     def features(self) -> Features:
-        """What brokers offer and the cluster has switched on, known as soon as one is connected."""
+        """The APIs and finalized features, known as soon as one broker is connected."""
         return self._context.settings.features
 
     async def request(
@@ -236,7 +240,7 @@ class Cluster:
         min_version: int = 0,
         max_version: int | None = None,
     ) -> Message:
-        """Send a request to a broker and return its answer; see `request_versioned`."""
+        """Send a request to a broker and return its answer. Arguments and errors as in `request_versioned`."""
         _, answer = await self.request_versioned(
             node_id,
             message,
@@ -259,26 +263,28 @@ class Cluster:
     ) -> tuple[int, Message]:
         """Send a request to a broker; return the version that was used, and the answer.
 
-        `purpose` other than "" is a connection of its own. `timeout` (seconds, default request_timeout_ms) is
-        how long the broker may take, connecting included; when it passes, the connection is closed, because nothing
-        on it can be trusted to come. To stop waiting sooner, cancel (`asyncio.timeout`): that costs the connection
-        nothing. Raises ConnectError (retriable, or not: VersionError), DeadlineError, ProtocolDecodeError, ClosedError.
+        Each `purpose` has its own connection. `timeout` (seconds, default request_timeout_ms) includes connecting;
+        when it passes, the connection is closed, because TCP would deliver no later answer before the missing one.
+        To stop waiting sooner, cancel the call (`asyncio.timeout`): the connection stays open. Raise ConnectError
+        (retriable; VersionError is not), DeadlineError, ProtocolDecodeError or ClosedError.
         """
         return await self._exchange(self._node(node_id, purpose), message, timeout, min_version, max_version)
 
     async def connect(self, node_id: int, purpose: str = "") -> None:
-        """Connect to a broker, within the request timeout, if need be. Raises ConnectError, ClosedError."""
+        """Connect to a broker unless it is connected. Raise ConnectError, ClosedError or, after request_timeout_ms,
+        DeadlineError.
+        """
         node = self._node(node_id, purpose)
         await self._connection(
             node, "a request", self._request_timeout, self._runtime.now() + self._request_timeout
         )
 
     def start_connecting(self, node_id: int, purpose: str = "") -> None:
-        """Begin to connect to a broker that will be asked soon, without waiting. Raises ConnectError, ClosedError."""
+        """Start to connect to a broker in the background. Raise ConnectError (broker not known) or ClosedError."""
         self._node(node_id, purpose).start_connecting()
 
     def is_connected(self, node_id: int, purpose: str = "") -> bool:
-        """Whether a request would go out at once, or wait for its turn on a connection."""
+        """Return whether there is a connection to the broker for this purpose."""
         return self._pool.is_connected(node_id, purpose)
 
     @property
@@ -288,7 +294,7 @@ class Cluster:
 
     @property
     def out_of_reach(self) -> bool:
-        """Whether there is no connection to any broker, and none could be had when each was tried last."""
+        """Whether no broker is connected and the last attempt at each of them failed."""
         return self._pool.out_of_reach
 
     async def request_any(
@@ -304,13 +310,13 @@ class Cluster:
         return await self._exchange(self._any_node(), message, timeout, min_version, max_version)
 
     def disconnect(self, node_id: int, purpose: str) -> None:
-        """Close the connection that a broker has for this purpose; what is in flight on it fails."""
+        """Close the connection to a broker for this purpose; its requests in flight fail."""
         self._pool.drop(node_id, purpose)
 
     def usable_version(
         self, node_id: int, message: type[Message], *, min_version: int = 0, max_version: int | None = None
     ) -> int | None:
-        """The version of a request that would go to this broker, None while not connected. Raises VersionError."""
+        """Return the version that a request to this broker would have; None while not connected. Raise VersionError."""
         node = self._pool.known(node_id)
         if node is None or node.connection is None:
             return None
@@ -350,26 +356,26 @@ class Cluster:
             raise
 
     def _any_node(self) -> BrokerConnection:
-        if self._pool.lost:  # whether a node's backoff is over just now must not decide
+        # Before the choice of a node: whether a backoff happens to be over now must not decide about a rebootstrap.
+        if self._pool.lost:
             self._rebootstrap("no broker can be reached")
         return self._pool.least_loaded() or self._pool.soonest()
 
     def _require_open(self) -> None:
         if self._closed:
-            raise ClosedError("the client is closed. It was asked for something after close. Open a new one.")
+            raise ClosedError("The client is closed, and a request came after close(). Create a new client.")
 
-    # --- trouble
+    # --- failures
 
     def _on_failure(self, node: BrokerConnection, problem: KclientError) -> None:
         misrouted = isinstance(problem, ConnectError) and problem.stage == MISROUTED
-        if (
-            misrouted and self._task is not None
-        ):  # a start is at the bootstrap servers, and tries other brokers
+        # Not during start(): it already uses the bootstrap servers, and tries the other brokers next.
+        if misrouted and self._task is not None:
             self._rebootstrap(f"{node.peer} is another broker now")
-        self._updates.request_update(f"trouble with {node.peer}", reset_backoff=False)
+        self._updates.request_update(f"connection to {node.peer} failed", reset_backoff=False)
 
     def _rebootstrap(self, reason: str) -> None:
-        """Forget the brokers and begin again with the bootstrap servers (KIP-899, KIP-1102)."""
+        """Forget the brokers and start over from the bootstrap servers (KIP-899, KIP-1102)."""
         if self._config.metadata_recovery_strategy != "rebootstrap":
             return
         logger.warning("beginning again with the bootstrap servers: %s", reason, extra={"reason": reason})
@@ -389,12 +395,15 @@ def _settings(config: Config, runtime: Runtime, metadata: MetadataCache) -> Conn
         receive_buffer_bytes=config.receive_buffer_bytes,
         tls=tls_of(config),
         authenticate=authenticator_of(config, runtime),
-        # What Fetch asks for at most, and one answer of any size: an announced one alone never holds up the others.
+        # As much as all Fetches request together plus one frame of the largest size: one large announced answer
+        # never blocks the others.
         receive_budget=ReceiveBudget(config.buffer_memory_bytes + config.max_frame_bytes),
-        cluster_id=lambda: _sayable(metadata.cluster_id) if checks else None,
+        cluster_id=lambda: _short_cluster_id(metadata.cluster_id) if checks else None,
     )
 
 
-def _sayable(cluster_id: str | None) -> str | None:
-    """A cluster id that goes into every first request; a peer chose it, and Kafka's own have 22 characters."""
+def _short_cluster_id(cluster_id: str | None) -> str | None:
+    """Return the cluster id if it is short enough for every ApiVersions request. A broker chose it; Kafka's have 22
+    characters.
+    """
     return cluster_id if cluster_id is not None and len(cluster_id) <= LONGEST_NAME else None

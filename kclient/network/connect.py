@@ -1,4 +1,15 @@
-"""Opening one connection to one address, within a time limit, with an error that names the cause of a failure."""
+"""Resolve names and open connections, with an error that names the cause of a failure.
+
+    step                        on failure
+    --------------------------  -----------------------------------------------------------------------------
+    resolve the host name       NameResolutionError
+    TCP connect                 PortClosedError (stage tcp), OpenFilesLimitError
+    TLS handshake               CertificateError with the certificate's names, which a second connection reads
+                                without trusting it; PeerDoesNotSpeakTlsError, TlsError
+    ApiVersions, SASL           VersionError (not Kafka), PeerSpeaksTlsError, AuthenticationError
+
+When a connection fails without a reason, probes open one more connection to find it. They send no secret.
+"""
 
 from __future__ import annotations
 
@@ -32,18 +43,15 @@ from kclient.security.tls import Tls
 
 logger = get_logger("kclient.tls")
 
-HANDSHAKE_SHARE: Final = 0.8  # of the set-up time: a handshake that hangs is told from a connection that does
+HANDSHAKE_SHARE: Final = 0.8  # of the set-up timeout, so that a hanging TLS handshake has its own error
 
 
 async def resolve(peer: Peer, runtime: Runtime) -> list[Address]:
-    """Every address of the peer's name. Raises NameResolutionError."""
+    """Return every address of the peer's host name. Raise NameResolutionError if there is none."""
     began = runtime.now()
     try:
         addresses = await runtime.resolve(peer.host, peer.port)
-    except (
-        OSError,
-        ValueError,
-    ) as exc:  # ValueError: a name that cannot be one, such as a label of 64 letters
+    except (OSError, ValueError) as exc:  # ValueError: an invalid name, such as a label of 64 letters
         raise _not_resolved(peer, runtime.now() - began, exc) from exc
     if not addresses:
         raise errors.name_not_resolved(peer, runtime.now() - began, OSError("no address"))
@@ -63,9 +71,9 @@ async def open_connection(
     timeout: float,
     on_closed: Callable[[Connection, KclientError | None], None],
 ) -> Connection:
-    """A ready connection to `peer.ip`, or the ConnectError that tells why there is none; never a half-open one.
+    """Return a ready connection to `peer.ip`. Raise ConnectError, and leave no socket open, if that fails.
 
-    The error's `stage` is "tcp" as long as no TCP connection was made.
+    The error's `stage` is "tcp" if the TCP connection failed. `timeout` is in seconds, for all steps together.
     """
     began = runtime.now()
     connection = Connection(peer, settings, on_closed)
@@ -105,15 +113,17 @@ async def _connect(
     transport, _ = await runtime.connect(lambda: connection.protocol, address, **options)
     runtime.set_buffers(transport, settings.send_buffer_bytes, settings.receive_buffer_bytes)
     if settings.tls is not None and not settings.tls.options.verify:
-        logger.warning("%s: connected with TLS, and nothing proves that it is the broker", connection.peer)
+        logger.warning(
+            "%s: connected with TLS, but the broker's certificate is not verified", connection.peer
+        )
     elif settings.tls is not None and not settings.tls.options.check_hostname:
-        logger.warning("%s: connected with TLS, and any host's certificate would do here", connection.peer)
+        logger.warning("%s: connected with TLS, but the host name is not verified", connection.peer)
 
 
 async def _not_connected(
     peer: Peer, tls: Tls | None, runtime: Runtime, seconds: float, problem: OSError
 ) -> ConnectError:
-    """What the failure of the TCP connection or of the TLS handshake means."""
+    """Return the error for a failed TCP connection or TLS handshake."""
     if problem.errno in errors.OPEN_FILES_LIMITS:
         return errors.open_files_limit(peer, seconds, problem, "tcp")
     if tls is not None:
@@ -133,7 +143,7 @@ async def _handshake_failure(
     problem: PortClosedError,
     seconds: float,
 ) -> ConnectError:
-    """What the end of a connection means that never became ready."""
+    """Return the error for a connection that was closed before it was ready."""
     peer, reason, tls = connection.peer, connection.reason, settings.tls
     if tls is not None and not connection.protocol.bytes_received:
         ended_by = connection.cause
@@ -158,7 +168,7 @@ async def _handshake_failure(
 
 
 async def answers_plain(peer: Peer, settings: ConnectionSettings, runtime: Runtime) -> bool:
-    """Whether a peer that ended a TLS handshake answers Kafka's first request without TLS. Nothing secret is sent."""
+    """Return whether a peer that ended a TLS handshake answers ApiVersions without TLS. Sends no secret."""
     plain = attrs.evolve(settings, tls=None, authenticate=None)
     try:
         connection = await open_connection(
@@ -174,10 +184,9 @@ PROBE_SECONDS: Final = 0.5
 
 
 async def answers_tls(peer: Peer, runtime: Runtime) -> bool:
-    """Whether a peer that closed a plain-text connection without a word speaks TLS.
+    """Return whether a peer that closed a plain-text connection without an answer speaks TLS.
 
-    Many TLS servers do exactly that. Nothing is sent but the first message of a handshake, so no certificate needs
-    to be trusted: the question is only which language the port speaks.
+    Only the first message of a TLS handshake is sent, so no certificate needs to be trusted.
     """
     try:
         transport = await _shown_certificate(peer, runtime)
@@ -190,7 +199,7 @@ async def answers_tls(peer: Peer, runtime: Runtime) -> bool:
 
 
 async def certificate(peer: Peer, runtime: Runtime) -> CertificateFacts | None:
-    """What the certificate says that a peer shows, trusted or not; None if it cannot be had or read."""
+    """Return the contents of the certificate that a peer shows, trusted or not; None if it cannot be read."""
     try:
         transport = await _shown_certificate(peer, runtime)
         der = transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
@@ -201,7 +210,7 @@ async def certificate(peer: Peer, runtime: Runtime) -> CertificateFacts | None:
 
 
 async def _shown_certificate(peer: Peer, runtime: Runtime) -> asyncio.Transport:
-    """A TLS connection on which nothing is ever sent, so nobody needs to be trusted. Raises OSError."""
+    """Open a TLS connection without verification. Nothing is sent on it. Raise OSError if that fails."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -213,10 +222,11 @@ async def _shown_certificate(peer: Peer, runtime: Runtime) -> asyncio.Transport:
 
 
 async def refusal(peer: Peer, tls: Tls, runtime: Runtime) -> Exception | None:
-    """Why a broker ends a connection whose handshake we took for done.
+    """Return why a broker closed a connection after a successful TLS handshake; None if unknown.
 
-    In TLS 1.3 it looks at our certificate after that, and what we have sent by then destroys its alert on the way.
-    So we listen once more, and send nothing.
+    In TLS 1.3 the broker checks the client certificate after the client has finished its handshake. Data that the
+    client has sent by then make the kernel reset the connection, and the broker's alert is lost. So connect once
+    more, send nothing, and wait for the alert.
     """
     ended: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
     try:
@@ -236,19 +246,19 @@ async def refusal(peer: Peer, tls: Tls, runtime: Runtime) -> Exception | None:
 
 
 async def require_no_sasl(connection: Connection, deadline: float) -> None:
-    """Raise AuthenticationError where a listener goes on with SASL; others say that it is out of place."""
+    """Raise AuthenticationError if the listener accepts SaslHandshake, and so requires SASL."""
     try:
         version = connection.version_for(SaslHandshakeRequest)
         answer = await connection.request(SaslHandshakeRequest(mechanism="PLAIN"), version, deadline)
     except KclientError:
-        return  # it tells nothing then, and whoever uses the connection learns what is wrong with it
+        return  # not conclusive; the next request on this connection will fail with the real error
     if isinstance(answer, SaslHandshakeResponse) and answer.error_code in (NONE, UNSUPPORTED_SASL_MECHANISM):
         connection.close()
         raise sasl_required(connection.peer, answer.mechanisms)
 
 
 class _Listening(asyncio.Protocol):
-    """Waits for the end of a connection, and tells why it came."""
+    """Waits for the end of a connection, and stores its exception."""
 
     def __init__(self, ended: asyncio.Future[Exception | None]) -> None:
         self._ended = ended
@@ -262,9 +272,9 @@ logger = get_logger("kclient.connection")
 
 
 async def canonical_servers(peers: Iterable[Peer], runtime: Runtime) -> list[Peer]:
-    """Every address behind the servers' names, under its canonical name: what Kerberos needs behind an alias.
+    """Return one peer for each canonical name of the servers (client_dns_lookup, for Kerberos).
 
-    A server that does not resolve now stays as it is: connecting to it tells why.
+    A server that does not resolve stays as it is: connecting to it raises the error.
     """
     found: dict[Peer, None] = {}
     for peer in peers:
@@ -277,9 +287,9 @@ async def canonical_servers(peers: Iterable[Peer], runtime: Runtime) -> list[Pee
 
 
 async def until_resolved(peers: Sequence[Peer], runtime: Runtime, timeout: float, pause: float) -> None:
-    """Look the servers' names up, every `pause` seconds, until one of them has an address (KIP-909).
+    """Resolve the servers' names every `pause` seconds until one of them has an address (KIP-909).
 
-    Raises NameResolutionError, which no other try can cure, when `timeout` seconds have passed without.
+    Raise NameResolutionError, which is not retriable, after `timeout` seconds.
     """
     problem: Exception | None = None
     try:
@@ -294,7 +304,7 @@ async def until_resolved(peers: Sequence[Peer], runtime: Runtime, timeout: float
 
 
 async def _unresolved(peers: Sequence[Peer], runtime: Runtime, before: Exception | None) -> Exception | None:
-    """None when any name has an address, else why the last one has none. The first time it is worth a WARNING."""
+    """Return None if any name has an address, else the last error. Log the first failure as a warning."""
     problem: Exception | None = None
     for peer in peers:
         try:
@@ -304,5 +314,5 @@ async def _unresolved(peers: Sequence[Peer], runtime: Runtime, before: Exception
         except (OSError, ValueError) as exc:
             problem = exc
     if before is None:
-        logger.warning("no bootstrap server resolves (%s); kclient tries again", problem)
+        logger.warning("no bootstrap server resolves (%s); retrying", problem)
     return problem

@@ -1,14 +1,14 @@
-"""One connection to one broker: requests go out pipelined, answers come back in their order or the connection ends.
+"""One connection to one broker: requests are pipelined, and the answers must come in the same order.
 
     connect → ApiVersions → (authenticate → ApiVersions) → ready → closed
 
-Every request has a correlation id and a deadline. Answers must come in the order of the requests; a wrong id means
-that the stream cannot be trusted. A request whose caller was cancelled stays in the queue as a tombstone, so its
-answer is dropped and never taken for the next one's. When a deadline passes, the connection is closed and everything
-in flight on it fails: TCP keeps order, so nothing behind a lost answer would ever come.
+Every request has a correlation id and a deadline. An answer with another id than the oldest request's means that the
+stream is damaged, and the connection is closed. A request whose caller was cancelled stays in the queue, so that its
+answer is dropped and not taken for the answer to the next request. When a deadline passes, the connection is closed
+and all requests in flight fail: TCP keeps the order, so no later answer could come before the missing one.
 
-A session that the broker limits is renewed on the same connection: from a moment before its end on, no request is
-sent until the new authentication, which goes ahead of all who wait, is over. What is in flight is not disturbed.
+If the broker limits the SASL session, the connection authenticates again before the session ends (KIP-368). Requests
+wait until this is over; those in flight are not affected.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ NEVER: Final = 1 << 15
 
 @attrs.frozen
 class ConnectionSettings:
-    """What all connections of a client share. Times in seconds, None for no idle limit."""
+    """The settings that all connections of a client share. Times in seconds; `idle_timeout` None for no limit."""
 
     client_id: str
     max_frame_bytes: int
@@ -72,12 +72,12 @@ class ConnectionSettings:
     send_buffer_bytes: int = -1
     receive_buffer_bytes: int = -1
     tls: Tls | None = None
-    # Runs before ready, and again after the seconds that it returns (None: never).
+    # Called before the connection is ready, and again after the seconds that it returns (None: never).
     authenticate: Callable[[SaslChannel], Awaitable[float | None]] | None = None
     traffic: NodeMetrics = attrs.field(factory=unmeasured)
     features: Features = attrs.field(factory=Features)
     receive_budget: ReceiveBudget | None = None
-    # The cluster that brokers are asked to be part of; None where nothing is to be checked.
+    # The cluster id for ApiVersions; with None the broker checks nothing (KIP-1242).
     cluster_id: Callable[[], str | None] = lambda: None
 
 
@@ -94,12 +94,12 @@ class Connection:
         self.offered: Mapping[int, Range] = {}  # API key → the versions the broker speaks
         self.ready = False
         self.closed = False
-        self.reason: KclientError | None = None  # why it was closed, if not on purpose
-        self.cause: Exception | None = None  # what ended the transport
-        self.stage = "versions"  # how far setting it up has come
-        self.answers = 0  # since it is ready
-        self._counted = False  # among the connections of the metrics
-        self.closed_by_peer = False  # the peer ended it
+        self.reason: KclientError | None = None  # the error that closed it; None if closed on purpose
+        self.cause: Exception | None = None  # the exception with which the transport ended
+        self.stage = "versions"  # of the set-up: versions, sasl
+        self.answers = 0  # received since the connection is ready
+        self._counted = False  # whether the metrics count it as open
+        self.closed_by_peer = False
         self.trailing_bytes = 0
         self.protocol = FrameProtocol(
             HANDSHAKE_FRAME_BYTES, self._on_frame, self._on_lost, settings.receive_budget
@@ -108,43 +108,42 @@ class Connection:
         self._on_closed = on_closed
         self._loop = asyncio.get_running_loop()
         self._in_flight = InFlightRequests(self._loop)
-        self._turns = asyncio.Lock()  # first come, first sent
+        self._turns = asyncio.Lock()  # fair: requests are sent in the order of their calls
         self._turn_changed = self.protocol.write_changed
         self._throttled_until = 0.0
         self._last_used = self._loop.time()
         self._idle_timer: asyncio.TimerHandle | None = None
         self._why = "closed by kclient"
         self._gone = ChangeSignal()
-        self._raw: asyncio.Future[bytes] | None = None  # waits for a token without a header
+        self._raw: asyncio.Future[bytes] | None = None  # the answer to a SASL token without Kafka's header
         self._session: SaslReauthentication | None = None
         if settings.authenticate is not None:
             self._session = SaslReauthentication(settings.authenticate, self, self._renewed)
 
     @property
     def in_flight(self) -> int:
-        """How many answers are outstanding, tombstones included."""
+        """The number of requests without an answer, cancelled ones included."""
         return len(self._in_flight)
 
     @property
     def throttled(self) -> bool:
-        """Whether the broker asked for silence that is not over yet."""
+        """Whether the throttle time of an earlier answer is not over yet."""
         return self._loop.time() < self._throttled_until
 
     # --- setting up
 
     async def shake_hands(self) -> None:
-        """Learn the broker's versions, authenticate, and become ready. Raises KclientError."""
+        """Negotiate versions, authenticate, and become ready. Raise KclientError if that fails."""
         if self.protocol.connected:
             self._counted = True
             self._settings.traffic.opened()
-        if (
-            self._session is not None
-        ):  # nothing of the cluster is said to a peer that has not authenticated itself
+        # With SASL, ApiVersions is sent twice: the cluster id goes only to a peer that has authenticated itself.
+        if self._session is not None:
             self.offered = await negotiate(self._ask_versions, self.peer)
             self.stage = "sasl"
             await self._session.begin()
         self.offered = await negotiate(self._ask_versions, self.peer, self._settings.cluster_id())
-        if self.closed:  # by something that came right behind the last answer
+        if self.closed:  # for example by a damaged frame that came together with the last answer
             raise errors.lost(self.peer, "becoming ready", self._why)
         self.protocol.limit = self._settings.max_frame_bytes
         self.ready = True
@@ -159,19 +158,19 @@ class Connection:
     # --- authentication
 
     def _renewed(self, problem: KclientError | None) -> None:
-        """The session goes on, or the connection ends with the reason why it does not."""
+        """Let requests go on after a renewal, or close the connection with its error."""
         if problem is not None:
             self._end("the session could not be renewed", problem)
         self._turn_changed.notify()
 
     async def ask(self, message: Message, version: int, deadline: float) -> Message:
-        """Send a request ahead of all who wait, for authentication alone. Raises as `request` does."""
+        """Send a request for authentication before all waiting requests. Raise as `request` does."""
         if self.closed:
             raise errors.lost(self.peer, "authenticating", self._why)
         return await self._send(message, version, deadline)
 
     async def exchange_raw(self, token: bytes, deadline: float) -> bytes:
-        """Send a token without Kafka's header and return the one that comes back, before the connection is ready."""
+        """Send a SASL token without Kafka's header and return the broker's (SaslHandshake version 0)."""
         if self.closed:
             raise errors.lost(self.peer, "authenticating", self._why)
         self._raw = self._loop.create_future()
@@ -189,14 +188,14 @@ class Connection:
     # --- requests
 
     def version_for(self, message: type[Message], lowest: int = 0, highest: int | None = None) -> int:
-        """The version of a request to use on this connection. Raises VersionError."""
+        """Return the version of a request to use on this connection. Raise VersionError if there is none."""
         return choose_version(message, self.offered, self.peer, lowest, highest)
 
     async def request(self, message: Message, version: int, deadline: float) -> Message:
-        """Send a request and return its answer. `deadline` is in the loop's time.
+        """Send a request and return its answer. `deadline` is in the loop's time. The call can be cancelled.
 
-        Raises ConnectError when the connection is or gets closed, DeadlineError when the deadline passes before the
-        request could be sent, ProtocolDecodeError when the answer cannot be read. Cancelling is safe at any moment.
+        Raise ConnectError if the connection is closed, DeadlineError if the deadline passes before the request could
+        be sent, ProtocolDecodeError if the answer cannot be read.
         """
         await self._wait_to_send(message.NAME.removesuffix("Request"), deadline)
         return await self._send(message, version, deadline)
@@ -210,9 +209,10 @@ class Connection:
         return await entry.answer
 
     async def _wait_to_send(self, name: str, deadline: float) -> None:
-        """Wait until the broker may be spoken to: not throttled, room in flight, the socket takes bytes.
+        """Wait until a request can be sent: not throttled, fewer than MAX_IN_FLIGHT, the socket accepts bytes.
 
-        Whoever waits longest is next: a commit that overtook an earlier one would take the committed offset back.
+        Requests are sent in the order of their calls: a commit that overtook an earlier one would be overwritten by
+        the older offset.
         """
         try:
             async with asyncio.timeout_at(deadline), self._turns:
@@ -253,7 +253,7 @@ class Connection:
             return
         self._settings.traffic.received(SIZE.size + len(frame), entry.sent)
         if not entry.answer.done():
-            try:  # until this is over the entry stays in the queue, so that whatever happens fails it
+            try:  # the entry stays in the queue until the answer is read, so that any failure reaches its caller
                 message = self._read(entry, frame)
             except ProtocolDecodeError as exc:
                 entry.answer.set_exception(exc)
@@ -280,7 +280,7 @@ class Connection:
         return message
 
     def _note_throttle(self, entry: InFlightRequest, message: Message) -> None:
-        """Keep silent as the broker asks, but never so long that a request which waits for it must fail."""
+        """Send nothing for the throttle time, but at most half the request timeout: a waiting request must not fail."""
         throttle_ms = getattr(message, "throttle_time_ms", 0)
         if throttle_ms > 0 and entry.version >= THROTTLES_SINCE.get(entry.api_key, NEVER):
             seconds = min(throttle_ms / 1000, self._settings.request_timeout / 2)
@@ -290,19 +290,19 @@ class Connection:
         due = self._in_flight.first
         return CorruptDataError(
             f"{self.peer}: an answer has correlation id {correlation_id}, and "
-            f"{'none' if due is None else due.correlation_id} was due. "
+            f"{'none' if due is None else due.correlation_id} was expected. "
             "The stream is damaged or the peer is not Kafka; the connection was closed. "
-            "kclient connects again by itself; if this repeats, look for a proxy in between."
+            "kclient reconnects automatically; if this repeats, look for a proxy in between."
         )
 
-    # --- the end
+    # --- close
 
     def close(self) -> None:
-        """End the connection; whatever is in flight fails."""
+        """Close the connection; requests in flight fail."""
         self._end("closed by kclient", None)
 
     async def wait_closed(self) -> None:
-        """Return when the transport is gone."""
+        """Wait until the transport has ended."""
         if self.protocol.connected:
             await self._gone.wait(0)
 
@@ -318,7 +318,7 @@ class Connection:
             self._idle_timer = self._loop.call_later(idle - unused, self._watch_idle)
 
     def _on_lost(self, cause: Exception | None) -> None:
-        """The transport is gone: by us, by the peer (cause None), or by a failure."""
+        """Handle the end of the transport: closed by kclient, by the peer (`cause` None), or by a failure."""
         self._gone.notify()
         if self._counted:
             self._settings.traffic.closed()
@@ -333,7 +333,10 @@ class Connection:
         self._end(why, errors.lost(self.peer, doing, why))
 
     def _end(self, why: str, reason: KclientError | None) -> None:
-        """Close at once: fail what is in flight, tell the owner, drop the transport. `reason` None: on purpose."""
+        """Close at once: fail the requests in flight, abort the transport, notify the owner.
+
+        `reason` is None if the connection is closed on purpose.
+        """
         if self.closed:
             return
         self.closed, self.ready, self.reason, self._why = True, False, reason, why
@@ -355,14 +358,14 @@ MAX_IN_FLIGHT: Final = 100
 MOST_OF_ALL_TOPICS: Final = 1_000_000  # brokers, topics and partitions of a cluster
 MOST_OF_NO_TOPIC: Final = 100_000
 PARTITIONS_PER_TOPIC: Final = 1_000
-# The first request holds a line end and an empty line, so a server of a line protocol (HTTP, SMTP, Redis) answers it
-# at once instead of waiting for more, and we can tell at once that it is not Kafka.
+# As bytes a line end and an empty line: a server of a line protocol (HTTP, SMTP, Redis) answers the first request at
+# once instead of waiting for more input, and its answer shows that it is not Kafka.
 FIRST_CORRELATION_ID: Final = int.from_bytes(b"\r\n\r\n", "big")
 
 
 @attrs.define(eq=False)
 class InFlightRequest:
-    """One request. When its caller was cancelled, `answer` is too: a tombstone, whose answer is dropped."""
+    """One request. If its caller was cancelled, the future `answer` is cancelled too, and the answer is dropped."""
 
     correlation_id: int
     name: str
@@ -375,7 +378,7 @@ class InFlightRequest:
 
 
 class InFlightRequests:
-    """A queue with a deadline for every entry."""
+    """The requests that wait for their answers, in the order in which they were sent, each with a deadline."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -391,7 +394,7 @@ class InFlightRequests:
 
     @property
     def first(self) -> InFlightRequest | None:
-        """The request whose answer is due."""
+        """The oldest request, whose answer comes next."""
         return self._entries[0] if self._entries else None
 
     @property
@@ -402,7 +405,7 @@ class InFlightRequests:
     def add(
         self, message: Message, version: int, deadline: float, late: Callable[[InFlightRequest], None]
     ) -> InFlightRequest:
-        """Note a request that goes out now; `late` is called if it still waits at its deadline."""
+        """Add a request that is being sent; `late` is called if it has no answer at its deadline."""
         api_key = -1 if message.API_KEY is None else message.API_KEY
         name = message.NAME.removesuffix("Request")
         answer: asyncio.Future[Message] = self._loop.create_future()
@@ -413,16 +416,16 @@ class InFlightRequests:
         return entry
 
     def due(self, correlation_id: int) -> InFlightRequest | None:
-        """The request that an answer belongs to; None if its turn is not now: then the stream cannot be trusted."""
+        """Return the oldest request if the answer belongs to it; None means that the stream is damaged."""
         first = self.first
         return first if first is not None and first.correlation_id == correlation_id else None
 
     def answered(self) -> None:
-        """The first request has its answer."""
+        """Remove the oldest request, which has its answer."""
         self._entries.popleft().timer.cancel()
 
     def fail(self, error_for: Callable[[InFlightRequest], KclientError]) -> None:
-        """No answer will come any more."""
+        """Fail all requests, because the connection has ended."""
         entries, self._entries = self._entries, deque()
         for entry in entries:
             entry.timer.cancel()
@@ -431,7 +434,7 @@ class InFlightRequests:
 
 
 def most_structs(request: Message) -> int:
-    """How many brokers, topics and partitions an answer may name; of Metadata fewer where it was asked for topics."""
+    """Return how many structs an answer may contain; fewer for Metadata of a given list of topics."""
     if not isinstance(request, MetadataRequest):
         return MOST_STRUCTS
     if request.topics is None:

@@ -1,9 +1,15 @@
-"""What is known of the cluster: brokers, topics, partitions, leaders and their epochs. Pure: no loop, no clock, no IO.
+"""The metadata cache: brokers, topics, partitions, leaders and their epochs. Pure: no loop, no clock, no IO.
 
-An answer to Metadata may be older than what is known, because any broker gives it. Leader epochs tell: information
-about a partition with a lower epoch than the last one seen is ignored, unless the topic was created anew. Before
-version 9 of Metadata the epochs are not reliable and count as absent (KAFKA-9212). An answer is also a peer's claim:
-whatever cannot be (a partition −1, a port 70000, a broker id twice) is left out.
+Any broker answers Metadata, so an answer may be older than the cache. The leader epoch decides:
+
+    epoch in the answer                    the partition's entry
+    -------------------------------------  ---------------------------------------------------------------------
+    absent, or Metadata before version 9   replaced; these epochs are not reliable (KAFKA-9212)
+    the last one seen, or higher           replaced
+    lower                                  kept, and another update is requested
+    any, and the topic id is a new one     replaced: the topic was deleted and created again
+
+An answer is not trusted: impossible values (partition −1, port 70000, a broker id twice) are left out.
 """
 
 from __future__ import annotations
@@ -43,14 +49,14 @@ RELIABLE_EPOCHS_SINCE: Final = 9
 
 @attrs.frozen
 class UpdateResult:
-    """What an answer meant: whether it brought news of a leader, and whether another update is needed."""
+    """The effect of an answer: whether a leader epoch has changed, and whether another update is needed."""
 
     progress: bool
     update_needed: bool
 
 
 class MetadataCache:
-    """The cluster as far as known. `version` counts the answers that were applied."""
+    """The last known state of the cluster. `version` counts the changes."""
 
     def __init__(self) -> None:
         self.version = 0
@@ -59,7 +65,7 @@ class MetadataCache:
         self.controller_id: int | None = None
         self.cluster_id: str | None = None
         self.topics: dict[str, TopicMetadata] = {}
-        self.nonexistent: frozenset[str] = frozenset()  # an answer said so, and none said more since
+        self.nonexistent: frozenset[str] = frozenset()  # the last answer about them said so
         self.created: frozenset[str] = frozenset()  # topics that first did not exist, and then did
         self._existed: set[str] = set()
         self._names: dict[bytes, str] = {}
@@ -70,10 +76,10 @@ class MetadataCache:
         self._progress = False
         self._update_needed = False
 
-    # --- questions
+    # --- reading
 
     def leader(self, tp: TopicPartition) -> LeaderAndEpoch:
-        """The partition's leader and epoch; a cached one older than the last epoch seen is unknown."""
+        """Return the partition's leader and epoch. A leader with an older epoch than the last seen is unknown."""
         seen = self._last_seen_epochs.get(tp)
         partition = self._partition(tp)
         if partition is None:
@@ -84,32 +90,33 @@ class MetadataCache:
         return LeaderAndEpoch(leader, partition.leader_epoch)
 
     def partition_count(self, topic: str) -> int | None:
-        """How many partitions the topic has, None where unknown."""
+        """Return how many partitions the topic has; None if unknown."""
         known = self.topics.get(topic)
         return len(known.partitions) if known is not None and known.partitions else None
 
     def topic_id(self, topic: str) -> bytes | None:
-        """The topic's id, None where unknown or where the brokers have none."""
+        """Return the topic's id; None if unknown or if the brokers are older than topic ids."""
         known = self.topics.get(topic)
         return None if known is None else known.topic_id
 
     def topic_name(self, topic_id: bytes) -> str | None:
-        """The name that belongs to a topic id."""
+        """Return the name of the topic with this id; None if unknown."""
         return self._names.get(topic_id)
 
     def last_seen_epoch(self, tp: TopicPartition) -> int | None:
-        """The newest leader epoch seen of a partition."""
+        """Return the highest leader epoch seen of a partition."""
         return self._last_seen_epochs.get(tp)
 
     def _partition(self, tp: TopicPartition) -> PartitionMetadata | None:
         topic = self.topics.get(tp.topic)
         return None if topic is None else topic.partitions.get(tp.partition)
 
-    # --- news
+    # --- updates
 
     def apply(self, response: MetadataResponse, version: int, *, whole: bool = True) -> UpdateResult:
-        """Take over an answer. `whole`: it answers for all wanted topics, so others are forgotten, and its topic
-        errors are kept for the user. Raises ConnectError when it has no usable broker.
+        """Apply an answer. Raise ConnectError if it has no usable broker.
+
+        `whole`: it covers all topics of interest, so others are removed, and topic errors are kept for the user.
         """
         brokers = usable_brokers(response.brokers)
         if not brokers:
@@ -140,7 +147,7 @@ class MetadataCache:
         return UpdateResult(self._progress, self._update_needed)
 
     def update_last_seen_epoch(self, tp: TopicPartition, epoch: int) -> bool:
-        """Note an epoch learnt elsewhere; True if it is newer, so that an update is needed."""
+        """Note an epoch from another answer. Return True if it is newer, so that an update is needed."""
         if epoch < 0:
             raise ArgumentError(f"a leader epoch is never negative, and {tp} was given {epoch}")
         seen = self._last_seen_epochs.get(tp)
@@ -152,7 +159,7 @@ class MetadataCache:
     def update_leadership(
         self, leaders: Mapping[TopicPartition, tuple[int, int]], nodes: Iterable[Broker] = ()
     ) -> tuple[TopicPartition, ...]:
-        """Take over leaders (id, epoch) that a Fetch answer named; returns what changed. See KIP-951."""
+        """Apply leaders (id, epoch) from a Fetch answer (KIP-951). Return the partitions that changed."""
         brokers = self.brokers | {node.node_id: node for node in nodes if is_usable(node)}
         changed: list[TopicPartition] = []
         for tp, (leader, epoch) in leaders.items():
@@ -173,12 +180,12 @@ class MetadataCache:
         """Note the address of a broker that an answer without racks named, such as a coordinator; its rack stays."""
         known = self.brokers.get(broker.node_id)
         if is_usable(broker) and (known is not None or len(self.brokers) < MOST_BROKERS):
-            # Without the rack the group's leader would see the racks change, and change back with the next update.
+            # Without the rack, the group leader would see the racks change, and change back with the next update.
             rack = broker.rack if known is None else known.rack
             self.brokers[broker.node_id] = attrs.evolve(broker, rack=rack)
 
     def forget_brokers(self) -> None:
-        """Start over from the bootstrap servers: no leader can be reached until the next answer."""
+        """Remove all brokers, to start over from the bootstrap servers."""
         self.brokers = {}
         self._notify()
 
@@ -189,7 +196,7 @@ class MetadataCache:
         self._error = problem
 
     def take_error(self) -> KclientError | None:
-        """The error that the user must learn of, once."""
+        """Return the error to raise from the next call of the user, and remove it. Java: maybeThrowAnyException."""
         problem, self._error = self._error, None
         if problem is None and self._unauthorized:
             problem = broker_error(
@@ -218,7 +225,7 @@ class MetadataCache:
             if topic.error_code == UNKNOWN_TOPIC_OR_PARTITION
             or (topic.error_code == LEADER_NOT_AVAILABLE and topic.name not in self.topics)
         }
-        # A topic that was deleted and created again is no misspelt name.
+        # Not a topic that existed before: it was deleted and created again, so its name was not misspelt.
         self.created |= (self.nonexistent & found) - self._existed
         self.nonexistent = self.nonexistent - found | missing
         self._existed |= found
@@ -244,14 +251,14 @@ class MetadataCache:
                 tp = TopicPartition(name, partition.partition_index)
                 partitions[tp.partition] = self._accept(tp, partition, reliable, recreated)
         if code == NONE and not partitions:
-            code = LEADER_NOT_AVAILABLE  # a topic without partitions cannot be: it is being created
+            code = LEADER_NOT_AVAILABLE  # a topic without partitions is being created
         self._update_needed |= error(code).invalid_metadata
         return TopicMetadata(name, topic_id, topic.is_internal, code, dict(sorted(partitions.items())))
 
     def _accept(
         self, tp: TopicPartition, news: MetadataResponsePartition, reliable: bool, recreated: bool
     ) -> PartitionMetadata:
-        """The epoch rule."""
+        """Return the partition's new entry by the table of this module."""
         self._update_needed |= error(news.error_code).invalid_metadata
         seen, known = self._last_seen_epochs.get(tp), self._partition(tp)
         leader = news.leader_id if news.leader_id >= 0 else None
@@ -302,7 +309,7 @@ class TopicMetadata:
 
 
 def usable_brokers(claimed: Sequence[MetadataResponseBroker]) -> dict[int, Broker]:
-    """The brokers of an answer by id, without those that cannot be; none if there are too many."""
+    """Return the brokers of an answer by id, without impossible ones; none if there are too many."""
     if len(claimed) > MOST_BROKERS:
         logger.warning(
             "metadata names %d brokers, more than %d: the answer is not used", len(claimed), MOST_BROKERS
@@ -323,10 +330,10 @@ def usable_brokers(claimed: Sequence[MetadataResponseBroker]) -> dict[int, Broke
 
 
 def is_usable(broker: Broker) -> bool:
-    """Whether id, host and port are possible at all."""
+    """Return whether id, host and port are possible."""
     return broker.node_id >= 0 and HOST.fullmatch(broker.host) is not None and 0 < broker.port <= 65_535
 
 
 def is_legal_topic(name: str) -> bool:
-    """Letters, digits, dots, underscores and hyphens, at most 249, and neither "." nor ".."."""
+    """Return whether Kafka allows this topic name: 1 to 249 of [a-zA-Z0-9._-], and neither "." nor ".."."""
     return TOPIC.fullmatch(name) is not None and name not in (".", "..")

@@ -1,8 +1,13 @@
-"""The one task that keeps metadata fresh: by need, by age, never faster than the backoff.
+"""The task that keeps metadata up to date, and the Metadata request that it sends.
 
-Two backoffs hold it back. One counts failures. The other counts answers that brought no news of any leader, so that
-a broker whose metadata is stale is not hammered (KIP-580, KIP-951); whoever asks anew begins it anew. A topic that
-is new in the subscription is asked for at once.
+    an update is sent             not before
+    ----------------------------  -----------------------------------------------------------------
+    new topics                    at once
+    requested                     the backoff of failures, or of answers without progress, is over
+    every metadata_max_age_ms     the same
+
+There are two backoffs. One counts failed updates. The other counts answers without a newer leader epoch, so that a
+broker with stale metadata is not asked in a busy loop (KIP-580, KIP-951); `request_update` resets it.
 """
 
 from __future__ import annotations
@@ -34,7 +39,7 @@ logger = get_logger("kclient.metadata")
 
 
 class MetadataUpdater:
-    """What is wanted, and when to ask for it."""
+    """Sends Metadata requests when they are due, and applies the answers to the cache."""
 
     def __init__(
         self,
@@ -56,7 +61,7 @@ class MetadataUpdater:
         self._no_progress_backoff = Backoff.for_retries(config, runtime)
         self._topics: tuple[str, ...] | None = ()
         self._topic_ids: tuple[Uuid, ...] = ()
-        self._urgent = False  # a new topic: at once
+        self._urgent = False  # a new topic: do not wait for a backoff
         self._requested = False
         self._needed_since: float | None = None
         self._not_before = 0.0
@@ -66,10 +71,10 @@ class MetadataUpdater:
         self._updated = ChangeSignal()
         self._problem: KclientError | None = None
 
-    # --- what the flows say
+    # --- requests for an update
 
     def set_topics(self, topics: Iterable[str] | None) -> None:
-        """What to keep fresh; None for all topics. A topic that was not wanted before is asked for at once."""
+        """Set the topics to keep up to date; None for all topics. New topics are requested at once."""
         wanted = None if topics is None else tuple(dict.fromkeys(topics))
         before, self._topics = self._topics, wanted
         if not _covers(before, wanted):
@@ -77,14 +82,14 @@ class MetadataUpdater:
             self._need("new topics")
 
     def set_topic_ids(self, topic_ids: Iterable[Uuid]) -> None:
-        """What to keep fresh where no topic is wanted by name: those that the brokers found for a pattern."""
+        """Set the topics to keep up to date if none is set by name: those that brokers resolved for a pattern."""
         before, self._topic_ids = self._topic_ids, tuple(dict.fromkeys(topic_ids))
         if not set(self._topic_ids) <= set(before):
             self._urgent = True
             self._need("new topics")
 
     def request_update(self, reason: str, *, reset_backoff: bool = True) -> None:
-        """Ask for an update. `reset_backoff=False` for whoever asks again and again with the same trouble."""
+        """Request an update. Pass `reset_backoff=False` if the same failure may request it again and again."""
         if reset_backoff:
             self._no_progress_backoff.reset()
             if not self._failure_backoff.step:
@@ -100,7 +105,7 @@ class MetadataUpdater:
         self._wake.notify()
 
     async def update_now(self, timeout: float) -> None:
-        """Ask for an update and wait for it. Raises DeadlineError, its cause the last failure."""
+        """Request an update and wait for it. Raise DeadlineError from the last failure after `timeout` seconds."""
         seen = self._updated.count
         self.request_update("asked for")
         try:
@@ -110,7 +115,7 @@ class MetadataUpdater:
             why = f" ({self._problem.text})" if self._problem is not None else ""
             raise DeadlineError(
                 f"no metadata within {timeout} s{why}. No broker answered in time. "
-                "Check that the cluster is up, or give more time.",
+                "Check that the cluster is up, or use a longer timeout.",
                 waiting_for="metadata",
                 timeout=timeout,
             ) from self._problem
@@ -118,7 +123,7 @@ class MetadataUpdater:
     # --- the task
 
     async def run(self) -> None:
-        """Keep the cache fresh until cancelled."""
+        """Keep the cache up to date until cancelled."""
         while True:
             await self._wait_until_due()
             try:
@@ -127,7 +132,7 @@ class MetadataUpdater:
                 self._failed(exc)
 
     async def update(self) -> UpdateResult:
-        """One question and its answer. Raises KclientError when it fails."""
+        """Send one Metadata request and apply the answer. Raise KclientError if that fails."""
         self._urgent = self._requested = False
         if self._needed_since is None:
             self._needed_since = self._runtime.now()
@@ -135,7 +140,7 @@ class MetadataUpdater:
         asked, asked_ids = self._topics, self._topic_ids
         version, answer = await self._send_request()
         if answer.error_code == REBOOTSTRAP_REQUIRED:
-            self._rebootstrap("the broker asks for it")
+            self._rebootstrap("the broker answered REBOOTSTRAP_REQUIRED")
             raise begin_again()
         if answer.error_code != NONE:
             raise broker_error(answer.error_code, "reading metadata")
@@ -143,11 +148,11 @@ class MetadataUpdater:
         applied = self._cache.apply(answer, version, whole=whole)
         self._succeeded(applied)
         if asked is not None and not set(asked) <= {topic.name for topic in answer.topics}:
-            self._need("the answer leaves out a topic")
+            self._need("the answer lacks a requested topic")
         return applied
 
     async def _send_request(self) -> tuple[int, MetadataResponse]:
-        """Ask, for no longer than the rebootstrap trigger allows."""
+        """Send the request, for no longer than metadata_recovery_rebootstrap_trigger_ms."""
         request, lowest = metadata_request(self._topics, self._allow_auto_create, self._topic_ids)
         give_up = (self._needed_since or self._last_attempt) + self._trigger
         try:
@@ -157,8 +162,9 @@ class MetadataUpdater:
             if isinstance(exc, KclientError):
                 raise
             raise DeadlineError(
-                f"no metadata for {self._trigger} s. A broker is reached, but does not answer. "
-                "Look at the brokers' logs; kclient asks on, and begins again with the bootstrap servers if it may.",
+                f"no metadata for {self._trigger} s. A broker is connected, but does not answer. "
+                "Look at the brokers' logs; kclient retries, and starts over from the bootstrap servers unless "
+                "metadata_recovery_strategy is none.",
                 waiting_for="metadata",
                 timeout=self._trigger,
             ) from exc
@@ -173,7 +179,7 @@ class MetadataUpdater:
         self._not_before = now + self._no_progress_backoff.next()
         self._updated.notify()
         if applied.update_needed:
-            self._need("the answer says so")
+            self._need("the answer contains errors or stale leaders")
 
     def _failed(self, problem: KclientError) -> None:
         now = self._runtime.now()
@@ -188,7 +194,7 @@ class MetadataUpdater:
         self._need("the last update failed")
 
     async def _wait_until_due(self) -> None:
-        """Wait for the next reason to ask, and for the backoff."""
+        """Wait until an update is due: requested or expired, and the backoff is over."""
         while True:
             seen, now = self._wake.count, self._runtime.now()
             expires = self._last_success + self._max_age
@@ -205,7 +211,7 @@ class MetadataUpdater:
 
 
 def _covers(asked: tuple[str, ...] | None, wanted: tuple[str, ...] | None) -> bool:
-    """Whether an answer about `asked` tells all there is to know of `wanted`; None is all topics."""
+    """Return whether an answer about the topics `asked` covers all of `wanted`; None is all topics."""
     return asked is None or (wanted is not None and set(wanted) <= set(asked))
 
 
@@ -221,9 +227,9 @@ NEVER_OF_ALL: Final = (TOPIC_AUTHORIZATION_FAILED, INVALID_TOPIC_EXCEPTION)
 def metadata_request(
     topics: Sequence[str] | None, allow_auto_create: bool, topic_ids: Sequence[Uuid] = ()
 ) -> tuple[MetadataRequest, int]:
-    """The question for some topics, none, or all (None), and the lowest version for it.
+    """Return the Metadata request for some topics, none, or all (None), and the lowest version for it.
 
-    Topics whose names nobody here knows are asked for by `topic_ids`, if none is wanted by name.
+    Without `topics` by name, `topic_ids` requests topics whose names are not known.
     """
     if topic_ids and topics is not None and not topics:
         by_id = [MetadataRequestTopic(topic_id=topic_id, name=None) for topic_id in topic_ids]
@@ -237,9 +243,9 @@ def metadata_request(
 
 
 def drop_unrequested_topics(request: MetadataRequest, answer: MetadataResponse) -> None:
-    """Drop the topics that the answer was not asked for, and those that cannot be where it was asked for all.
+    """Drop topics that were not requested, and illegal names from an answer about all topics.
 
-    A topic that a user asked for stays with its error, whatever its name. One WARNING for each answer.
+    A topic that was requested by name stays with its error. Log one warning for each answer.
     """
     names = ids = None
     if request.topics is not None:
@@ -248,13 +254,15 @@ def drop_unrequested_topics(request: MetadataRequest, answer: MetadataResponse) 
     kept = [topic for topic in answer.topics if _is_asked(topic, names, ids)]
     if len(kept) < len(answer.topics):
         dropped = format_count(len(answer.topics) - len(kept), "topic")
-        logger.warning("a metadata answer names what was not asked for, or cannot be: dropped %s", dropped)
+        logger.warning(
+            "a metadata answer contains topics that were not requested, or illegal names: dropped %s", dropped
+        )
         answer.topics = kept
 
 
 def _is_asked(topic: MetadataResponseTopic, names: Set[str] | None, ids: Set[Uuid] | None) -> bool:
     if names is None or ids is None:
-        # Brokers leave out what may not be seen where all topics are asked for: such an error names a stranger.
+        # In an answer about all topics, brokers leave out topics without permission, so these errors are not ours.
         return topic.error_code not in NEVER_OF_ALL and is_legal_topic(topic.name or "")
     if topic.topic_id in ids:
         return topic.name is None or is_legal_topic(topic.name)
@@ -264,7 +272,7 @@ def _is_asked(topic: MetadataResponseTopic, names: Set[str] | None, ids: Set[Uui
 async def retry_until_answered(
     ask: Callable[[], Awaitable[MetadataResponse]], backoff: Backoff, timeout: float, doing: str
 ) -> MetadataResponse:
-    """Ask again while it fails in a way that passes. Raises the error that does not pass, or DeadlineError."""
+    """Call `ask` until it returns an answer. Raise the first error that is not retriable, or DeadlineError."""
     problem: KclientError | None = None
     try:
         async with asyncio.timeout(timeout):
@@ -280,8 +288,8 @@ async def retry_until_answered(
         if isinstance(exc, KclientError):
             raise
         raise DeadlineError(
-            f"{doing}: no answer within {timeout} s. {'No broker can be asked.' if problem is None else problem.text} "
-            "Check that the cluster is up, or give more time.",
+            f"{doing}: no answer within {timeout} s. {'No broker is available.' if problem is None else problem.text} "
+            "Check that the cluster is up, or use a longer timeout.",
             waiting_for="metadata of topics",
             timeout=timeout,
         ) from problem

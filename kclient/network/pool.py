@@ -1,7 +1,7 @@
-"""The nodes of one cluster: the bootstrap servers, and the brokers that metadata names, one node per purpose.
+"""The broker connections of one cluster: bootstrap servers, and the brokers of the metadata, one per purpose.
 
-A purpose of its own is a connection of its own: heartbeats and commits to the coordinator must not wait behind a
-long-polling fetch from the same broker.
+Each purpose has its own connection: heartbeats and commits to the coordinator must not wait until the same broker
+has answered a long-polling Fetch.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from kclient.runtime import Runtime
 
 T = TypeVar("T")
 
-MOST_PROBLEMS: Final = 20  # that the error of all names
+MOST_PROBLEMS: Final = 20  # errors of other servers that are added as notes to the last one
 STAGGER_SECONDS: Final = 0.25  # how long the next server waits for the one before, when any of them will do
 
 
 class ConnectionPool:
-    """Who can be asked."""
+    """All broker connections, and the choice of one for a request that any broker can answer."""
 
     def __init__(
         self, bootstrap: Iterable[Peer], metadata: MetadataCache, context: ConnectionContext
@@ -36,10 +36,10 @@ class ConnectionPool:
         self._nodes: dict[tuple[int, str], BrokerConnection] = {}
 
     def node(self, node_id: int, purpose: str) -> BrokerConnection:
-        """The node of a broker. Raises ConnectError (stage metadata) for one that is not known.
+        """Return the connection to a broker. Raise ConnectError (stage metadata) if metadata does not name it.
 
-        A broker that moved is connected anew. One that metadata does not name any more keeps its connection as long
-        as that lasts, because an answer may be older than the connection.
+        If the broker's address has changed, the old connection is closed. A broker that metadata no longer names
+        keeps its open connection, because the metadata answer may be older than the connection.
         """
         node = self._nodes.get((node_id, purpose))
         broker = self._metadata.brokers.get(node_id)
@@ -55,23 +55,23 @@ class ConnectionPool:
         return node
 
     def is_connected(self, node_id: int, purpose: str) -> bool:
-        """Whether there is a connection to a broker for this purpose."""
+        """Return whether there is a connection to a broker for this purpose."""
         node = self._nodes.get((node_id, purpose))
         return node is not None and node.connection is not None
 
     def drop(self, node_id: int, purpose: str) -> None:
-        """Close the node of a broker for one purpose, if there is one."""
+        """Close the connection to a broker for one purpose, if there is one."""
         node = self._nodes.pop((node_id, purpose), None)
         if node is not None:
             node.close()
 
     def known(self, node_id: int) -> BrokerConnection | None:
-        """The node of a broker that is connected, for any purpose."""
+        """Return a ready connection to a broker, whatever its purpose; None if there is none."""
         connected = [node for (known, _), node in self._nodes.items() if known == node_id and node.connection]
         return connected[0] if connected else None
 
     def each(self) -> Iterator[BrokerConnection]:
-        """Every broker of the metadata, else every bootstrap server, from a random start; made when it is taken."""
+        """Iterate over the brokers of the metadata, else the bootstrap servers, from a random start."""
         if not self._metadata.brokers:
             yield from shuffled(self.bootstrap, self._context.runtime)
             return
@@ -92,7 +92,11 @@ class ConnectionPool:
         return found
 
     def least_loaded(self) -> BrokerConnection | None:
-        """The best node for a question that any can answer; None if every one is backing off."""
+        """Return the connection for a request that any broker can answer; None if all are backing off.
+
+        Order of preference as in Java: ready with the fewest requests in flight, connecting, the one whose last
+        attempt is longest ago.
+        """
         nodes = self._candidates()
         ready = [node for node in nodes if node.load is not None]
         if ready:
@@ -105,20 +109,20 @@ class ConnectionPool:
         return min(possible, key=lambda node: node.last_attempt, default=None)
 
     def soonest(self) -> BrokerConnection:
-        """The node whose next attempt comes first."""
+        """Return the connection whose next attempt comes first."""
         return min(self._candidates(), key=lambda node: node.retry_at)
 
     @property
     def lost(self) -> bool:
-        """Whether every broker that metadata names has been tried in vain, and nothing else is connected either.
+        """Whether connecting to every broker of the metadata has failed and nothing else is connected.
 
-        A connection that was lost is no proof yet that the broker's address is: it is tried once more.
+        A lost connection alone does not count: the address is tried once more.
         """
         return bool(self._metadata.brokers) and self.out_of_reach
 
     @property
     def out_of_reach(self) -> bool:
-        """Whether nothing is connected, and everybody who could be has been tried in vain."""
+        """Whether nothing is connected and the last attempt at every broker has failed."""
         if self.in_touch:
             return False
         if not self._metadata.brokers:
@@ -128,11 +132,11 @@ class ConnectionPool:
 
     @property
     def in_touch(self) -> bool:
-        """Whether there is any connection."""
+        """Whether any connection is ready."""
         return any(node.connection is not None for node in self._all())
 
     def disconnect(self) -> None:
-        """Close every connection, to begin again with the bootstrap servers."""
+        """Close every connection. The bootstrap servers can be connected again."""
         for node in self._nodes.values():
             node.close()
         for node in self.bootstrap:
@@ -140,7 +144,7 @@ class ConnectionPool:
         self._nodes.clear()
 
     async def close(self, timeout: float) -> None:
-        """Close everything and wait, for at most `timeout` seconds, until it is gone."""
+        """Close every connection and wait at most `timeout` seconds for the transports to end."""
         nodes = self._all()
         endings = [asyncio.ensure_future(node.close_and_wait()) for node in nodes]
         if endings:
@@ -153,15 +157,16 @@ class ConnectionPool:
 
 
 def shuffled(ordered: Sequence[T], runtime: Runtime) -> list[T]:
-    """In their order, from a random start."""
+    """Return the items in their order, rotated to a random start."""
     start = int(runtime.rng.uniform(0, len(ordered))) if ordered else 0
     return [*ordered[start:], *ordered[:start]]
 
 
 async def first_ready(nodes: Iterable[BrokerConnection]) -> BrokerConnection:
-    """The first of the nodes that becomes ready; each begins when the one before failed or a moment has passed.
+    """Return the first connection that becomes ready.
 
-    Raises the ConnectError of the last one when none does; notes on it name the others' failures.
+    Attempts overlap: each begins when the one before has failed, or STAGGER_SECONDS after it. Raise the ConnectError
+    of the last one if none becomes ready, with the errors of the others as notes.
     """
     rest = iter(nodes)
     waiting = next(rest, None)
@@ -182,7 +187,7 @@ async def first_ready(nodes: Iterable[BrokerConnection]) -> BrokerConnection:
                 if not isinstance(problem, ConnectError):
                     raise problem
                 if isinstance(problem, AuthenticationError):
-                    raise problem  # the others have the same users, and count attempts
+                    raise problem  # the other brokers have the same users, and each failed login counts
                 problems = [*problems[-MOST_PROBLEMS:], problem]
     finally:
         for attempt in attempts:

@@ -1,13 +1,13 @@
-"""Frames off a connection and bytes onto it. Knows the 4-byte size before every frame, and nothing else of Kafka.
+"""Receive frames and send bytes. Knows the 4-byte size before each frame, and nothing else of Kafka.
 
-A size is compared with the limit before anything is allocated for it. Small frames are copied out of one read-ahead
-buffer, so that many of them may come with one read; a frame that is longer than what was read ahead gets a buffer of
-its own, and the rest of it is received straight into that. Every frame is handed out as a read-only memoryview that
-nobody else writes to, so records may stay views into it.
+A size is compared with the limit before memory is allocated. Small frames are copied out of one read-ahead buffer, so
+that one read can receive many of them. A frame that is longer than the bytes read ahead gets its own buffer, and the
+rest is received directly into it. Each frame is a read-only memoryview whose memory is never written again, so records
+may stay views into it.
 
-A size is no more than a claim, so the buffer grows with what has come: it begins with FIRST_BYTES, and is made GROWTH
-times as large, up to the size, whenever it is full. Beyond FIRST_BYTES the frame needs room in the budget that all
-connections share; until there is room, nothing more is read.
+The peer can announce any size, so the buffer grows with the bytes received: from FIRST_BYTES, by a factor of GROWTH
+whenever it is full, up to the size. Beyond FIRST_BYTES, the frame reserves its size in the budget that all connections
+share (ReceiveBudget); until that is granted, the connection reads nothing.
 
     announced  100 MiB       buffer  2 MiB → 16 MiB → 100 MiB
 """
@@ -35,7 +35,7 @@ Bytes = bytes | bytearray | memoryview
 
 
 class FrameProtocol(asyncio.BufferedProtocol):
-    """One connection's two directions: `on_frame` for every frame, `on_lost` once at its end."""
+    """Reads and writes one connection. Calls `on_frame` for each frame and `on_lost` once at the end."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
         self._keep_from(at)
 
     def _start_frame(self, size: int, at: int) -> int:
-        """Give a frame that is not whole yet a buffer of its own, with what has come of it."""
+        """Allocate the buffer of an incomplete frame and copy the bytes that have been received."""
         self._size = size
         self._frame = memoryview(bytearray(min(size, FIRST_BYTES)))
         self._filled = self._ahead_end - at
@@ -109,7 +109,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
         return self._ahead_end
 
     def _grow(self) -> None:
-        """Make the buffer larger if the budget has room for the whole frame, else read no more until it has."""
+        """Enlarge the buffer if the budget grants the whole frame, else stop reading until it does."""
         if self._claim is None:
             self._claim = self._budget.claim(self._size, self._granted)
         if self._claim.is_granted:
@@ -134,7 +134,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
             self._budget.release(claim)
 
     def _keep_from(self, at: int) -> None:
-        """Move the few bytes of a size that is not whole yet to the front."""
+        """Move the bytes of an incomplete size field to the front of the buffer."""
         left = self._ahead_end - at
         self._ahead[:left] = bytes(self._ahead[at : self._ahead_end])
         self._ahead_end = left
@@ -152,7 +152,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
     # --- writing
 
     def write(self, parts: Iterable[Bytes]) -> None:
-        """Send the parts one behind the other. Look at `writable` first: a slow peer must not fill the memory."""
+        """Send the parts in their order. Check `writable` first: otherwise a slow peer fills the memory."""
         if self._transport is not None:
             self._transport.writelines(parts)
 
@@ -167,7 +167,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
 
     @property
     def connected(self) -> bool:
-        """Whether there is a transport."""
+        """Whether the transport is open."""
         return self._transport is not None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -182,14 +182,14 @@ class FrameProtocol(asyncio.BufferedProtocol):
         self._on_lost(self._refused or exc)
 
     def abort(self) -> None:
-        """End the connection at once; what was not sent is dropped."""
+        """Close the connection at once; bytes that were not sent are dropped."""
         if self._transport is not None:
             self._transport.abort()
 
 
 @attrs.define(eq=False)
 class Reservation:
-    """Bytes of one answer: granted, or waiting for `granted` to be called."""
+    """The bytes of one answer: granted, or waiting, with `on_granted` to be called later."""
 
     size: int
     on_granted: Callable[[], None]
@@ -197,7 +197,11 @@ class Reservation:
 
 
 class ReceiveBudget:
-    """At most `limit` bytes, and always one answer."""
+    """Limits the bytes of long answers that all connections of a client receive at the same time.
+
+    At most `limit` bytes are granted, and always at least one answer. A connection reserves the whole answer at once,
+    so two half-received answers never wait for each other.
+    """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -205,7 +209,7 @@ class ReceiveBudget:
         self._waiting: deque[Reservation] = deque()
 
     def claim(self, size: int, on_granted: Callable[[], None]) -> Reservation:
-        """Ask for room; `on_granted` is called later if there is none now. `release` it in either case."""
+        """Reserve `size` bytes. If they are not granted now, `on_granted` is called later. Always call `release`."""
         claim = Reservation(size, on_granted)
         if not self._waiting and self._fits(claim):
             self._grant(claim)
@@ -214,7 +218,7 @@ class ReceiveBudget:
         return claim
 
     def release(self, claim: Reservation) -> None:
-        """The answer is complete, or its connection has ended."""
+        """Return the bytes, because the answer is complete or its connection has ended."""
         if not claim.is_granted:
             self._waiting.remove(claim)
             return
