@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     __version__: str
     from kclient.config import Config, load
     from kclient.consumer import AsyncConsumer
-    from kclient.consumer.explanation import Explanation
+    from kclient.consumer.explain import Explanation
     from kclient.consumer.interceptors import ConsumerInterceptor
     from kclient.consumer.listener import RebalanceListener
     from kclient.errors import KclientError
@@ -46,7 +46,7 @@ _WHERE = {
     "DeadLetter": "kclient.types",
     "Consumer": "kclient.sync",
     "ConsumerInterceptor": "kclient.consumer.interceptors",
-    "Explanation": "kclient.consumer.explanation",
+    "Explanation": "kclient.consumer.explain",
     "GroupMetadata": "kclient.types",
     "IsolationLevel": "kclient.types",
     "KclientError": "kclient.errors",

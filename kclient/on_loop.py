@@ -8,11 +8,11 @@ from typing import Any
 
 from kclient.bridge import call_user
 from kclient.config import discard
-from kclient.consumer import AsyncConsumer, closing
-from kclient.consumer.hand import Hand
+from kclient.consumer import AsyncConsumer, close
+from kclient.consumer.core import ConsumerCore
+from kclient.consumer.delivered import DeliveredRecords
 from kclient.consumer.life import CLOSE_SECONDS
 from kclient.consumer.listener import RebalanceListener
-from kclient.consumer.session import Session
 from kclient.fetch.lease import Lease
 from kclient.records.records import Records
 
@@ -60,7 +60,7 @@ class OnLoop(AsyncConsumer):
         else:
             await AsyncConsumer._decode(lease)
 
-    def _open(self) -> Session:
+    def _open(self) -> ConsumerCore:
         session = super()._open()
         self._take_back_unreceived()
         return session
@@ -89,7 +89,7 @@ class OnLoop(AsyncConsumer):
         return self._session.config.interceptors
 
     @property
-    def hand(self) -> Hand:
+    def hand(self) -> DeliveredRecords:
         """What the application has in hand."""
         return self._session.hand
 
@@ -103,9 +103,9 @@ class OnLoop(AsyncConsumer):
 
     async def end_subscription(self, *, clean: bool) -> None:
         """Unsubscribe; the thread knows whether what is in hand was processed."""
-        await closing.unsubscribe(self._open(), clean=clean)
+        await close.unsubscribe(self._open(), clean=clean)
 
     async def abandon(self) -> None:
         """End everything for a Consumer that the garbage collector found."""
         self.closed = True
-        await closing.abandon(self._session)
+        await close.abandon(self._session)

@@ -20,12 +20,12 @@ from typing import Any, NoReturn, Self, TypeVar, cast
 from kclient.bridge import LoopThread
 from kclient.consumer import interceptors
 from kclient.consumer.async_consumer import AsyncConsumer
-from kclient.consumer.committing import CommitCallback
-from kclient.consumer.explanation import Explanation
+from kclient.consumer.commits import CommitCallback
+from kclient.consumer.delivered import exception_since
+from kclient.consumer.explain import Explanation
 from kclient.consumer.life import warn_unclosed
 from kclient.consumer.listener import RebalanceListener, checked_listener, coroutine_methods
-from kclient.consumer.processing import exception_since
-from kclient.consumer.waiting import closed_error
+from kclient.consumer.tasks import closed_error
 from kclient.errors import ConcurrentUseError, ConfigError
 from kclient.metrics import MetricValues
 from kclient.on_loop import LentListener, Listeners, OnLoop
@@ -308,7 +308,7 @@ class Consumer:
 
 
 class ThreadProcessing:
-    """Whether the records that a thread took are processed; see `kclient.consumer.processing`."""
+    """Whether the records that a thread took are processed; see `kclient.consumer.delivered`."""
 
     def __init__(self) -> None:
         self._thread: threading.Thread | None = None

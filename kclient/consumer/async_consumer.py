@@ -12,14 +12,14 @@ import re
 from collections.abc import Coroutine, Iterable, Mapping
 from typing import Any, Final, Self
 
-from kclient.consumer import choosing, closing, explaining, lookups, moving
-from kclient.consumer.committing import CommitCallback
-from kclient.consumer.explanation import Explanation
+from kclient.consumer import choosing, close, explain, moving, offset_lookup
+from kclient.consumer.arguments import checked_offsets
+from kclient.consumer.commits import CommitCallback
+from kclient.consumer.core import ConsumerCore
+from kclient.consumer.delivered import asking_task
+from kclient.consumer.explain import Explanation
 from kclient.consumer.life import Life, running_loop
 from kclient.consumer.listener import RebalanceListener, checked_listener
-from kclient.consumer.offsets import checked_offsets
-from kclient.consumer.processing import asking_task
-from kclient.consumer.session import Session
 from kclient.consumer.subscription import checked_partitions
 from kclient.errors import ArgumentError
 from kclient.metrics import MetricValues
@@ -92,7 +92,7 @@ class AsyncConsumer(Life):
 
         What the listener or another task subscribes to meanwhile stays.
         """
-        await closing.unsubscribe(self._open(), clean=not self._processing.raising())
+        await close.unsubscribe(self._open(), clean=not self._processing.raising())
 
     def assignment(self) -> tuple[TopicPartition, ...]:
         """The partitions that are assigned now."""
@@ -243,13 +243,13 @@ class AsyncConsumer(Life):
         A time is in ms since 1970 (UTC), or a datetime with a time zone. Raises ArgumentError for others, for numbers
         that look like seconds too.
         """
-        return await lookups.offsets_for_times(self._open(), times, self._seconds(timeout))
+        return await offset_lookup.offsets_for_times(self._open(), times, self._seconds(timeout))
 
     async def beginning_offsets(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, int]:
         """The first offset of each partition."""
-        return await lookups.beginning_offsets(self._open(), partitions, self._seconds(timeout))
+        return await offset_lookup.beginning_offsets(self._open(), partitions, self._seconds(timeout))
 
     async def end_offsets(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
@@ -259,19 +259,19 @@ class AsyncConsumer(Life):
         High watermark, or last stable offset with read_committed. With timeout 0 nothing is waited for: an empty dict.
         A partition that does not exist is waited for: DeadlineError names it. Raises TopicAuthorizationError.
         """
-        return await lookups.end_offsets(self._open(), partitions, self._seconds(timeout))
+        return await offset_lookup.end_offsets(self._open(), partitions, self._seconds(timeout))
 
     async def partitions_for(self, topic: str, timeout: float | None = None) -> list[PartitionInfo]:
         """The partitions of a topic, none if it does not exist. Raises TopicAuthorizationError."""
-        return await lookups.partitions_for(self._open(), topic, self._seconds(timeout))
+        return await offset_lookup.partitions_for(self._open(), topic, self._seconds(timeout))
 
     async def list_topics(self, timeout: float | None = None) -> dict[str, list[PartitionInfo]]:
         """Every topic that this client may see, with its partitions."""
-        return await lookups.list_topics(self._open(), self._seconds(timeout))
+        return await offset_lookup.list_topics(self._open(), self._seconds(timeout))
 
     async def brokers(self, timeout: float | None = None) -> dict[int, Broker]:
         """The brokers that are up, by the ids that `PartitionInfo` names: host, port and rack."""
-        return await lookups.brokers(self._open(), self._seconds(timeout))
+        return await offset_lookup.brokers(self._open(), self._seconds(timeout))
 
     def current_lag(self, partition: TopicPartition) -> int | None:
         """Records between what was handed out and the end, None until the end is known. Raises NotAssignedError.
@@ -293,7 +293,7 @@ class AsyncConsumer(Life):
         A broker that does not answer is part of the sentence and no error.
         """
         session = self._open()
-        return await explaining.explain(session, ask=ask, timeout=checked_timeout(timeout))
+        return await explain.explain(session, ask=ask, timeout=checked_timeout(timeout))
 
     # --- the group, and the consumer itself
 
@@ -352,7 +352,7 @@ class AsyncConsumer(Life):
         self._processing.taken()
 
 
-def _checked_count(max_records: int | None, session: Session) -> int:
+def _checked_count(max_records: int | None, session: ConsumerCore) -> int:
     if max_records is None:
         return session.config.max_poll_records
     if isinstance(max_records, bool) or not isinstance(max_records, int) or max_records < 1:

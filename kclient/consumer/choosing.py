@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from kclient.consumer import closing
+from kclient.consumer import close
+from kclient.consumer.core import ConsumerCore
 from kclient.consumer.listener import RebalanceListener
-from kclient.consumer.session import Session
 from kclient.consumer.subscription import checked_partitions, checked_topics
 from kclient.errors import ArgumentError
 from kclient.types import SubscriptionPattern, TopicPartition
 
 
 async def subscribe(
-    session: Session,
+    session: ConsumerCore,
     topics: Iterable[str],
     pattern: re.Pattern[str] | SubscriptionPattern | str | None,
     listener: RebalanceListener | None,
@@ -32,17 +32,17 @@ async def subscribe(
     elif names:
         session.subscription.subscribe(names, listener)
     else:
-        await closing.unsubscribe(session)
+        await close.unsubscribe(session)
         return
     _drop_what_nobody_wants(session)
     session.follow_subscription()
 
 
-async def assign(session: Session, partitions: Iterable[TopicPartition]) -> None:
+async def assign(session: ConsumerCore, partitions: Iterable[TopicPartition]) -> None:
     """Read these partitions without a group's help; what stays keeps its position."""
     chosen = checked_partitions(partitions)
     if not chosen:
-        await closing.unsubscribe(session)
+        await close.unsubscribe(session)
         return
     session.subscription.assign(chosen)
     if session.group is not None and session.running and session.group.committing.auto_commit_due():
@@ -60,7 +60,7 @@ def _compiled(pattern: re.Pattern[str] | str) -> re.Pattern[str]:
         raise ArgumentError(f"The pattern must be text or a compiled one, not {pattern!r}.") from None
 
 
-def _drop_what_nobody_wants(session: Session) -> None:
+def _drop_what_nobody_wants(session: ConsumerCore) -> None:
     """Partitions of topics that left the subscription stay assigned until the rebalance, but are not read any more."""
     covers = session.subscription.covers
     session.positions.follow_subscription(covers)

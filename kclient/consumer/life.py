@@ -14,14 +14,14 @@ from typing import Any, Final, NoReturn, Self
 
 from kclient.change_signal import ChangeSignal
 from kclient.config import Config, discard, load
-from kclient.consumer import closing
+from kclient.consumer import close
+from kclient.consumer.callbacks import inside, is_inside
+from kclient.consumer.core import ConsumerCore
+from kclient.consumer.delivered import TaskProcessing
 from kclient.consumer.listener import RebalanceListener, checked_listener
-from kclient.consumer.nesting import inside, is_inside
-from kclient.consumer.polling import Poll
-from kclient.consumer.processing import TaskProcessing
-from kclient.consumer.session import Session
+from kclient.consumer.poll import Poll
 from kclient.consumer.subscription import checked_topics
-from kclient.consumer.waiting import closed_error
+from kclient.consumer.tasks import closed_error
 from kclient.errors import ArgumentError, ConfigError, UsageError, UsedAfterForkError
 from kclient.fetch.lease import Lease
 from kclient.runtime import Runtime
@@ -56,7 +56,7 @@ class Life:
     def _set_up(
         self, config: Config, topics: tuple[str, ...], listener: RebalanceListener | None, runtime: Runtime
     ) -> None:
-        self._session = Session(config, runtime, self._call_user, self._decode)
+        self._session = ConsumerCore(config, runtime, self._call_user, self._decode)
         self._polls = Poll(self._session)
         self._processing = TaskProcessing()
         self._pid = os.getpid()
@@ -135,7 +135,7 @@ class Life:
             return
         try:
             with inside(self):
-                await closing.close(self._session, self._polls, timeout, clean=clean, leave=leave)
+                await close.close(self._session, self._polls, timeout, clean=clean, leave=leave)
         finally:
             self.closed = True
             self._processing = TaskProcessing()  # lets go of the task, and with it of what it raised
@@ -151,7 +151,7 @@ class Life:
                 while not self.closed:
                     await self._over.wait(self._over.count)
 
-    def _open(self) -> Session:
+    def _open(self) -> ConsumerCore:
         """The session, if this consumer may be used here and now."""
         self._check_usable()
         self._check_loop()
@@ -219,11 +219,11 @@ def warn_unclosed(consumer: object) -> None:
     )
 
 
-def _abandon(loop: asyncio.AbstractEventLoop, session: Session) -> None:
+def _abandon(loop: asyncio.AbstractEventLoop, session: ConsumerCore) -> None:
     """End what runs for a consumer that was forgotten. Garbage is collected on any thread."""
 
     def begin() -> None:
-        task = loop.create_task(closing.abandon(session), name="kclient end")
+        task = loop.create_task(close.abandon(session), name="kclient end")
         _abandoned.add(task)
         task.add_done_callback(_abandoned.discard)
 

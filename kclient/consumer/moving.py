@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kclient.consumer.offsets import checked_offset
-from kclient.consumer.session import Session
+from kclient.consumer.arguments import checked_offset
+from kclient.consumer.core import ConsumerCore
 from kclient.consumer.subscription import checked_partitions
 from kclient.positions.strategy import EARLIEST, LATEST, ResetStrategy
 from kclient.types import OffsetAndMetadata, TopicPartition
 
 
-async def position(session: Session, partition: TopicPartition, timeout: float) -> int:
+async def position(session: ConsumerCore, partition: TopicPartition, timeout: float) -> int:
     """The offset of the next record that will be handed out, waited for."""
     (tp,) = checked_partitions([partition])
     async with session.waits.limit(timeout, f"the position of {tp}"):
@@ -27,7 +27,7 @@ async def position(session: Session, partition: TopicPartition, timeout: float) 
             await session.news.wait(seen)
 
 
-def seek(session: Session, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
+def seek(session: ConsumerCore, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
     """Go to an offset; the next poll begins there."""
     (tp,) = checked_partitions([partition])
     given = offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(offset)
@@ -41,37 +41,37 @@ def seek(session: Session, partition: TopicPartition, offset: int | OffsetAndMet
     session.buffer.drop([tp])
 
 
-def seek_to_beginning(session: Session, partitions: Iterable[TopicPartition]) -> None:
+def seek_to_beginning(session: ConsumerCore, partitions: Iterable[TopicPartition]) -> None:
     """Go to the first offset of each; looked up when it is next needed."""
     _reset(session, partitions, EARLIEST)
 
 
-def seek_to_end(session: Session, partitions: Iterable[TopicPartition]) -> None:
+def seek_to_end(session: ConsumerCore, partitions: Iterable[TopicPartition]) -> None:
     """Go behind the last offset of each; looked up when it is next needed."""
     _reset(session, partitions, LATEST)
 
 
-def pause(session: Session, partitions: Iterable[TopicPartition]) -> None:
+def pause(session: ConsumerCore, partitions: Iterable[TopicPartition]) -> None:
     """Hand out nothing of these until `resume`."""
     for tp in _assigned(session, partitions):
         session.take_back([tp])
         session.positions.pause(tp)
 
 
-def resume(session: Session, partitions: Iterable[TopicPartition]) -> None:
+def resume(session: ConsumerCore, partitions: Iterable[TopicPartition]) -> None:
     """Undo `pause`."""
     for tp in _assigned(session, partitions):
         session.positions.resume(tp)
 
 
-def _reset(session: Session, partitions: Iterable[TopicPartition], strategy: ResetStrategy) -> None:
+def _reset(session: ConsumerCore, partitions: Iterable[TopicPartition], strategy: ResetStrategy) -> None:
     for tp in _assigned(session, partitions) or session.positions.assigned():
         session.take_back([tp])
         session.positions.request_reset(tp, strategy)
         session.buffer.drop([tp])
 
 
-def _assigned(session: Session, partitions: Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
+def _assigned(session: ConsumerCore, partitions: Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
     """All or none: partitions as given. Raises NotAssignedError for the first that is not assigned."""
     chosen = checked_partitions(partitions)
     for tp in chosen:

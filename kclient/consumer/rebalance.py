@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from kclient.consumer.telling import Partitions, Telling
+from kclient.consumer.listener import Partitions, RebalanceListenerInvoker
 from kclient.group.generation import Generation
 from kclient.log import get_logger
 from kclient.text import format_names, format_partitions
 
 if TYPE_CHECKING:
-    from kclient.consumer.session import Session
+    from kclient.consumer.core import ConsumerCore
 
 log = get_logger("kclient.group")
 
@@ -46,9 +46,9 @@ class Change:
 class Rebalance:
     """Runs for the group flow, in the user's polls."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ConsumerCore) -> None:
         self._session = session
-        self.telling = Telling(session)
+        self.telling = RebalanceListenerInvoker(session)
         self.under_way = False  # from the first step that needs the user's poll until the last one is done
 
     def owned(self) -> Partitions:

@@ -1,4 +1,4 @@
-"""The tables of kclient/consumer/closing.py: the effects of close() and unsubscribe(), in their order."""
+"""The tables of kclient/consumer/close.py: the effects of close() and unsubscribe(), in their order."""
 
 from __future__ import annotations
 

@@ -11,15 +11,14 @@ import pytest
 
 from kclient import AsyncConsumer
 from kclient.change_signal import ChangeSignal
-from kclient.consumer.flows import Flows
+from kclient.consumer.callbacks import CallbackQueue
 from kclient.consumer.subscription import (
     Subscription,
     SubscriptionKind,
     checked_partitions,
     checked_topics,
 )
-from kclient.consumer.waiting import Waits
-from kclient.consumer.work import UserWork
+from kclient.consumer.tasks import BackgroundTasks, CallTimeouts
 from kclient.errors import ArgumentError, ClosedError, DeadlineError, InternalError, UsageError, WakeupError
 from kclient.network.metadata import TopicMetadata
 from kclient.timeouts import checked_timeout
@@ -36,7 +35,7 @@ def on_a_loop(scenario: Callable[[], Awaitable[None]]) -> None:
 def test_work_waits_for_a_call_and_its_result_goes_back_to_the_flow() -> None:
     async def scenario() -> None:
         posted = ChangeSignal()
-        work = UserWork(posted)
+        work = CallbackQueue(posted)
 
         async def answer() -> int:
             return 7
@@ -52,7 +51,7 @@ def test_work_waits_for_a_call_and_its_result_goes_back_to_the_flow() -> None:
 
 def test_what_work_raises_goes_to_the_user_and_the_flow_goes_on() -> None:
     async def scenario() -> None:
-        work = UserWork(ChangeSignal())
+        work = CallbackQueue(ChangeSignal())
 
         async def broken() -> int:
             raise LookupError
@@ -69,7 +68,7 @@ def test_what_work_raises_goes_to_the_user_and_the_flow_goes_on() -> None:
 
 def test_a_flow_that_is_cancelled_takes_its_work_with_it() -> None:
     async def scenario() -> None:
-        work, ran = UserWork(ChangeSignal()), []
+        work, ran = CallbackQueue(ChangeSignal()), []
 
         async def never() -> None:
             ran.append(1)
@@ -86,7 +85,7 @@ def test_a_flow_that_is_cancelled_takes_its_work_with_it() -> None:
 
 def test_work_does_not_run_inside_of_work() -> None:
     async def scenario() -> None:
-        work, ran = UserWork(ChangeSignal()), []
+        work, ran = CallbackQueue(ChangeSignal()), []
 
         async def outer() -> None:
             work.leave(inner)
@@ -108,7 +107,7 @@ def test_work_does_not_run_inside_of_work() -> None:
 
 def test_a_wait_ends_with_its_timeout_a_wakeup_or_close() -> None:
     async def scenario() -> None:
-        waits = Waits(ChangeSignal())
+        waits = CallTimeouts(ChangeSignal())
 
         async def wait(seconds: float) -> None:
             async with waits.limit(seconds, "something"):
@@ -135,7 +134,7 @@ def test_a_wakeup_before_the_wait_is_not_lost_and_counts_once() -> None:
     """M-93."""
 
     async def scenario() -> None:
-        waits = Waits(ChangeSignal())
+        waits = CallTimeouts(ChangeSignal())
         waits.wakeup()
         with pytest.raises(WakeupError):
             async with waits.limit(1, "something"):
@@ -149,7 +148,7 @@ def test_a_wakeup_before_the_wait_is_not_lost_and_counts_once() -> None:
 def test_a_deadline_of_something_inside_passes_unchanged() -> None:
     async def scenario() -> None:
         with pytest.raises(DeadlineError, match="inner"):
-            async with Waits(ChangeSignal()).limit(1, "outer"):
+            async with CallTimeouts(ChangeSignal()).limit(1, "outer"):
                 raise DeadlineError("inner")
 
     on_a_loop(scenario)
@@ -174,7 +173,7 @@ def test_a_flow_that_fails_ends_no_other_and_starts_anew_when_its_error_is_taken
 
     async def scenario() -> None:
         failed = ChangeSignal()
-        flows = Flows(failed)
+        flows = BackgroundTasks(failed)
         starts: list[str] = []
 
         async def fragile() -> None:

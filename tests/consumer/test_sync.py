@@ -366,7 +366,7 @@ def test_a_consumer_that_is_forgotten_says_so(broker: MiniBroker) -> None:
 
 @pytest.mark.parametrize("given", ["with its topics", "with subscribe"])
 def test_a_consumer_whose_listener_refers_to_it_can_be_forgotten_too(broker: MiniBroker, given: str) -> None:
-    class Committing:
+    class CommitManager:
         """Without a slot for weak references, and without all three methods."""
 
         __slots__ = ("consumer", "told")
@@ -375,7 +375,7 @@ def test_a_consumer_whose_listener_refers_to_it_can_be_forgotten_too(broker: Min
             self.told = self.consumer.assignment()
 
     def use() -> None:
-        listener: Any = Committing()
+        listener: Any = CommitManager()
         if given == "with subscribe":
             listener.consumer = consumer(broker)
             listener.consumer.subscribe(["a"], listener=listener)

@@ -17,7 +17,7 @@ protocols = pytest.mark.parametrize("protocol", ["classic", "consumer"])
 WAKES = pytest.mark.parametrize("wakes", ["before", "while the listener commits"])
 
 
-class Committing(RebalanceListener):
+class CommitManager(RebalanceListener):
     """Commits when its partitions go, and is woken at that moment if `wakes` says so."""
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ def test_a_wakeup_ends_what_another_task_waits_for_while_one_unsubscribes() -> N
 def test_a_wakeup_of_a_thread_does_not_interrupt_close(protocol: str, way: str) -> None:
     with EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster:
         cluster.produce("t", ["a", "b", "c"])
-        listener = Committing()
+        listener = CommitManager()
         c = Consumer(
             "t",
             bootstrap_servers=cluster.bootstrap_servers,
@@ -116,10 +116,10 @@ def test_a_wakeup_of_a_thread_does_not_interrupt_close(protocol: str, way: str) 
         c.close()
 
 
-async def _member(cluster: EmbeddedCluster, protocol: str) -> tuple[AsyncConsumer, Committing]:
+async def _member(cluster: EmbeddedCluster, protocol: str) -> tuple[AsyncConsumer, CommitManager]:
     """A consumer that was given three records and has committed none."""
     cluster.produce("t", ["a", "b", "c"])
-    listener = Committing()
+    listener = CommitManager()
     c = listener.consumer = consumer_of(
         cluster, "t", group_id="g", group_protocol=protocol, listener=listener
     )

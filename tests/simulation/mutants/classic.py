@@ -8,11 +8,10 @@ from weakref import WeakKeyDictionary
 
 import attrs
 
-from kclient.consumer.group_part import GroupPart
-from kclient.consumer.listener import ASSIGNED, REVOKED
-from kclient.consumer.polling import Poll
-from kclient.consumer.telling import Telling
-from kclient.consumer.work import UserWork
+from kclient.consumer.callbacks import CallbackQueue
+from kclient.consumer.group import GroupConsumer
+from kclient.consumer.listener import ASSIGNED, REVOKED, RebalanceListenerInvoker
+from kclient.consumer.poll import Poll
 from kclient.errors import KclientError
 from kclient.generated.heartbeat_response import HeartbeatResponse
 from kclient.generated.join_group_response import JoinGroupResponse
@@ -136,18 +135,18 @@ def member_id_ignored(patch: Patch) -> None:
 def lost_as_revoked(patch: Patch) -> None:
     """Tell the listener that partitions are revoked when they are lost."""
 
-    async def lose(self: Telling, lost: Any) -> None:
+    async def lose(self: RebalanceListenerInvoker, lost: Any) -> None:
         if lost:
             await self.revoke(lost)
 
-    patch.put(Telling, "lose", lose)
+    patch.put(RebalanceListenerInvoker, "lose", lose)
 
 
 @mutant("M-59", "I-12", look=plans.looking_at(plans.TURNS))
 def assigned_first(patch: Patch) -> None:
     """Tell what is revoked only after what is assigned."""
 
-    async def told(self: Telling, method: str, partitions: Any, listener: Any) -> None:
+    async def told(self: RebalanceListenerInvoker, method: str, partitions: Any, listener: Any) -> None:
         leaving = self._session.group_part._leaving.under_way
         if method == REVOKED and not leaving:
             self.late = partitions  # type: ignore[attr-defined]
@@ -158,42 +157,42 @@ def assigned_first(patch: Patch) -> None:
             del self.late
             await before(self, REVOKED, late, listener)
 
-    before = patch.put(Telling, "_tell", told)
+    before = patch.put(RebalanceListenerInvoker, "_tell", told)
 
 
 @mutant("M-60", "I-12", seed=2)
 def callbacks_beside_polls(patch: Patch) -> None:
     """Run listeners as soon as the group wants it, and not inside of a call of the application's."""
 
-    async def post(self: UserWork, work: Any) -> Any:
+    async def post(self: CallbackQueue, work: Any) -> Any:
         return await work()
 
-    patch.put(UserWork, "post", post)
+    patch.put(CallbackQueue, "post", post)
 
 
 @mutant("M-61", "I-25", "I-22", "I-27", "I-28", seed=95)
 def callback_wedges(patch: Patch) -> None:
     """Go on with a rebalance only if the listener did not raise."""
 
-    async def do(self: UserWork, item: Any) -> None:
+    async def do(self: CallbackQueue, item: Any) -> None:
         result = await item.work()
         if not item.done.done():
             item.done.set_result(result)
 
-    patch.put(UserWork, "_do", do)
+    patch.put(CallbackQueue, "_do", do)
 
 
 @mutant("M-62", "I-12", seed=59)
 def commit_ahead(patch: Patch) -> None:
     """Commit inside of on_partitions_revoked under the generation that comes next."""
 
-    def identity(self: GroupPart) -> Any:
+    def identity(self: GroupConsumer) -> Any:
         found = before(self)
         if self.rebalance.telling.method == REVOKED and found.generation_id >= 0:
             return attrs.evolve(found, generation_id=found.generation_id + 1)
         return found
 
-    before = patch.put(GroupPart, "_identity", identity)
+    before = patch.put(GroupConsumer, "_identity", identity)
 
 
 @mutant("M-66", "I-02", seed=91)

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from kclient import sync
-from kclient.consumer import closing
-from kclient.consumer.committing import Committing
-from kclient.consumer.processing import TaskProcessing, exception_since
-from kclient.consumer.session import Session
-from kclient.consumer.waiting import Waits, closed_error
-from kclient.consumer.work import UserWork
+from kclient.consumer import close
+from kclient.consumer.callbacks import CallbackQueue
+from kclient.consumer.commits import CommitManager
+from kclient.consumer.core import ConsumerCore
+from kclient.consumer.delivered import TaskProcessing, exception_since
+from kclient.consumer.tasks import CallTimeouts, closed_error
 from tests.simulation.mutants import closing_scripts, plans
 from tests.simulation.mutants.table import Patch, mutant
 
@@ -22,16 +22,16 @@ from tests.simulation.mutants.table import Patch, mutant
 def wakeup_ends_close(patch: Patch) -> None:
     """Let a wakeup reach close(), and what its listener calls."""
 
-    def wakeup(self: Waits) -> None:
+    def wakeup(self: CallTimeouts) -> None:
         self._woken = True
         self._end(self._wakeable, self._wakeup_error)
 
-    def close(self: Waits) -> None:
+    def close(self: CallTimeouts) -> None:
         self.closing = True
         self._end(self._scopes, closed_error)
 
-    patch.put(Waits, "wakeup", wakeup)
-    patch.put(Waits, "close", close)
+    patch.put(CallTimeouts, "wakeup", wakeup)
+    patch.put(CallTimeouts, "close", close)
 
 
 @mutant("M-131", "I-24", look=plans.looking_at(plans.RESTLESS))
@@ -39,30 +39,30 @@ def wakeup_ends_unsubscribe(patch: Patch) -> None:
     """Let a wakeup reach what the listener calls in unsubscribe()."""
 
     @contextmanager
-    def undisturbed(self: Waits) -> Iterator[None]:
+    def undisturbed(self: CallTimeouts) -> Iterator[None]:
         yield
 
-    patch.put(Waits, "undisturbed", undisturbed)
+    patch.put(CallTimeouts, "undisturbed", undisturbed)
 
 
 @mutant("M-132", "I-24", look=closing_scripts.commit_before_connected)
 def unconnected_commits_dropped(patch: Patch) -> None:
     """Forget the asynchronous commits of a consumer that is closed before it was connected."""
 
-    async def part(session: Session, deadline: float, *, running: bool, **how: Any) -> Exception | None:
+    async def part(session: ConsumerCore, deadline: float, *, running: bool, **how: Any) -> Exception | None:
         return await before(session, deadline, running=running, **how) if running else None  # type: ignore[no-any-return]
 
-    before = patch.put(closing, "_part_from_group", part)
+    before = patch.put(close, "_part_from_group", part)
 
 
 @mutant("M-133", "I-24", look=closing_scripts.commit_without_answer)
 def unanswered_commits_dropped(patch: Patch) -> None:
     """Forget the asynchronous commits that have no answer when close() has no time left."""
 
-    async def end(self: Committing, until: float, hopeless: Any) -> None:
+    async def end(self: CommitManager, until: float, hopeless: Any) -> None:
         await asyncio.wait({asyncio.ensure_future(self.settle())}, timeout=until - self._runtime.now())
 
-    patch.put(Committing, "end", end)
+    patch.put(CommitManager, "end", end)
 
 
 @mutant("M-134", "I-01", look=plans.looking_at(plans.DYING))
@@ -87,7 +87,7 @@ def other_thread_ignored(patch: Patch) -> None:
 def callback_keeps_others(patch: Patch) -> None:
     """Run no callback after one that raised."""
 
-    async def run_all(work: UserWork) -> None:
+    async def run_all(work: CallbackQueue) -> None:
         await work.run()
 
-    patch.put(closing, "_run_all", run_all)
+    patch.put(close, "_run_all", run_all)

@@ -7,9 +7,9 @@ from typing import Any
 
 import attrs
 
-from kclient.consumer.group_part import GroupPart
-from kclient.consumer.polling import Poll
-from kclient.consumer.session import Session
+from kclient.consumer.core import ConsumerCore
+from kclient.consumer.group import GroupConsumer
+from kclient.consumer.poll import Poll
 from kclient.errors import CommitFailedError, KclientError
 from kclient.group import offset_fetch
 from kclient.group.commits import Commits
@@ -48,7 +48,7 @@ def commit_last(patch: Patch) -> None:
 def commit_fetched(patch: Patch) -> None:
     """Commit by itself what was fetched, delivered or not."""
 
-    def released(self: Session) -> dict[TopicPartition, OffsetAndMetadata]:
+    def released(self: ConsumerCore) -> dict[TopicPartition, OffsetAndMetadata]:
         offsets = before(self)
         for tp in offsets:
             queue = self.buffer.queue(tp)
@@ -56,14 +56,14 @@ def commit_fetched(patch: Patch) -> None:
                 offsets[tp] = OffsetAndMetadata(queue[-1].end_offset)
         return offsets  # type: ignore[no-any-return]
 
-    before = patch.put(Session, "released", released)
+    before = patch.put(ConsumerCore, "released", released)
 
 
 @mutant("M-04", "I-01", seed=64)
 def commit_unreleased(patch: Patch) -> None:
     """Commit by itself what a poll is about to return."""
 
-    def auto_commit(self: GroupPart) -> None:
+    def auto_commit(self: GroupConsumer) -> None:
         vars(self)["is_due"] = True
         self.committing.restart_timer()
 
@@ -74,7 +74,7 @@ def commit_unreleased(patch: Patch) -> None:
             before_commit(group)
         return records
 
-    before_commit = patch.put(GroupPart, "auto_commit", auto_commit)
+    before_commit = patch.put(GroupConsumer, "auto_commit", auto_commit)
     before_deliver = patch.put(Poll, "_deliver", deliver)
 
 

@@ -9,11 +9,11 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from kclient.change_signal import ChangeSignal
-from kclient.consumer import closing
-from kclient.consumer.polling import Poll
+from kclient.consumer import close
+from kclient.consumer.core import ConsumerCore
+from kclient.consumer.poll import Poll
 from kclient.consumer.rebalance import Rebalance
-from kclient.consumer.session import Session
-from kclient.consumer.waiting import Waits
+from kclient.consumer.tasks import CallTimeouts
 from kclient.errors import ConnectError, KclientError
 from kclient.group.coordinator import Coordinator
 from kclient.group.heartbeat import Heartbeats
@@ -79,7 +79,7 @@ def matched_by_order(patch: Patch) -> None:
 def close_retries(patch: Patch) -> None:
     """Look for the coordinator until it is found when closing, for the sake of a clean end."""
 
-    async def end(session: Session, deadline: float) -> None:
+    async def end(session: ConsumerCore, deadline: float) -> None:
         while session.group is not None and session.cluster.metadata.version:
             try:
                 await session.group.coordinator.lookup()
@@ -88,7 +88,7 @@ def close_retries(patch: Patch) -> None:
                 await asyncio.sleep(0.1)
         await before(session, deadline)
 
-    before = patch.put(closing, "_end_what_runs", end)
+    before = patch.put(close, "_end_what_runs", end)
 
 
 @mutant("M-90", "I-24", seed=164)
@@ -128,12 +128,12 @@ def backoff_without_cap(patch: Patch) -> None:
 def start_cut_short(patch: Patch) -> None:
     """Give up connecting when the poll that began it times out, so that poll(0) never gets anywhere."""
 
-    async def start(self: Session) -> None:
+    async def start(self: ConsumerCore) -> None:
         if self._start is None or (self._start.done() and not self.running):
             self._start = asyncio.create_task(self._begin(), name="kclient start")
         await self._start
 
-    patch.put(Session, "start", start)
+    patch.put(ConsumerCore, "start", start)
 
 
 @mutant("M-95", "I-30", look=scripts.cancelled_polls)
@@ -282,11 +282,11 @@ def warns_every_time(patch: Patch) -> None:
 def wakeup_lost(patch: Patch) -> None:
     """Forget a wakeup that comes while nobody waits."""
 
-    def wakeup(self: Waits) -> None:
+    def wakeup(self: CallTimeouts) -> None:
         before(self)
         self._woken = bool(self._scopes)
 
-    before = patch.put(Waits, "wakeup", wakeup)
+    before = patch.put(CallTimeouts, "wakeup", wakeup)
 
 
 @mutant("M-122", "I-31", seed=83)

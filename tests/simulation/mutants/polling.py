@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from contextlib import nullcontext
 from typing import Any
 
-from kclient.consumer.polling import Poll
+from kclient.consumer.core import ConsumerCore
+from kclient.consumer.poll import Poll
 from kclient.consumer.rebalance import Rebalance
-from kclient.consumer.session import Session
 from kclient.positions.assigned import AssignedPartitions
 from kclient.types import TopicPartition
 from tests.simulation.mutants import polling_scripts as scripts
@@ -42,11 +42,11 @@ def positions_at_once(patch: Patch) -> None:
 def join_on_connect(patch: Patch) -> None:
     """Join the group with the first call that connects."""
 
-    async def start(self: Session) -> None:
+    async def start(self: ConsumerCore) -> None:
         await before(self)
         self.join_group()
 
-    before = patch.put(Session, "start", start)
+    before = patch.put(ConsumerCore, "start", start)
 
 
 @mutant("M-128", "I-15", look=scripts.advised_commit)

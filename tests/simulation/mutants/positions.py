@@ -6,8 +6,8 @@ from typing import Any
 
 import attrs
 
-from kclient.consumer import closing, moving
-from kclient.consumer.session import Session
+from kclient.consumer import close, moving
+from kclient.consumer.core import ConsumerCore
 from kclient.fetch.answers import Answers
 from kclient.fetch.fetcher import Fetcher
 from kclient.fetch.lease import Lease
@@ -54,7 +54,7 @@ def reset_by_follower(patch: Patch) -> None:
 def seek_keeps_buffer(patch: Patch) -> None:
     """Hand out what is buffered of a partition although the application sought another place."""
 
-    def seek(session: Session, partition: TopicPartition, offset: Any) -> None:
+    def seek(session: ConsumerCore, partition: TopicPartition, offset: Any) -> None:
         kept = [one for one in session.buffer.queue(partition) if not one.error_code]
         before(session, partition, offset)
         state = session.positions.state(partition)
@@ -86,7 +86,7 @@ def late_answer_after_seek(patch: Patch) -> None:
 def pause_drops_buffer(patch: Patch) -> None:
     """Drop what is buffered of a partition that is paused, and go on behind it."""
 
-    def pause(session: Session, partitions: Any) -> None:
+    def pause(session: ConsumerCore, partitions: Any) -> None:
         before(session, partitions)
         for tp in partitions:
             queue = session.buffer.queue(tp)
@@ -111,7 +111,7 @@ def hand_out_paused(patch: Patch) -> None:
 def position_of_fetch(patch: Patch) -> None:
     """Move the position when records are fetched, not when they are handed out."""
 
-    async def position(session: Session, partition: TopicPartition, timeout: float) -> Any:
+    async def position(session: ConsumerCore, partition: TopicPartition, timeout: float) -> Any:
         offset = await before(session, partition, timeout)
         ends = [one.end_offset for one in session.buffer.queue(partition) if one.end_offset is not None]
         return max([offset, *ends])
@@ -189,14 +189,14 @@ def remember_position(patch: Patch) -> None:
 def unsubscribe_keeps_buffer(patch: Patch) -> None:
     """Hand out after unsubscribing what was buffered before."""
 
-    async def unsubscribe(session: Session, **given: Any) -> None:
+    async def unsubscribe(session: ConsumerCore, **given: Any) -> None:
         buffer = session.buffer
         kept = [one for tp in buffer.partitions() for one in buffer.queue(tp) if not one.error_code]
         await before(session, **given)
         late.extend(kept)
 
     late = surface(patch)
-    before = patch.put(closing, "unsubscribe", unsubscribe)
+    before = patch.put(close, "unsubscribe", unsubscribe)
 
 
 @mutant("M-24", "I-13", seed=122)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kclient.consumer.polling import Poll
+from kclient.consumer.poll import Poll
 from kclient.fetch.completed import CompletedFetch, Frame, end_of
 from kclient.records.records import Records
 from tests.simulation.hosts import current_name

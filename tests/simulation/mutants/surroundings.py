@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from kclient.consumer.committing import Committing
-from kclient.consumer.flows import Flows
-from kclient.consumer.lag import Lag
+from kclient.consumer.commits import CommitManager
+from kclient.consumer.offset_lookup import ConsumerLag
+from kclient.consumer.tasks import BackgroundTasks
 from kclient.network import sasl
 from kclient.security.secret import Secret
 from tests.simulation.mutants.table import Patch, mutant
@@ -34,15 +34,15 @@ def tokens_logged(patch: Patch) -> None:
 def errors_swallowed(patch: Patch) -> None:
     """Let an automatic commit that fails end its task, and look at no task that has ended."""
 
-    async def auto_commit(self: Committing, offsets: Any, place: Any) -> None:
+    async def auto_commit(self: CommitManager, offsets: Any, place: Any) -> None:
         try:
             await self._store(self._commits.commit(offsets, retry=False, turn=place.turn))
         finally:
             self._auto_in_flight = False
             place.over()
 
-    patch.put(Committing, "_auto_commit", auto_commit)
-    patch.put(Flows, "_keep", lambda self, name, task: None)
+    patch.put(CommitManager, "_auto_commit", auto_commit)
+    patch.put(BackgroundTasks, "_keep", lambda self, name, task: None)
 
 
 @mutant("M-109", "I-40", seed=2)
@@ -57,4 +57,4 @@ def lag_from_high_watermark(patch: Patch) -> None:
         finally:
             state.last_stable_offset = stable
 
-    before = patch.put(Lag, "current", current)
+    before = patch.put(ConsumerLag, "current", current)

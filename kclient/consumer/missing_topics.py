@@ -17,7 +17,7 @@ from kclient.log import get_logger
 from kclient.types import TopicPartition
 
 if TYPE_CHECKING:
-    from kclient.consumer.session import Session
+    from kclient.consumer.core import ConsumerCore
 
 
 log = get_logger("kclient.consumer")
@@ -25,10 +25,10 @@ log = get_logger("kclient.consumer")
 WARN_SECONDS: Final = 1.0  # what is created meanwhile needs one WARNING at most, that of its creation
 
 
-class TopicWatch:
+class MissingTopics:
     """Looks at the metadata when it changed, and at the clock while something is missing."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ConsumerCore) -> None:
         self._session = session
         self._version_seen = 0
         self._missing_since: dict[str | TopicPartition, float] = {}

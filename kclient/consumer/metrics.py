@@ -20,7 +20,7 @@ from kclient.types import TopicPartition
 METHODS = {ASSIGNED: "assigned", REVOKED: "revoked", LOST: "lost"}
 
 
-class Measures:
+class ConsumerMetrics:
     """The metrics of one consumer."""
 
     def __init__(self, config: Config, positions: Positions, buffer: FetchBuffer) -> None:

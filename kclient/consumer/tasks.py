@@ -1,4 +1,6 @@
-"""What ends a wait early: the call's own timeout, `wakeup()`, and `close()`.
+"""The tasks of one consumer. A flow that fails ends nothing else; the next poll raises its error and starts it anew.
+
+What ends a wait early: the call's own timeout, `wakeup()`, and `close()`.
 
 Only the wait ends. What the flows have in flight goes on, and the next call finds its result. No wakeup reaches a call
 that a listener or a callback makes inside `close()` or `unsubscribe()`: the partitions go all the same, and an
@@ -8,17 +10,99 @@ interrupted commit of theirs could not be made again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from typing import Any
 
 from kclient.change_signal import ChangeSignal
-from kclient.consumer.nesting import inside, is_inside
-from kclient.errors import ClosedError, DeadlineError, KclientError, WakeupError
+from kclient.consumer.callbacks import inside, is_inside
+from kclient.errors import ClosedError, DeadlineError, InternalError, KclientError, WakeupError
+from kclient.log import get_logger
+
+log = get_logger("kclient.consumer")
+
+Flow = Callable[[], Coroutine[Any, Any, None]]
+
+
+class BackgroundTasks:
+    """Named tasks that run until `stop`, and short ones that end by themselves."""
+
+    def __init__(self, failed: ChangeSignal) -> None:
+        self._failed = failed
+        self._flows: dict[str, Flow] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._errands: dict[asyncio.Task[None], None] = {}
+        self._errors: dict[str, BaseException] = {}
+
+    def start(self, name: str, flow: Flow) -> None:
+        """Run a flow under this name."""
+        self._flows[name] = flow
+        task = self._tasks[name] = asyncio.create_task(flow(), name=f"kclient {name}")
+        task.add_done_callback(lambda ended: self._flow_ended(name, ended))
+
+    def errand(self, name: str, errand: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run something short beside the flows; its error too is raised by the next poll."""
+        task = asyncio.create_task(errand, name=f"kclient {name}")
+        self._errands[task] = None
+        task.add_done_callback(lambda ended: self._errand_ended(name, ended))
+        return task
+
+    def take_error(self) -> KclientError | None:
+        """The error of a flow that failed; the flow starts anew."""
+        if not self._errors:
+            return None
+        name = next(iter(self._errors))
+        error = self._errors.pop(name)
+        if name in self._flows:
+            self.start(name, self._flows[name])
+        if isinstance(error, KclientError):
+            return error
+        internal = InternalError(
+            f"The {name} of this consumer ended with {type(error).__name__}: {error}. That is a bug of kclient. "
+            "Please report it with the traceback; poll again to go on."
+        )
+        internal.__cause__ = error
+        return internal
+
+    async def stop(self, *names: str) -> None:
+        """End these flows, or everything, and wait until it has ended."""
+        if ending := self.end(*names):
+            await asyncio.wait(ending)
+
+    def end(self, *names: str) -> set[asyncio.Task[None]]:
+        """End these flows, or everything: from now on they are no flows any more. The tasks to wait for."""
+        ending = {self._tasks.pop(name) for name in names or tuple(self._tasks) if name in self._tasks}
+        for name in names or tuple(self._flows):
+            self._flows.pop(name, None)
+            self._errors.pop(name, None)
+        if not names:
+            ending |= self._errands.keys()
+        for task in ending:
+            task.cancel()
+        return ending
+
+    def _flow_ended(self, name: str, task: asyncio.Task[None]) -> None:
+        if self._tasks.get(name) is not task:
+            return  # stopped on purpose
+        del self._tasks[name]
+        self._keep(name, task)
+
+    def _errand_ended(self, name: str, task: asyncio.Task[None]) -> None:
+        self._errands.pop(task, None)
+        self._keep(name, task)
+
+    def _keep(self, name: str, task: asyncio.Task[None]) -> None:
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        log.debug("the %s failed: %s", name, error)
+        self._errors.setdefault(name, error)
+        self._failed.notify()
+
 
 Reason = Callable[[], KclientError]
 
 
-class Wait:
+class CallTimeout:
     """One call's wait, and what ended it before its time."""
 
     why: str = "The brokers are slow or out of reach."
@@ -29,13 +113,13 @@ class Wait:
         self.why = f"The last try: {why.removesuffix('.')}."
 
 
-class Waits:
+class CallTimeouts:
     """The waits of one consumer's calls."""
 
     def __init__(self, ended: ChangeSignal) -> None:
         self.closing = False
         self._ended = ended
-        self._scopes: dict[asyncio.Timeout, Wait] = {}
+        self._scopes: dict[asyncio.Timeout, CallTimeout] = {}
         self._wakeable: set[asyncio.Timeout] = set()
         self._undisturbed: set[object] = set()
         self._woken = False
@@ -75,12 +159,12 @@ class Waits:
             raise self._wakeup_error()
 
     @asynccontextmanager
-    async def limit(self, timeout: float, waiting_for: str) -> AsyncIterator[Wait]:
+    async def limit(self, timeout: float, waiting_for: str) -> AsyncIterator[CallTimeout]:
         """Bound what is awaited inside; who waits can say why. Raises DeadlineError, WakeupError, ClosedError."""
         wakeable = not any(map(is_inside, self._undisturbed))
         if wakeable:
             self.check()
-        wait = Wait()
+        wait = CallTimeout()
         try:
             async with asyncio.timeout(timeout) as scope:
                 with self._known(scope, wait, wakeable=wakeable):
@@ -98,7 +182,7 @@ class Waits:
             ) from None
 
     @contextmanager
-    def _known(self, scope: asyncio.Timeout, wait: Wait, *, wakeable: bool) -> Iterator[None]:
+    def _known(self, scope: asyncio.Timeout, wait: CallTimeout, *, wakeable: bool) -> Iterator[None]:
         """Let `close`, and `wakeup` if it may, end this scope."""
         self._scopes[scope] = wait
         if wakeable:

@@ -2,13 +2,19 @@
 
 The flow waits for the work as for an answer. What the work raises goes to the user who runs it, not to the flow.
 A flow that is cancelled while it waits takes its work with it.
+
+Whether a call comes from inside another one: from a listener, a callback, or a task that they have begun.
+
+Who leaves waits for what other tasks are doing, and must not wait for what waits for it. Imports nothing of ours.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 import attrs
@@ -24,7 +30,7 @@ class _Item:
     done: asyncio.Future[Any]
 
 
-class UserWork:
+class CallbackQueue:
     """A queue that flows fill and the user's calls empty, one piece after the other."""
 
     def __init__(self, posted: ChangeSignal) -> None:
@@ -73,3 +79,22 @@ class UserWork:
         finally:
             if not item.done.done():
                 item.done.set_result(result)
+
+
+_around: ContextVar[tuple[object, ...]] = ContextVar("around", default=())
+
+
+@contextmanager
+def inside(scope: object) -> Iterator[None]:
+    """What is called in this block, and in the tasks that it begins, is inside of `scope`."""
+    before = _around.get()
+    _around.set((*before, scope))
+    try:
+        yield
+    finally:
+        _around.set(before)
+
+
+def is_inside(scope: object) -> bool:
+    """Whether this code was called from inside of `scope`."""
+    return any(outer is scope for outer in _around.get())

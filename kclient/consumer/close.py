@@ -30,6 +30,11 @@ that a poll has kept goes before it. Every step is bounded by what is left of th
 LeaveGroup (`leaving.py`). A commit without an answer at the end of 2 or 6 fails with CommitFailedError (closed), so
 that every callback runs. Where no broker can be reached any more, commits are given up after a second
 (`out_of_reach.py`).
+
+Whether the last commit of all should be tried on: a cluster whose every broker refuses is seldom back in a moment.
+
+What is not committed is read again, so nothing is lost by going; waiting out the whole timeout of close() is what
+people call a hang.
 """
 
 from __future__ import annotations
@@ -39,13 +44,14 @@ from collections.abc import Awaitable
 from typing import Final
 
 from kclient.config.plugins import close_deserializer
-from kclient.consumer.leaving import LEAVING_SECONDS, before_leaving, error_of
-from kclient.consumer.out_of_reach import OutOfReach
-from kclient.consumer.polling import Poll
-from kclient.consumer.session import Session
+from kclient.consumer.callbacks import CallbackQueue
+from kclient.consumer.core import ConsumerCore
+from kclient.consumer.group import LEAVING_SECONDS, before_leaving, error_of
+from kclient.consumer.poll import Poll
 from kclient.consumer.subscription import SubscriptionKind
-from kclient.consumer.work import UserWork
 from kclient.log import get_logger
+from kclient.network.cluster import Cluster
+from kclient.runtime import Runtime
 
 log = get_logger("kclient.consumer")
 
@@ -54,7 +60,7 @@ LAST_SECONDS: Final = 1.0  # for interceptors and deserializers, however late it
 
 
 async def close(
-    session: Session, polls: Poll, timeout: float, *, clean: bool, leave: bool | None = None
+    session: ConsumerCore, polls: Poll, timeout: float, *, clean: bool, leave: bool | None = None
 ) -> None:
     """End the session. After a clean close what is in hand counts as released; after an error it does not.
 
@@ -85,13 +91,13 @@ async def close(
         raise error
 
 
-async def abandon(session: Session) -> None:
+async def abandon(session: ConsumerCore) -> None:
     """End what runs for a consumer that was forgotten. Nobody is told: the group finds out by the session timeout."""
     session.waits.close()
     await _end_what_runs(session, session.runtime.now())
 
 
-async def unsubscribe(session: Session, *, clean: bool = True) -> None:
+async def unsubscribe(session: ConsumerCore, *, clean: bool = True) -> None:
     """Give up the assignment and the subscription; nothing is committed by itself.
 
     What is subscribed to meanwhile, by a listener or another task, stays: this call ends what was there before it.
@@ -102,7 +108,7 @@ async def unsubscribe(session: Session, *, clean: bool = True) -> None:
         await _unsubscribe(session)
 
 
-async def _unsubscribe(session: Session) -> None:
+async def _unsubscribe(session: ConsumerCore) -> None:
     group, choice = session.group, session.subscription.choice
     callbacks_error = await error_of(session.callbacks.run()) if group is not None else None
     try:
@@ -118,7 +124,7 @@ async def _unsubscribe(session: Session) -> None:
         raise callbacks_error
 
 
-def _follow_what_is_left(session: Session, ended: int) -> None:
+def _follow_what_is_left(session: ConsumerCore, ended: int) -> None:
     subscription = session.subscription
     if subscription.choice == ended:
         subscription.clear()
@@ -128,7 +134,7 @@ def _follow_what_is_left(session: Session, ended: int) -> None:
 
 
 async def _part_from_group(
-    session: Session, deadline: float, *, running: bool, clean: bool, leave: bool | None
+    session: ConsumerCore, deadline: float, *, running: bool, clean: bool, leave: bool | None
 ) -> Exception | None:
     """Commit, leave, and run every callback; the first error that the user's code raised.
 
@@ -142,7 +148,7 @@ async def _part_from_group(
         # A listener that another call runs was called before this close began: its commit stores what that call would.
         session.hand.mark_half_processed()
     until = before_leaving(deadline, session.runtime.now())
-    hopeless = OutOfReach(session.cluster, session.runtime).for_good
+    hopeless = BrokersUnreachable(session.cluster, session.runtime).for_good
     await group.committing.end(until, hopeless)
     if running:
         await group.last_commit(offsets, _left(session, until), hopeless)
@@ -157,12 +163,12 @@ async def _part_from_group(
     return next(filter(None, errors), None)
 
 
-async def _all_callbacks(session: Session, deadline: float) -> Exception | None:
+async def _all_callbacks(session: ConsumerCore, deadline: float) -> Exception | None:
     """Callbacks of commits have some time, however late it is. The first error that one raised."""
     return await _step(_run_all(session.callbacks), max(deadline, session.runtime.now() + LAST_SECONDS))
 
 
-async def _run_all(work: UserWork) -> None:
+async def _run_all(work: CallbackQueue) -> None:
     """All of it, in whose turn an error of the one before makes no difference; raises the first of them at the end."""
     errors = []
     while work and not work.running:
@@ -185,7 +191,7 @@ async def _step(step: Awaitable[None], deadline: float) -> Exception | None:
     return None
 
 
-async def _end_of_close(session: Session, deadline: float, leave: bool | None) -> None:
+async def _end_of_close(session: ConsumerCore, deadline: float, leave: bool | None) -> None:
     """The end of every close, however far it came: be gone from the group, end what runs, close what is the user's."""
     await session.stop_starting()  # it would join
     if session.group is not None:
@@ -196,7 +202,7 @@ async def _end_of_close(session: Session, deadline: float, leave: bool | None) -
     await _step(_close_deserializers(session), until)
 
 
-async def _end_what_runs(session: Session, deadline: float) -> None:
+async def _end_what_runs(session: ConsumerCore, deadline: float) -> None:
     await session.stop_starting()
     await session.flows.stop()
     if session.group is not None:
@@ -206,7 +212,7 @@ async def _end_what_runs(session: Session, deadline: float) -> None:
     session.measures.close()
 
 
-async def _close_deserializers(session: Session) -> None:
+async def _close_deserializers(session: ConsumerCore) -> None:
     for function in (session.config.key_deserializer, session.config.value_deserializer):
         try:
             await session.call_user(close_deserializer, function)
@@ -214,7 +220,25 @@ async def _close_deserializers(session: Session) -> None:
             log.exception("closing a deserializer failed")
 
 
-def _left(session: Session, deadline: float) -> float:
+def _left(session: ConsumerCore, deadline: float) -> float:
     """Seconds left, at most one request timeout."""
     left = max(0.0, deadline - session.runtime.now())
     return min(left, session.config.request_timeout_ms / 1000)
+
+
+PATIENCE_SECONDS: Final = 1.0
+
+
+class BrokersUnreachable:
+    """Asked after each try that failed. Until one second has passed, the brokers may come back."""
+
+    def __init__(self, cluster: Cluster, runtime: Runtime) -> None:
+        self._cluster = cluster
+        self._runtime = runtime
+        self._began = runtime.now()
+        self._refused = False  # by every broker, since one was connected
+
+    def for_good(self) -> bool:
+        """Whether every broker has been tried in vain, and no connection came about since."""
+        self._refused = not self._cluster.in_touch and (self._refused or self._cluster.out_of_reach)
+        return self._refused and self._runtime.now() - self._began >= PATIENCE_SECONDS

@@ -3,15 +3,36 @@
 A record is *consumed* when it was handed out, and *released* when the application then asked for the next one,
 committed, or closed cleanly. Explicit commits and `position()` go by what is consumed, automatic commits by what is
 released. The positions table is ahead of both while records wait here to be iterated.
+
+Whether the application has processed the records in hand: close() commits them only then.
+
+close() counts as asking for the next record, unless one of these says that the records may be half processed:
+
+    an exception is being handled that was not yet when the records were taken      with, finally, contextlib.closing
+    the task that took them was cancelled since, whatever became of the exception   task.cancel(), and a lifespan
+    that task failed, or has not ended and another one closes                       the loop in a task of its own
+    another thread than the one that took them closes                               the loop in a thread of its own
+
+The task that asks has the records, also where another one waits for them: `create_task(consumer.poll())`, `gather`, and
+`wait_for` before Python 3.12. Of `anext(consumer)` in such a task it is not known which one asked: looking at every
+record would slow down iteration, so it counts as half processed.
+
+`ThreadProcessing` of the sync facade holds the last line: a thread, unlike a task, leaves no trace of how it ended. A
+record whose exception the application has caught, and whose except block is over, counts as processed.
+
+Records whose deserializer failed and that were passed all the same: counted, and told in the log now and then.
 """
 
 from __future__ import annotations
 
+import asyncio
+import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
+from kclient.log import THROTTLE_SECONDS, get_logger
 from kclient.records.reader import Chunk
 from kclient.records.records import Record, Records
 from kclient.types import OffsetAndMetadata, TopicPartition
@@ -19,7 +40,7 @@ from kclient.types import OffsetAndMetadata, TopicPartition
 Offsets = dict[TopicPartition, OffsetAndMetadata]
 
 
-class Hand:
+class DeliveredRecords:
     """The records of one poll: handed out at once, or one by one while iterating.
 
     Iterating goes on where it stopped, also after an interrupt or a `break`: the place is kept here and not in the
@@ -141,9 +162,9 @@ class Hand:
         return {tp: offset for tp, offset in firsts.items() if tp not in self._taken_back}
 
 
-def empty_hand() -> Hand:
+def nothing_delivered() -> DeliveredRecords:
     """Nothing in hand."""
-    return Hand(Records(), one_by_one=False)
+    return DeliveredRecords(Records(), one_by_one=False)
 
 
 def _first_offsets(chunks: Iterable[Chunk]) -> Offsets:
@@ -168,3 +189,101 @@ def _at(record: Record[Any, Any]) -> OffsetAndMetadata:
 
 def _behind(record: Record[Any, Any]) -> OffsetAndMetadata:
     return OffsetAndMetadata(record.offset + 1, record.leader_epoch)
+
+
+class TaskProcessing:
+    """The records in hand, as taken by a task."""
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[object] | None = None
+        self._cancels = 0
+        self._handled: BaseException | None = None
+
+    def taken(self, asking: asyncio.Task[object] | None = None) -> None:
+        """This task takes records, or the running one. An exception that is handled already says nothing about them."""
+        self._task = task = asking or asyncio.current_task()
+        self._cancels = 0 if task is None else task.cancelling()
+        self._handled = sys.exception()
+
+    def interrupted(self) -> bool:
+        """Whether they may be half processed, judged in the task that closes."""
+        return self.raising() or self._is_unfinished()
+
+    def raising(self) -> bool:
+        """Whether an exception is being handled that was not yet when they were taken."""
+        return exception_since(self._handled)
+
+    def _is_unfinished(self) -> bool:
+        task = self._task
+        if task is None:
+            return False
+        if task.cancelling() > self._cancels:
+            return True
+        if task is asking_task():
+            return False
+        if not task.done() or task.cancelled() or _only_asked(task):
+            return True
+        return bool(
+            task.get_stack(limit=1)
+        )  # `exception()` would keep asyncio from logging one that is never retrieved
+
+
+def _only_asked(task: asyncio.Task[object]) -> bool:
+    """Whether this task ran `anext(consumer)` and nothing else: another one processes the record."""
+    return getattr(task.get_coro(), "__name__", "") == "__anext__"
+
+
+def asking_task() -> asyncio.Task[object] | None:
+    """The task that makes a call, if there is one: `asyncio.run(consumer.poll())` is called before its loop runs."""
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return None
+
+
+def exception_since(handled: BaseException | None) -> bool:
+    """Whether an exception is being handled that is not this one."""
+    exc = sys.exception()
+    return exc is not None and exc is not handled
+
+
+log = get_logger("kclient.fetch")
+
+DONE: Final[Mapping[str, str]] = {
+    "skip": "left out",
+    "keep": "handed out as Undecoded",
+    "dlq": "given to the dead-letter sink",
+}
+
+
+class UndecodedRecords:
+    """`total` counts those that were delivered or passed; `left_out` is told of those that nobody will see."""
+
+    def __init__(self, on_decode_error: str, left_out: Callable[[int], None] | None = None) -> None:
+        self.total = 0
+        self._doing = DONE.get(on_decode_error, "")
+        self._left_out = left_out if on_decode_error in ("skip", "dlq") else None
+        self._told = 0
+        self._quiet_until = 0.0
+
+    def note(self, chunks: Iterable[Chunk], now: float) -> None:
+        """What a poll is about to return. `now` is the loop's time."""
+        count, last = 0, None
+        for chunk in chunks:
+            if chunk.undecoded:
+                count, last = count + chunk.undecoded, chunk
+        if last is None:
+            return
+        self.total += count
+        if self._left_out is not None:
+            self._left_out(count)
+        if now >= self._quiet_until:
+            self._quiet_until = now + THROTTLE_SECONDS
+            log.warning(
+                "%d records could not be decoded and were %s, the last of %s before offset %d",
+                self.total - self._told,
+                self._doing,
+                last.partition,
+                last.next_offset,
+            )
+            self._told = self.total

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kclient.consumer.hand import Hand
+from kclient.consumer.delivered import DeliveredRecords
 from kclient.records.reader import PartitionReader
 from kclient.records.records import Records
 from kclient.records.writer import NewRecord, build_batch
@@ -35,7 +35,7 @@ BEHIND = table(p0=13, p1=12, p2=7)
 
 
 def test_a_poll_hands_everything_out_and_releases_nothing() -> None:
-    hand = Hand(records(p0=3, p1=2), one_by_one=False)
+    hand = DeliveredRecords(records(p0=3, p1=2), one_by_one=False)
     assert hand.consumed(BEHIND) == BEHIND
     assert hand.released(BEHIND) == table(p0=10, p1=10, p2=7)
     assert list(hand) == []
@@ -43,7 +43,7 @@ def test_a_poll_hands_everything_out_and_releases_nothing() -> None:
 
 @pytest.mark.spec("D-78")
 def test_iterating_consumes_one_by_one_and_releases_the_one_before() -> None:
-    hand = Hand(records(p0=3, p1=2), one_by_one=True)
+    hand = DeliveredRecords(records(p0=3, p1=2), one_by_one=True)
     assert hand.consumed(BEHIND) == hand.released(BEHIND) == table(p0=10, p1=10, p2=7)
     places = [(hand.released(BEHIND), hand.consumed(BEHIND)) for _ in hand]
     assert places == [
@@ -63,7 +63,7 @@ def test_iterating_in_pieces_gives_the_same_records_as_at_once(
 ) -> None:
     whole = {f"p{number}": count for number, count in enumerate(counts)}
     expected = [(record.partition, record.offset) for record in records(**whole)]
-    hand, seen = Hand(records(**whole), one_by_one=True), []
+    hand, seen = DeliveredRecords(records(**whole), one_by_one=True), []
     while len(seen) < len(expected):
         wanted = data.draw(st.integers(1, 5))
         for record in hand:
@@ -76,7 +76,7 @@ def test_iterating_in_pieces_gives_the_same_records_as_at_once(
 
 
 def test_what_is_taken_back_comes_no_more_and_tells_where_it_goes_on() -> None:
-    hand = Hand(records(p0=3, p1=2), one_by_one=True)
+    hand = DeliveredRecords(records(p0=3, p1=2), one_by_one=True)
     assert hand.next() is not None
     assert hand.take_back([A]) == {A: OffsetAndMetadata(11, 4)}
     assert hand.consumed(table(p0=11, p1=12)) == table(p0=11, p1=10)
@@ -85,15 +85,15 @@ def test_what_is_taken_back_comes_no_more_and_tells_where_it_goes_on() -> None:
 
 
 def test_everything_left_can_be_taken_back() -> None:
-    hand = Hand(records(p0=3, p1=2), one_by_one=True)
+    hand = DeliveredRecords(records(p0=3, p1=2), one_by_one=True)
     assert hand.take_back() == table(p0=10, p1=10)
     assert list(hand) == []
-    assert Hand(records(p0=3), one_by_one=False).take_back() == {}
-    assert Hand(records(p0=3), one_by_one=False).take_all_back() == table(p0=10)
+    assert DeliveredRecords(records(p0=3), one_by_one=False).take_back() == {}
+    assert DeliveredRecords(records(p0=3), one_by_one=False).take_all_back() == table(p0=10)
 
 
 def test_what_the_application_committed_itself_is_released() -> None:
-    hand = Hand(records(p0=3, p1=2), one_by_one=False)
+    hand = DeliveredRecords(records(p0=3, p1=2), one_by_one=False)
     hand.confirm(table(p0=12))
     assert hand.released(BEHIND) == table(p0=12, p1=10, p2=7)
     hand.confirm(BEHIND)

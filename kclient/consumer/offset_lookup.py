@@ -1,23 +1,38 @@
-"""Questions to the cluster that change nothing: topics and partitions, offsets by time, beginnings and ends."""
+"""Questions to the cluster that change nothing: topics and partitions, offsets by time, beginnings and ends.
+
+How far behind the end of an assigned partition its reader is.
+
+Where the end is not known yet, one errand asks for the ends of all partitions that somebody wanted meanwhile, a
+request to each leader: who looks at a thousand partitions one after the other does not ask a thousand times.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import datetime
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from kclient.consumer.session import Session
 from kclient.consumer.subscription import checked_partitions, checked_topics
 from kclient.errors import ArgumentError, KclientError
 from kclient.log import get_logger
 from kclient.network.backoff import Backoff
 from kclient.network.errors import broker_error
-from kclient.positions.list_offsets import list_offsets
+from kclient.positions.list_offsets import ask_leaders, list_offsets
+from kclient.positions.state import PartitionState
 from kclient.positions.strategy import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from kclient.protocol.errors import INVALID_TOPIC_EXCEPTION, TOPIC_AUTHORIZATION_FAILED
-from kclient.types import Broker, OffsetAndTimestamp, PartitionInfo, TopicPartition
+from kclient.types import (
+    Broker,
+    IsolationLevel,
+    OffsetAndMetadata,
+    OffsetAndTimestamp,
+    PartitionInfo,
+    TopicPartition,
+)
 
 if TYPE_CHECKING:
+    from kclient.consumer.core import ConsumerCore
     from kclient.generated.metadata_response import MetadataResponse, MetadataResponseTopic
 
 log = get_logger("kclient.consumer")
@@ -30,7 +45,7 @@ TELLING_SECONDS: Final = 0.5  # the look-up's own deadline knows which partition
 FATAL_FOR_A_TOPIC = (TOPIC_AUTHORIZATION_FAILED, INVALID_TOPIC_EXCEPTION)
 
 
-async def partitions_for(session: Session, topic: str, timeout: float) -> list[PartitionInfo]:
+async def partitions_for(session: ConsumerCore, topic: str, timeout: float) -> list[PartitionInfo]:
     """The partitions of one topic, none if it does not exist."""
     (name,) = checked_topics([topic])
     async with session.waits.limit(timeout, f"the partitions of {name}"):
@@ -41,7 +56,7 @@ async def partitions_for(session: Session, topic: str, timeout: float) -> list[P
     return _partitions(session, answer, checking=True).get(name, [])
 
 
-async def list_topics(session: Session, timeout: float) -> dict[str, list[PartitionInfo]]:
+async def list_topics(session: ConsumerCore, timeout: float) -> dict[str, list[PartitionInfo]]:
     """Every topic that this client may see, with its partitions."""
     async with session.waits.limit(timeout, "the list of topics"):
         await session.start()
@@ -49,7 +64,7 @@ async def list_topics(session: Session, timeout: float) -> dict[str, list[Partit
     return _partitions(session, answer, checking=False)
 
 
-async def brokers(session: Session, timeout: float) -> dict[int, Broker]:
+async def brokers(session: ConsumerCore, timeout: float) -> dict[int, Broker]:
     """The brokers of the cluster by id, asked for now."""
     async with session.waits.limit(timeout, "the list of brokers"):
         await session.start()
@@ -58,7 +73,7 @@ async def brokers(session: Session, timeout: float) -> dict[int, Broker]:
 
 
 async def offsets_for_times(
-    session: Session, times: Mapping[TopicPartition, int | datetime.datetime], timeout: float
+    session: ConsumerCore, times: Mapping[TopicPartition, int | datetime.datetime], timeout: float
 ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
     """The first offset at or after each time; None where there is none."""
     wanted = {tp: _milliseconds(tp, when) for (tp, when) in _checked_times(times)}
@@ -99,21 +114,21 @@ def _milliseconds(tp: TopicPartition, when: int | datetime.datetime) -> int:
 
 
 async def beginning_offsets(
-    session: Session, partitions: Iterable[TopicPartition], timeout: float
+    session: ConsumerCore, partitions: Iterable[TopicPartition], timeout: float
 ) -> dict[TopicPartition, int]:
     """The first offset of each partition."""
     return await _ends(session, partitions, EARLIEST_TIMESTAMP, timeout)
 
 
 async def end_offsets(
-    session: Session, partitions: Iterable[TopicPartition], timeout: float
+    session: ConsumerCore, partitions: Iterable[TopicPartition], timeout: float
 ) -> dict[TopicPartition, int]:
     """The offset behind the last record that may be read: high watermark, or last stable offset."""
     return await _ends(session, partitions, LATEST_TIMESTAMP, timeout)
 
 
 async def _ends(
-    session: Session, partitions: Iterable[TopicPartition], timestamp: int, timeout: float
+    session: ConsumerCore, partitions: Iterable[TopicPartition], timestamp: int, timeout: float
 ) -> dict[TopicPartition, int]:
     chosen = checked_partitions(partitions)
     found = await _ask(session, dict.fromkeys(chosen, timestamp), timeout)
@@ -121,7 +136,7 @@ async def _ends(
 
 
 async def _ask(
-    session: Session, times: Mapping[TopicPartition, int], timeout: float
+    session: ConsumerCore, times: Mapping[TopicPartition, int], timeout: float
 ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
     if timeout == 0:
         session.flows.errand("lookup that nobody waits for", _ask_unheard(session, times))
@@ -141,7 +156,7 @@ async def _ask(
     return found
 
 
-async def _ask_unheard(session: Session, times: Mapping[TopicPartition, int]) -> None:
+async def _ask_unheard(session: ConsumerCore, times: Mapping[TopicPartition, int]) -> None:
     try:
         await _ask(session, times, session.config.request_timeout_ms / 1000)
     except KclientError as exc:
@@ -149,7 +164,7 @@ async def _ask_unheard(session: Session, times: Mapping[TopicPartition, int]) ->
 
 
 def _partitions(
-    session: Session, answer: MetadataResponse, *, checking: bool
+    session: ConsumerCore, answer: MetadataResponse, *, checking: bool
 ) -> dict[str, list[PartitionInfo]]:
     """`answer` is the last that metadata has learnt from: the brokers are those that it names."""
     found: dict[str, list[PartitionInfo]] = {}
@@ -176,3 +191,81 @@ def _infos(topic: MetadataResponseTopic, named: Mapping[int, Broker]) -> list[Pa
         )
         for partition in partitions
     ]
+
+
+log = get_logger("kclient.consumer")
+
+
+class ConsumerLag:
+    """The lag of one consumer's partitions, and the ends that it still has to learn."""
+
+    def __init__(self, session: ConsumerCore) -> None:
+        self._session = session
+        self._isolation = session.config.isolation
+        self._unknown: dict[TopicPartition, PartitionState] = {}
+        self._asked: dict[TopicPartition, PartitionState] = {}
+        self._asking = False
+
+    def current(self, partition: TopicPartition) -> int | None:
+        """Records behind what was handed out, None until both ends are known; then the end is asked for."""
+        session = self._session
+        state = session.positions.state(partition)
+        end = self._end(state)
+        if end is None:
+            self._learn(partition, state)
+        position = session.positions.position(partition)
+        if end is None or position is None:
+            return None
+        here = OffsetAndMetadata(position.offset, position.offset_epoch)
+        consumed = here if state.topic_replaced else session.hand.consumed({partition: here})[partition]
+        return max(0, end - consumed.offset)
+
+    def learn_ends(self, ends: Mapping[TopicPartition, int]) -> None:
+        """Ends that a look-up brought: of partitions that are assigned now they count, as in Java."""
+        for partition, end in ends.items():
+            if (state := self._session.positions.find(partition)) is not None:
+                self._note(state, end)
+
+    def _end(self, state: PartitionState) -> int | None:
+        if self._isolation is IsolationLevel.READ_COMMITTED:
+            return state.last_stable_offset
+        return state.high_watermark
+
+    def _learn(self, partition: TopicPartition, state: PartitionState) -> None:
+        if not self._session.running or partition in self._asked:
+            return
+        self._unknown[partition] = state
+        if not self._asking:
+            self._asking = True
+            self._session.flows.errand("look at the ends of partitions", self._ask())
+
+    async def _ask(self) -> None:
+        backoff = Backoff.for_retries(self._session.config, self._session.runtime)
+        try:
+            while self._unknown:
+                self._asked, self._unknown = self._unknown, {}
+                answered = await self._ask_once()
+                self._asked = {}
+                if not answered:
+                    await asyncio.sleep(backoff.next())
+        except KclientError as exc:
+            log.debug("the ends of partitions are not known yet: %s", exc)
+        finally:
+            self._asking, self._asked = False, {}
+
+    async def _ask_once(self) -> bool:
+        """Whether every partition was answered. For the others, who wants to know asks again."""
+        cluster, wanted = self._session.cluster, self._asked
+        found = await ask_leaders(cluster, dict.fromkeys(wanted, LATEST_TIMESTAMP), self._isolation)
+        for partition, answer in found.items():
+            if answer is not None:
+                self._note(wanted[partition], answer.offset)
+        if len(found) < len(wanted):
+            cluster.request_update("a partition whose end was asked for has no leader that answers")
+        return len(found) == len(wanted)
+
+    def _note(self, state: PartitionState, end: int) -> None:
+        if self._isolation is IsolationLevel.READ_COMMITTED:
+            state.last_stable_offset = end
+        else:
+            state.high_watermark = end

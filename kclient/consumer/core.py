@@ -15,18 +15,16 @@ from typing import Any
 
 from kclient.change_signal import ChangeSignal
 from kclient.config import Config
-from kclient.consumer.flows import Flows
-from kclient.consumer.group_part import GroupPart
-from kclient.consumer.hand import Hand, empty_hand
+from kclient.consumer.callbacks import CallbackQueue
+from kclient.consumer.delivered import DeliveredRecords, UndecodedRecords, nothing_delivered
+from kclient.consumer.group import GroupConsumer
 from kclient.consumer.interceptors import Interceptors
-from kclient.consumer.lag import Lag
 from kclient.consumer.listener import CallUser
-from kclient.consumer.measures import Measures
+from kclient.consumer.metrics import ConsumerMetrics
+from kclient.consumer.missing_topics import MissingTopics
+from kclient.consumer.offset_lookup import ConsumerLag
 from kclient.consumer.subscription import Subscription, SubscriptionKind
-from kclient.consumer.topic_watch import TopicWatch
-from kclient.consumer.undecoded import UndecodedRecords
-from kclient.consumer.waiting import Waits
-from kclient.consumer.work import UserWork
+from kclient.consumer.tasks import BackgroundTasks, CallTimeouts
 from kclient.errors import BrokerError, KclientError
 from kclient.fetch.buffer import FetchBuffer
 from kclient.fetch.delivery import Delivery
@@ -42,7 +40,7 @@ from kclient.types import OffsetAndMetadata, TopicPartition
 Decode = Callable[[Lease], Awaitable[None]]
 
 
-class Session:
+class ConsumerCore:
     """The parts of one consumer. `call_user` runs the user's functions, `decode` the middle step of a delivery."""
 
     def __init__(self, config: Config, runtime: Runtime, call_user: CallUser, decode: Decode) -> None:
@@ -52,27 +50,27 @@ class Session:
         self.decode = decode
         self.interceptors = Interceptors(config.interceptors, call_user, runtime.now)
         self.news = ChangeSignal()
-        self.waits = Waits(self.news)
-        self.flows = Flows(self.news)
-        self.rebalances = UserWork(self.news)
-        self.callbacks = UserWork(self.news)
+        self.waits = CallTimeouts(self.news)
+        self.flows = BackgroundTasks(self.news)
+        self.rebalances = CallbackQueue(self.news)
+        self.callbacks = CallbackQueue(self.news)
         self.subscription = Subscription()
-        self.hand: Hand = empty_hand()
+        self.hand: DeliveredRecords = nothing_delivered()
         self.positions = Positions()
         self.buffer = FetchBuffer()
-        self.measures = measures = Measures(config, self.positions, self.buffer)
+        self.measures = measures = ConsumerMetrics(config, self.positions, self.buffer)
         self.cluster = Cluster(config, runtime, measures.network)
         self.delivery = Delivery(self.positions, self.buffer, config, measures.fetch)
         self.fetcher = Fetcher(self.cluster, self.positions, self.buffer, config, runtime, measures.fetch)
-        self.group: GroupPart | None = GroupPart(self) if config.group_id is not None else None
+        self.group: GroupConsumer | None = GroupConsumer(self) if config.group_id is not None else None
         committed = self.group.committed.fetch if self.group is not None else None
         jumped = measures.position_jumped
         self.upkeep = PositionUpkeep(self.cluster, self.positions, config, runtime, committed, jumped)
         self.undecoded = UndecodedRecords(
             config.on_decode_error, lambda count: measures.own.records_skipped(count, "decode")
         )
-        self.topic_watch = TopicWatch(self)
-        self.lag = Lag(self)
+        self.topic_watch = MissingTopics(self)
+        self.lag = ConsumerLag(self)
         self._errors: list[Callable[[], KclientError | None]] = [
             self.cluster.metadata.take_error,
             self.upkeep.take_error,
@@ -90,7 +88,7 @@ class Session:
             signal.chain(self.news)
 
     @property
-    def group_part(self) -> GroupPart:
+    def group_part(self) -> GroupConsumer:
         """The group. Raises the broker's own INVALID_GROUP_ID for a consumer without one."""
         if self.group is None:
             raise BrokerError(
@@ -220,7 +218,7 @@ class Session:
 
     def take_all_back(self) -> None:
         """The poll that should have returned what is in hand was interrupted: its records will come again."""
-        hand, self.hand = self.hand, empty_hand()
+        hand, self.hand = self.hand, nothing_delivered()
         self._rewind(hand.take_all_back())
 
     def consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:

@@ -28,12 +28,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from kclient.change_signal import ChangeSignal, wait_any
-from kclient.consumer.hand import Hand, empty_hand
-from kclient.consumer.nesting import inside, is_inside
-from kclient.consumer.session import Session
+from kclient.consumer.callbacks import CallbackQueue, inside, is_inside
+from kclient.consumer.core import ConsumerCore
+from kclient.consumer.delivered import DeliveredRecords, nothing_delivered
 from kclient.consumer.subscription import SubscriptionKind
-from kclient.consumer.waiting import closed_error
-from kclient.consumer.work import UserWork
+from kclient.consumer.tasks import closed_error
 from kclient.errors import ConcurrentUseError, DeadlineError, UsageError, WakeupError
 from kclient.records.records import Records
 
@@ -41,7 +40,7 @@ from kclient.records.records import Records
 class Poll:
     """The polls of one consumer, one at a time."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ConsumerCore) -> None:
         self._session = session
         self._inside: asyncio.Task[Any] | None = None
         self._errors: deque[Exception] = deque()  # of the user's code, not raised yet
@@ -90,7 +89,7 @@ class Poll:
         if session.subscription.kind is SubscriptionKind.NONE:
             raise UsageError("poll() has nothing to read. Call subscribe() or assign() first.")
         session.take_back()
-        session.hand = empty_hand()
+        session.hand = nothing_delivered()
 
     def _check_open(self) -> None:
         if not self._session.waits.closing:
@@ -126,7 +125,7 @@ class Poll:
             session.group.auto_commit()
         session.positions.poll_needs()
 
-    async def _run(self, work: UserWork) -> None:
+    async def _run(self, work: CallbackQueue) -> None:
         """Run what is posted; keep what it raises until `_raise_errors`."""
         try:
             await work.run()
@@ -168,7 +167,7 @@ class Poll:
     async def _hand_out(self, records: Records[Any, Any], *, one_by_one: bool) -> Records[Any, Any]:
         """Positions have moved: what cuts the interceptors short must not lose the records."""
         session = self._session
-        session.hand = hand = Hand(records, one_by_one=one_by_one)
+        session.hand = hand = DeliveredRecords(records, one_by_one=one_by_one)
         if session.interceptors:
             try:
                 records = await session.interceptors.on_consume(records)

@@ -4,27 +4,38 @@ For every partition the questions are asked in the order in which data come to t
 out, is something there, has it a position, is anybody asked. The first that has an answer gives the sentence.
 
 Only `ask` sends anything: one Fetch for each partition that an open transaction holds, to learn whose it is.
+
+What `explain()` gives back: one sentence for each assigned partition, and one for the consumer as a whole.
+
+Where a member stands in its group, in words.
 """
 
 from __future__ import annotations
 
 import asyncio
 import datetime
-from collections.abc import Mapping
-from typing import Final
+import enum
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final
 
-from kclient.consumer.explanation import Explanation
-from kclient.consumer.membership_words import say_membership
-from kclient.consumer.session import Session
+import attrs
+
+from kclient.consumer.core import ConsumerCore
 from kclient.consumer.subscription import SubscriptionKind
 from kclient.errors import KclientError
 from kclient.fetch.holder import Holder, find_holder
 from kclient.fetch.request import PartitionFetch
 from kclient.fetch.standing import Standing
+from kclient.group.consumer_protocol import states as consumer
+from kclient.group.generation import MemberState
 from kclient.log import get_logger
 from kclient.positions.state import AWAIT_RESET, AWAIT_VALIDATION, INITIALIZING, FetchState, PartitionState
 from kclient.protocol.errors import error
+from kclient.text import LONGEST_TEXT, printable
 from kclient.types import OffsetAndMetadata, TopicPartition
+
+if TYPE_CHECKING:
+    from kclient.consumer.group import GroupConsumer
 
 log = get_logger("kclient.consumer")
 
@@ -37,7 +48,7 @@ QUESTIONS: Final[Mapping[FetchState, str]] = {
 }
 
 
-async def explain(session: Session, *, ask: bool, timeout: float) -> Explanation:
+async def explain(session: ConsumerCore, *, ask: bool, timeout: float) -> Explanation:
     """One sentence for each assigned partition. Never raises because of a broker."""
     held = await _find_holders(session, timeout) if ask and session.running else {}
     consumed = session.consumed()
@@ -51,7 +62,7 @@ async def explain(session: Session, *, ask: bool, timeout: float) -> Explanation
 # --- the consumer as a whole -------------------------------------------------------------------------
 
 
-def _say_consumer(session: Session) -> str:
+def _say_consumer(session: ConsumerCore) -> str:
     if session.subscription.kind is SubscriptionKind.NONE:
         return "not assigned: nothing is subscribed to; call subscribe() or assign()"
     if not session.running:
@@ -66,7 +77,7 @@ def _say_consumer(session: Session) -> str:
     return sentence + session.topic_watch.words()
 
 
-def _say_pattern(session: Session) -> str:
+def _say_pattern(session: ConsumerCore) -> str:
     pattern = session.subscription.broker_pattern
     if pattern is not None:
         return f"the topics that the brokers find for {pattern.pattern!r}"
@@ -76,7 +87,7 @@ def _say_pattern(session: Session) -> str:
 # --- one partition -----------------------------------------------------------------------------------
 
 
-def _sentence(session: Session, tp: TopicPartition, state: PartitionState, held: Held) -> str:
+def _sentence(session: ConsumerCore, tp: TopicPartition, state: PartitionState, held: Held) -> str:
     return (
         _told_next(session, tp)
         or _without_position(session, tp, state)
@@ -86,7 +97,7 @@ def _sentence(session: Session, tp: TopicPartition, state: PartitionState, held:
 
 
 def _kept_from_the_user(
-    session: Session, tp: TopicPartition, state: PartitionState, consumed: OffsetAndMetadata | None
+    session: ConsumerCore, tp: TopicPartition, state: PartitionState, consumed: OffsetAndMetadata | None
 ) -> str | None:
     if state.paused:
         waiting = _bytes_of(session, tp)
@@ -100,12 +111,12 @@ def _kept_from_the_user(
     return None
 
 
-def _told_next(session: Session, tp: TopicPartition) -> str | None:
+def _told_next(session: ConsumerCore, tp: TopicPartition) -> str | None:
     problem = session.upkeep.error_about(tp)
     return None if problem is None else f"the next poll() raises {type(problem).__name__}: {problem.text}"
 
 
-def _without_position(session: Session, tp: TopicPartition, state: PartitionState) -> str | None:
+def _without_position(session: ConsumerCore, tp: TopicPartition, state: PartitionState) -> str | None:
     if state.out_of_range and state.position is not None:
         return f"offset {state.position.offset} is not in the log: asking what the log holds"
     if (question := QUESTIONS.get(state.fetch_state)) is None:
@@ -115,7 +126,7 @@ def _without_position(session: Session, tp: TopicPartition, state: PartitionStat
     return f"waiting for {question}: {_state_of_question(session, tp, state)}"
 
 
-def _state_of_question(session: Session, tp: TopicPartition, state: PartitionState) -> str:
+def _state_of_question(session: ConsumerCore, tp: TopicPartition, state: PartitionState) -> str:
     now = session.runtime.now()
     if not session.running:
         return "no broker has been reached yet"
@@ -134,7 +145,7 @@ def _state_of_question(session: Session, tp: TopicPartition, state: PartitionSta
     return f"backing off, asked again in {retry_at - now:.1f} s" if retry_at > now else "about to be asked"
 
 
-def _leader_unknown(session: Session, tp: TopicPartition) -> str:
+def _leader_unknown(session: ConsumerCore, tp: TopicPartition) -> str:
     topic = session.cluster.metadata.topics.get(tp.topic)
     if topic is None:
         if tp.topic in session.cluster.metadata.nonexistent:
@@ -147,7 +158,7 @@ def _leader_unknown(session: Session, tp: TopicPartition) -> str:
     return "no leader is known; metadata is asked until there is one"
 
 
-def _buffered(session: Session, tp: TopicPartition, state: PartitionState) -> str | None:
+def _buffered(session: ConsumerCore, tp: TopicPartition, state: PartitionState) -> str | None:
     queue = session.buffer.queue(tp)
     if not queue:
         return None
@@ -164,14 +175,14 @@ def _buffered(session: Session, tp: TopicPartition, state: PartitionState) -> st
     return f"ready: {_bytes_of(session, tp)} bytes from offset {head.next_offset} on wait for the next poll()"
 
 
-def _bytes_of(session: Session, tp: TopicPartition) -> int:
+def _bytes_of(session: ConsumerCore, tp: TopicPartition) -> int:
     return sum(len(fetch.data) for fetch in session.buffer.queue(tp))
 
 
 # --- nothing is buffered -----------------------------------------------------------------------------
 
 
-def _not_fetched_yet(session: Session, tp: TopicPartition, state: PartitionState, held: Held) -> str:
+def _not_fetched_yet(session: ConsumerCore, tp: TopicPartition, state: PartitionState, held: Held) -> str:
     standing, now = session.fetcher.standing(tp), session.runtime.now()
     if standing.node_id is None:
         return f"waiting for a leader: {_leader_unknown(session, tp)}"
@@ -182,7 +193,7 @@ def _not_fetched_yet(session: Session, tp: TopicPartition, state: PartitionState
     return doing
 
 
-def _at_the_end(session: Session, tp: TopicPartition, state: PartitionState, held: Held) -> str | None:
+def _at_the_end(session: ConsumerCore, tp: TopicPartition, state: PartitionState, held: Held) -> str | None:
     if state.position is None:
         return None
     position, high_watermark = state.position.offset, state.high_watermark
@@ -200,7 +211,7 @@ def _at_the_end(session: Session, tp: TopicPartition, state: PartitionState, hel
     return None
 
 
-def _is_held(session: Session, state: PartitionState) -> bool:
+def _is_held(session: ConsumerCore, state: PartitionState) -> bool:
     """Whether the position is the last stable offset, and the log goes on behind it."""
     return (
         session.config.isolation_level == "read_committed"
@@ -211,7 +222,9 @@ def _is_held(session: Session, state: PartitionState) -> bool:
     )
 
 
-def _being_fetched(session: Session, standing: Standing, state: PartitionState, node: str, now: float) -> str:
+def _being_fetched(
+    session: ConsumerCore, standing: Standing, state: PartitionState, node: str, now: float
+) -> str:
     if standing.asked_at is not None:
         return f"a Fetch is in flight to {node} for {now - standing.asked_at:.1f} s"
     if standing.retry_at is not None:
@@ -233,7 +246,7 @@ def _being_fetched(session: Session, standing: Standing, state: PartitionState, 
 # --- the one question --------------------------------------------------------------------------------
 
 
-async def _find_holders(session: Session, timeout: float) -> dict[TopicPartition, Holder | str]:
+async def _find_holders(session: ConsumerCore, timeout: float) -> dict[TopicPartition, Holder | str]:
     """Whose transactions hold partitions, as far as the leaders say in time."""
     found: dict[TopicPartition, Holder | str] = {}
     try:
@@ -247,7 +260,7 @@ async def _find_holders(session: Session, timeout: float) -> dict[TopicPartition
     return found
 
 
-async def _holder_of(session: Session, tp: TopicPartition, state: PartitionState) -> Holder | str:
+async def _holder_of(session: ConsumerCore, tp: TopicPartition, state: PartitionState) -> Holder | str:
     metadata, position = session.cluster.metadata, state.position
     leader = metadata.leader(tp).node_id
     if leader is None or position is None:
@@ -259,3 +272,60 @@ async def _holder_of(session: Session, tp: TopicPartition, state: PartitionState
         return await find_holder(session.cluster, leader, wanted) or "it ended a moment ago"
     except KclientError as exc:
         return f"whose is not known: {exc.text}"
+
+
+@attrs.frozen(repr=False, eq=False)
+class Explanation(Mapping[TopicPartition, str]):
+    """Partition → why it delivers nothing now, or what the next poll will deliver. `str()` is a table.
+
+    `consumer` says where the consumer as a whole stands: without an assignment it is the whole answer.
+    """
+
+    consumer: str
+    partitions: Mapping[TopicPartition, str]
+
+    def __getitem__(self, partition: TopicPartition) -> str:
+        return self.partitions[partition]
+
+    def __iter__(self) -> Iterator[TopicPartition]:
+        return iter(self.partitions)
+
+    def __len__(self) -> int:
+        return len(self.partitions)
+
+    def __str__(self) -> str:
+        names = {tp: printable(str(tp)) for tp in self.partitions}
+        width = max(map(len, names.values()), default=0)
+        lines = [f"{names[tp]:<{width}}  {sentence}" for tp, sentence in self.partitions.items()]
+        return "\n".join(printable(line, LONGEST_TEXT) for line in (self.consumer, *lines))
+
+    __repr__ = __str__
+
+
+DOING: Final[Mapping[enum.Enum, str]] = {
+    MemberState.UNJOINED: "not joined yet",
+    MemberState.PREPARING_REBALANCE: "joining (JoinGroup waits for all members)",
+    MemberState.COMPLETING_REBALANCE: "waiting for its assignment (SyncGroup)",
+    **{state: state.value for state in consumer.MemberState},
+    consumer.MemberState.JOINING: "joining (ConsumerGroupHeartbeat)",
+}
+
+
+def say_membership(group: GroupConsumer, topics: str, now: float) -> str:
+    """One sentence. `now` is the loop's time."""
+    membership = group.membership
+    if membership is None:
+        return f"not assigned: not in group {group.group_id} yet, wants {topics}"
+    if membership.stable:
+        generation = membership.generation.generation_id
+        return f"member of group {group.group_id}, generation {generation}, wants {topics}"
+    where = DOING[membership.state]
+    since = f" for {now - membership.since:.1f} s" if membership.since else ""
+    kept = len(group.rebalance.owned())
+    has = f"{kept} partitions are kept meanwhile" if kept else "not assigned"
+    sentence = f"{has}: group {group.group_id} {where}{since}, wants {topics}"
+    if group.coordinator.node_id is None:
+        sentence += "; its coordinator is being looked up"
+    if membership.ended:
+        sentence += f"; the membership before ended: {membership.ended}"
+    return sentence

@@ -5,6 +5,12 @@ then go out in their order. A synchronous commit, and the last automatic one, wa
 are retried (`commit_line.py`). Callbacks run in the order of their commits, inside the user's next poll, commit,
 unsubscribe or close. A close gives every asynchronous commit its outcome: `end` waits for the answers, also where the
 consumer was not connected yet, and what has none by then fails with CommitFailedError (closed).
+
+The line in which the commits of one consumer stand: none overtakes an earlier one, whichever task asked for it.
+
+A commit that is tried once goes out as soon as the one before has gone out, for a connection keeps the order. One that
+is tried again and again goes out when all before it have their answers, and lets nobody out until it is over. Who gives
+up leaves the line as it was: those behind wait for those before.
 """
 
 from __future__ import annotations
@@ -13,13 +19,13 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
+import attrs
+
 from kclient.config import Config
-from kclient.consumer.commit_line import CommitLine, Place
-from kclient.consumer.flows import Flows
+from kclient.consumer.callbacks import CallbackQueue
 from kclient.consumer.interceptors import Interceptors
 from kclient.consumer.listener import CallUser
-from kclient.consumer.waiting import closed_error
-from kclient.consumer.work import UserWork
+from kclient.consumer.tasks import BackgroundTasks, closed_error
 from kclient.errors import BrokerError, CommitFailedError, InternalError, KclientError
 from kclient.group.commit_failure import commit_failed
 from kclient.group.commits import Commits, Hopeless, never
@@ -43,7 +49,7 @@ UNWIND_SECONDS: Final = (
 )
 
 
-class Committing:
+class CommitManager:
     """The commits of one consumer with a group."""
 
     def __init__(
@@ -51,8 +57,8 @@ class Committing:
         commits: Commits,
         config: Config,
         runtime: Runtime,
-        flows: Flows,
-        callbacks: UserWork,
+        flows: BackgroundTasks,
+        callbacks: CallbackQueue,
         call_user: CallUser,
         interceptors: Interceptors,
         counters: KclientMetrics,
@@ -65,7 +71,7 @@ class Committing:
         self._call_user = call_user
         self._interceptors = interceptors
         self._counters = counters
-        self._line = CommitLine()
+        self._line = CommitQueue()
         self._throttled = ThrottledLogger(log)
         self._pending: dict[asyncio.Task[None], asyncio.Timeout | None] = {}  # asynchronous; None: not begun
         self._hopeless: Hopeless = never  # whether another try of a commit is; asked once close() has begun
@@ -155,7 +161,7 @@ class Committing:
                 scope.reschedule(asyncio.get_running_loop().time())
 
     async def _commit_beside(
-        self, offsets: Offsets, callback: CommitCallback | None, ready: Ready, place: Place
+        self, offsets: Offsets, callback: CommitCallback | None, ready: Ready, place: CommitTicket
     ) -> None:
         error: KclientError | None = None
         try:
@@ -172,7 +178,7 @@ class Committing:
         if callback is not None:
             self._callbacks.leave(lambda: self._call_user(callback, offsets, error))
 
-    async def _unless_given_up(self, offsets: Offsets, ready: Ready, place: Place) -> None:
+    async def _unless_given_up(self, offsets: Offsets, ready: Ready, place: CommitTicket) -> None:
         """Store offsets when `ready`. Raises CommitFailedError (closed) when `end` waits no longer."""
         scope = asyncio.timeout(0 if self._given_up else None)
         try:
@@ -224,7 +230,7 @@ class Committing:
             self._auto_in_flight = True
             self._flows.errand("automatic commit", self._auto_commit(offsets, self._line.join()))
 
-    async def _auto_commit(self, offsets: Offsets, place: Place) -> None:
+    async def _auto_commit(self, offsets: Offsets, place: CommitTicket) -> None:
         try:
             await self._store(self._commits.commit(offsets, retry=False, turn=place.turn))
         except KclientError as exc:
@@ -268,3 +274,65 @@ class Committing:
             self._counters.count("auto-commit-total")
         finally:
             place.over()
+
+
+@attrs.define(eq=False)
+class CommitTicket:
+    """One commit's place: `sent` once it is on the connection, or never will be; `answered` once that is known."""
+
+    sent: asyncio.Future[None]
+    answered: asyncio.Future[None]
+    before: CommitTicket | None
+
+    async def turn(self) -> None:
+        """Return when the one before has gone out; the next may follow then."""
+        if self.before is not None:
+            await _done(self.before.sent)
+        _follow(None, self.sent)
+
+    async def alone(self) -> None:
+        """Return when everybody before is answered; nobody behind goes out until this is over."""
+        if self.before is not None:
+            await _done(self.before.answered)
+
+    def over(self) -> None:
+        """It is answered, or was given up."""
+        before, self.before = self.before, None
+        _follow(None if before is None else before.sent, self.sent)
+        _follow(None if before is None else before.answered, self.answered)
+
+    async def all_over(self) -> None:
+        """Return when it is over, and everybody before."""
+        await _done(self.answered)
+
+
+class CommitQueue:
+    """See the module."""
+
+    def __init__(self) -> None:
+        self._last: CommitTicket | None = None
+
+    def join(self) -> CommitTicket:
+        """The place behind everybody else's; the commit says when it is `over`, whatever becomes of it."""
+        loop = asyncio.get_running_loop()
+        self._last = CommitTicket(loop.create_future(), loop.create_future(), self._last)
+        return self._last
+
+    async def settle(self) -> None:
+        """Wait until everybody who stands in the line now is over."""
+        if self._last is not None:
+            await self._last.all_over()
+
+
+async def _done(future: asyncio.Future[None]) -> None:
+    """Wait for it; who is cancelled meanwhile leaves it alone."""
+    if not future.done():
+        await asyncio.wait([future])
+
+
+def _follow(first: asyncio.Future[None] | None, second: asyncio.Future[None]) -> None:
+    """The second is done when the first is."""
+    if first is not None and not first.done():
+        first.add_done_callback(lambda _: _follow(None, second))
+    elif not second.done():
+        second.set_result(None)
