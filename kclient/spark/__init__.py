@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def register(spark: SparkSession) -> None:
     """Make the format `kclient` known to a session.
 
-    Spark finds it by itself through the package `pyspark_kclient`; this call is for when another package whose name
+    Spark finds it automatically through the package `pyspark_kclient`. Call this only if another package whose name
     begins with `pyspark_` is broken, which stops Spark's search. Raises ConfigError where pyspark lacks the Python Data
     Source API.
     """
@@ -32,7 +32,7 @@ def register(spark: SparkSession) -> None:
     try:
         spark.dataSource.register(KClientSource)
     except AnalysisException as exc:
-        if exc.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":  # Spark 4.0 has found it by itself before
+        if exc.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":  # Spark 4.0 has found it automatically
             raise
 
 
@@ -49,7 +49,7 @@ def track(
         tracker = kclient.spark.track(spark, options=options, group="lake-orders")
         query = spark.readStream.format("kclient").options(**options).load()....start()
         query.awaitTermination()
-        tracker.close(query.lastProgress)       # commits the last batch even if Spark has not told of it yet
+        tracker.close(query.lastProgress)       # commits the last batch even if Spark has not reported it yet
 
     Call it before the query starts. `options` are those of the stream, for the way to the brokers; `group` is their
     `commit.group.id` by default. `query` is the name of the only query to follow, None for all. `metadata` is stored

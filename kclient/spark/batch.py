@@ -23,7 +23,7 @@ from kclient.spark.ranges import (
     OffsetRange,
     Offsets,
     RangeFilter,
-    behind,
+    ending_before,
     ranges_between,
     report,
     split,
@@ -39,7 +39,7 @@ async def plan_batch(
 ) -> list[OffsetRange]:
     """The ranges that a batch reads, in order. Raises DataLossError, UnknownTopicError, ConfigError, ConnectError, …
 
-    What may pass by itself is tried again `fetchOffset.numRetries` times.
+    Retriable errors are retried `fetchOffset.numRetries` times.
     """
     runtime = runtime or Runtime()
     config = options.config("driver")
@@ -67,18 +67,18 @@ async def _plan(lookup: ClusterLookup, options: SourceOptions, narrowing: RangeF
     starts = await resolve_start(lookup, options, bounds)
     ends = await resolve_end(lookup, options, bounds)
     needed = {tp: max(starts[tp], ends[tp]) for tp in partitions}
-    ranges, losses = ranges_between(starts, ends, await _confirmed(lookup, options, needed, bounds))
+    ranges, losses = ranges_between(starts, ends, await _fresh_bounds(lookup, options, needed, bounds))
     report(losses, fail=options.fail_on_data_loss)
-    wanted = await _new_enough(lookup, narrowing.of(ranges), narrowing.since_ms)
+    wanted = await _skip_older(lookup, narrowing.of(ranges), narrowing.since_ms)
     return split(wanted, options.min_partitions, options.max_records_per_partition)
 
 
-async def _confirmed(
+async def _fresh_bounds(
     lookup: ClusterLookup, options: SourceOptions, needed: Offsets, bounds: Bounds
 ) -> Bounds:
-    """The bounds, looked at again while a log ends before what is needed: the answer may be stale."""
+    """Look up the bounds again while a log ends before a needed offset: the answer may be stale."""
     for _ in range(options.offset_retries):
-        short = behind(needed, bounds)
+        short = ending_before(needed, bounds)
         if not short:
             break
         await asyncio.sleep(options.offset_retry_interval_ms / 1000)
@@ -86,7 +86,7 @@ async def _confirmed(
     return bounds
 
 
-async def _new_enough(
+async def _skip_older(
     lookup: ClusterLookup, ranges: Sequence[OffsetRange], since_ms: int | None
 ) -> Sequence[OffsetRange]:
     """The ranges without the records before the first one at or after a time: all of these are older."""

@@ -32,7 +32,7 @@ CLOSE_SECONDS: Final = 2.0
 
 @attrs.frozen
 class ClusterHandle:
-    """A cluster that was found, and what it takes to ask it."""
+    """A connected cluster, with its configuration and runtime."""
 
     cluster: Cluster
     config: Config
@@ -48,7 +48,7 @@ ClusterCall = Callable[[ClusterHandle], Awaitable[T]]
 
 
 class DriverClient:
-    """Asks the cluster on behalf of one query, one question after the other."""
+    """Runs operations on the cluster for one query, one after the other."""
 
     def __init__(self, options: SourceOptions, runtime: Runtime | None = None) -> None:
         self._options = options
@@ -59,14 +59,14 @@ class DriverClient:
         self._closed = False
 
     def connect(self) -> None:
-        """Find the cluster, tried once: somebody has just begun this, and is told at once of a wrong address.
+        """Connect to the cluster; try once, so that a wrong address is reported at once.
 
         Raises ConnectError, AuthenticationError, ClosedError.
         """
         self._run(self._connect_once)
 
     def ask(self, question: ClusterCall[T], timeout: float | None = None) -> T:
-        """The answer to a question; what is retriable is tried again for `timeout` seconds.
+        """Run an operation on the cluster and return its result; retry retriable errors for `timeout` seconds.
 
         Without a timeout it is `kafka.default.api.timeout.ms`, and each part of the question may take as long. Raises
         ConnectError, AuthorizationError, DeadlineError, BrokerError, ClosedError, and what the question raises.
@@ -79,7 +79,7 @@ class DriverClient:
         return 0.0 if self._thread is None else self._thread.loop.time()
 
     def close(self) -> None:
-        """End the client and its connections, once what is being asked is answered; nobody is asked any more."""
+        """Close the client and its connections after the running call; later calls raise ClosedError."""
         self._closed = True
         if self._thread is not None:
             try:

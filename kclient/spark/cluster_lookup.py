@@ -184,7 +184,7 @@ async def resolve_start(lookup: ClusterLookup, options: SourceOptions, bounds: B
 
 
 async def resolve_end(lookup: ClusterLookup, options: SourceOptions, bounds: Bounds) -> Offsets:
-    """The offset behind the last to read of each partition in `bounds`; no record at a time means the log's end."""
+    """Return the end offset (exclusive) of each partition in `bounds`; no record at a time means the log's end."""
     unnamed = None if options.start_fallback == "error" else LATEST
     return await _resolve(lookup, options.end, bounds, unnamed, LATEST)
 
@@ -205,7 +205,7 @@ async def _resolve(
 
 
 async def _at_times(lookup: ClusterLookup, bound: Bound, times: Offsets, too_late: int | None) -> Offsets:
-    """The offset at each time, or the word that stands for a time behind the newest record."""
+    """The offset at each time, or the fallback for a time after the newest record."""
     found = await lookup.offsets_at(times)
     for tp, offset in found.items():
         if offset is None and too_late is None:

@@ -55,7 +55,7 @@ T = TypeVar("T")
 Key: TypeAlias = tuple[int, bool, str, str]
 
 CLOSE_SECONDS: Final = 1.0
-NOTICE_TURNS: Final = 2  # of the loop: one to find that a connection was closed, one to act on it
+NOTICE_TURNS: Final = 2  # passes of the loop: one reads EOF, the next runs connection_lost
 
 
 @attrs.define(eq=False)
@@ -80,19 +80,19 @@ class ExecutorClient:
             raise
         return cls(config, runtime, runner, cluster, [topic])
 
-    def follow(self, topic: str) -> None:
+    def add_topic(self, topic: str) -> None:
         """Keep the metadata of one more topic."""
         if topic not in self.topics:
             self.topics.append(topic)
-            self.run(self._learn(topic))
+            self.run(self._load_metadata(topic))
 
-    async def _learn(self, topic: str) -> None:
+    async def _load_metadata(self, topic: str) -> None:
         self.cluster.set_topics(self.topics)
         timeout = self.config.default_api_timeout_ms / 1000
         await self.cluster.describe_topics([topic], allow_auto_create=False, timeout=timeout)
 
-    def is_well(self) -> bool:
-        """Whether to go on with it. What ended while nobody ran the loop is noticed now, not by the next request."""
+    def is_usable(self) -> bool:
+        """Return whether the client can be used, after processing what closed while the loop was stopped."""
         self.run(self._notice())
         return not self.cluster.out_of_reach
 
@@ -119,19 +119,19 @@ class ExecutorClients:
         self._clients: dict[Key, ExecutorClient] = {}
 
     def borrow(self, options: SourceOptions, topic: str) -> ExecutorClient:
-        """The client for these options, connected on first use, and anew where no broker could be reached at last."""
+        """Return the client for these options. Connect on first use, and again if no broker could be reached."""
         key = self._key(options)
         client = self._clients.get(key)
-        if client is not None and not client.is_well():
+        if client is not None and not client.is_usable():
             self.discard(options)
             client = None
         if client is None:
             client = self._clients[key] = ExecutorClient.connect(options, topic)
-        client.follow(topic)
+        client.add_topic(topic)
         return client
 
     def discard(self, options: SourceOptions) -> None:
-        """Close a client after an error, so that the next attempt begins anew."""
+        """Close a client after an error, so that the next attempt connects again."""
         client = self._clients.pop(self._key(options), None)
         if client is not None:
             client.close()
@@ -181,11 +181,11 @@ def _read(
     try:
         while (piece := client.run(fetcher.next())) is not None:
             batches = batcher.batches(fetcher.reader(piece), fetcher.end)
-            del piece  # with its frame, of which the reader has a copy
+            del piece  # free the response frame: the reader has its own copy
             for batch in batches:
                 yield batch
                 client.run(fetcher.go_on())
-            pa.default_memory_pool().release_unused()  # it would keep what the largest piece took.
+            pa.default_memory_pool().release_unused()  # the pool would keep the memory of the largest response
     finally:
         client.run(fetcher.close())
 
@@ -217,7 +217,7 @@ class RangeFetcher:
         self._runtime = runtime
         self._wanted = wanted
         self._options = options
-        self._position = wanted.start  # behind what was handed out
+        self._position = wanted.start  # after the last batch that `next` returned
         self._end = wanted.end
         self._replica: int | None = None
         self._failure: KclientError | None = None
@@ -272,7 +272,7 @@ class RangeFetcher:
         backoff = Backoff.for_retries(self._config, self._runtime)
         while position < self._end:
             try:
-                answer = await self._ask(position)
+                answer = await self._fetch_once(position)
             except KclientError as exc:
                 if not exc.retriable:
                     raise
@@ -286,7 +286,7 @@ class RangeFetcher:
             position = answer
         return None
 
-    async def _ask(self, position: int) -> FetchedBatches | int:
+    async def _fetch_once(self, position: int) -> FetchedBatches | int:
         """One request: what it brought, or the position to ask at next."""
         tp, metadata = self._wanted.tp, self._cluster.metadata
         leader = metadata.leader(tp)
@@ -294,7 +294,7 @@ class RangeFetcher:
             raise broker_error(LEADER_NOT_AVAILABLE, f"Fetching {tp} at {position}", topic=tp.topic)
         topic_id = metadata.topic_id(tp.topic)
         if self._wanted.topic_id is not None and topic_id not in (None, self._wanted.topic_id):
-            return await self._look_again(position)
+            return await self._refresh_bounds(position)
         committed = self._isolation is IsolationLevel.READ_COMMITTED
         answer = await self._cluster.request(
             leader.node_id if self._replica is None else self._replica,
@@ -302,7 +302,7 @@ class RangeFetcher:
             min_version=FIRST_VERSION_WITH_ISOLATION if committed else 0,
             max_version=LAST_VERSION_WITH_NAMES if topic_id is None else None,
         )
-        return await self._read(position, cast("FetchResponse", answer))
+        return await self._handle_response(position, cast("FetchResponse", answer))
 
     @property
     def _isolation(self) -> IsolationLevel:
@@ -327,14 +327,14 @@ class RangeFetcher:
             rack_id=self._config.client_rack,
         )
 
-    async def _read(self, position: int, answer: FetchResponse) -> FetchedBatches | int:
+    async def _handle_response(self, position: int, answer: FetchResponse) -> FetchedBatches | int:
         partitions = [partition for topic in answer.responses for partition in topic.partitions]
         code = answer.error_code or (partitions[0].error_code if partitions else NONE)
         if code != NONE and self._replica is not None:
-            self._replica = None  # a follower may lag behind; the leader knows
+            self._replica = None  # a follower may lag; ask the leader (KIP-392)
             return position
         if code == OFFSET_OUT_OF_RANGE:
-            return await self._look_again(position)
+            return await self._refresh_bounds(position)
         if code != NONE:
             raise broker_error(code, f"Fetching {self._wanted.tp} at {position}", topic=self._wanted.topic)
         if not partitions:
@@ -342,10 +342,10 @@ class RangeFetcher:
         if partitions[0].preferred_read_replica >= 0:
             self._replica = partitions[0].preferred_read_replica
         data = memoryview(partitions[0].records or b"")
-        return self._cut(position, data, partitions[0]) if data else position
+        return self._trim(position, data, partitions[0]) if data else position
 
-    def _cut(self, position: int, data: memoryview, partition: PartitionData) -> FetchedBatches:
-        """Leave out the batches at or behind the end; wrappers of formats 0 and 1 do not tell where they begin."""
+    def _trim(self, position: int, data: memoryview, partition: PartitionData) -> FetchedBatches:
+        """Drop the batches at or after the end. Wrappers of formats 0 and 1 do not contain their base offset."""
         next_offset = position
         known: int | None = position
         try:
@@ -357,15 +357,15 @@ class RangeFetcher:
                 next_offset = max(next_offset, batch.next_offset)
             known = next_offset
         except (CorruptBatchError, UnsupportedFormatError):
-            known = None  # decoding tells it, with all coordinates
+            known = None  # decoding raises the error, with all coordinates
         if known == position:  # not even one whole batch: decoding says that the fetch is too small
             known = None
         return FetchedBatches(position, data, known, partition.aborted_transactions or ())
 
-    async def _look_again(self, position: int) -> int:
-        """The log does not have the position, or it is another log: what can still be read?
+    async def _refresh_bounds(self, position: int) -> int:
+        """Look up the log bounds after OFFSET_OUT_OF_RANGE or a new topic id, and return the next position to read.
 
-        A reused worker may know less than the plan: it asks for the topic anew, so that the id is as new as the bounds.
+        The metadata of a reused worker may be older than the plan, so the topic is described again first.
         """
         timeout = self._config.default_api_timeout_ms / 1000
         await self._cluster.describe_topics([self._wanted.topic], allow_auto_create=False, timeout=timeout)
@@ -398,16 +398,15 @@ class RangeFetcher:
 
 
 STEPS: Final = 4
-"""Turns of the loop that it takes to read an answer, end its request, begin the next task, and send its own."""
+"""Passes of the loop at most: read a response, finish its request, start the next task, send its request."""
 
 
 @attrs.frozen
 class FetchedBatches:
     """Batches from `position` on, in the frame that they came with; the last may be cut off.
 
-    `next_offset` is behind the last whole one, None where they are damaged. The repr leaves the bytes out: asyncio
-    makes one of every result, to name the task in a handler of signals, and showing megabytes costs more than reading
-    them.
+    `next_offset` follows the last complete batch; None if the batches are damaged. The repr omits the bytes: asyncio
+    builds the repr of every task result for its signal handler, and formatting megabytes costs more than reading them.
     """
 
     position: int
@@ -421,7 +420,7 @@ Fetch: TypeAlias = Callable[[int], Coroutine[Any, Any, FetchedBatches | None]]
 
 
 class Prefetcher:
-    """The pieces from `position` on, up to `most` of them asked for before anybody wants them."""
+    """Fetches from `position` on, up to `most` of them ahead of the caller."""
 
     def __init__(self, fetch: Fetch, position: int, most: int) -> None:
         self._fetch = fetch
@@ -430,7 +429,7 @@ class Prefetcher:
         self._tasks: deque[asyncio.Task[FetchedBatches | None]] = deque()
 
     async def next(self) -> FetchedBatches | None:
-        """The next piece, None behind the last. Raises what `fetch` raises; when cancelled, so is the request."""
+        """Return the next batches, None at the end. Raise what `fetch` raises; cancelling cancels the request."""
         task = self._tasks.popleft() if self._tasks else asyncio.create_task(self._fetch(self._position))
         piece = await task
         if piece is None or piece.next_offset is None:
@@ -438,27 +437,31 @@ class Prefetcher:
         self._position = piece.next_offset
         while len(self._tasks) < self._most:
             last = self._tasks[-1] if self._tasks else task
-            self._tasks.append(asyncio.create_task(self._behind(last)))
+            self._tasks.append(asyncio.create_task(self._fetch_after(last)))
         await self.go_on()
         return piece
 
     async def go_on(self) -> None:
-        """Let the loop do what can be done without waiting: read what came meanwhile, and send the next request."""
+        """Run the event loop without waiting: read an arrived response, and send the next request.
+
+        asyncio has no call for "run until idle". One `sleep(0)` is one pass (poll the sockets, run the ready
+        callbacks), and STEPS is the longest chain of callbacks from an arrived response to the next request.
+        """
         for _ in range(STEPS):
             if not self._tasks or self._tasks[-1].done():
                 return
             await asyncio.sleep(0)
 
     async def close(self) -> None:
-        """Cancel the request that is on its way, and those behind it."""
+        """Cancel the request in flight and those queued after it."""
         for task in self._tasks:
             task.cancel()
         while self._tasks:
             with suppress(asyncio.CancelledError, KclientError):
                 await self._tasks.popleft()
 
-    async def _behind(self, before: asyncio.Task[FetchedBatches | None]) -> FetchedBatches | None:
+    async def _fetch_after(self, before: asyncio.Task[FetchedBatches | None]) -> FetchedBatches | None:
         piece = await before
         position = None if piece is None else piece.next_offset
-        del before, piece  # or their frame would stay in memory until the next one is here
+        del before, piece  # or their frame stays in memory until the next response
         return None if position is None else await self._fetch(position)

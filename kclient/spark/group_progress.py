@@ -29,15 +29,15 @@ log = get_logger("kclient.spark")
 
 COMMIT_SECONDS: Final = 5.0
 RENEW_SECONDS: Final = 4 * 3600.0
-"""A broker forgets the offsets of an empty group after seven days, or sooner where it is told to."""
+"""A broker forgets the offsets of an empty group after seven days, or sooner by `offsets.retention.minutes`."""
 
 
 class GroupCommitter:
     """Commits what one query has done to one group; `failures` counts what was not stored.
 
-    It is told of batches in their order. With `others` it may hear of them late, and somebody else commits for the same
-    query too: the larger offset wins, but for partitions to `forget`. What is stored is read first then, which costs a
-    round trip.
+    Batches arrive in order. With `others` they may arrive late, and another committer commits for the same query too:
+    then the stored offsets are read first, at the cost of a round trip, and the larger offset wins, except for
+    partitions to `forget`.
     """
 
     def __init__(self, driver: DriverClient, group: str, *, others: bool = False) -> None:
@@ -49,7 +49,7 @@ class GroupCommitter:
         self._metadata = ""
         self._renewed_at: float | None = None  # when all of it was sent last
         self._found: tuple[ClusterHandle, Coordinator] | None = None
-        self._told_of_members = False
+        self._warned_of_members = False
         self._throttled = ThrottledLogger(log)
 
     def forget(self, partitions: Iterable[TopicPartition]) -> None:
@@ -71,10 +71,10 @@ class GroupCommitter:
     def _tried(self, step: ClusterCall[None]) -> bool:
         try:
             self._driver.ask(step, COMMIT_SECONDS)
-        except ClosedError:  # an event that came late: whoever closed the client wants no more
+        except ClosedError:  # a late event after `close`
             return False
         except KclientError as exc:
-            self._tell(exc)
+            self._warn(exc)
             return False
         except Exception:  # whatever breaks the mirror, the query goes on
             self.failures += 1
@@ -108,7 +108,7 @@ class GroupCommitter:
         self._floor |= offsets
 
     async def _store_again(self, link: ClusterHandle) -> None:
-        """What is stored, or what this run has committed where that is further: somebody may have done more since."""
+        """What is stored, or what this run has committed where that is further: another committer may be further."""
         stored = await self._committed(link).fetch(tuple(self._floor))
         kept = {
             tp: there for tp, there in stored.items() if there is not None and there.offset >= self._floor[tp]
@@ -133,19 +133,19 @@ class GroupCommitter:
         return CommittedOffsets(self._coordinator(link), link.config, link.runtime)
 
     def _coordinator(self, link: ClusterHandle) -> Coordinator:
-        """The same one as long as the link lives: who it is was asked for once."""
+        """Return the coordinator, looked up once for each connected cluster."""
         if self._found is None or self._found[0] is not link:
             self._found = link, Coordinator(link.cluster, self._group, link.config, link.runtime)
         return self._found[1]
 
-    def _tell(self, failure: KclientError) -> None:
+    def _warn(self, failure: KclientError) -> None:
         """Of a group with members once, of anything else now and then."""
         self.failures += 1
         if not isinstance(failure, CommitFailedError) or failure.reason != "occupied":
             text = "progress is not committed to group %s; the query goes on: %s"
             self._throttled.warning(type(failure).__name__, self._driver.now(), text, self._group, failure)
-        elif not self._told_of_members:
-            self._told_of_members = True
+        elif not self._warned_of_members:
+            self._warned_of_members = True
             log.warning(
                 "progress is not committed to group %s while it has members; the query goes on. "
                 "Give the stream a group of its own with commit.group.id. (%s)",
@@ -199,7 +199,7 @@ def latest_offsets(progress: Progress) -> Offsets:
 
 
 def gone_back(progress: Progress) -> list[TopicPartition]:
-    """The partitions whose end is before their start: their logs were cut or made anew."""
+    """The partitions whose end is before their start: their logs were truncated or recreated."""
     return [
         tp
         for source in _sources(progress)
@@ -229,12 +229,12 @@ def _sources(progress: Progress | None) -> Iterator[Mapping[str, Any]]:
     yield from () if progress is None else progress["sources"]
 
 
-def _offsets(told: Any) -> Offsets:
-    """Spark tells offsets as text, or as an object where the progress itself is JSON.
+def _offsets(raw: Any) -> Offsets:
+    """Parse offsets: text from Spark, or an object if the progress itself is JSON.
 
     `query.lastProgress` of pyspark 4.0 and 4.1 has them as Python writes a dict; no name of a topic holds a quote.
     """
     try:
-        return parse_offsets(told.replace("'", '"') if isinstance(told, str) else json.dumps(told))
+        return parse_offsets(raw.replace("'", '"') if isinstance(raw, str) else json.dumps(raw))
     except ValueError:
         return {}

@@ -4,7 +4,7 @@
     kafka.sasl.password.env=NAME     an environment variable of the process that connects
     kafka.sasl.password.file=/path   a file on the machine that connects
 
-A reference is resolved where a connection is made, and anew for each one: what Spark pickles and prints holds no
+A reference is resolved where a connection is made, again for each one: what Spark pickles and prints holds no
 secret, and one that was rotated is used without a new query. Texts become Secrets in the process that connects, which
 never leave it; no repr here shows a text that could be one.
 """
@@ -31,7 +31,7 @@ SPELLINGS: Final = {"ssl_ca_location": "ssl_truststore_location"}
 """librdkafka's spelling → Kafka's own, where both mean the same file."""
 
 SHOWN: Final = frozenset(rules()) - SECRET_KEYS
-"""The keys whose values anybody may see. A key that nobody knows may be a misspelt password."""
+"""The keys whose values may be shown. An unknown key may be a misspelt password."""
 
 
 def secret_of(text: str, reference: str) -> Secret:
@@ -40,7 +40,7 @@ def secret_of(text: str, reference: str) -> Secret:
 
 
 def is_shown(name: str) -> bool:
-    """Whether the value of this `kafka.*` option may be seen by anybody."""
+    """Whether the value of this `kafka.*` option may be shown."""
     return _key(name.lower().removeprefix(PREFIX)) in SHOWN
 
 
@@ -71,7 +71,7 @@ class KafkaKeys(Mapping[str, str]):
         return len(self.texts)
 
     def fingerprint(self) -> str:
-        """The same for the same keys and values, and tells nothing of either."""
+        """Return a digest that is equal for equal keys and values, and reveals neither."""
         told = "\0".join(f"{name}\0{text}" for name, text in sorted(self.texts.items()))
         return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
 

@@ -1,7 +1,7 @@
 """Progress of queries, mirrored to a group as soon as each batch is done.
 
-Spark tells a source of a finished batch only when the next one begins, and never of the last: a group that only the
-source commits to lags for ever. A listener hears of every batch, the last one a moment after the query has ended.
+Spark calls a source's `commit` only when the next batch begins, and never for the last one: a group that only the
+source commits to lags for ever. A listener gets every batch, the last one a moment after the query has ended.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 class GroupCommitListener(StreamingQueryListener):
     """Commits what the queries of a session have done to one group; `kclient.spark.track` makes it.
 
-    `behind` holds the lag of each source of the batch that was heard of last. Nothing here raises into Spark.
+    `behind` holds the lag of each source in the latest progress. Nothing here raises into Spark.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class GroupCommitListener(StreamingQueryListener):
         self._committers: dict[str, GroupCommitter] = {}
 
     def close(self, last_progress: Progress | None = None) -> bool:
-        """Hear no more. With `query.lastProgress` its last batch is committed first, whether it was heard of or not.
+        """Stop listening. With `query.lastProgress`, commit its last batch first, even if its event has not arrived.
 
         That holds the last batch as soon as `awaitTermination()` returns, when the listener's event may still be on its
         way. Returns whether the group knows all of it.

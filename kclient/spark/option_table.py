@@ -309,7 +309,7 @@ STREAM_LIMITS: Final = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTrig
 """A batch ignores these with a warning, as Spark's own source does: programs move over from it."""
 
 SECRETS: Final = ("schema.registry.auth",)
-"""Options beside `kafka.*` whose text nobody may see."""
+"""Options beside `kafka.*` whose text is never shown."""
 
 REGISTRY_URL: Final = "schema.registry.url"
 

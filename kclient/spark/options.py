@@ -90,7 +90,7 @@ class SourceOptions:
     @classmethod
     def parse(cls, options: Mapping[str, str], mode: Mode = "batch") -> SourceOptions:
         """Check every option. Raises one ConfigError with all problems in `.problems`."""
-        options = hidden(options)  # an error may be told with the local variables of every function
+        options = hidden(options)  # an error report may include local variables
         if unsupported.is_table(options):
             raise _error([unsupported.CREATE_TABLE])
         problems: list[str] = []

@@ -94,7 +94,7 @@ tolerated: Final[Counter[str]] = Counter()
 # --- the table -------------------------------------------------------------------------------------------------------
 
 
-def behind(needed: Offsets, bounds: Bounds) -> list[TopicPartition]:
+def ending_before(needed: Offsets, bounds: Bounds) -> list[TopicPartition]:
     """The partitions whose log ends before an offset that is needed: lost, or the broker's answer is old.
 
     Ask again before this counts as a loss.
@@ -105,10 +105,10 @@ def behind(needed: Offsets, bounds: Bounds) -> list[TopicPartition]:
 def next_starts(
     start: Offsets, bounds: Bounds, known: TopicIds = NO_IDS
 ) -> tuple[dict[TopicPartition, int], list[Loss]]:
-    """Where the next batch begins in each partition that `bounds` tells of, and what is lost on the way there.
+    """Where the next batch begins in each partition in `bounds`, and what is lost before it.
 
     `start` is where the last one ended; a partition that it does not name is new and begins at its log's start. `known`
-    are the ids of topics when `start` was written, where anything tells them.
+    are the topic ids when `start` was written, where they are known.
     """
     losses = [_deleted(tp) for tp in start if tp not in bounds]
     starts: dict[TopicPartition, int] = {}
@@ -151,7 +151,7 @@ def ranges_between(
 def within_log(wanted: OffsetRange, log: LogBounds | None) -> tuple[OffsetRange | None, list[Loss]]:
     """What can be read of one range, and what is lost of it. `log` is None where the partition does not exist.
 
-    A piece of a batch keeps its borders even when the topic was made anew, so that pieces never overlap.
+    A task's range keeps its borders even when the topic was recreated, so that ranges never overlap.
     """
     if log is None:
         return None, [_deleted(wanted.tp)]
@@ -327,12 +327,12 @@ EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 @attrs.frozen
 class RangeFilter:
-    """What is read of a batch's ranges; None where everything is. Offsets from `first` to before `behind`."""
+    """What is read of a batch's ranges; None where everything is. Offsets from `first` to before `end`."""
 
     topics: frozenset[str] | None = None
     partitions: frozenset[int] | None = None
     first: int = 0
-    behind: int | None = None
+    end: int | None = None
     since_ms: int | None = None
 
     def of(self, ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
@@ -346,7 +346,7 @@ class RangeFilter:
         )
 
     def _cut(self, one: OffsetRange) -> OffsetRange:
-        end = one.end if self.behind is None else min(one.end, self.behind)
+        end = one.end if self.end is None else min(one.end, self.end)
         return attrs.evolve(one, start=max(one.start, self.first), end=end)
 
 
@@ -385,13 +385,11 @@ def _from(narrowing: RangeFilter, offset: int) -> RangeFilter:
 
 
 def _before(narrowing: RangeFilter, offset: int) -> RangeFilter:
-    return attrs.evolve(
-        narrowing, behind=min(offset, offset if narrowing.behind is None else narrowing.behind)
-    )
+    return attrs.evolve(narrowing, end=min(offset, offset if narrowing.end is None else narrowing.end))
 
 
 def _since(narrowing: RangeFilter, time: Any) -> RangeFilter:
-    """The millisecond of the time; one of another kind is no hint, nor one that records without a time pass."""
+    """The millisecond of the time; ignore a value of another type, and one that records without a time satisfy."""
     if not isinstance(time, datetime) or time.tzinfo is None or time <= EPOCH:
         return narrowing
     milliseconds = (time - EPOCH) // timedelta(milliseconds=1)

@@ -72,15 +72,13 @@ except ImportError:  # pyspark before 4.2
         """Stands in for the mixin."""
 
 
-__all__ = ["ReadLimit", "SupportsTriggerAvailableNow", "check_version", "limit_within", "spoken"]
-
 LIMITS: Final = ("max_offsets_per_trigger", "min_offsets_per_trigger")
 
 
 def check_version(options: SourceOptions, knows_limits: bool = KNOWS_LIMITS) -> None:
     """Raise ConfigError for limits that this Spark would not keep.
 
-    Before 4.2 it cannot tell a source of availableNow, which would then end after one limited batch.
+    Before 4.2 Spark does not announce availableNow to a source, so the query would end after one limited batch.
     """
     if knows_limits or all(getattr(options, name) is None for name in LIMITS):
         return
@@ -91,14 +89,14 @@ def check_version(options: SourceOptions, knows_limits: bool = KNOWS_LIMITS) -> 
     )
 
 
-def spoken(limit: Limit) -> ReadLimit:
+def to_read_limit(limit: Limit) -> ReadLimit:
     """Ours in Spark's words. It has none for both at once: the minimum is then applied beside the maximum."""
     if limit.max_rows is not None:
         return ReadMaxRows(limit.max_rows)
     return ReadAllAvailable() if limit.min_rows is None else ReadMinRows(limit.min_rows)
 
 
-def limit_within(asked: ReadLimit | None, ours: Limit) -> Limit:
+def trigger_limit(asked: ReadLimit | None, ours: Limit) -> Limit:
     """What holds for a batch: what Spark asks for, and what it has no words for. Trigger.Once asks for no limit."""
     if isinstance(asked, ReadMaxRows):
         return attrs.evolve(ours, max_rows=asked.max_rows)
@@ -129,14 +127,14 @@ class BatchReader(DataSourceReader):
         self._options = options
         self._columns = columns
         self._decoder = decoder
-        self._narrowing = EVERYTHING
+        self._filter = EVERYTHING
 
     def partitions(self) -> list[InputPartition]:
-        """Never an empty list, which Spark would replace by a partition that is none of ours."""
+        """Return the planned ranges. Never return an empty list: Spark would replace it by a partition of its own."""
         from kclient.spark.batch import plan_batch
 
         warn_of_secrets(self._options)
-        ranges = run_blocking(plan_batch(self._options, self._narrowing))
+        ranges = run_blocking(plan_batch(self._options, self._filter))
         return [RangePartition(planned) for planned in ranges or [NOTHING]]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -149,15 +147,15 @@ class PushdownBatchReader(BatchReader):
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
         """Read no more than the filters on topic, partition and offset leave; the others are Spark's."""
-        self._narrowing, left = take(filters)
+        self._filter, left = take(filters)
         return left
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Tells Spark how far a stream can be read, plans the ranges of each batch, and reads one of them in each task.
+    """Reports how far a stream can be read, plans the ranges of each batch, and reads one of them in each task.
 
     Offsets are those of Spark's own Kafka source, `{"topic": {"0": 123}}`, the next ones to read. An error ends the
-    query, so the modules below try again what passes by itself.
+    query, so the modules below retry retriable errors.
     """
 
     def __init__(self, options: SourceOptions, columns: tuple[str, ...], decoder: Decoder) -> None:
@@ -181,11 +179,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> Offset:  # noqa: N802
         """Where a new query begins."""
-        return _spoken(self._stream.initial())
+        return _to_spark(self._stream.initial())
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """What maxOffsetsPerTrigger and minOffsetsPerTrigger say."""
-        return spoken(self._stream.limit)
+        return to_read_limit(self._stream.limit)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         self._stream.freeze()
@@ -194,11 +192,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Where the next batch ends. Spark before 4.2 gives no arguments."""
         stream = self._stream
         begin = None if start is None else _offsets(start)
-        return _spoken(stream.latest(begin, limit_within(limit, stream.limit)))
+        return _to_spark(stream.latest(begin, trigger_limit(limit, stream.limit)))
 
     def reportLatestOffset(self) -> Offset | None:  # noqa: N802
-        """The ends that were seen last, for the progress; nobody is asked."""
-        return _spoken(self._stream.ends) or None
+        """Return the log ends seen last, for the progress; send no request."""
+        return _to_spark(self._stream.ends) or None
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
         """The ranges of a batch, none where both are the same."""
@@ -281,16 +279,16 @@ def _read(
     return checked(decoder.decode_all(raw, columns), decoder.arrow_schema(columns))
 
 
-def _spoken(offsets: Mapping[TopicPartition, int]) -> Offset:
-    """In Spark's form and one order, which Spark compares as text."""
-    spoken: Offset = json.loads(dump_offsets(offsets))
-    return spoken
+def _to_spark(offsets: Mapping[TopicPartition, int]) -> Offset:
+    """Return offsets in Spark's form, in canonical order, because Spark compares them as text."""
+    to_read_limit: Offset = json.loads(dump_offsets(offsets))
+    return to_read_limit
 
 
-def _offsets(spoken: Offset) -> dict[TopicPartition, int]:
-    """What Spark read from its checkpoint, which anybody may have written. Raises ConfigError."""
+def _offsets(to_read_limit: Offset) -> dict[TopicPartition, int]:
+    """Parse offsets from Spark's checkpoint, which is not trusted. Raise ConfigError."""
     try:
-        return parse_offsets(json.dumps(spoken)) if spoken else {}
+        return parse_offsets(json.dumps(to_read_limit)) if to_read_limit else {}
     except ValueError as exc:
         raise ConfigError(
             f"The checkpoint's offset {exc}. It was written by another source, or by hand. "

@@ -26,7 +26,7 @@ from kclient.spark.ranges import (
     LogBounds,
     Loss,
     OffsetRange,
-    behind,
+    ending_before,
     must_wait,
     next_starts,
     prorate,
@@ -43,16 +43,16 @@ Offsets = dict[TopicPartition, int]
 
 
 class Stream:
-    """Where one query stands. Every method may raise DataLossError, ConnectError, AuthorizationError, DeadlineError."""
+    """The position of one query. Methods may raise DataLossError, ConnectError, AuthorizationError, DeadlineError."""
 
     def __init__(self, options: SourceOptions, driver: DriverClient) -> None:
         self._options = options
         self._driver = driver
         self._logs = LogSnapshot(options)
         self._initial: Offsets | None = None
-        self._given: Offsets | None = None  # the end that was given last, from what was seen then
-        self._judged = True  # whether its start was known
-        self._told: dict[tuple[str, TopicPartition], None] = {}  # what was lost on the way to it
+        self._last_end: Offsets | None = None  # the end that was given last, from what was seen then
+        self._start_known = True  # whether its start was known
+        self._reported: dict[tuple[str, TopicPartition], None] = {}  # what was lost on the way to it
         self._last_batch_at: float | None = None
         self._group = GroupCommitter(driver, options.commit_group) if options.commit_group else None
 
@@ -84,33 +84,35 @@ class Stream:
 
     def freeze(self) -> None:
         """Read no further than the logs reach now, and no partition that appears from now on."""
-        self._driver.ask(lambda link: self._logs.look(link.lookup, {}))
+        self._driver.ask(lambda link: self._logs.refresh(link.lookup, {}))
         self._logs.frozen = self._logs.ends
 
     def latest(self, start: Offsets | None, limit: Limit = NO_LIMIT) -> Offsets:
         """Where the next batch ends, `start` itself while there is nothing or too little to read.
 
-        `start` is None where Spark does not tell it (before 4.2): then there is no limit either, and `ranges` judges
+        `start` is None where Spark does not pass it (before 4.2): then there is no limit either, and `ranges` judges
         what is lost.
         """
-        self._given = self._driver.ask(lambda link: self._latest(link, start, limit))
+        self._last_end = self._driver.ask(lambda link: self._latest(link, start, limit))
         if self._group is not None:
             self._group.renew()
-        return self._given
+        return self._last_end
 
     def ranges(self, start: Offsets, end: Offsets) -> list[OffsetRange]:
         """What lies between the two, cut into tasks; the same again for the same offsets."""
         if start == end:
             return []
         first, logs = start, self._logs
-        if end != self._given:  # a batch of the run before
-            self._told.clear()
-            self._driver.ask(lambda link: logs.look(link.lookup, end))
-            self._tell_of_skipped(start, end)
-        elif not self._judged:
-            first = self._judge(start, logs.seen)
-            logs.made_anew()
-        done = [tp for tp in end if end[tp] <= first.get(tp, -1)]  # nothing to read, or a loss that was told
+        if end != self._last_end:  # a batch of the run before
+            self._reported.clear()
+            self._driver.ask(lambda link: logs.refresh(link.lookup, end))
+            self._warn_of_skipped(start, end)
+        elif not self._start_known:
+            first = self._resume_positions(start, logs.seen)
+            logs.recreated_topics()
+        done = [
+            tp for tp in end if end[tp] <= first.get(tp, -1)
+        ]  # nothing to read, or a loss that was reported
         last = {tp: offset for tp, offset in end.items() if tp not in done}
         first = {tp: offset for tp, offset in first.items() if tp in last}
         ranges, losses = ranges_between(first, last, logs.seen, logs.topic_ids)
@@ -143,20 +145,20 @@ class Stream:
 
     async def _latest(self, link: ClusterHandle, start: Offsets | None, limit: Limit) -> Offsets:
         logs = self._logs
-        # Nobody tells what was read before: one answer alone may be an old one.
+        # Without `start` there is nothing to compare a stale answer of a lagging broker with, so ask twice.
         if start is None and not logs.seen:
-            await logs.look(link.lookup, {})
-        await logs.look(link.lookup, _further(start or {}, logs.ends))
-        self._judged = start is not None
+            await logs.refresh(link.lookup, {})
+        await logs.refresh(link.lookup, _further(start or {}, logs.ends))
+        self._start_known = start is not None
         if start is None:
             return logs.ends
-        logs.frozen_behind(start)
+        logs.extend_frozen(start)
         bounds = logs.within_frozen(start)
-        first = self._judge(start, bounds)
+        first = self._resume_positions(start, bounds)
         last = self._last(first, bounds)
         now = link.runtime.now()
         waited = None if self._last_batch_at is None else now - self._last_batch_at
-        if not self._told and must_wait(first, last, limit, waited):
+        if not self._reported and must_wait(first, last, limit, waited):
             return start
         end = prorate(first, last, limit.max_rows)
         if end != start:
@@ -166,23 +168,23 @@ class Stream:
     def _last(self, first: Offsets, bounds: Mapping[TopicPartition, LogBounds]) -> Offsets:
         """How far each partition can be read from `first` on.
 
-        A topic that was made anew is read by the next batch, which begins where its logs do: what is logged of a batch
-        then says what was read, whoever runs it again.
+        A recreated topic is read by the next batch, which begins at its log start. So the logged offsets of a batch
+        describe what was read, also when it runs again.
         """
-        made_anew = self._logs.made_anew()
+        recreated_topics = self._logs.recreated_topics()
         return {
-            tp: at if tp.topic in made_anew else max(at, self._logs.end_of(tp, bounds[tp]))
+            tp: at if tp.topic in recreated_topics else max(at, self._logs.end_of(tp, bounds[tp]))
             for tp, at in first.items()
         }
 
-    def _judge(self, start: Offsets, bounds: Mapping[TopicPartition, LogBounds]) -> Offsets:
-        """Where reading goes on, now that the logs are known. Tells what is lost, or raises DataLossError."""
+    def _resume_positions(self, start: Offsets, bounds: Mapping[TopicPartition, LogBounds]) -> Offsets:
+        """Return where reading goes on, given the log bounds. Report what is lost, or raise DataLossError."""
         first, losses = next_starts(start, bounds, self._logs.topic_ids)
-        self._told.clear()
+        self._reported.clear()
         self._report(losses)
         return first
 
-    def _tell_of_skipped(self, start: Offsets, end: Offsets) -> None:
+    def _warn_of_skipped(self, start: Offsets, end: Offsets) -> None:
         """A run before died in the query's first batch, and `latest` or a group is further now."""
         skipped = [f"{tp} ({end[tp]} → {at})" for tp, at in start.items() if at > end.get(tp, at)]
         if start == self._initial and skipped:
@@ -193,10 +195,10 @@ class Stream:
             )
 
     def _report(self, losses: Iterable[Loss]) -> None:
-        """Tell of each loss once, or raise DataLossError."""
-        new = [loss for loss in losses if (loss.kind, loss.partition) not in self._told]
+        """Report each loss once, or raise DataLossError."""
+        new = [loss for loss in losses if (loss.kind, loss.partition) not in self._reported]
         report(new, fail=self._options.fail_on_data_loss)
-        self._told |= {(loss.kind, loss.partition): None for loss in new}
+        self._reported |= {(loss.kind, loss.partition): None for loss in new}
 
 
 def _further(one: Offsets, other: Offsets) -> Offsets:
@@ -207,7 +209,7 @@ def _further(one: Offsets, other: Offsets) -> Offsets:
 
 
 PATIENCE: Final = 0.25
-"""After this share of the timeout it is asked anew which partitions there are: one may have gone since."""
+"""After this share of the timeout the partitions are looked up again: one may have been deleted."""
 
 
 class LogSnapshot:
@@ -245,37 +247,38 @@ class LogSnapshot:
             retries_left -= 1
             await self._pause()
 
-    async def look(self, lookup: ClusterLookup, known: Mapping[TopicPartition, int]) -> None:
+    async def refresh(self, lookup: ClusterLookup, known: Mapping[TopicPartition, int]) -> None:
         """See where the logs begin and end; again while it is less than what is `known`."""
         options = self._options
         for retries_left in reversed(range(options.offset_retries + 1)):
             found = await lookup.existing(options.selection, internal=options.include_internal_topics)
             self.seen = await lookup.log_bounds(found, PATIENCE)
-            if not retries_left or not self._less_than(known):
+            if not retries_left or not self._is_stale(known):
                 break
             await self._pause()
         if self.frozen is not None:  # a log that was cut has ended there; what is written now came later
             self.frozen = {tp: min(end, self.ends.get(tp, end)) for tp, end in self.frozen.items()}
 
-    def frozen_behind(self, start: Mapping[TopicPartition, int]) -> None:
-        """What was frozen before `start`, or without a partition of it, was told by a broker that lags behind: as much
-        was read already. The ends that are seen now count.
+    def extend_frozen(self, start: Mapping[TopicPartition, int]) -> None:
+        """Replace frozen ends below `start`, or without a partition of it, by the ends seen now.
+
+        They came from a lagging broker, because that much was read already.
         """
         if self.frozen is not None:
             self.frozen |= {
                 tp: log.end for tp, log in self.seen.items() if self.frozen.get(tp, -1) < start.get(tp, -1)
             }
 
-    def made_anew(self) -> list[str]:
+    def recreated_topics(self) -> list[str]:
         """The topics that have another id than before; from now on the new ones count."""
         ids = {tp.topic: log.topic_id for tp, log in self.seen.items() if log.topic_id is not None}
         found = [topic for topic, id_ in ids.items() if id_ != self.topic_ids.get(topic, id_)]
         self.topic_ids = ids
         return found
 
-    def _less_than(self, known: Mapping[TopicPartition, int]) -> bool:
+    def _is_stale(self, known: Mapping[TopicPartition, int]) -> bool:
         ids = self.topic_ids
-        return bool(behind(known, self.seen)) or any(
+        return bool(ending_before(known, self.seen)) or any(
             tp not in self.seen or self.seen[tp].topic_id != ids.get(tp.topic, self.seen[tp].topic_id)
             for tp in known
         )

@@ -43,7 +43,7 @@ def is_table(options: Mapping[str, str]) -> bool:
 
 
 def problems(written: str, raw: str, known: Iterable[str]) -> list[str]:
-    """What to tell about an option that no rule takes; nothing for one that is harmless or `kafka.*`."""
+    """Return the problem with an option that no rule accepts; none for a harmless one or `kafka.*`."""
     lower = written.lower()
     if lower.startswith("kafka."):
         return []
@@ -57,7 +57,7 @@ def problems(written: str, raw: str, known: Iterable[str]) -> list[str]:
 
 
 def in_other_mode(name: str, raw: str, mode: Mode) -> list[str]:
-    """What to tell about an option of the other mode; nothing where its value asks for nothing."""
+    """Return the problem with an option of the other mode; none where its value requests nothing."""
     if name == "pushdownFilters" and raw.strip().lower() == "false":
         return []
     return [f"{name} {OTHER_MODE[mode].get(name, ONLY_THERE[mode])}; leave it out"]

@@ -21,7 +21,7 @@ from kclient.spark.ranges import (
     OffsetRange,
     Offsets,
     TopicIds,
-    behind,
+    ending_before,
     next_starts,
     ranges_between,
     report,
@@ -294,7 +294,7 @@ def test_what_is_all_there_loses_nothing() -> None:
 @pytest.mark.spec("SP-51")
 def test_a_log_that_ends_before_what_was_seen_is_asked_again() -> None:
     logs = {T0: LogBounds(0, 300), T1: LogBounds(0, 9)}
-    assert behind({T0: 301, T1: 9, TopicPartition("gone", 0): 5}, logs) == [T0]
+    assert ending_before({T0: 301, T1: 9, TopicPartition("gone", 0): 5}, logs) == [T0]
 
 
 offsets = st.integers(0, 1000)

@@ -56,7 +56,7 @@ DAMAGE: Final = (
 )  # fmt: skip
 """What reading foreign bytes raises."""
 MAX_WAIT_MS: Final = 30_000
-"""How long a batch asks for ids that are unknown; whoever tries again within a minute does not ask for them again."""
+"""How long one batch looks up unknown ids. A retry within a minute does not ask for them again."""
 
 
 @attrs.frozen
@@ -208,7 +208,7 @@ Walk: TypeAlias = Callable[[bytes, int, ElementBudget], int]
 class AvroElements:
     """What the schema of a writer allows, seen from a reader's.
 
-    `per_byte` is how many elements a byte may make, 0 where there are no arrays and maps. `walk` passes over a value.
+    `per_byte` is how many elements a byte may make, 0 where there are no arrays and maps. `walk` skips a value.
     """
 
     per_byte: float

@@ -39,7 +39,7 @@ BAD_COLUMNS: Final = {ERROR: pa.string(), RAW: pa.binary()}
 class Decoder:
     """What `keyFormat`, `valueFormat` and `badRecords` say, ready to be sent to workers.
 
-    `instead` is how whoever asked goes on without bad records.
+    `instead` is the advice of the error: how to go on without bad records.
     """
 
     formats: Mapping[str, Format]

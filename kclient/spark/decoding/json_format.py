@@ -133,8 +133,8 @@ class JsonFormat:
 def _lines(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Texts that begin and end as objects do, and which of them were null. Raises Refused for other texts.
 
-    A line of these cannot be part of an object with the next one: a brace before a line end and one behind it have a
-    comma between them everywhere but between two documents.
+    A line of these cannot be part of an object with the next one: inside one document, a comma always
+    stands between a closing brace before a line end and an opening brace after it.
     """
     nulls = pc.equal(texts, NULL)
     if not _are_objects(texts):
@@ -214,7 +214,7 @@ def _check(option: str, kind: pa.DataType, path: str) -> None:
 
 
 def _reason(problem: str, above: str = "") -> str:
-    """What Arrow says, without the value that it quotes; fields are told below `above`."""
+    """Return Arrow's message without the quoted value, with field names relative to `above`."""
     if match := _CONVERSION.search(problem):
         return f"a value in it does not fit the type {match['type']}"
     if match := _PARSE_ERROR.search(problem):

@@ -191,7 +191,7 @@ SHORTEST_MESSAGE: Final = 2
 
 @attrs.frozen
 class Damaged(Exception):
-    """The bytes are no message."""
+    """The bytes are not a message."""
 
 
 @attrs.frozen

@@ -295,7 +295,7 @@ def _indexes(file: Any, message: str) -> tuple[int, ...] | None:
 
 
 def _with_imports(option: str, files: Mapping[str, Any], name: str) -> list[Any]:
-    """The file, behind all that it imports."""
+    """Return the file, after all files that it imports."""
     ordered: list[Any] = []
     seen: set[str] = set()
     waiting: list[tuple[str, Any]] = [(name, None)]

@@ -141,7 +141,7 @@ _unknown: Final[dict[tuple[str, int], tuple[int, str]]] = {}
 
 
 class UnknownSchemaError(Exception):
-    """The registry does not have the schema, or has one that is no Avro."""
+    """The registry does not have the schema, or has one that is not Avro."""
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

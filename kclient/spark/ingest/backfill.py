@@ -108,7 +108,7 @@ def run(
         written = _written(settings, wanted, locks)
         whole = ledger.count(wanted.name, wanted.start, wanted.end, written)
         times = BatchTimes(duration_ms=max(0, runtime.wall_ms() - began_ms))
-        listener.batch(ledger.tell(0, LandedBatch.of(whole, written), wanted.end, times))
+        listener.batch(ledger.report(0, LandedBatch.of(whole, written), wanted.end, times))
     result = ledger.result("drained", wanted.end, wanted.end)
     listener.finished(result)
     return result
@@ -132,7 +132,7 @@ def _survey(settings: IngestSettings) -> ClusterSurvey:
 
 
 def _check_logs(settings: IngestSettings, found: ClusterSurvey) -> None:
-    """Refuse the logs of another cluster, and of topics made anew; other topics may land beside the job's."""
+    """Refuse the logs of another cluster, and recreated topics; other topics may land beside the job's."""
     checkpoint = Checkpoint(settings.checkpoint)
     if (job := checkpoint.job()) is not None:
         now = attrs.evolve(job, cluster_id=found.cluster_id, topic_ids=found.topic_ids)

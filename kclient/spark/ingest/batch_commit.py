@@ -1,4 +1,4 @@
-"""What makes a batch count, and what is told of it: the same for every engine.
+"""Make a batch count and report it: the same for every engine.
 
 files of all ranges have names → the manifest is written: the batch counts → the checkpoint's commit → the group's
 """
@@ -35,7 +35,7 @@ class BatchTimes:
 
 @attrs.frozen(kw_only=True)
 class LandedBatch:
-    """What counts of one batch, whoever wrote it. Milliseconds are summed over all tasks, None where nobody knows."""
+    """What counts of one batch. Milliseconds are summed over all tasks, None where they are unknown."""
 
     start: Offsets
     end: Offsets
@@ -91,7 +91,7 @@ class BatchCommitter:
     def count(self, name: str, start: Offsets, end: Offsets, ranges: Sequence[WrittenRange]) -> Manifest:
         """Make a batch count. Its dead letters count first, under the same name. Raises SinkError.
 
-        A run that was killed before may have found more of them: what it said is said anew, also where none are left.
+        A killed run may have written a manifest with more of them, so it is written again even if none are left.
         """
         whole = Manifest(
             job=self.job,
@@ -109,8 +109,8 @@ class BatchCommitter:
         manifest.write(self.sink, whole)
         return whole
 
-    def tell(self, batch: int, landed: LandedBatch, latest: Offsets, times: BatchTimes) -> BatchProgress:
-        """What there is to say of a batch that counts."""
+    def report(self, batch: int, landed: LandedBatch, latest: Offsets, times: BatchTimes) -> BatchProgress:
+        """Return the progress of a batch that counts, and add it to the totals."""
         progress = BatchProgress(
             batch=batch,
             rows=landed.rows,
@@ -151,7 +151,7 @@ class BatchCommitter:
         )
 
     def _behind(self, landed: LandedBatch, latest: Offsets) -> float | None:
-        """Seconds since the newest record that landed, 0 where nothing waits, None where nobody knows."""
+        """Return the seconds since the newest written record, 0 without a backlog, None if unknown."""
         if all(landed.end.get(tp, 0) >= offset for tp, offset in latest.items()):
             return 0.0
         return None if landed.newest_ms is None else max(0, self.runtime.wall_ms() - landed.newest_ms) / 1000

@@ -7,7 +7,7 @@
     checkpoint: commits/n                  it is done
     group                                  a mirror, for tools that show lag
 
-After a crash the same batch runs again over the same offsets: before its manifest it writes the same names, behind it
+After a crash the same batch runs again over the same offsets: before its manifest it writes the same names, after it
 there is nothing left to do. So each record counts once.
 """
 
@@ -100,7 +100,7 @@ class _Engine:
         now_ms = self._runtime.wall_ms()
         times = BatchTimes(duration_ms=max(0, now_ms - began_ms), commit_ms=max(0, now_ms - counted_ms))
         self._listener.batch(
-            self._ledger.tell(batch, LandedBatch.of(whole, written), self._stream.ends, times)
+            self._ledger.report(batch, LandedBatch.of(whole, written), self._stream.ends, times)
         )
 
     def _mirror(self, end: Offsets) -> bool | None:

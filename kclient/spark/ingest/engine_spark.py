@@ -57,7 +57,7 @@ def run(prepared: Prepared, listener: IngestListener, stop: StopRequest) -> Inge
             try:
                 return engine.run(session)
             except StreamingQueryException as exc:
-                if engine.told or SLOW_START not in str(exc):
+                if engine.reported or SLOW_START not in str(exc):
                     raise
         return _Engine(ready, listener, stop).run(session)
 
@@ -74,22 +74,22 @@ class _Engine:
         self._group = None if settings.group is None else GroupCommitter(prepared.driver, settings.group)
         self._listener = listener
         self._stop = stop
-        self.told = 0
+        self.reported = 0
         self._end: Offsets = prepared.position.start
         self._latest: Offsets = {part.partition: part.end for part in prepared.plan.partitions}
 
     def run(self, session: SparkSession) -> IngestResult:
         query = self._started(session)
-        stopped_at: int | None = None  # how many batches were told of when the signal came
-        ended_here = False  # not by itself
+        stopped_at: int | None = None  # batches reported when the signal came
+        ended_here = False  # whether this engine stopped the query
         while not _over(query):
-            self._tell(query)
+            self._report(query)
             if self._stop and stopped_at is None:
-                stopped_at = self.told
-            if stopped_at is not None and (self.told > stopped_at or not query.status["isTriggerActive"]):
+                stopped_at = self.reported
+            if stopped_at is not None and (self.reported > stopped_at or not query.status["isTriggerActive"]):
                 ended_here = ended_here or (query.isActive and self._writer.failure is None)
                 query.stop()
-        self._tell(query)
+        self._report(query)
         if (failure := self._failure(query, ended_here=ended_here)) is not None:
             raise typed(failure) from failure
         return self._result("stopped" if self._stop else "drained")
@@ -110,18 +110,18 @@ class _Engine:
                 raise _sink_refused(str(self._ledger.sink), exc) from exc
             raise found from exc
 
-    def _tell(self, query: StreamingQuery) -> None:
-        """Tell of every batch that Spark has committed since. Its progress comes a little later than the batch."""
+    def _report(self, query: StreamingQuery) -> None:
+        """Report every batch that Spark has committed since. Its progress comes a little later than the batch."""
         for progress in query.recentProgress:
             landed = self._writer.landed(progress)
             if landed is None:
                 continue
-            self.told += 1
+            self.reported += 1
             self._end, self._latest = landed.end, latest_offsets(progress) or landed.end
             spent = progress["durationMs"]
             times = BatchTimes(duration_ms=spent["triggerExecution"], commit_ms=spent.get("commitOffsets"))
             self._mirror()
-            self._listener.batch(self._ledger.tell(progress["batchId"], landed, self._latest, times))
+            self._listener.batch(self._ledger.report(progress["batchId"], landed, self._latest, times))
 
     def _mirror(self) -> bool | None:
         return None if self._group is None else self._group.commit(self._end)
@@ -157,7 +157,7 @@ SAMPLE: Final = 10_000
 
 
 def with_schema(prepared: Prepared, session: SparkSession) -> Prepared:
-    """The job with a schema, found now where it is to be found. Raises ConfigError where records tell none."""
+    """The job with a schema, found now where it is to be found. Raise ConfigError if the records contain no objects."""
     if prepared.settings.schema != INFER:
         return prepared
     frozen = prepared.checkpoint.schema()

@@ -198,7 +198,7 @@ def _plan(
 
 
 def parallelism(settings: IngestSettings) -> int | None:
-    """Into how many pieces a batch is cut: as told, and without Spark at least one for each core."""
+    """Return into how many tasks a batch is split: the setting, or without Spark one for each core."""
     return settings.parallelism or ((os.cpu_count() or 1) if settings.engine == "direct" else None)
 
 
@@ -209,7 +209,7 @@ SAMPLE_BYTES: Final = 65_536
 SAMPLE_MS: Final = 5_000
 MOST_TOLD: Final = 5
 MOST_SAMPLES: Final = 32
-"""Of more partitions no sizes are told: that many requests are not worth an estimate."""
+"""With more partitions no sizes are estimated: that many requests are not worth it."""
 
 
 @attrs.frozen
@@ -330,7 +330,7 @@ MB: Final = 1_000_000
 def rows_per_file(
     settings: IngestSettings, found: ClusterSurvey, checkpoint: Checkpoint, here: Position
 ) -> int | None:
-    """None where no size was asked for, and where nothing tells yet how large records are. Raises SinkError."""
+    """Return None if no size was requested, or if the size of records is not known yet. Raise SinkError."""
     if settings.target_file_mb is None:
         return None
     kept = checkpoint.file_rows(settings.target_file_mb)

@@ -1,6 +1,6 @@
-"""What an ingest job tells while it runs: its plan, a line for each batch, and how it ended.
+"""The events of an ingest job: its plan, the progress of each batch, and its result.
 
-Rates and lags are computed here once, so that a terminal, a file of JSON lines and Prometheus say the same.
+Rates and lags are computed here once, so that a terminal, a file of JSON lines and Prometheus agree.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class IngestResult:
 
 
 class IngestListener(Protocol):
-    """Who is told. Called from the thread that runs the job, in this order: planned, batch…, finished."""
+    """Receives the events of a job, on the thread that runs it, in this order: planned, batch…, finished."""
 
     def planned(self, plan: IngestPlan) -> None: ...
 

@@ -84,7 +84,7 @@ class _Replay:
         written = [self._write(file, target) for file in letter.files]
         whole = self.ledger.count(name, {}, {}, written)
         times = BatchTimes(duration_ms=max(0, self.runtime.wall_ms() - began_ms))
-        listener.batch(self.ledger.tell(number, LandedBatch.of(whole, written), {}, times))
+        listener.batch(self.ledger.report(number, LandedBatch.of(whole, written), {}, times))
 
     def _write(self, file: WrittenFile, target: DirectTarget) -> WrittenRange:
         wanted = OffsetRange(file.topic, file.partition, file.start, file.end)
@@ -108,7 +108,7 @@ def _records(path: Path, wanted: OffsetRange, columns: Sequence[str]) -> Iterato
 
 
 def _check_raw(path: Path, there: pa.Schema) -> None:
-    """Only bytes can be decoded again: a key that somebody decoded is not the key of the record."""
+    """Refuse dead letters with decoded keys or values: only the raw bytes can be decoded again."""
     for name, kind in ((NAMES["key"], SCHEMA.field("key").type), (RAW, SCHEMA.field("value").type)):
         if name not in there.names or there.field(name).type != kind:
             what = there.field(name).type if name in there.names else "missing"

@@ -28,7 +28,7 @@ from kclient.spark.sink.manifest import DIRECTORY
 
 @contextmanager
 def _said_as_typed() -> Iterator[None]:
-    """Errors of the source name its options: who began the job has typed other words."""
+    """Rewrite the source's errors in terms of the options of `kclient ingest`."""
     try:
         yield
     except (ConfigError, DataLossError) as exc:
@@ -66,13 +66,15 @@ def run(
     with ExitStack() as held:
         stop = held.enter_context(stop_on_signals()) if stop is None else stop
         if not all(is_directory(directory) for directory, _ in _to_hold(settings)):
-            plan(settings)  # what is refused leaves no directory: readers take one for an empty sink
+            plan(
+                settings
+            )  # a refused job must not leave a directory: readers would take it for an empty sink
         locks = [held.enter_context(locked(directory, owner)) for directory, owner in _to_hold(settings)]
         settings = _beside(settings)
         if settings.from_dlq is not None:
             stop.begin_work()
             return replay.run(settings, listener)
-        engine = _engine(settings)  # what is missing is told before anything is claimed
+        engine = _engine(settings)  # report a missing Spark before anything is claimed
         if settings.backfill:
             return backfill.run(settings, listener, stop, locks)
         prepared = held.enter_context(_prepared(settings))

@@ -80,7 +80,7 @@ def check_extends(frozen: str, given: str, *, evolves: bool) -> None:
 
 
 def widened(frozen: str | None, found: str) -> str:
-    """The frozen schema with the fields added that only the found one has, the new ones behind."""
+    """The frozen schema with the fields added that only the found one has, the new ones last."""
     if frozen is None:
         return ddl_of(_struct(found))
     return ddl_of(_union(_struct(frozen), _struct(found)))
@@ -93,10 +93,10 @@ def ddl_of(kind: pa.DataType) -> str:
 
 
 def of_variants(text: str) -> str | None:
-    """DDL of what `schema_of_variant_agg` found; None where the values are no objects with fields of one type.
+    """DDL of what `schema_of_variant_agg` found; None if the values are not objects with fields of one type.
 
     Decimals become double, or decimal(38,0) where they are whole. A field that was only null, or of more than one type,
-    has no type to be frozen: it is left out, and so kept with the fields that nobody named.
+    has no type to be frozen: it is left out, and so kept with the fields that the schema does not name.
     """
     struct = _OBJECT.sub(lambda match: match[1] or "STRUCT<", text)
     kind = _one_typed(parse_ddl("what Spark found", struct.replace("STRUCT<>", "VOID"), _ONE_TYPE))

@@ -134,7 +134,7 @@ def directory(raw: Any) -> str:
 
 
 def _without_ups(path: Path) -> Path:
-    """The same place without `..`. A symbolic link stays, and so does `..` behind it: that leads to where it points."""
+    """Resolve `..` except after a symbolic link, where it would resolve against the link's target."""
     plain = Path(path.anchor)
     for part in path.parts[1:]:
         inside = part != ".." or plain.name == ".." or os.path.islink(plain)

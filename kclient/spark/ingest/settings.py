@@ -193,7 +193,7 @@ def _error(problems: list[str]) -> ConfigError:
 
 
 def _names_one(problem: str, options: list[str]) -> bool:
-    """Whether a problem is about one of these options: to what is wrong by itself nothing else can be said."""
+    """Whether a problem is about one of these options: a wrong setting needs no second message."""
     return any(option in options for option in re.findall("--[a-z-]+", problem))
 
 
@@ -246,7 +246,7 @@ HINTS: Final[Mapping[str, str]] = {
     "set option failOnDataLoss to false": "give --accept-data-loss",
     "set startingOffsets.fallback to earliest": "give --options startingOffsets.fallback=earliest",
 }
-"""What the source advises to whoever gives it options, and what that is here."""
+"""Advice in the source's errors → the same for the options of `kclient ingest`."""
 
 Found = Mapping[str, Any]
 

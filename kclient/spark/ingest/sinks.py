@@ -4,8 +4,8 @@
     parquet:DIR  --writer spark     _spark_metadata     the files that it names; `_kclient/job.json` says whose it is
     table:NAME                      the table format    whatever its log says
 
-Spark's sink takes a batch for done that its log has, whoever wrote it: in the directory of another job the first
-batches of a new one would be left out in silence. So every sink belongs to one checkpoint.
+Spark's sink skips a batch number that its log has, even from another job: in the directory of another job the first
+batches of a new one would be lost without an error. So every sink belongs to one checkpoint.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _counts(job: Job, batch: int, end: Offsets) -> bool:
 
 
 def has_landed(checkpoint: Checkpoint) -> bool:
-    """Whether anything counts that the checkpoint's job landed, also behind a batch whose commit is missing.
+    """Whether anything counts that the checkpoint's job landed, also after a batch whose commit is missing.
 
     Raises SinkError.
     """
@@ -167,8 +167,7 @@ def check_not_backfilled(sink: str, start: Offsets) -> None:
 def rows(job: Job) -> int | None:
     """The rows that count in a job's sink. Raises SinkError.
 
-    None where nobody knows here: of a table, which only its own tools can read, and of a directory that nothing has
-    landed in or that is not mounted.
+    None if unknown: for a table, which only its own tools can read, and for a directory that is empty or not mounted.
     """
     sink, log = job.place, spark_metadata if job.writer == "spark" else manifest
     there = sink.kind != "table" and is_directory(Path(sink.where) / log.DIRECTORY)
@@ -176,7 +175,7 @@ def rows(job: Job) -> int | None:
 
 
 def last_written(sink: Location, writer: Writer) -> tuple[int, int] | None:
-    """Rows and bytes of the newest batch with rows, None where nothing tells. Raises SinkError."""
+    """Return rows and bytes of the newest batch with rows, None if unknown. Raise SinkError."""
     if sink.kind == "table":
         return None
     if writer == "direct":

@@ -81,7 +81,7 @@ def check_catalog_lasts(session: SparkSession, settings: IngestSettings) -> None
 
 
 def without_spark() -> ConfigError:
-    """What is told where pyspark cannot be imported."""
+    """Return the error for a missing pyspark."""
     return ConfigError(
         "The engine spark needs pyspark 4.0 or newer, which cannot be imported. It is an extra. "
         "Type: pip install 'kclient-kafka[spark]', or give --engine direct."
@@ -148,7 +148,7 @@ _WRITING: Final = re.compile(
 
 
 def typed(failure: Exception) -> Exception:
-    """The error of ours that Spark tells of, with its text; the failure itself where it tells of none."""
+    """Return kclient's error from the text of Spark's failure; the failure itself if there is none."""
     found = _OURS.findall(str(failure))
     for name, text in reversed(found):
         kind = getattr(errors, name, None)

@@ -38,7 +38,7 @@ class StopRequest:
 
 @contextmanager
 def stop_on_signals() -> Iterator[StopRequest]:
-    """Listen to both signals, in the main thread; elsewhere nobody can ask this way."""
+    """Handle both signals in the main thread; elsewhere do nothing."""
     stop = StopRequest()
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     try:

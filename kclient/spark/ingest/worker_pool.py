@@ -1,10 +1,10 @@
 """A few worker processes that write ranges, for the engine without Spark.
 
-    parent   sends a range to whoever is idle, takes what comes back
+    parent   sends a range to an idle worker, receives the result
     worker   receives a range → write_range → sends the files, or the error; ends when the parent is gone
 
-A worker keeps the parent's locks as long as it lives. So whoever kills the parent alone cannot start a second run that
-counts files which a worker of the first one is still writing.
+A worker keeps the parent's locks as long as it lives. So if only the parent is killed, no second run can
+start and count files that a worker of the first one is still writing.
 
 A worker that dies is replaced and its range tried again, as Spark does with a task; an error that it reports ends the
 batch. Workers are fresh interpreters, so they inherit no loop, no thread and no lock of the parent.
@@ -72,7 +72,7 @@ class Worker:
 
 
 class BatchWork(NamedTuple):
-    """The ranges of one batch, who waits, and what has come back."""
+    """The ranges of one batch, those that wait, and the results."""
 
     ranges: Sequence[OffsetRange]
     waiting: deque[int]

@@ -80,7 +80,7 @@ class SparkWriter:
         return triggered(frame.writeStream.partitionBy(*DIRECTORIES[:kept]), self._prepared)
 
     def landed(self, progress: Mapping[str, Any]) -> LandedBatch | None:
-        """The batch that a progress is of, once; None for one that was told, and for a trigger without a batch."""
+        """Return the batch of a progress once; None if it was reported already, or if the trigger had no batch."""
         batch, checkpoint = progress["batchId"], self._prepared.checkpoint
         if batch <= self._last or "addBatch" not in progress["durationMs"]:
             return None
@@ -109,7 +109,7 @@ class SparkWriter:
 
 
 def _observed(frame: DataFrame) -> DataFrame:
-    """The rows, with what is told of a batch seen on their way; `_error` has done its work then."""
+    """Observe rows, bad values and the newest time of a batch, then drop `_error`."""
     told = {
         "rows": functions.count(functions.lit(1)),
         "bad": functions.count(ERROR) if ERROR in frame.columns else functions.count_if(functions.lit(False)),
@@ -146,7 +146,7 @@ class DirectWriter:
         return triggered(frame.writeStream.foreachBatch(self._count), prepared).start()
 
     def landed(self, progress: Mapping[str, Any]) -> LandedBatch | None:
-        """The batch that a progress is of, once; None for one that was told, and for a trigger without a batch."""
+        """Return the batch of a progress once; None if it was reported already, or if the trigger had no batch."""
         return self._counted.pop(progress["batchId"], None)
 
     def _count(self, frame: DataFrame, batch: int) -> None:

@@ -61,7 +61,7 @@ def run(settings: OffsetsHistorySettings, runtime: Runtime | None = None) -> His
     """Keep what is new since the last run, and sample the logs' ends once.
 
     Raises ConfigError for the directory of another cluster, SinkError, ConnectError, AuthorizationError,
-    UnknownTopicError where nobody ever committed, DeadlineError.
+    UnknownTopicError if no group has ever committed, DeadlineError.
     """
     options = settings.source()
     driver = DriverClient(options)
@@ -73,14 +73,14 @@ def run(settings: OffsetsHistorySettings, runtime: Runtime | None = None) -> His
         driver.close()
 
 
-def watch(settings: OffsetsHistorySettings, told: Callable[[HistoryRun], None], stop: StopRequest) -> None:
+def watch(settings: OffsetsHistorySettings, report: Callable[[HistoryRun], None], stop: StopRequest) -> None:
     """Run again and again, `every_ms` after each run ended, until asked to stop.
 
-    What passes by itself (a broker that restarts) is logged, and the next run goes on. Raises as `run` otherwise.
+    Retriable errors (a broker that restarts) are logged, and the next run goes on. Raises as `run` otherwise.
     """
     while not stop:
         try:
-            told(run(settings))
+            report(run(settings))
         except KclientError as exc:
             if not exc.retriable:
                 raise
@@ -108,7 +108,7 @@ class _Run:
         names = {topic_id: name for name, topic_id in beginning.topics.items() if any(topic_id)}
         for wanted in beginning.ranges:
             self._store.write_range(wanted, self._tables(wanted, names))
-            state = self._seen.behind(state, wanted)
+            state = self._seen.advance(state, wanted)
             self._store.keep(state)
         self._store.keep(self._sample(state, beginning.topics))
         return HistoryRun(
@@ -165,7 +165,7 @@ class RunStart:
 
 
 def begin(settings: OffsetsHistorySettings, driver: DriverClient, store: Store) -> RunStart:
-    """Look at both sides; remove what a killed run left behind where it had come to.
+    """Compare the directory with the topic; remove files that a killed run left after its state.
 
     A new history is known by its state before it has a file. Raises ConfigError for the directory of another cluster or
     another topic, or one whose state is lost; SinkError, and what the driver raises.
@@ -198,8 +198,8 @@ def begin(settings: OffsetsHistorySettings, driver: DriverClient, store: Store) 
 def _starts(
     state: State, bounds: Mapping[TopicPartition, LogBounds], *, warn: bool
 ) -> dict[TopicPartition, int]:
-    """Where reading goes on. Never before where it was, as what is kept from there on would be removed: a log that ends
-    earlier was told of by a broker that lags behind, or lost what it had.
+    """Where reading goes on. Never before where it was, as what is kept from there on would be removed: a log end
+    before it comes from a lagging broker, or from a log that lost records.
     """
     starts, losses = next_starts(state.offsets, bounds)
     report(losses if warn else (), fail=False)
@@ -303,7 +303,7 @@ class RunTotals:
             tp = TopicPartition(row["topic"], row["partition"])
             self.latest[row["group"], tp] = row.get("offset")
 
-    def behind(self, state: State, wanted: OffsetRange) -> State:
+    def advance(self, state: State, wanted: OffsetRange) -> State:
         """The state when the files of a range are there."""
         waiting = dict(state.waiting)
         for (_, tp), offset in self.latest.items():

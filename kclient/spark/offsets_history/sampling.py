@@ -23,7 +23,7 @@ from kclient.types import TopicPartition
 FETCH_BYTES: Final = 65_536
 PATIENCE_MS: Final = 5_000
 LOOKING_SECONDS: Final = 30.0
-"""For so long records are looked for in one run; what is left waits for the next, as behind a broker that is down."""
+"""Records are looked up for this long in one run; the rest waits for the next run, for instance if a broker is down."""
 
 
 @attrs.frozen
@@ -55,7 +55,7 @@ async def record_times(
     waiting: Mapping[TopicPartition, Iterable[int]],
     ends: Mapping[TopicPartition, Bounds],
 ) -> dict[tuple[TopicPartition, int], int | None]:
-    """When the first record at or behind each offset was written, for those that are there; None if it does not say."""
+    """Return the timestamp of the first record at or after each offset that exists, None for a record without one."""
     asked = [
         OffsetRange(tp.topic, tp.partition, offset, ends[tp].stable)
         for tp, offsets in waiting.items()
@@ -104,7 +104,7 @@ def position_rows(found: Mapping[tuple[TopicPartition, int], int | None], sample
 
 
 async def _first_record(link: ClusterHandle, options: SourceOptions, wanted: OffsetRange) -> int | None:
-    """Its timestamp, -1 if it has none; None where there is no record, or nobody answers now."""
+    """Return its timestamp, -1 if it has none; None if there is no record or no broker answers now."""
     config = attrs.evolve(link.config, max_partition_fetch_bytes=FETCH_BYTES)
     patience = attrs.evolve(options, poll_timeout_ms=PATIENCE_MS, read_ahead=0, fail_on_data_loss=False)
     fetcher = RangeFetcher(link.cluster, config, link.runtime, wanted, patience)

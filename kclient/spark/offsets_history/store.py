@@ -42,7 +42,7 @@ _ORDER: Final = [("group", "ascending"), ("src_offset", "ascending")]
 
 @attrs.frozen(kw_only=True)
 class State:
-    """How far a history is. `committed` are the partitions that anybody commits, `waiting` those committed offsets
+    """How far a history is. `committed` are the partitions with commits of any group, `waiting` those committed offsets
     whose record was not there yet when it was looked for."""
 
     cluster_id: str | None
@@ -102,7 +102,7 @@ class Store:
             return any(not path.name.startswith(".") for path in self._files())
 
     def tidy(self, offsets: Mapping[int, int]) -> int:
-        """Remove the files of ranges that begin at or behind the state's offsets, and half-written ones."""
+        """Remove the files of ranges that begin at or after the state's offsets, and half-written ones."""
         removed = 0
         with sink_errors(self.path):
             for path in self._files():
@@ -265,7 +265,7 @@ def storable(milliseconds: int | None) -> int | None:
 
 
 def as_stored(name: str, rows: list[dict[str, Any]]) -> pa.Table:
-    """Rows of a table, their times in microseconds, as Spark and everybody else read them. Those not `storable` are
+    """Rows of a table, their times in microseconds, as Spark and other readers expect. Those not `storable` are
     null.
     """
     schema = TABLES[name]

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 SAMPLES: Final = 3
 RETENTION_MINUTES: Final = 10_080
-"""`offsets.retention.minutes` of a broker that was not told otherwise: 7 days."""
+"""`offsets.retention.minutes` by default: 7 days."""
 
 LAG: Final = """
 WITH known AS (

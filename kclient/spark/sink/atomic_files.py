@@ -31,13 +31,13 @@ from kclient.runtime import Runtime
 TEMPORARY: Final = ".tmp"
 TRIES: Final = 20
 TRY_SECONDS: Final = 0.1
-"""How often, and how far apart, a lock is tried for before it is told to be another's."""
+"""How often and how far apart a lock is tried before it counts as held by another process."""
 
 _TEMPORARY_NAME: Final = re.compile(r"\..+\.[0-9a-f]{12}\.tmp", re.ASCII | re.DOTALL)
 
 
 def temporary_name(path: Path, runtime: Runtime | None = None) -> Path:
-    """A hidden name beside `path` that nobody else uses."""
+    """Return a unique hidden name in the directory of `path`."""
     token = (runtime or Runtime()).random_bytes(6).hex()
     return path.with_name(f".{path.name}.{token}{TEMPORARY}")
 
@@ -85,7 +85,7 @@ def sync(path: Path) -> None:
 
 
 def read_optional(path: Path) -> str | None:
-    """The text of a file, None where there is none. Raises SinkError, ValueError for what is no text."""
+    """Return the text of a file, None if it does not exist. Raise SinkError, and ValueError if it is not UTF-8."""
     try:
         with reading(path):
             return path.read_text(encoding="utf-8")

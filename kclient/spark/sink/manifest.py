@@ -130,7 +130,7 @@ def read(sink: str | Path, name: str) -> Manifest | None:
 
 
 def names(sink: str | Path) -> list[str]:
-    """What the manifests of a sink are called, batches in order, backfills behind them. Raises SinkError."""
+    """Return the names of a sink's manifests: batches in order, then backfills. Raise SinkError."""
     found = list_names(Path(sink) / DIRECTORY)
     return sorted(name.removesuffix(".json") for name in found if _NAME.fullmatch(name))
 
@@ -146,7 +146,7 @@ def read_all(sink: str | Path, kind: str = "") -> Iterator[Manifest]:
 def files(sink: str | Path) -> list[str]:
     """The absolute paths of all files that count: what to give to a Parquet reader.
 
-    Raises SinkError, also where no manifests are: a wrong path is no empty sink.
+    Raises SinkError, also where no manifests are: a wrong path is not an empty sink.
     """
     return [str(Path(sink).absolute() / file.path) for manifest in _landed(sink) for file in manifest.files]
 
@@ -208,7 +208,7 @@ _OURS: Final = re.compile(
 
 @attrs.frozen
 class Garbage:
-    """One file that nobody needs. `path` is relative to the sink."""
+    """One file that no manifest names. `path` is relative to the sink."""
 
     path: str
     bytes: int

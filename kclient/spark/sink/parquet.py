@@ -97,7 +97,7 @@ class ParquetFile:
             publish(self._temporary, self.path)
 
     def discard(self) -> None:
-        """Leave nothing behind, if it has no name yet."""
+        """Remove the hidden file."""
         with sink_errors(self.path):
             self._writer.close()
             self._temporary.unlink(missing_ok=True)
@@ -326,7 +326,7 @@ class DirectTarget:
     """Where a range lands and how. It pickles. `dead` is the directory of dead letters, None where there are none.
 
     `suffix` ends the names of files whose range has files of another kind already. `rows_per_file` is how many records
-    a file should have, None where nobody cares. `run` is the token of the run whose tasks may give files their names
+    a file should have, None for any number. `run` is the token of the run whose tasks may give files their names
     (`fence.py`), None where the writer's process holds the sink's lock.
     """
 

@@ -119,7 +119,7 @@ class RowLayout:
     def dead(
         self, topic: str, partition: int, raw: pa.RecordBatch, decoded: pa.RecordBatch
     ) -> pa.RecordBatch:
-        """The dead letters of a batch as they are written: `raw` before `decode`, `decoded` behind it."""
+        """The dead letters of a batch as they are written: `raw` before `decode`, `decoded` after it."""
         rows = bad(raw.append_column(ERROR, decoded.column(ERROR)))
         constants = self._constants(topic, partition, len(rows))
         names = {ours: theirs for theirs, ours in NAMES.items()} | {RAW: "value"}

@@ -132,7 +132,7 @@ def parsed(options: Mapping[str, str], mode: Any) -> tuple[SourceOptions, Direct
 
 
 def batch_of_task() -> int:
-    """The number of the batch that this task belongs to. Raises InternalError where Spark does not tell."""
+    """The number of the batch that this task belongs to. Raise InternalError if Spark does not provide it."""
     context = TaskContext.get()
     number = None if context is None else context.getLocalProperty(BATCH_ID)
     if number is None:
@@ -279,7 +279,7 @@ def _rows(wanted: OffsetRange, options: SourceOptions, layout: RowLayout) -> Ite
 
 
 def _tells(layout: RowLayout) -> bool:
-    """Whether bad values become null and are told of."""
+    """Return whether bad values become null, with the reason in `_error`."""
     return layout.decoder is not None and layout.decoder.bad_records == "column"
 
 

@@ -3,8 +3,9 @@
     _spark_metadata/8            a line "v1", then one JSON object for each file of batch 8
     _spark_metadata/9.compact    the same for all batches up to 9; what is older may be deleted
 
-A batch that was killed leaves files that the log does not name, some of them empty. Spark skips them; whoever lists the
-directory without this log counts rows twice, or fails at a file without a footer. Read without Spark.
+A batch that was killed leaves files that the log does not name, some of them empty. Spark skips them; a
+reader that lists the directory without this log counts rows twice, or fails at a file without a footer. Read without
+Spark.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class LoggedFile:
 
 
 def batches(sink: str | Path) -> list[int]:
-    """The numbers of the batches that the log still tells of, in order. Raises SinkError."""
+    """Return the numbers of the batches that the log still contains, in order. Raise SinkError."""
     return sorted(_logs(sink))
 
 
@@ -62,7 +63,7 @@ def added(sink: str | Path, batch: int) -> list[LoggedFile]:
 def files(sink: str | Path) -> list[str]:
     """The absolute paths of all files that count: what to give to a Parquet reader.
 
-    Raises SinkError, also where there is no log: a wrong path is no empty sink.
+    Raises SinkError, also where there is no log: a wrong path is not an empty sink.
     """
     if not is_directory(Path(sink) / DIRECTORY):
         raise SinkError(

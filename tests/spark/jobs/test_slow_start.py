@@ -29,7 +29,7 @@ def attempts(monkeypatch: pytest.MonkeyPatch, *ends: str, told: int = 0) -> int:
 
     class Engine:
         def __init__(self, *_: Any) -> None:
-            self.told = told
+            self.reported = told
 
         def run(self, _: Any) -> str:
             started.append(ends[len(started)])
