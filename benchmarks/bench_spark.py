@@ -32,7 +32,8 @@ from benchmarks.bench_spark_session import Cost, measured
 from benchmarks.bench_spark_topics import PARTITIONS, TOPICS, Topic, fill
 from benchmarks.report import Figure, progress, show, write_json
 from localkafka import KafkaCluster
-from localspark import environments, jvm_source
+from localspark import environments
+from localspark.jars import JVM_SOURCE, MINOR
 from localspark.session import Session
 
 RECORDS, ROUNDS, MINUTES = 3_000_000, 3, 9.0
@@ -115,8 +116,8 @@ def measure(
         progress("starting Kafka and two Spark sessions")
         kafka = stack.enter_context(KafkaCluster("4.3.1", jvm_options=("-Xmx1g",)))
         ours = stack.enter_context(Session(CHILD))
-        python = environments.python(jvm_source.MINOR)
-        theirs = stack.enter_context(Session(CHILD, python, jvm_source.jars()))
+        python = environments.python(MINOR)
+        theirs = stack.enter_context(Session(CHILD, python, JVM_SOURCE.jars()))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         field = Field(kafka, ours, theirs, folder)
         chosen = [(one, one.rows(records)) for one in TOPICS if not topics or one.name in topics]

@@ -22,9 +22,17 @@ from kclient.config.model import SECRET_KEYS, rules
 from kclient.config.security import PLAIN_MODULE, SCRAM_MODULE
 from kclient.errors import ConfigError
 from kclient.security.secret import HiddenText, Secret, Source, env, file
-from kclient.spark.unsupported import KAFKA_KEYS
 
 PREFIX: Final = "kafka."
+DECIDED_BY_SOURCE: Final[Mapping[str, str]] = {
+    "auto.offset.reset": "use startingOffsets",
+    "key.deserializer": "keys are binary; cast or decode the column key",
+    "value.deserializer": "values are binary; cast or decode the column value",
+    "enable.auto.commit": "to commit progress to a group give commit.group.id",
+    "interceptor.classes": "do the work on the DataFrame",
+}
+"""`kafka.*` keys that would change what the source itself decides."""
+
 FETCH_BYTES: Final = 8_000_000
 REFERENCES: Final[Mapping[str, Callable[[str], Source]]] = {"_env": env, "_file": file}
 SPELLINGS: Final = {"ssl_ca_location": "ssl_truststore_location"}
@@ -82,12 +90,14 @@ class KafkaKeys(Mapping[str, str]):
     def problems(self) -> list[str]:
         """Everything that is wrong, one sentence each, without resolving a reference or opening a file."""
         found = [
-            f"{PREFIX}{name} cannot be set: {hint}" for name, hint in KAFKA_KEYS.items() if name in self.texts
+            f"{PREFIX}{name} cannot be set: {hint}"
+            for name, hint in DECIDED_BY_SOURCE.items()
+            if name in self.texts
         ]
         settings: dict[str, Any] = {"bootstrap_servers": "localhost:9092"}
         for name, text in self.texts.items():
             key, reference = _split(name)
-            if name in KAFKA_KEYS:
+            if name in DECIDED_BY_SOURCE:
                 continue
             if reference and not text.strip():
                 found.append(f"{PREFIX}{name} must name {_what(reference)}")

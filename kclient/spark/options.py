@@ -7,8 +7,9 @@ limits of streams: a batch ignores them with a warning, as Spark's own source do
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import attrs
@@ -18,7 +19,7 @@ from kclient.config.errors import config_error
 from kclient.errors import ConfigError
 from kclient.log import get_logger
 from kclient.security.secret import HiddenText
-from kclient.spark import option_table, unsupported
+from kclient.spark import option_table
 from kclient.spark.kafka_keys import KafkaKeys
 from kclient.spark.offsets import EARLIEST, LATEST
 from kclient.spark.option_table import (
@@ -91,8 +92,8 @@ class SourceOptions:
     def parse(cls, options: Mapping[str, str], mode: Mode = "batch") -> SourceOptions:
         """Check every option. Raises one ConfigError with all problems in `.problems`."""
         options = hidden(options)  # an error report may include local variables
-        if unsupported.is_table(options):
-            raise _error([unsupported.CREATE_TABLE])
+        if _is_catalog_table(options):
+            raise _error([CREATE_TABLE])
         problems: list[str] = []
         kafka = KafkaKeys.of(options)
         values = _values(options, mode, problems)
@@ -138,11 +139,11 @@ def _values(options: Mapping[str, str], mode: Mode, problems: list[str]) -> dict
     for written, raw in options.items():
         name = CANONICAL.get(written.lower())
         if name is None:
-            problems += unsupported.problems(written, raw, OPTIONS)
+            problems += _unknown_option(written, raw, OPTIONS)
         elif mode == "batch" and name in STREAM_LIMITS:
             log.warning("option %s limits streams; a batch ignores it", name)
         elif OPTIONS[name].only not in (None, mode):
-            problems += unsupported.in_other_mode(name, raw, mode)
+            problems += _in_other_mode(name, raw, mode)
         else:
             try:
                 values[name] = OPTIONS[name].rule_in(mode)(raw)
@@ -210,7 +211,7 @@ def _problems_of_limits(values: Mapping[str, Any]) -> Iterator[str]:
 
 def _problems_of_kafka(kafka: KafkaKeys) -> Iterator[str]:
     if not kafka.get("bootstrap.servers"):
-        yield f"{SERVERS} is missing: give host:port. In SQL, {unsupported.CREATE_TABLE}"
+        yield f"{SERVERS} is missing: give host:port. In SQL, {CREATE_TABLE}"
     yield from kafka.problems()
 
 
@@ -231,6 +232,61 @@ def _shown(raw: str) -> str:
 
 def _error(problems: list[str]) -> ConfigError:
     return config_error("The options of format('kclient') have", problems, "load again")
+
+
+# --- options that the source knows and does not take -----------------------------------------------------------------
+
+
+CREATE_TABLE: Final = (
+    "CREATE TABLE loses options in Spark 4.3; use CREATE TEMPORARY VIEW … USING kclient OPTIONS (…)"
+)
+
+
+ONLY_THERE: Final[Mapping[Mode, str]] = {
+    "batch": "is for streams",
+    "stream": "is for batches: a stream has no end",
+}
+OTHER_MODE: Final[Mapping[Mode, Mapping[str, str]]] = {
+    "batch": {"commit.metadata": "is for streams: a batch commits nothing"},
+    "stream": {"pushdownFilters": "is for batches: Spark pushes no filters into a stream"},
+}
+"""Why an option of the other mode has no place in this one."""
+
+SPARK_SETTINGS: Final = ("spark.kafka.", "spark.sql.")
+
+
+def _is_catalog_table(options: Mapping[str, str]) -> bool:
+    """Whether these are the properties of a catalog's table, where options are called `option.…`."""
+    return "provider" in options and any(name.startswith("option.") for name in options)
+
+
+def _unknown_option(written: str, raw: str, known: Iterable[str]) -> list[str]:
+    """Return the problem with an option that no rule accepts; none for a harmless one or `kafka.*`."""
+    lower = written.lower()
+    if lower.startswith("kafka."):
+        return []
+    if lower == "path":
+        return [f"load({raw!r}) is not how topics are named; use option('subscribe', {raw!r}).load()"]
+    if lower.startswith(SPARK_SETTINGS):
+        return [
+            f"{written} is a setting of Spark's own Kafka source; this source has no use for it, leave it out"
+        ]
+    return [_suggestion(written, [*known, "kafka.bootstrap.servers"])]
+
+
+def _in_other_mode(name: str, raw: str, mode: Mode) -> list[str]:
+    """Return the problem with an option of the other mode; none where its value requests nothing."""
+    if name == "pushdownFilters" and raw.strip().lower() == "false":
+        return []
+    return [f"{name} {OTHER_MODE[mode].get(name, ONLY_THERE[mode])}; leave it out"]
+
+
+def _suggestion(written: str, known: Iterable[str]) -> str:
+    names = {name.lower(): name for name in known}
+    near = difflib.get_close_matches(written.lower(), sorted(names), n=1, cutoff=0.5)
+    if near:
+        return f"{written} is unknown; did you mean {names[near[0]]}?"
+    return f"{written} is unknown; keys of Kafka itself begin with kafka."
 
 
 # --- secrets that Spark may show -------------------------------------------------------------------------------------

@@ -12,12 +12,12 @@ from pyspark.sql import SparkSession
 
 from kclient.spark.ingest import run as ingest
 from kclient.spark.ingest.settings import IngestSettings
-from localspark.delta import SETTINGS
+from localspark.jars import DELTA_SETTINGS
 from localspark.serving import serve, start
 
 
 def session(jars: str) -> SparkSession:
-    settings = {name.replace(".", "__"): value for name, value in SETTINGS.items()}
+    settings = {name.replace(".", "__"): value for name, value in DELTA_SETTINGS.items()}
     return start(
         jars,
         spark__driver__extraJavaOptions="-XX:TieredStopAtLevel=1",

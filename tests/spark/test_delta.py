@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from kclient.embedded import EmbeddedCluster
-from localspark import delta, environments
+from localspark import environments
+from localspark.jars import DELTA, MINOR
 from localspark.session import Session
 from tests.spark.jobs.support import fill
 
@@ -21,11 +22,11 @@ TABLE = "lake.orders"
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[Session]:
-    if reason := delta.unavailable():
+    if reason := DELTA.unavailable():
         if os.environ.get("CI") == "true":
             pytest.fail(f"Delta must run in CI: {reason}", pytrace=False)
         pytest.skip(f"no Delta: {reason}")
-    with Session("tests.spark.delta_child", environments.python(delta.MINOR), delta.jars()) as session:
+    with Session("tests.spark.delta_child", environments.python(MINOR), DELTA.jars()) as session:
         yield session
 
 

@@ -15,7 +15,8 @@ import pytest
 from confluent_kafka import Producer
 
 from localkafka import KafkaCluster
-from localspark import environments, jvm_source
+from localspark import environments
+from localspark.jars import JVM_SOURCE, MINOR
 from localspark.session import Session
 from tests.spark.conftest import Message, make_topic, write
 
@@ -28,12 +29,12 @@ EACH = 300
 @pytest.fixture(scope="module")
 def both() -> Iterator[Session]:
     """One Spark with both sources."""
-    if reason := jvm_source.unavailable():
+    if reason := JVM_SOURCE.unavailable():
         if os.environ.get("CI") == "true":
             pytest.fail(f"Spark's own Kafka source must run in CI: {reason}", pytrace=False)
         pytest.skip(f"no Kafka source for the JVM: {reason}")
-    python = environments.python(jvm_source.MINOR)
-    with Session("tests.spark.jvm_child", python, jvm_source.jars()) as session:
+    python = environments.python(MINOR)
+    with Session("tests.spark.jvm_child", python, JVM_SOURCE.jars()) as session:
         yield session
 
 
