@@ -80,7 +80,7 @@ async def topics_without_end(extra: int, partitions: int = 2) -> dict[str, Any]:
             ended = f"{type(exc).__name__}: {exc.text}"
         known = sorted(cluster.metadata.topics)
         await cluster.close(1)
-        told = warnings.about("not asked for")
+        told = warnings.about("were not requested")
         return {"ended": ended, "topics": known, "warnings": told, "bytes": len(body[12])}
 
 
