@@ -128,7 +128,7 @@ def checked(batches: Iterator[pa.RecordBatch], wanted: pa.Schema) -> Iterator[pa
     for batch in batches:
         if first and not batch.schema.equals(wanted):
             raise InternalError(
-                f"The columns of a batch are not what Spark was told: {_differences(batch.schema, wanted)}. "
+                f"The columns of a batch differ from the schema given to Spark: {_differences(batch.schema, wanted)}. "
                 "This is a bug of kclient. Please report it."
             )
         first = False

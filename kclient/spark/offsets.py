@@ -69,7 +69,9 @@ def parse_partitions(text: str) -> tuple[TopicPartition, ...]:
 def check_topic(name: str) -> str:
     """A topic's name as Kafka allows it."""
     if not _TOPIC.fullmatch(name) or name in (".", ".."):
-        raise ValueError(f"names {_short(name)}, which is no topic name: letters, digits, '.', '_' and '-'")
+        raise ValueError(
+            f"names {_short(name)}, which is not a topic name: letters, digits, '.', '_' and '-'"
+        )
     return name
 
 

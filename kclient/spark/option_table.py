@@ -115,7 +115,7 @@ def pattern(raw: str) -> Pattern:
     try:
         re.compile(raw)
     except re.error as exc:
-        raise ValueError(f"is no regular expression: {exc}") from None
+        raise ValueError(f"is not a regular expression: {exc}") from None
     return Pattern(raw)
 
 

@@ -313,6 +313,6 @@ def warn_of_secrets(options: SourceOptions) -> None:
     if names:
         log.warning(
             "%s: Spark may show what these options hold, for spark.redaction.regex does not hide their names by "
-            "default. Give references instead, read anew for each connection: %s.file=/path or %s.env=NAME",
+            "default. Give references instead, read again for each connection: %s.file=/path or %s.env=NAME",
             ", ".join(names), names[0], names[0],
         )  # fmt: skip

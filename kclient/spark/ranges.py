@@ -190,7 +190,7 @@ def _deleted(tp: TopicPartition) -> Loss:
 
 def _added(tp: TopicPartition, log: LogBounds | None) -> list[Loss]:
     if log is None:
-        text = f"{tp} is new, and was gone before anybody knew where it begins"
+        text = f"{tp} is new, and was deleted before its start offset was known"
         return [Loss("INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS", tp, text)]
     if log.start <= 0:
         return []
@@ -202,7 +202,7 @@ def _recreated(tp: TopicPartition, old: bytes | None, new: bytes | None) -> list
     """Brokers before 2.8 have no ids."""
     if old is None or new is None or old == new:
         return []
-    text = f"topic {tp.topic} was made anew: its id was {old.hex()}, now it is {new.hex()}"
+    text = f"topic {tp.topic} was recreated: its id was {old.hex()}, now it is {new.hex()}"
     return [Loss("TOPIC_RECREATED", tp, text)]
 
 
@@ -215,7 +215,7 @@ def data_loss(losses: Sequence[Loss]) -> DataLossError:
     more = f" and {len(losses) - 5} more" if len(losses) > 5 else ""
     return DataLossError(
         f"Records that this query asks for are not there: {told}{more}. They aged out, were deleted, or the topic was "
-        "truncated or made anew. To read what is left and do without the rest set option failOnDataLoss to false.",
+        "truncated or recreated. To read what is left and do without the rest set option failOnDataLoss to false.",
         kind=losses[0].kind,
         partitions=tuple(dict.fromkeys(loss.partition for loss in losses)),
     )

@@ -189,7 +189,7 @@ class Stream:
         skipped = [f"{tp} ({end[tp]} → {at})" for tp, at in start.items() if at > end.get(tp, at)]
         if start == self._initial and skipped:
             log.warning(
-                "the first batch runs again, and startingOffsets has moved behind its end: %s. What a run before was "
+                "the first batch runs again, and startingOffsets has moved past its end: %s. What a run before was "
                 "to read up to there is not read. To be sure of it give offsets in startingOffsets.",
                 format_names(skipped),
             )

@@ -236,7 +236,7 @@ def test_status_of_a_topic_that_is_gone_knows_no_lag_and_makes_none(
     assert found["lag_records"] is None
     assert found["partitions"] == [{"topic": "orders", "partition": 0, "next": 4, "end": None}]
     assert told.endswith("total lag unknown: no end at or behind NEXT of orders-0\n")
-    assert (anew.code, "topic orders was deleted and made anew since" in anew.err) == (2, True)
+    assert (anew.code, "topic orders was deleted and recreated since" in anew.err) == (2, True)
 
 
 @pytest.mark.spec("SP-89")
@@ -297,7 +297,7 @@ def test_2_for_a_checkpoint_of_another_job(landed: Landed, capsys: pytest.Captur
     ("more", "told"),
     [
         (("--format", "json", "--schema", "a map<string, int>"), "--schema: field a is a map"),
-        (("--format", "avro", "--schema", "{}"), "--schema is no Avro schema"),
+        (("--format", "avro", "--schema", "{}"), "--schema is not an Avro schema"),
         (
             ("--format", "json", "--schema", "registry:https://h:1"),
             "--format=json needs --schema, the schema",

@@ -112,7 +112,7 @@ def test_the_schema_may_stand_in_a_file(tmp_path: Path) -> None:
     made = decoder(valueFormat="avro", valueSchema=str(path))
     path.unlink()  # workers need no file
     assert values_of(made, [by_apache(SMALL, {"a": 1, "b": "x"})]) == [{"a": 1, "b": "x"}]
-    with pytest.raises(ConfigError, match=r"valueSchema is no JSON, so it names a file, and .*small\.avsc"):
+    with pytest.raises(ConfigError, match=r"valueSchema is not JSON, so it names a file, and .*small\.avsc"):
         decoder(valueFormat="avro", valueSchema=str(path))
 
 
@@ -132,7 +132,7 @@ def test_every_byte_must_be_read_and_be_there() -> None:
     made = decoder(valueFormat="avro", valueSchema=json.dumps(SMALL), badRecords="column")
     rows = made.decode(raw([written, written + b"\0", written[:-1], b"", written])).to_pylist()
     assert [row["value"] is not None for row in rows] == [True, False, False, False, True]
-    assert rows[1]["_error"] == "value: avro: 1 bytes are left behind it"
+    assert rows[1]["_error"] == "value: avro: 1 bytes are left after it"
 
 
 @pytest.mark.spec("SP-75", "SP-76")
@@ -319,7 +319,7 @@ def test_nothing_answers() -> None:
         ({"type": "array", "items": "null"}, "field f is an array of items that take no bytes"),
         ({"type": "array", "items": ["null", "R"]}, r"field f\[\] is R inside itself"),
         ({"type": "bytes", "logicalType": "decimal", "precision": 39}, "field f is a decimal of 39 digits"),
-        ("unheard", "is no Avro schema: UnknownType"),
+        ("unheard", "is not an Avro schema: UnknownType"),
     ],
 )
 def test_what_cannot_be_a_column_is_named(kind: Any, told: str) -> None:

@@ -309,7 +309,7 @@ def test_the_first_message_has_a_short_frame_and_a_long_one(tmp_path: Path) -> N
         (flights()[1:], "nyc.Flight", "timestamp.proto is imported, .* Run protoc with --include_imports"),
         (flights(), "nyc.Fligt", r"no message nyc.Fligt, but google\.protobuf\.Timestamp, nyc\.Airport"),
         (flights(), "", "is not FILE#MESSAGE"),
-        ([], "p.M", "is no set of descriptors"),
+        ([], "p.M", "is not a set of descriptors"),
         ([one(("a", ".p.Unknown"))], "p.M", "descriptors that do not fit together"),
         ([one(("a", "int32"), ("b", ".p.M"))], "p.M", "field b is p.M inside itself"),
         ([one(("b", "repeated .p.M"))], "p.M", r"field b\[\] is p.M inside itself"),
@@ -350,7 +350,7 @@ def test_recursion_through_others_and_columns_without_end_are_refused(tmp_path: 
 def test_a_text_and_a_registry_are_no_schema(tmp_path: Path) -> None:
     proto = tmp_path / "flights.proto"
     proto.write_text('syntax = "proto3"; message Flight { string to = 1; }')
-    with pytest.raises(ConfigError, match=r"flights\.proto is no set of descriptors"):
+    with pytest.raises(ConfigError, match=r"flights\.proto is not a set of descriptors"):
         decoder(valueFormat="protobuf", valueSchema=f"{proto}#Flight")
     with pytest.raises(ConfigError, match="cannot be read: No such file"):
         decoder(valueFormat="protobuf", valueSchema="/nowhere/x.desc#Flight")

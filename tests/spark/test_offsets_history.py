@@ -396,7 +396,7 @@ def test_a_topic_that_was_made_anew_leaves_the_history_of_the_old_one(
     keep(cluster.bootstrap_servers, tmp_path)
     cluster.recreate_topic("__consumer_offsets")
     commit(cluster, "delays", 0, 4)
-    with pytest.raises(ConfigError, match=r"__consumer_offsets was made anew.*give another --out"):
+    with pytest.raises(ConfigError, match=r"__consumer_offsets was recreated.*give another --out"):
         keep(cluster.bootstrap_servers, tmp_path)
     assert [row["offset"] for row in table(tmp_path, "commits")] == [1, 2, 3]
 
@@ -428,7 +428,7 @@ def test_all_that_is_wrong_with_the_settings_is_told_at_once() -> None:
             {"bootstrap": "", "every": "soon", "options": "subscribe=x", "speed": "1"}
         )
     told = " ".join(caught.value.problems)
-    for word in ("--bootstrap", "--out is missing", "--every", "subscribe", "speed is no setting"):
+    for word in ("--bootstrap", "--out is missing", "--every", "subscribe", "speed is not a setting"):
         assert word in told
 
 

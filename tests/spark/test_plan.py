@@ -225,7 +225,7 @@ SITUATIONS = [
         {T0: LogBounds(0, 6)},
         [(0, 5, 6)],
         {T0: 5},
-        "t-1 is new, and was gone before",
+        "t-1 is new, and was deleted before its start",
         next_kind=None,
     ),
     Situation(
@@ -235,7 +235,7 @@ SITUATIONS = [
         {T0: LogBounds(3, 80, NEW)},
         [(0, 3, 60)],
         {T0: 3},
-        f"topic t was made anew: its id was {OLD.hex()}, now it is {NEW.hex()}",
+        f"topic t was recreated: its id was {OLD.hex()}, now it is {NEW.hex()}",
         {"t": OLD},
     ),
 ]

@@ -120,9 +120,9 @@ def test_half_of_a_pair_is_no_schema_of_columns() -> None:
     schema = {**SMALL, "fields": [{"name": "\ud800", "type": "int"}]}
     with registry_server() as server:
         server.add("flights-value", schema)
-        with pytest.raises(ConfigError, match="no Avro schema: UnicodeEncodeError"):
+        with pytest.raises(ConfigError, match="not an Avro schema: UnicodeEncodeError"):
             decoder(valueFormat="avro", schema__registry__url=server.url, schema__registry__allowHttp="true")
-    with pytest.raises(ConfigError, match="no Avro schema: UnicodeEncodeError"):
+    with pytest.raises(ConfigError, match="not an Avro schema: UnicodeEncodeError"):
         decoder(valueFormat="avro", valueSchema=json.dumps(schema))
 
 

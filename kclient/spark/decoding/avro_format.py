@@ -151,7 +151,7 @@ class _Reading:
             return self._refuse(row, f"it does not follow its schema ({type(exc).__name__})", schema_id)
         self._objects += len(data) * written.elements.per_byte
         left = len(data) - stream.tell()
-        return made if not left else self._refuse(row, f"{left} bytes are left behind it", schema_id)
+        return made if not left else self._refuse(row, f"{left} bytes are left after it", schema_id)
 
     def _refuse(self, row: int, reason: str, schema_id: int | None) -> None:
         self.bad[row] = BadValue(reason, schema_id)

@@ -236,7 +236,7 @@ def _decimal(schema: Any, option: str, path: str) -> pa.DataType:
     precision, scale = schema.get("precision", 0), schema.get("scale", 0)
     if not 1 <= precision <= 38 or not 0 <= scale <= precision:
         refuse_type(
-            option, path, f"is a decimal of {precision} digits, {scale} behind the point; Spark has up to 38"
+            option, path, f"is a decimal of {precision} digits, {scale} after the point; Spark has up to 38"
         )
     return pa.decimal128(precision, scale)
 
@@ -263,27 +263,27 @@ def given_schema(option: str, written: str) -> Given:
 
 
 def checked(option: str, text: str) -> Any:
-    """The schema with all names expanded. Raises ConfigError for what is no Avro schema."""
+    """The schema with all names expanded. Raises ConfigError for what is not an Avro schema."""
     try:
         schema = json.loads(text)
         check_defaults(schema)
         return expanded(schema)
     except schema_errors() as exc:
         raise ConfigError(
-            f"{option} is no Avro schema: {reason_of(exc)}. Compare it with what producers use."
+            f"{option} is not an Avro schema: {reason_of(exc)}. Compare it with what producers use."
         ) from exc
 
 
 def expanded(schema: Any) -> Any:
     """The schema with the definition in place of each name. Raises ValueError where that is too much."""
     library = avro_library()
-    json.dumps(schema, ensure_ascii=False).encode()  # half of a pair is no text
+    json.dumps(schema, ensure_ascii=False).encode()  # half a surrogate pair is not text
     check_size(library.parse_schema(schema))
     return library.schema.expand_schema(schema)
 
 
 def schema_errors() -> tuple[type[Exception], ...]:
-    """What fastavro and json raise about a text that is no schema."""
+    """What fastavro and json raise about text that is not a schema."""
     schema = avro_library().schema
     own = (schema.SchemaParseException, schema.UnknownType)
     return ValueError, KeyError, TypeError, RecursionError, *own
@@ -326,7 +326,7 @@ def avro_library() -> Any:
 
 
 def _file(option: str, path: str) -> str:
-    data = read_schema_file(option, path, "is no JSON, so it names a file")
+    data = read_schema_file(option, path, "is not JSON, so it names a file")
     try:
         return data.decode()
     except UnicodeDecodeError:

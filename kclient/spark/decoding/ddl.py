@@ -169,7 +169,7 @@ class _Parser:
                 scale = self._number()
             self._take(")")
         if not 1 <= precision <= 38 or scale > precision:
-            self._fail("a decimal of at most 38 digits, no more of them behind the point than there are")
+            self._fail("a decimal of at most 38 digits, no more of them after the point than there are")
         return pa.decimal128(precision, scale)
 
     def _fields(self) -> pa.DataType:
@@ -216,6 +216,6 @@ class _Parser:
         at = self._tokens[self._next][1] if self._next < len(self._tokens) else len(self._text)
         found = repr(self._peek()[:40]) if self._peek() else "the end"
         raise ConfigError(
-            f"{self._option} is no schema that can be read: at character {at + 1} there is {found}, expected {wanted}. "
+            f"{self._option} cannot be parsed as a schema: at character {at + 1} there is {found}, expected {wanted}. "
             "Write it as Spark does, such as `id BIGINT, name STRING, tags ARRAY<STRING>`."
         )

@@ -221,7 +221,9 @@ def _reason(problem: str, above: str = "") -> str:
         field = (match["field"] or "").removeprefix(above).strip("/").replace("/", ".")
         return f"field {field} {match['what']}" if field else match["what"]
     return (
-        "a date or time in it is not ISO 8601" if "cast" in problem or "parse" in problem else "it is no JSON"
+        "a date or time in it is not ISO 8601"
+        if "cast" in problem or "parse" in problem
+        else "it is not JSON"
     )
 
 
@@ -300,14 +302,14 @@ def _plain(name: bytes) -> bytes:
         return name[1:-1]
     try:
         return str(json.loads(name)).encode()
-    except ValueError:  # half of a pair is no name
+    except ValueError:  # half a surrogate pair is not a name
         return b""
 
 
 # --- the fault of one document ---------------------------------------------------------------------------------------
 
 
-NO_JSON: Final = "it is no JSON"
+NO_JSON: Final = "it is not JSON"
 NOT_ONE: Final = "it is not exactly one JSON document"
 NOT_A_TIME: Final = "a date or time in it is not ISO 8601"
 UNSURE: Final = ("\0", "Inf")  # other readers of JSON differ here

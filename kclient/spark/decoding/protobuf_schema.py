@@ -272,7 +272,7 @@ def _files(option: str, path: str) -> Sequence[Any]:
         files = ()
     if not files:
         raise ConfigError(
-            f"{option}: {path} is no set of descriptors. "
+            f"{option}: {path} is not a set of descriptors. "
             f"Make one of .proto files: protoc --include_imports --descriptor_set_out={path} FILE.proto"
         )
     return files

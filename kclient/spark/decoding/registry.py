@@ -228,7 +228,7 @@ class SchemaRegistry:
         if code in (401, 403):
             return ConfigError(
                 f"The schema registry {self.url} refuses to give {what} (HTTP {code}). It wants other credentials. "
-                "Set schema.registry.auth, or .env or .file behind it."
+                "Set schema.registry.auth, or the same with .env or .file."
             )
         if code < 400:
             return ConfigError(
@@ -245,13 +245,13 @@ class SchemaRegistry:
             answer: Any = json.loads(data) if len(data) <= MAX_ANSWER_BYTES else None
             kind, text = answer.get("schemaType", "AVRO"), answer["schema"]
             json.loads(text)
-            text.encode()  # half of a pair is no text
+            text.encode()  # half a surrogate pair is not text
             if len(text) > MAX_SCHEMA_CHARACTERS:
                 raise UnknownSchemaError(
                     f"{what} has a schema of more than {MAX_SCHEMA_CHARACTERS:,} characters"
                 )
         except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
-            raise UnknownSchemaError(f"{what} is no Avro schema, says the registry's answer") from None
+            raise UnknownSchemaError(f"{what} is not an Avro schema, says the registry's answer") from None
         if kind != "AVRO" or answer.get("references"):
             why = (
                 f"is of the type {printable(str(kind))}"
@@ -294,7 +294,7 @@ def _authorization(secret: Secret) -> str:
         bearer and not (credentials.isascii() and credentials[7:].strip())
     ):
         raise ConfigError(
-            "schema.registry.auth is no user:password and no bearer TOKEN: it must be one line without control "
+            "schema.registry.auth is neither user:password nor bearer TOKEN: it must be one line without control "
             "characters, a token one of ASCII. Look at its text where the workers run; it is not shown here."
         )
     if bearer:

@@ -83,7 +83,7 @@ class BatchCommitter:
         if found is not None and (found.job != self.job or found.end != end):
             raise SinkError(
                 f"{self.sink} has a manifest of batch {batch} that is not this checkpoint's batch {batch}. One of the "
-                "two was restored from a copy, or another job wrote it. Begin anew with a new checkpoint and sink.",
+                "two was restored from a copy, or another job wrote it. Start again with a new checkpoint and sink.",
                 path=self.sink,
             )
         return found

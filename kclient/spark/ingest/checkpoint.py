@@ -254,7 +254,7 @@ class Job:
             if was != now
         ]
         anew = [topic for topic, was in self.topic_ids.items() if other.topic_ids.get(topic, was) != was]
-        return found + [f"topic {topic} was deleted and made anew since" for topic in anew]
+        return found + [f"topic {topic} was deleted and recreated since" for topic in anew]
 
 
 def job_of(content: Mapping[str, Any]) -> Job:

@@ -127,7 +127,7 @@ def _missing(dlq: str, sink: str) -> list[Manifest]:
     """
     if not is_directory(Path(dlq) / manifest.DIRECTORY):
         raise ConfigError(
-            f"{dlq} is no directory of dead letters: it has no {manifest.DIRECTORY}. "
+            f"{dlq} is not a directory of dead letters: it has no {manifest.DIRECTORY}. "
             "Give the directory that a job was given as --dlq."
         )
     there = [letter for letter in manifest.read_all(dlq) if letter.files]

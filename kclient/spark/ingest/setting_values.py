@@ -213,7 +213,7 @@ def _content(path: Path) -> str:
     try:
         return read_local(path, LARGEST_TEXT).decode().strip()
     except (OSError, ValueError) as exc:
-        reason = "it is no text" if isinstance(exc, UnicodeDecodeError) else problem_of(exc)
+        reason = "it is not text" if isinstance(exc, UnicodeDecodeError) else problem_of(exc)
         raise ValueError(f"names the file {path}, which cannot be read: {reason}") from None
 
 
@@ -276,7 +276,7 @@ def _time(raw: str) -> int:
     try:
         moment = datetime.fromisoformat(raw)
     except ValueError:
-        raise ValueError("must have a time such as @2026-01-01T00:00Z behind the @") from None
+        raise ValueError("must have a time such as @2026-01-01T00:00Z after the @") from None
     if moment.tzinfo is None:
         raise ValueError("must say the time zone: end it with Z for UTC, or +02:00")
     return max(0, int(moment.timestamp() * 1000))
@@ -286,7 +286,7 @@ def _offsets(path: str) -> dict[TopicPartition, int]:
     try:
         content = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as exc:
-        reason = exc.strerror if isinstance(exc, OSError) else "it is no text"
+        reason = exc.strerror if isinstance(exc, OSError) else "it is not text"
         raise ValueError(
             f"must be earliest, latest, group, @TIME, or a file of offsets; {path!r} cannot be read: {reason}"
         ) from None

@@ -200,7 +200,7 @@ def _names_one(problem: str, options: list[str]) -> bool:
 def _unknown(name: str) -> str:
     near = difflib.get_close_matches(name, RULES, n=1, cutoff=0.5)
     hint = f"; did you mean {near[0]}?" if near else ""
-    return f"{name} is no setting of an ingest job{hint}"
+    return f"{name} is not a setting of an ingest job{hint}"
 
 
 # --- rules between settings ------------------------------------------------------------------------------------------

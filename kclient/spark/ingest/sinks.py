@@ -158,7 +158,7 @@ def check_not_backfilled(sink: str, start: Offsets) -> None:
     if (other := manifest.overlap(manifest.read_all(sink, "backfill-"), wanted)) is not None:
         raise SinkError(
             f"{sink} has a backfill, {other}, of records that this job lands too. They would count twice. Let "
-            "a new job begin behind them with --start; to take back what was given a wrong checkpoint, delete "
+            "a new job start after them with --start; to take back what was given a wrong checkpoint, delete "
             f"{manifest.DIRECTORY}/{other}.json: then its files do not count.",
             path=sink,
         )

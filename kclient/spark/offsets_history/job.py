@@ -174,7 +174,7 @@ def begin(settings: OffsetsHistorySettings, driver: DriverClient, store: Store) 
     if kept is None and store.has_tables():
         raise ConfigError(
             f"The directory {settings.out} has tables, but not the file {STATE}, which says how far they go. Restore "
-            "that file from a copy, or give another --out: the topic is compacted, so nobody can read it all again."
+            "that file from a copy, or give another --out: the topic is compacted, so it cannot all be read again."
         )
     cluster_id, bounds = driver.ask(_survey)
     topic_id = min((log.topic_id.hex() for log in bounds.values() if log.topic_id), default=None)
@@ -233,7 +233,7 @@ def _check_same(out: str, state: State, cluster_id: str | None, topic_id: str | 
         )
     if None not in (state.topic_id, topic_id) and state.topic_id != topic_id:
         raise ConfigError(
-            f"The topic {TOPIC} was made anew: the directory {out} holds the history of the one with the id "
+            f"The topic {TOPIC} was recreated: the directory {out} holds the history of the one with the id "
             f"{state.topic_id}, and now it is {topic_id}. That history is whole: keep it, and give another --out."
         )
 

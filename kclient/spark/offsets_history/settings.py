@@ -48,7 +48,7 @@ class OffsetsHistorySettings:
 
         Raises one ConfigError with all problems in `.problems`.
         """
-        problems = [f"{name} is no setting of offsets-history" for name in given if name not in RULES]
+        problems = [f"{name} is not a setting of offsets-history" for name in given if name not in RULES]
         found: dict[str, Any] = {}
         for name, rule in RULES.items():
             try:

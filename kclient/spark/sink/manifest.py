@@ -124,7 +124,7 @@ def read(sink: str | Path, name: str) -> Manifest | None:
     except (OSError, ValueError, KeyError, TypeError) as exc:
         raise SinkError(
             f"The manifest {path} cannot be read: {exc}. It was damaged, or written by another program. "
-            "Restore it from a copy: without it nobody knows which files of that batch count.",
+            "Restore it from a copy: without it nothing shows which files of that batch count.",
             path=str(path),
         ) from exc
 

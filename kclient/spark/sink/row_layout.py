@@ -191,7 +191,7 @@ def _text(value: bytes | None, kind: pa.DataType) -> str | None:
 def _kept(text: str, at: int, kind: pa.StructType) -> tuple[str, int]:
     """The fields that the type does not have of the object at a place, at any depth of objects; and where it ends.
 
-    Raises ValueError for what is no JSON.
+    Raise ValueError for text that is not JSON.
     """
     known = {field.name: field.type for field in kind}
     kept: dict[str, str] = {}

@@ -137,7 +137,7 @@ def batch_of_task() -> int:
     number = None if context is None else context.getLocalProperty(BATCH_ID)
     if number is None:
         raise InternalError(
-            f"Spark does not tell a task the number of its batch: there is no property {BATCH_ID}. This Spark does it "
+            f"Spark did not pass its batch number to a task: there is no property {BATCH_ID}. This Spark does it "
             "another way. Please report its version."
         )
     return int(number)
@@ -258,7 +258,7 @@ def schema_of(layout: RowLayout) -> pa.Schema:
     counts = Counter(field.name.lower() for field in [*fields, error])
     if taken := [field.name for field in layout.payload() if counts[field.name.lower()] > 1]:
         raise ConfigError(
-            f"The payload has {', '.join(taken)}. Spark does not tell upper from lower case in names, directories are "
+            f"The payload has {', '.join(taken)}. Spark ignores upper and lower case in names, directories are "
             "named after topic and date, and columns that begin with _ are the job's own; two columns cannot have one "
             "name. Rename the field in the schema, or give --writer direct."
         )

@@ -113,6 +113,6 @@ def _entries(path: Path) -> Iterator[tuple[str, LoggedFile]]:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as exc:
         raise SinkError(
             f"Spark's log {path} cannot be read: {exc}. It was damaged, or another Spark wrote it another way. "
-            "Restore it from a copy: without it nobody knows which files of the sink count.",
+            "Restore it from a copy: without it nothing shows which files of the sink count.",
             path=str(path),
         ) from exc

@@ -111,7 +111,7 @@ def test_a_backfill_is_of_the_jobs_logs_and_into_its_sink(cluster: EmbeddedClust
             run(other, tmp_path, backfill=True)
     cluster.recreate_topic("orders")
     fill(cluster, 5)
-    with pytest.raises(ConfigError, match="orders was deleted and made anew"):
+    with pytest.raises(ConfigError, match="orders was deleted and recreated"):
         run(cluster, tmp_path, backfill=True)
     assert_exactly_once(tmp_path / "sink", wanted)
     shutil.move(tmp_path / "sink", tmp_path / "unmounted")

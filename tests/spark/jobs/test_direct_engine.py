@@ -305,7 +305,7 @@ def test_a_checkpoint_of_something_else_is_refused(cluster: EmbeddedCluster, tmp
     with EmbeddedCluster(topics={"orders": 3}) as other, pytest.raises(ConfigError, match="cluster id"):
         run(other, tmp_path)
     cluster.recreate_topic("orders")
-    with pytest.raises(ConfigError, match="orders was deleted and made anew"):
+    with pytest.raises(ConfigError, match="orders was deleted and recreated"):
         run(cluster, tmp_path)
     assert _tree(tmp_path) == before
 

@@ -173,7 +173,7 @@ def test_a_path_without_dead_letters_is_no_replay_of_none(
     publish(cluster)
     run(cluster, tmp_path, **JSON, on_bad_record="dlq", dlq=f"parquet:{tmp_path / 'dead'}")
     (tmp_path / "file").touch()
-    with pytest.raises(ConfigError, match=f"{wrong} is no directory of dead letters"):
+    with pytest.raises(ConfigError, match=f"{wrong} is not a directory of dead letters"):
         run(cluster, tmp_path, format="string", from_dlq=f"parquet:{tmp_path / wrong}")
     assert not (tmp_path / "daed").exists()
 

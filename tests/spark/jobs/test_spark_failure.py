@@ -10,7 +10,7 @@ from kclient.spark.ingest.spark_session import typed
 OURS = """[STREAM_FAILED] Query terminated with exception: Job aborted due to stage failure: Task 0 failed 4 times:
 org.apache.spark.api.python.PythonException: Traceback (most recent call last):
   File "/x/kclient/spark/direct.py", line 91, in write_batches
-kclient.errors.DecodeError: orders-0 at offset 1: the value cannot be read as json: it is no JSON. Give the right
+kclient.errors.DecodeError: orders-0 at offset 1: the value cannot be read as json: it is not JSON. Give the right
 one.  [KC-651] docs/errors/KC-651.md
 
 \tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator.handlePythonException(PythonRunner.scala:645)"""
@@ -21,7 +21,7 @@ def test_an_error_of_ours_keeps_its_class_and_text() -> None:
     found = typed(RuntimeError(OURS))
     assert type(found) is DecodeError
     assert str(found).startswith(
-        "orders-0 at offset 1: the value cannot be read as json: it is no JSON. Give the right"
+        "orders-0 at offset 1: the value cannot be read as json: it is not JSON. Give the right"
     )
     nested = OURS.replace("kclient.errors.DecodeError", "pyspark.errors.X: kclient.errors.DataLossError")
     assert type(typed(RuntimeError(nested))) is DataLossError
