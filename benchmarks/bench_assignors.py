@@ -18,7 +18,7 @@ import attrs
 
 from benchmarks.report import Figure, Goal, progress, show
 from kclient.group.assignors import Assignor, Member, Subscription, Topics, resolve_assignors
-from kclient.group.assignors.sticky_user_data import StickyUserData, encode_sticky
+from kclient.group.assignors.sticky import StickyUserData, encode_sticky
 from kclient.types import TopicPartition
 
 MEMBERS = 1_000

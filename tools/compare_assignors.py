@@ -24,7 +24,7 @@ from typing import Any
 
 from kclient.group.assignors import Assignor, Member, Subscription, resolve_assignors
 from kclient.group.assignors.java_order import in_map_order
-from kclient.group.assignors.sticky_user_data import StickyUserData, encode_cooperative, encode_sticky
+from kclient.group.assignors.sticky import StickyUserData, encode_cooperative, encode_sticky
 from kclient.types import TopicPartition
 from localkafka.jars import classpath
 

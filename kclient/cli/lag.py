@@ -24,7 +24,7 @@ from kclient.cli.program import program
 from kclient.cli.table import table
 from kclient.config import Config
 from kclient.errors import ArgumentError, KclientError
-from kclient.group.description import CLASSIC, CONSUMER, SIMPLE, MemberDescription
+from kclient.group.describe import CLASSIC, CONSUMER, SIMPLE, MemberDescription
 from kclient.lag.measure import LagReader
 from kclient.lag.report import GroupLag, PartitionLag
 from kclient.runtime import Runtime

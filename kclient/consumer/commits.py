@@ -27,9 +27,8 @@ from kclient.consumer.interceptors import Interceptors
 from kclient.consumer.listener import CallUser
 from kclient.consumer.tasks import BackgroundTasks, closed_error
 from kclient.errors import BrokerError, CommitFailedError, InternalError, KclientError
-from kclient.group.commit_failure import commit_failed
-from kclient.group.commits import Commits, Hopeless, never
-from kclient.group.offset_questions import Tell, unheard
+from kclient.group.commit_errors import commit_failed
+from kclient.group.offset_commit import GiveUp, OffsetCommitter, OnRetry, ignore_retry, never_give_up
 from kclient.log import ThrottledLogger, get_logger
 from kclient.metrics.calls import KclientMetrics
 from kclient.protocol.errors import FENCED_INSTANCE_ID
@@ -54,7 +53,7 @@ class CommitManager:
 
     def __init__(
         self,
-        commits: Commits,
+        commits: OffsetCommitter,
         config: Config,
         runtime: Runtime,
         flows: BackgroundTasks,
@@ -74,7 +73,9 @@ class CommitManager:
         self._line = CommitQueue()
         self._throttled = ThrottledLogger(log)
         self._pending: dict[asyncio.Task[None], asyncio.Timeout | None] = {}  # asynchronous; None: not begun
-        self._hopeless: Hopeless = never  # whether another try of a commit is; asked once close() has begun
+        self._hopeless: GiveUp = (
+            never_give_up  # whether another try of a commit is; asked once close() has begun
+        )
         self._given_up = ""  # why asynchronous commits fail at once
         self._ended = False
         self._auto_in_flight = False
@@ -88,12 +89,12 @@ class CommitManager:
 
     # --- asked for by the user
 
-    async def commit(self, offsets: Offsets, tell: Tell = unheard) -> None:
+    async def commit(self, offsets: Offsets, tell: OnRetry = ignore_retry) -> None:
         """Store offsets, after the commits before and as the member that we are now. The caller bounds it.
 
         `tell` hears why each try failed. A listener that close() runs does not wait for a cluster that has gone.
 
-        Raises what `Commits.commit` raises.
+        Raises what `OffsetCommitter.commit` raises.
         """
         self.raise_if_fenced()
         asked = self._commits.ask(offsets) if offsets else None
@@ -131,7 +132,7 @@ class CommitManager:
             await asyncio.wait(set(self._pending))
         await self._line.settle()
 
-    async def end(self, until: float, hopeless: Hopeless = never) -> None:
+    async def end(self, until: float, hopeless: GiveUp = never_give_up) -> None:
         """Wait for the answers until `until`, or until that is hopeless; asynchronous commits without one fail then."""
         self._hopeless = hopeless
         settled = asyncio.create_task(self.settle())
@@ -253,7 +254,7 @@ class CommitManager:
         self._throttled.warning(fault, now, f"{what} failed: %s", error, extra=extra)
 
     async def commit_for_good(
-        self, newest: Callable[[], Offsets], why: str, timeout: float, hopeless: Hopeless = never
+        self, newest: Callable[[], Offsets], why: str, timeout: float, hopeless: GiveUp = never_give_up
     ) -> None:
         """The last automatic commit before partitions go: with retries, bounded; a failure is only logged.
 

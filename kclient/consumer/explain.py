@@ -26,8 +26,8 @@ from kclient.errors import KclientError
 from kclient.fetch.holder import Holder, find_holder
 from kclient.fetch.request import PartitionFetch
 from kclient.fetch.standing import Standing
-from kclient.group.consumer_protocol import states as consumer
-from kclient.group.generation import MemberState
+from kclient.group.classic.state import ClassicMemberState
+from kclient.group.consumer_protocol.state import ConsumerMemberState
 from kclient.log import get_logger
 from kclient.positions.state import AWAIT_RESET, AWAIT_VALIDATION, INITIALIZING, FetchState, PartitionState
 from kclient.protocol.errors import error
@@ -303,11 +303,11 @@ class Explanation(Mapping[TopicPartition, str]):
 
 
 DOING: Final[Mapping[enum.Enum, str]] = {
-    MemberState.UNJOINED: "not joined yet",
-    MemberState.PREPARING_REBALANCE: "joining (JoinGroup waits for all members)",
-    MemberState.COMPLETING_REBALANCE: "waiting for its assignment (SyncGroup)",
-    **{state: state.value for state in consumer.MemberState},
-    consumer.MemberState.JOINING: "joining (ConsumerGroupHeartbeat)",
+    ClassicMemberState.UNJOINED: "not joined yet",
+    ClassicMemberState.PREPARING_REBALANCE: "joining (JoinGroup waits for all members)",
+    ClassicMemberState.COMPLETING_REBALANCE: "waiting for its assignment (SyncGroup)",
+    **{state: state.value for state in ConsumerMemberState},
+    ConsumerMemberState.JOINING: "joining (ConsumerGroupHeartbeat)",
 }
 
 

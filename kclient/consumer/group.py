@@ -33,16 +33,15 @@ from kclient.consumer.rebalance import Rebalance
 from kclient.consumer.subscription import SubscriptionKind
 from kclient.errors import ArgumentError, KclientError, UsageError, VersionError
 from kclient.generated.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
-from kclient.group.commit_failure import commit_failed
-from kclient.group.commits import Commits, Hopeless
-from kclient.group.committed import CommittedOffsets
-from kclient.group.consumer_protocol.heartbeat import API as HEARTBEAT
-from kclient.group.consumer_protocol.membership import ConsumerMembership
-from kclient.group.consumer_protocol.standing import new_member_id
+from kclient.group.classic.member import ClassicMembership
+from kclient.group.commit_errors import commit_failed
+from kclient.group.consumer_protocol.heartbeat import HEARTBEAT_API as HEARTBEAT
+from kclient.group.consumer_protocol.member import ConsumerMembership
+from kclient.group.consumer_protocol.state import new_member_id
 from kclient.group.coordinator import Coordinator
-from kclient.group.generation import Generation, Identity
-from kclient.group.membership import ClassicMembership
-from kclient.group.protocols import Membership
+from kclient.group.membership import Generation, Identity, Membership
+from kclient.group.offset_commit import GiveUp, OffsetCommitter
+from kclient.group.offset_fetch import CommittedOffsets
 from kclient.log import get_logger
 from kclient.network.api_versions import GROUP_VERSION, Features
 from kclient.protocol.errors import error as error_code
@@ -59,7 +58,7 @@ class GroupConsumer:
         self._session = session
         self.group_id = session.config.group_id or ""
         self.coordinator = Coordinator(session.cluster, self.group_id, session.config, session.runtime)
-        self.commits = Commits(
+        self.commits = OffsetCommitter(
             self.coordinator,
             session.config,
             session.runtime,
@@ -175,7 +174,7 @@ class GroupConsumer:
             self.committing.restart_timer()
 
     async def last_commit(
-        self, offsets: dict[TopicPartition, OffsetAndMetadata], timeout: float, hopeless: Hopeless
+        self, offsets: dict[TopicPartition, OffsetAndMetadata], timeout: float, hopeless: GiveUp
     ) -> None:
         """The automatic commit of close(), given up where that is `hopeless`."""
         if self.stable or not self._session.subscription.automatic:

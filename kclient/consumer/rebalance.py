@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from kclient.consumer.listener import Partitions, RebalanceListenerInvoker
-from kclient.group.generation import Generation
+from kclient.group.membership import Generation
 from kclient.log import get_logger
 from kclient.text import format_names, format_partitions
 

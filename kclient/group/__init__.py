@@ -13,25 +13,25 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kclient.group.offsets_records import (
+    from kclient.group.offsets_topic import (
         OffsetsRecord,
         UnknownOffsetsRecord,
         committed_offsets,
+        offsets_topic_partition,
         read_members,
         read_offsets_record,
     )
-    from kclient.group.offsets_topic import offsets_topic_partition
     from kclient.lag.calls import lag, lag_async
 
 _WHERE = {
-    "OffsetsRecord": "kclient.group.offsets_records",
-    "UnknownOffsetsRecord": "kclient.group.offsets_records",
-    "committed_offsets": "kclient.group.offsets_records",
+    "OffsetsRecord": "kclient.group.offsets_topic",
+    "UnknownOffsetsRecord": "kclient.group.offsets_topic",
+    "committed_offsets": "kclient.group.offsets_topic",
     "lag": "kclient.lag.calls",  # above this room: it needs positions too
     "lag_async": "kclient.lag.calls",
     "offsets_topic_partition": "kclient.group.offsets_topic",
-    "read_members": "kclient.group.offsets_records",
-    "read_offsets_record": "kclient.group.offsets_records",
+    "read_members": "kclient.group.offsets_topic",
+    "read_offsets_record": "kclient.group.offsets_topic",
 }
 
 __all__ = [

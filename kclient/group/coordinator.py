@@ -5,6 +5,17 @@
 One lookup is under way at a time, however many flows wait for it; who stops waiting does not stop the lookup. A
 failed one is followed by a pause that all flows share. Requests go over a connection of their own, so that a fetch
 that waits for records never holds up a heartbeat.
+
+One question in the forms that different versions need, and the answer as the class that it must be.
+
+A request changes its shape in the course of its versions: one group, then several; names, then topic ids. What the
+broker offers decides which form is sent.
+
+One question about a group, put to its coordinator until it answers.
+
+code      15, 16             the coordinator has moved: looked up anew
+code      14, retriable      again after a pause
+anything else                the answer; what its code means is the asker's business
 """
 
 from __future__ import annotations
@@ -12,14 +23,16 @@ from __future__ import annotations
 import asyncio
 import copy
 import logging
-from typing import Final
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, TypeVar
+
+import attrs
 
 from kclient.config import Config
-from kclient.errors import ClosedError, ConnectError, KclientError
+from kclient.errors import ClosedError, ConnectError, InternalError, KclientError, VersionError
 from kclient.generated.find_coordinator_request import FindCoordinatorRequest
 from kclient.generated.find_coordinator_response import Coordinator as FoundCoordinator
 from kclient.generated.find_coordinator_response import FindCoordinatorResponse
-from kclient.group.form import Answer, Form, expect, first_understood
 from kclient.log import get_logger
 from kclient.network.backoff import Backoff
 from kclient.network.cluster import Cluster
@@ -31,6 +44,59 @@ from kclient.runtime import Runtime
 from kclient.types import Broker
 
 logger = get_logger("kclient.coordinator")
+
+Answer = TypeVar("Answer", bound=Message)
+Result = TypeVar("Result")
+
+
+@attrs.frozen
+class VersionedRequest:
+    """A request, the versions that can say it, and the words for what is missing where a broker has none of them."""
+
+    message: Message
+    lowest: int = 0
+    highest: int | None = None
+    missing: str = ""
+
+
+async def send_first_supported(
+    forms: Sequence[VersionedRequest], send: Callable[[VersionedRequest], Awaitable[Result]]
+) -> Result:
+    """Send the first form that the broker has a version for; the choice of a version costs no round trip.
+
+    Raises VersionError where it has none for the last one either, which then says what is missing.
+    """
+    for form in forms[:-1]:
+        try:
+            return await send(form)
+        except VersionError as exc:
+            if exc.api == "ApiVersions":  # it is no broker at all
+                raise
+    try:
+        return await send(forms[-1])
+    except VersionError as exc:
+        if not forms[-1].missing or exc.api == "ApiVersions":
+            raise
+        raise _with_missing_feature(forms[-1].missing, exc) from exc
+
+
+def _with_missing_feature(what: str, refusal: VersionError) -> VersionError:
+    """The same refusal, with what the broker lacks before it."""
+    return VersionError(
+        f"{what} {refusal.text}",
+        api=refusal.api,
+        host=refusal.host,
+        port=refusal.port,
+        node_id=refusal.node_id,
+    )
+
+
+def expect(kind: type[Answer], answer: Message) -> Answer:
+    """The answer, as the class it must be."""
+    if not isinstance(answer, kind):
+        raise InternalError(f"The network answered {kind.__name__} with {type(answer).__name__}.")
+    return answer
+
 
 MOVED: Final = (codes.COORDINATOR_NOT_AVAILABLE, codes.NOT_COORDINATOR)  # another broker may be it now
 PURPOSE: Final = "coordinator"
@@ -116,7 +182,11 @@ class Coordinator:
         self._confirmed = False
 
     async def request(
-        self, answer: type[Answer], *forms: Form, timeout: float | None = None, purpose: str = PURPOSE
+        self,
+        answer: type[Answer],
+        *forms: VersionedRequest,
+        timeout: float | None = None,
+        purpose: str = PURPOSE,
     ) -> Answer:
         """Ask the coordinator, in the first form that it understands; the keywords are those of `Cluster.request`.
 
@@ -127,7 +197,7 @@ class Coordinator:
         if node_id is None:
             raise self._refused(codes.COORDINATOR_NOT_AVAILABLE)
 
-        async def send(form: Form) -> Message:
+        async def send(form: VersionedRequest) -> Message:
             return await self.cluster.request(
                 node_id,
                 form.message,
@@ -138,7 +208,7 @@ class Coordinator:
             )
 
         try:
-            message = await first_understood(forms, send)
+            message = await send_first_supported(forms, send)
         except ConnectError as exc:
             self._lost(exc, node_id)
             raise
@@ -185,10 +255,10 @@ class Coordinator:
     async def _ask(self) -> int:
         """Ask the least loaded broker."""
         forms = (
-            Form(FindCoordinatorRequest(coordinator_keys=[self.group_id]), lowest=KEYS_SINCE),
-            Form(FindCoordinatorRequest(key=self.group_id), highest=KEYS_SINCE - 1),
+            VersionedRequest(FindCoordinatorRequest(coordinator_keys=[self.group_id]), lowest=KEYS_SINCE),
+            VersionedRequest(FindCoordinatorRequest(key=self.group_id), highest=KEYS_SINCE - 1),
         )
-        version, message = await first_understood(forms, self._send_to_any)
+        version, message = await send_first_supported(forms, self._send_to_any)
         response = expect(FindCoordinatorResponse, message)
         found: FindCoordinatorResponse | FoundCoordinator = response
         if version >= KEYS_SINCE:
@@ -203,10 +273,40 @@ class Coordinator:
         self.cluster.learn_broker(found.node_id, found.host, found.port)
         return found.node_id
 
-    async def _send_to_any(self, form: Form) -> tuple[int, Message]:
+    async def _send_to_any(self, form: VersionedRequest) -> tuple[int, Message]:
         return await self.cluster.request_any(form.message, min_version=form.lowest, max_version=form.highest)
 
     def _refused(self, code: int, message: str | None = None) -> KclientError:
         return broker_error(
             code, f"Finding the coordinator of group {self.group_id}", group=self.group_id, message=message
         )
+
+
+async def request_until_answered(
+    coordinator: Coordinator,
+    kind: type[Answer],
+    *forms: VersionedRequest,
+    code_of: Callable[[Answer], int],
+    config: Config,
+    runtime: Runtime,
+) -> Answer:
+    """The first answer whose code no other try may cure. The caller bounds it.
+
+    Raises what `Coordinator.ensure` raises, and VersionError where the coordinator has no version for any form.
+    """
+    backoff = Backoff.for_retries(config, runtime)
+    while True:
+        try:
+            await coordinator.ensure()
+            answer = await coordinator.request(kind, *forms)
+        except KclientError as exc:
+            if not exc.retriable:
+                raise
+            logger.debug("group %s: %s not answered yet: %s", coordinator.group_id, kind.NAME, exc.text)
+        else:
+            code = codes.error(code_of(answer))
+            if not code.retriable:
+                return answer
+            if code.code in MOVED:
+                coordinator.mark_unknown(f"it answered {code.name} ({code.code})")
+        await asyncio.sleep(backoff.next())

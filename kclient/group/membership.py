@@ -1,219 +1,260 @@
-"""Membership in a group, classic protocol: what the consumer tells it, and what it tells the consumer.
+"""What a consumer uses of its membership, whichever group protocol it speaks.
 
-Two tasks run behind it for the consumer's life, the conversation with the coordinator (`flow.py`) and the heartbeats
-(`heartbeat.py`). They share one record of where the member stands (`generation.py`). Everything the application must
-do or know waits for its next poll.
+    ClassicMembership    `membership.py`: JoinGroup, SyncGroup, Heartbeat; the group's leader shares out
+    ConsumerMembership   `consumer_protocol/`: ConsumerGroupHeartbeat; the coordinator shares out (KIP-848)
+
+Everything that the application must do or know waits for its next poll.
+
+What a membership asks of the user's side: the moments of a rebalance when the application has a say.
+
+max.poll.interval.ms of one member: restarted by every poll; a warning at 80 % of it, the end of the membership at
+100 %.
+
+The warning comes while there is time left: the application still has the records, and the group still waits for it.
 """
 
 from __future__ import annotations
 
-import asyncio
+import enum
 from collections.abc import Callable, Iterable
+from typing import Final, Protocol
+
+import attrs
 
 from kclient.change_signal import ChangeSignal
 from kclient.config import Config
 from kclient.errors import KclientError
-from kclient.group.assignors import resolve_assignors
-from kclient.group.commit_failure import Pace, identity_of, judge_refusal
-from kclient.group.coordinator import Coordinator
-from kclient.group.flow import GroupFlow
-from kclient.group.generation import Generation, Identity, MemberState, Standing
-from kclient.group.heartbeat import Heartbeats
-from kclient.group.leave import gives_up_its_place, send_leave
-from kclient.group.trouble import Trouble, code_of
-from kclient.group.user import User
-from kclient.group.wanted import Wanted
-from kclient.log import get_logger
-from kclient.metrics.coordinator import CoordinatorMetrics
-from kclient.metrics.registry import Registry
-from kclient.network.backoff import Backoff
-from kclient.network.cluster import Cluster
-from kclient.protocol import errors as codes
 from kclient.runtime import Runtime
+from kclient.types import TopicPartition
 
-logger = get_logger("kclient.group")
+NO_GENERATION_ID: Final = -1
+NO_MEMBER_ID: Final = ""
+EPOCHS_SINCE: Final = 9  # OffsetCommit takes a member epoch where a generation stood before
+INSTANCE_ID_SINCE: Final = {"JoinGroup": 5, "SyncGroup": 3, "Heartbeat": 3, "OffsetCommit": 7}
 
 
-class ClassicMembership:
-    """One consumer's membership. Run `run()` as a task of its own for the consumer's life."""
+def lowest_version(api: str, instance_id: str | None) -> int:
+    """The lowest version that can carry the instance id of a static member."""
+    return 0 if instance_id is None else INSTANCE_ID_SINCE[api]
 
-    def __init__(
-        self,
-        coordinator: Coordinator,
-        cluster: Cluster,
-        config: Config,
-        runtime: Runtime,
-        user: User,
-        metrics: CoordinatorMetrics | None = None,
-    ) -> None:
-        """Raises ConfigError for a `partition_assignment_strategy` that cannot be used."""
-        metrics = metrics or CoordinatorMetrics(Registry())
-        assignors = resolve_assignors(config.partition_assignment_strategy)
-        self._coordinator = coordinator
-        self._cluster = cluster
-        self._config = config
-        self._standing = Standing(now=runtime.now)
-        self._wanted = Wanted()
-        self._trouble = Trouble(coordinator.group_id, Backoff.for_retries(config, runtime))
-        self._heartbeats = Heartbeats(
-            coordinator,
-            self._standing,
-            config,
-            runtime,
-            self._poll_expired,
-            user.poll_slow,
-            self._fail,
-            metrics,
-        )
-        self._flow = GroupFlow(
-            coordinator,
-            cluster,
-            config,
-            runtime,
-            user,
-            assignors,
-            self._standing,
-            self._wanted,
-            self._trouble,
-            self._heartbeats,
-            metrics,
-        )
+
+@attrs.frozen
+class Generation:
+    """One round of the group: its number, our member id in it, the assignor it chose. −1 and "" mean none."""
+
+    generation_id: int = NO_GENERATION_ID
+    member_id: str = NO_MEMBER_ID
+    protocol: str | None = None
+
+    @property
+    def lost(self) -> bool:
+        """Whether the coordinator does not count us in: partitions are lost then, not revoked."""
+        return self.generation_id == NO_GENERATION_ID or self.member_id == NO_MEMBER_ID
+
+
+@attrs.frozen
+class Identity:
+    """Under which name offsets are committed and read. The default is that of a consumer without membership.
+
+    With `by_epoch` the generation id is a member epoch: it moves on while the member keeps partitions. `joined` counts
+    the memberships under this member id: what was asked for in one before is not done in the next. `heard` counts the
+    answers to heartbeats, each of which says the newest epoch; it makes nobody somebody else.
+    """
+
+    generation_id: int = NO_GENERATION_ID
+    member_id: str = NO_MEMBER_ID
+    group_instance_id: str | None = None
+    by_epoch: bool = False
+    joined: int = 0
+    heard: int = attrs.field(default=0, eq=False)
+
+    def newer_than(self, stale: Identity) -> bool:
+        """Whether the coordinator has said since then what the newest epoch is; it may be the same."""
+        return self != stale or self.heard > stale.heard
+
+    def continues(self, before: Identity) -> bool:
+        """Whether what was asked for under the name `before` may be done under this one."""
+        same = attrs.evolve(before, generation_id=self.generation_id) == self
+        return same and (self.generation_id == before.generation_id or self.by_epoch)
+
+
+class Membership(Protocol):
+    """One consumer's membership. Run `run()` as a task of its own while the consumer is subscribed."""
 
     # --- what others may look at
 
     @property
-    def state(self) -> MemberState:
-        """Where this member stands."""
-        return self._standing.state
+    def state(self) -> enum.Enum:
+        """Where this member stands, in the words of its protocol: for who tells people."""
+        ...
 
     @property
     def since(self) -> float:
         """When it came to stand there, in the loop's time; 0 if it has not moved yet."""
-        return self._standing.since
+        ...
 
     @property
     def ended(self) -> str:
         """Why the membership before this one ended, "" if there was none."""
-        return self._standing.ended
+        ...
 
     @property
     def generation(self) -> Generation:
-        """The present generation; `Generation()` while there is none."""
-        return self._standing.generation
+        """The present generation, or member epoch, with our member id; `Generation()` while there is none."""
+        ...
 
     @property
     def changed(self) -> ChangeSignal:
         """Wakes who waits for a change of state or generation, for the wish to rejoin, or for an error to take."""
-        return self._standing.changed
+        ...
 
     @property
     def lost(self) -> bool:
         """Whether partitions that are given up now are lost rather than revoked."""
-        return self._standing.generation.lost
+        ...
 
     @property
     def rebalancing(self) -> bool:
-        """Whether a join is under way: who leaves meanwhile has lost the partitions."""
-        return self.state in (MemberState.PREPARING_REBALANCE, MemberState.COMPLETING_REBALANCE)
+        """Whether who leaves now has lost the partitions, for a join is under way."""
+        ...
 
     @property
     def stable(self) -> bool:
-        """Whether the assignment of the present generation stands: only then may this member commit."""
-        return self.state is MemberState.STABLE
-
-    @property
-    def is_leader(self) -> bool:
-        """Whether this member shared out the partitions of the present generation."""
-        return self._wanted.watched is not None
+        """Whether this is a member that may commit what it has."""
+        ...
 
     # --- what the consumer tells
 
     def set_subscription(self, topics: Iterable[str], matches: Callable[[str], bool] | None = None) -> None:
-        """The topics wanted now; a change leads to a rejoin. The cluster is told to keep their metadata fresh.
-
-        With a pattern, `topics` are those that match so far, and `matches` says whether another one does. Metadata
-        of all topics is then the caller's business.
-        """
-        if self._wanted.topics is None:
-            self._standing.rejoin_reason = ""
-        self._wanted.subscribe(topics, matches)
-        self._wanted.keep_fresh(self._cluster)
-        self._standing.changed.notify()
+        """The topics wanted now. With a pattern, those that match so far, and `matches` says whether another does."""
+        ...
 
     def poll_started(self) -> None:
-        """Restart the poll timer: when a poll begins, and again in every round of one that waits."""
-        self._heartbeats.poll_started()
-        self._trouble.polls.notify()
+        """Restart the poll timer: when a poll begins, and in every round of one that waits."""
+        ...
 
     def take_error(self) -> KclientError | None:
-        """An error of flow or heartbeats that the next poll raises: each once, but a fenced instance every time."""
-        return self._trouble.take()
+        """An error that the next poll raises: each once, but one that ends the membership for good every time."""
+        ...
 
     def request_rejoin(self, reason: str) -> None:
-        """Join again when the next poll allows it; `reason` goes to the broker's log."""
-        self._standing.request_rejoin(reason)
+        """Rebalance when the next poll allows it, where members may ask for that."""
+        ...
 
     async def leave(self, reason: str, timeout: float, leave: bool | None = None) -> None:
-        """Unsubscribe or close: no member any more, and no subscription. The user has given its partitions up before.
+        """Unsubscribe or close: no member any more. The user has given its partitions up before. Never raises.
 
-        LeaveGroup is sent for a dynamic member and not for a static one, unless `leave` says yes or no for either; its
-        failure is logged.
+        `leave` says whether the coordinator is told that this member does not come back; None is for the protocol to
+        decide: yes for a dynamic member, no for a static one.
         """
-        self._wanted.unsubscribe()
-        self._trouble.forget()
-        await self._go(reason, timeout, leave)
+        ...
 
     # --- commits
 
     def commit_identity(self) -> Identity:
         """Under which name to commit. Raises CommitFailedError; BrokerError once fenced."""
-        self._trouble.check_fence()
-        group_id, instance_id = self._coordinator.group_id, self._config.group_instance_id
-        return identity_of(self._standing, group_id, instance_id, self._pace())
+        ...
 
     def fetch_identity(self) -> Identity:
-        """Under which name to read committed offsets: a classic member has no other than anybody."""
-        return Identity()
+        """Under which name to read committed offsets: `Identity()`, or that of a member with an epoch."""
+        ...
 
     def commit_refused(self, code: int, sent: Identity) -> KclientError:
         """What a refused commit means for the membership, and the error for who committed."""
-        error = judge_refusal(self._standing, self._coordinator.group_id, code, sent, self._pace())
-        if code_of(error) == codes.FENCED_INSTANCE_ID:
-            self._fail(error)
-        return error
+        ...
 
     # --- running
 
     async def run(self) -> None:
-        """Join, stay and rejoin, with heartbeats beside it; end it by cancelling."""
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._heartbeats.run(), name="kclient heartbeats")
-            tasks.create_task(self._flow.run(), name="kclient group")
+        """Join, stay and rejoin; end it by cancelling."""
+        ...
 
-    def _pace(self) -> Pace:
-        return Pace.now(self._config, self._heartbeats.since_poll())
 
-    def _fail(self, error: KclientError) -> None:
-        """Keep an error for the next poll, and wake a poll that waits."""
-        self._trouble.keep(error)
-        self._standing.changed.notify()
+class RebalanceHandler(Protocol):
+    """Runs its part inside the caller's next polls, and returns when it has run.
 
-    async def _poll_expired(self) -> None:
-        """The application has not polled in time: leave, and join again with its next poll."""
-        limit = self._config.max_poll_interval_ms / 1000
-        waited = self._heartbeats.since_poll()
-        late = f"{waited:.1f} s between two polls, and max_poll_interval_ms allows {limit:g} s"
-        logger.warning(
-            "group %s: %s. This member leaves. Raise max_poll_interval_ms or lower max_poll_records.",
-            self._coordinator.group_id,
-            late,
-        )
-        await self._go(f"consumer poll timeout has expired: {late}", self._config.request_timeout_ms / 1000)
+    What a listener raises belongs to that caller: no method raises it into the flow. Whatever a listener does, the
+    assignment has changed when the method returns, unless the membership ended meanwhile.
+    """
 
-    async def _go(self, reason: str, timeout: float, leave: bool | None = None) -> None:
-        """Reset everything, and tell the coordinator if it counts on us and our place is not to be kept."""
-        member_id, was, joining = self.generation.member_id, self.state, self.rebalancing
-        self._standing.reset(reason)
-        goes = gives_up_its_place(leave, self._config.group_instance_id)
-        if goes and member_id and was is not MemberState.UNJOINED:
-            await send_leave(self._coordinator, member_id, reason, timeout, joining=joining)
+    def owned(self) -> tuple[TopicPartition, ...]:
+        """The partitions that are assigned now."""
+        ...
+
+    def poll_slow(self, since_poll: float) -> None:
+        """The last poll was `since_poll` seconds ago, most of max_poll_interval_ms: warn."""
+        ...
+
+    async def prepare(self, lost: bool, *, cooperative: bool = False) -> None:
+        """Auto-commit, then give partitions up before a join, and tell the listener.
+
+        `on_partitions_revoked` for all of them; if `cooperative`, for those whose topic is not wanted any more; if
+        `lost`, `on_partitions_lost` for all of them, without a commit. `lost` is what is known when the work is
+        posted. A membership can end between that and the poll that does the work, so the work asks `Membership.lost`
+        when it begins.
+        """
+        ...
+
+    async def complete(
+        self,
+        protocol: str,
+        assignment: tuple[TopicPartition, ...],
+        generation: Generation,
+        remember: Callable[[], None],
+    ) -> bool:
+        """Take an assignment over: auto-commit and `on_partitions_revoked` for what is owned and not in it (if there
+        is any), `remember()`, install it, `on_partitions_assigned` for what is new in it (also if nothing is).
+
+        Returns whether anything was revoked: then the group must join again, for others wait for it. If `generation`
+        is not `Membership.generation` any more when the work begins, it does nothing: the membership ended meanwhile,
+        and the next prepare follows.
+        """
+        ...
+
+    async def reconcile(self, assignment: tuple[TopicPartition, ...], still: Callable[[], bool]) -> bool:
+        """As `complete`, for an assignment of the coordinator's (KIP-848), while `still()` says that it counts.
+
+        Returns whether the assignment is in place and no listener raised. Else try again: what is done already is
+        not done twice.
+        """
+        ...
+
+
+WARN_AT: Final = 0.8  # of the interval
+
+
+class PollTimer:
+    """Times are seconds of the loop. `slow` is called once for each poll that is overdue soon, with the seconds
+    since."""
+
+    def __init__(self, config: Config, runtime: Runtime, slow: Callable[[float], None]) -> None:
+        self._interval = config.max_poll_interval_ms / 1000
+        self._runtime = runtime
+        self._slow = slow
+        self._polled_at = 0.0
+        self._warned = False
+
+    def restart(self) -> None:
+        """A poll has begun, or another round of one that waits."""
+        self._polled_at = self._runtime.now()
+        self._warned = False
+
+    def since_poll(self) -> float:
+        """Seconds since the last poll."""
+        return self._runtime.now() - self._polled_at
+
+    @property
+    def ends(self) -> float:
+        """When the membership ends unless there is a poll before."""
+        return self._polled_at + self._interval
+
+    @property
+    def next_at(self) -> float:
+        """When to look again: for the warning, or for the end."""
+        return self.ends if self._warned else self._polled_at + WARN_AT * self._interval
+
+    def warn_if_due(self) -> None:
+        """Warn once between two polls."""
+        if not self._warned and self._runtime.now() >= self.next_at:
+            self._warned = True
+            self._slow(self.since_poll())

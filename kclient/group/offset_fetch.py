@@ -14,15 +14,27 @@
     partition  anything else           refused
 
 Only an answer says "nothing is committed"; a failure or a gap never does.
+
+Reading the offsets that a group has stored back from its coordinator.
+
+One question asked until it is answered for every partition, with a pause before each new try. The caller bounds it.
+A member with an epoch (KIP-848) asks under its newest one; if the coordinator calls that stale, it waits for the next.
+
+Everything that a group has committed: OffsetFetch without topics, which only the coordinator can list.
+
+Offsets of topics that the caller may not see are left out by the broker. Offsets under an open transaction are those
+from before it: looking must not wait for what others do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 import attrs
 
+from kclient.config import Config
 from kclient.errors import KclientError, UnknownTopicError
 from kclient.generated.offset_fetch_request import (
     OffsetFetchRequest,
@@ -35,13 +47,17 @@ from kclient.generated.offset_fetch_response import (
     OffsetFetchResponsePartition,
     OffsetFetchResponsePartitions,
 )
-from kclient.group.again import why_again
-from kclient.group.coordinator import MOVED
-from kclient.group.form import Form
-from kclient.group.generation import Identity
+from kclient.group.coordinator import MOVED, Coordinator, VersionedRequest, request_until_answered
+from kclient.group.membership import Identity
+from kclient.group.offset_commit import OnRetry, describe_failures, follow_up, ids_by_name, ignore_retry
+from kclient.log import get_logger
+from kclient.network.backoff import Backoff
 from kclient.network.errors import broker_error
 from kclient.protocol import errors as codes
+from kclient.runtime import Runtime
 from kclient.types import OffsetAndMetadata, TopicPartition
+
+logger = get_logger("kclient.commit")
 
 GROUPS_SINCE: Final = 8
 STABLE_SINCE: Final = 7
@@ -53,11 +69,11 @@ IN_ZOOKEEPER: Final = (
 )
 
 Committed = dict[TopicPartition, OffsetAndMetadata | None]
-PartitionAnswer = OffsetFetchResponsePartition | OffsetFetchResponsePartitions
+FetchedPartition = OffsetFetchResponsePartition | OffsetFetchResponsePartitions
 
 
 @attrs.define
-class FetchAnswer:
+class OffsetFetchResult:
     """What is known now. `left` must be asked for again, unless `error` ends it; `again` are the codes that say so."""
 
     found: Committed
@@ -71,11 +87,11 @@ class FetchAnswer:
     @property
     def why_left(self) -> str:
         """The codes that came, and the partitions that each came for."""
-        return why_again(self.again, self.left)
+        return describe_failures(self.again, self.left)
 
 
 @attrs.frozen
-class FetchQuestion:
+class OffsetFetchAttempt:
     """Which committed offsets are asked for; `topic_ids` is None unless the ids of all topics are known.
 
     `identity` is told where a version can, for one whose epoch moves on.
@@ -86,7 +102,7 @@ class FetchQuestion:
     topic_ids: Mapping[str, bytes] | None
     identity: Identity = attrs.field(factory=Identity)
 
-    def forms(self, *, only_stable: bool = False) -> tuple[Form, ...]:
+    def forms(self, *, only_stable: bool = False) -> tuple[VersionedRequest, ...]:
         """The request, newest form first; offsets under an open transaction are waited for where a version can.
 
         `only_stable` leaves out the versions that cannot.
@@ -103,14 +119,14 @@ class FetchQuestion:
             group.member_id, group.member_epoch = self.identity.member_id, self.identity.generation_id
         newest = TOPIC_IDS_SINCE if self.topic_ids is not None else TOPIC_IDS_SINCE - 1
         stable = (
-            Form(OffsetFetchRequest(groups=[group], require_stable=True), GROUPS_SINCE, newest),
-            Form(
+            VersionedRequest(OffsetFetchRequest(groups=[group], require_stable=True), GROUPS_SINCE, newest),
+            VersionedRequest(
                 OffsetFetchRequest(group_id=self.group_id, topics=old, require_stable=True),
                 STABLE_SINCE,
                 GROUPS_SINCE - 1,
             ),
         )
-        unstable = Form(
+        unstable = VersionedRequest(
             OffsetFetchRequest(group_id=self.group_id, topics=old),
             IN_KAFKA_SINCE,
             STABLE_SINCE - 1,
@@ -118,9 +134,9 @@ class FetchQuestion:
         )
         return stable if only_stable else (*stable, unstable)
 
-    def read(self, response: OffsetFetchResponse) -> FetchAnswer:
+    def read(self, response: OffsetFetchResponse) -> OffsetFetchResult:
         """Judge the answer: the group's code first, then the partitions."""
-        answer = FetchAnswer(found={}, left=list(self.partitions))
+        answer = OffsetFetchResult(found={}, left=list(self.partitions))
         code = self._group_code(response)
         if code != codes.NONE:
             self._refuse_group(answer, code)
@@ -171,7 +187,7 @@ class FetchQuestion:
         mine = [group for group in response.groups if group.group_id == self.group_id]
         return mine[0].error_code if mine else response.error_code
 
-    def _refuse_group(self, answer: FetchAnswer, code: int) -> None:
+    def _refuse_group(self, answer: OffsetFetchResult, code: int) -> None:
         answer.again = dict.fromkeys(self.partitions, code)
         if code in MOVED:
             answer.coordinator_moved = code
@@ -180,7 +196,7 @@ class FetchQuestion:
         elif not codes.error(code).retriable:
             answer.error = broker_error(code, self._doing, group=self.group_id)
 
-    def _entries(self, response: OffsetFetchResponse) -> Iterator[tuple[TopicPartition, PartitionAnswer]]:
+    def _entries(self, response: OffsetFetchResponse) -> Iterator[tuple[TopicPartition, FetchedPartition]]:
         """The answer for every partition that was asked for, in either form."""
         names = {topic_id: name for name, topic_id in (self.topic_ids or {}).items()}
         wanted = dict.fromkeys(self.partitions)
@@ -206,9 +222,117 @@ class FetchQuestion:
         return broker_error(code, f"{self._doing} for {partition}", group=self.group_id, retriable=False)
 
 
-def committed_offset(entry: PartitionAnswer) -> OffsetAndMetadata | None:
+def committed_offset(entry: FetchedPartition) -> OffsetAndMetadata | None:
     """What is committed, None where nothing is."""
     if entry.committed_offset < 0:
         return None
     epoch = None if entry.committed_leader_epoch < 0 else entry.committed_leader_epoch
     return OffsetAndMetadata(entry.committed_offset, epoch, entry.metadata or "")
+
+
+class CommittedOffsets:
+    """What one group has stored. `reader` says under which name to ask."""
+
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        config: Config,
+        runtime: Runtime,
+        reader: Callable[[], Identity] = Identity,
+    ) -> None:
+        self._coordinator = coordinator
+        self._config = config
+        self._runtime = runtime
+        self._reader = reader
+
+    async def fetch(self, partitions: Sequence[TopicPartition], tell: OnRetry = ignore_retry) -> Committed:
+        """The committed offset of each partition, None where nothing is committed; asked until every one is answered.
+
+        `tell` hears why it takes longer.
+
+        Raises TopicAuthorizationError, GroupAuthorizationError, UnknownTopicError, BrokerError.
+        """
+        committed: Committed = {}
+        left = list(dict.fromkeys(partitions))
+        backoff = Backoff.for_retries(self._config, self._runtime)
+        while left:
+            try:
+                answer = await self._fetch_once(left)
+            except KclientError as exc:
+                if not exc.retriable:
+                    raise
+                why = exc.text
+            else:
+                committed |= answer.found
+                if not (left := answer.left):
+                    break
+                why = answer.why_left
+            tell(why)
+            logger.debug("group %s: committed offsets not read yet: %s", self._coordinator.group_id, why)
+            await asyncio.sleep(backoff.next())
+        return {partition: committed[partition] for partition in partitions}
+
+    async def _fetch_once(self, partitions: Sequence[TopicPartition]) -> OffsetFetchResult:
+        coordinator = self._coordinator
+        await coordinator.ensure()
+        ids = ids_by_name(coordinator.cluster.metadata, dict.fromkeys(partitions))
+        question = OffsetFetchAttempt(coordinator.group_id, partitions, ids, self._reader())
+        only_stable = self._config.internal_throw_on_fetch_stable_offset_unsupported
+        forms = question.forms(only_stable=only_stable)
+        answer = question.read(await coordinator.request(OffsetFetchResponse, *forms))
+        if answer.stale_epoch and not self._reader().by_epoch:
+            answer.error = question.stale()
+        follow_up(coordinator, answer)
+        return answer
+
+
+ALL_TOPICS_SINCE: Final = 2
+NAMES_UNTIL: Final = 9  # from version 10 on topics come as ids, which nobody here knows the names of
+
+
+async def all_offsets(
+    coordinator: Coordinator, config: Config, runtime: Runtime
+) -> dict[TopicPartition, OffsetAndMetadata]:
+    """Every partition with a commit of the group; none for a group that is not known. The caller bounds it.
+
+    Raises GroupAuthorizationError, BrokerError, VersionError for brokers before 0.10.2.
+    """
+    group_id = coordinator.group_id
+    group = OffsetFetchRequestGroup(group_id=group_id, topics=None)
+    answer = await request_until_answered(
+        coordinator,
+        OffsetFetchResponse,
+        VersionedRequest(OffsetFetchRequest(groups=[group]), GROUPS_SINCE, NAMES_UNTIL),
+        VersionedRequest(
+            OffsetFetchRequest(group_id=group_id, topics=None), ALL_TOPICS_SINCE, GROUPS_SINCE - 1
+        ),
+        code_of=_code,
+        config=config,
+        runtime=runtime,
+    )
+    _require_none(_code(answer), group_id)
+    found = {}
+    for partition, entry in _entries(answer):
+        _require_none(entry.error_code, group_id)
+        if (offset := committed_offset(entry)) is not None:
+            found[partition] = offset
+    return found
+
+
+def _require_none(code: int, group_id: str) -> None:
+    if code not in (codes.NONE, codes.GROUP_ID_NOT_FOUND):
+        raise broker_error(code, f"Reading all committed offsets of group {group_id}", group=group_id)
+
+
+def _code(answer: OffsetFetchResponse) -> int:
+    return answer.groups[0].error_code if answer.groups else answer.error_code
+
+
+def _entries(answer: OffsetFetchResponse) -> Iterator[tuple[TopicPartition, FetchedPartition]]:
+    for old in answer.topics:
+        for entry in old.partitions:
+            yield TopicPartition(old.name, entry.partition_index), entry
+    for group in answer.groups:
+        for topic in group.topics:
+            for each in topic.partitions:
+                yield TopicPartition(topic.name, each.partition_index), each

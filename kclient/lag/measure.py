@@ -1,7 +1,7 @@
 """Measuring: four questions, each to whom it concerns.
 
-    the group's coordinator      who is in the group, and what holds whom     kclient.group.description
-                                 what it has committed                        kclient.group.all_offsets
+    the group's coordinator      who is in the group, and what holds whom     kclient.group.describe
+                                 what it has committed                        kclient.group.offset_fetch
     any broker                   which of these topics there are
     each partition's leader      where the log begins and ends                kclient.positions.list_offsets
 
@@ -22,10 +22,9 @@ import attrs
 from kclient.config import Config
 from kclient.errors import BrokerError, DeadlineError, KclientError, UnknownTopicError, VersionError
 from kclient.generated.metadata_response import MetadataResponse, MetadataResponseTopic
-from kclient.group.all_offsets import all_offsets
 from kclient.group.coordinator import Coordinator
-from kclient.group.description import GroupDescription, describe_group
-from kclient.group.listing import list_groups
+from kclient.group.describe import GroupDescription, describe_group, list_groups
+from kclient.group.offset_fetch import all_offsets
 from kclient.lag.report import GroupLag, PartitionLag
 from kclient.network.backoff import Backoff
 from kclient.network.cluster import Cluster

@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 
-from kclient.group.description import GroupDescription, MemberDescription
+from kclient.group.describe import GroupDescription, MemberDescription
 from kclient.types import IsolationLevel, OffsetAndMetadata, TopicPartition
 
 

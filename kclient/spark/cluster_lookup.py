@@ -75,10 +75,8 @@ class ClusterLookup:
         self, group: str, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, int | None]:
         """What a group has committed for each partition, None where nothing. Raises GroupAuthorizationError, …"""
-        from kclient.group.committed import (
-            CommittedOffsets,  # workers never ask this, and do without its codecs
-        )
         from kclient.group.coordinator import Coordinator
+        from kclient.group.offset_fetch import CommittedOffsets
 
         coordinator = Coordinator(self._cluster, group, self._config, self._runtime)
         committed = CommittedOffsets(coordinator, self._config, self._runtime)

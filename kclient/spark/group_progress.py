@@ -17,9 +17,9 @@ from typing import Any, Final, TypeAlias
 import attrs
 
 from kclient.errors import ClosedError, CommitFailedError, KclientError
-from kclient.group.commits import Commits
-from kclient.group.committed import CommittedOffsets
 from kclient.group.coordinator import Coordinator
+from kclient.group.offset_commit import OffsetCommitter
+from kclient.group.offset_fetch import CommittedOffsets
 from kclient.log import ThrottledLogger, get_logger
 from kclient.spark.client import ClusterCall, ClusterHandle, DriverClient
 from kclient.spark.offsets import parse_offsets
@@ -126,8 +126,8 @@ class GroupCommitter:
         stored = await self._committed(link).fetch(both)
         return {tp: at for tp, at in ahead.items() if (there := stored.get(tp)) is None or there.offset < at}
 
-    def _commits(self, link: ClusterHandle) -> Commits:
-        return Commits(self._coordinator(link), link.config, link.runtime)
+    def _commits(self, link: ClusterHandle) -> OffsetCommitter:
+        return OffsetCommitter(self._coordinator(link), link.config, link.runtime)
 
     def _committed(self, link: ClusterHandle) -> CommittedOffsets:
         return CommittedOffsets(self._coordinator(link), link.config, link.runtime)

@@ -10,7 +10,7 @@ from kclient.generated.describe_groups_request import DescribeGroupsRequest
 from kclient.generated.leave_group_request import LeaveGroupRequest, MemberIdentity
 from kclient.generated.list_groups_request import ListGroupsRequest
 from kclient.group.assignors.base import Assignment, Subscription
-from kclient.group.subscription_protocol import decode_assignment, encode_assignment, encode_subscription
+from kclient.group.subscription_codec import decode_assignment, encode_assignment, encode_subscription
 from kclient.protocol import errors
 from kclient.types import TopicPartition
 from tests.conformance.classic import Member as ClassicMember

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from kclient.generated.fetch_request import FetchPartition, FetchRequest, FetchTopic
-from kclient.group.offsets_records import OffsetsRecord, read_offsets_record
-from kclient.group.offsets_topic import offsets_topic_partition
+from kclient.group.offsets_topic import OffsetsRecord, offsets_topic_partition, read_offsets_record
 from kclient.protocol import errors
 from kclient.records.batch import read_batches
 from kclient.records.sections import columns_for, open_batch

@@ -11,7 +11,7 @@ import pytest
 from kclient import AsyncConsumer, KclientError, OffsetAndMetadata, TopicPartition
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import ArgumentError, DeadlineError, InternalError, UnknownTopicError
-from kclient.group.commits import Commits
+from kclient.group.offset_commit import OffsetCommitter
 from tests.scenarios.simulated import Place, simulate
 from tests.scenarios.support import T0, asked, consumer_of, play, reached, read
 
@@ -101,12 +101,12 @@ def test_what_is_no_partition_is_not_committed(wrong: Any) -> None:
 
 @pytest.mark.spec("B.14.2", "I-38")
 def test_a_callback_hears_of_a_commit_that_ended_in_a_bug(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def broken(self: Commits, offsets: Any, **options: Any) -> Any:
+    async def broken(self: OffsetCommitter, offsets: Any, **options: Any) -> Any:
         raise ZeroDivisionError("planned")
 
     async def scenario(cluster: EmbeddedCluster, consumer: AsyncConsumer) -> None:
         told: list[KclientError | None] = []
-        monkeypatch.setattr(Commits, "commit", broken)
+        monkeypatch.setattr(OffsetCommitter, "commit", broken)
         consumer.commit_async({T0: OffsetAndMetadata(0)}, lambda offsets, error: told.append(error))
         async with asyncio.timeout(10):
             while not told:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kclient.config import load
-from kclient.group import assignment_check
+from kclient.group.assignors.validate import MAX_UNKNOWN_PARTITIONS
 from kclient.network import connection, metadata, sasl, transport
 from kclient.protocol import struct_limit
 from kclient.security.scram import MAX_ITERATIONS
@@ -47,7 +47,7 @@ def test_the_block_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         ),
         ("about all topics 1,000,000", connection.MOST_OF_ALL_TOPICS == 1_000_000),
         ("| broker | 10,000 |", metadata.MOST_BROKERS == 10_000),
-        ("twice over, and 1,000", assignment_check.MOST_NEW == 1_000),
+        ("twice over, and 1,000", MAX_UNKNOWN_PARTITIONS == 1_000),
         ("one second or longer", sasl.SHORTEST_SESSION_MS == 1_000),
         ("(131,072), and 10 s", MAX_ITERATIONS == 131_072 and sasl.DERIVE_SECONDS == 10),
         ("300 characters of a name", LONGEST_NAME == 300),

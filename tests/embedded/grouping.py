@@ -20,7 +20,7 @@ from kclient.generated.offset_commit_request import (
 from kclient.generated.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestTopic
 from kclient.generated.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 from kclient.group.assignors.base import Assignment, Subscription
-from kclient.group.subscription_protocol import encode_assignment, encode_subscription
+from kclient.group.subscription_codec import encode_assignment, encode_subscription
 from kclient.protocol.errors import MEMBER_ID_REQUIRED, NONE
 from kclient.protocol.message import Message
 from kclient.types import TopicPartition

@@ -12,7 +12,7 @@ import pytest
 from kclient.embedded import EmbeddedCluster, controller
 from kclient.embedded.observer import Observer
 from kclient.embedded.state import OFFSETS_TOPIC
-from kclient.group.offsets_records import OffsetsRecord, read_offsets_record
+from kclient.group.offsets_topic import OffsetsRecord, read_offsets_record
 from kclient.protocol import errors
 from kclient.records.sections import columns_for, open_batch
 from kclient.types import TopicPartition

@@ -12,7 +12,7 @@ from kclient.embedded.groups.records import record
 from kclient.embedded.observer import Observer
 from kclient.generated.group_metadata_value import GroupMetadataValue
 from kclient.generated.offset_commit_value import OffsetCommitValue
-from kclient.group.offsets_records import OffsetsRecord, read_offsets_record
+from kclient.group.offsets_topic import OffsetsRecord, read_offsets_record
 from kclient.protocol.errors import (
     COORDINATOR_NOT_AVAILABLE,
     ILLEGAL_GENERATION,

@@ -20,10 +20,10 @@ from kclient.generated.offset_fetch_response import (
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
-from kclient.group.commits import Commits
-from kclient.group.committed import CommittedOffsets
 from kclient.group.coordinator import Coordinator
-from kclient.group.generation import Identity
+from kclient.group.membership import Identity
+from kclient.group.offset_commit import OffsetCommitter
+from kclient.group.offset_fetch import CommittedOffsets
 from kclient.types import TopicPartition
 from tests.default_responses import topic_id
 from tests.group.harness import GROUP, coordinating
@@ -70,7 +70,7 @@ class Asking:
     """What asks one coordinator: `commits` stores, `committed` reads."""
 
     coordinator: Coordinator
-    commits: Commits
+    commits: OffsetCommitter
     committed: CommittedOffsets
 
 
@@ -88,7 +88,7 @@ async def committing(
         cluster.set_topics(sorted(peer.topics))
         await cluster.update_now(2.0)
         known = ids or {}
-        commits = Commits(
+        commits = OffsetCommitter(
             coordinator,
             settings,
             runtime,

@@ -16,10 +16,11 @@ from kclient.generated.heartbeat_response import HeartbeatResponse
 from kclient.generated.join_group_response import JoinGroupResponse, JoinGroupResponseMember
 from kclient.generated.sync_group_response import SyncGroupResponse
 from kclient.group.assignors import Assignment, Subscription
+from kclient.group.classic.member import ClassicMembership
+from kclient.group.classic.state import ClassicMemberState
 from kclient.group.coordinator import Coordinator
-from kclient.group.generation import Generation, MemberState
-from kclient.group.membership import ClassicMembership
-from kclient.group.subscription_protocol import encode_assignment, encode_subscription
+from kclient.group.membership import Generation
+from kclient.group.subscription_codec import encode_assignment, encode_subscription
 from kclient.network.cluster import Cluster
 from kclient.runtime import Runtime
 from kclient.types import TopicPartition
@@ -153,7 +154,7 @@ class Running:
         """Wait until the user has taken over the assignment of a generation."""
         await self.until(
             lambda: (
-                self.membership.state is MemberState.STABLE
+                self.membership.state is ClassicMemberState.STABLE
                 and any(c[0] == "complete" and c[3].generation_id == generation for c in self.user.calls)
             )
         )

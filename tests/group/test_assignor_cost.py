@@ -17,7 +17,7 @@ import attrs
 import pytest
 
 from kclient.group.assignors import Member, Subscription, Topics, resolve_assignors
-from kclient.group.assignors.sticky_user_data import StickyUserData, encode_sticky
+from kclient.group.assignors.sticky import StickyUserData, encode_sticky
 
 ROOT = Path(__file__).parents[2]
 MOST_CALLS_PER_PARTITION = 45

@@ -23,7 +23,7 @@ from kclient.group.assignors import (
     Topics,
     resolve_assignors,
 )
-from kclient.group.assignors.sticky_user_data import StickyUserData, encode_sticky
+from kclient.group.assignors.sticky import StickyUserData, encode_sticky
 from kclient.types import TopicPartition
 
 STICKY = (StickyAssignor, CooperativeStickyAssignor)

@@ -25,8 +25,7 @@ from kclient.group.assignors import (
     common_protocol,
     resolve_assignors,
 )
-from kclient.group.leader import Watched, racks_of
-from kclient.group.wanted import Wanted
+from kclient.group.classic.leader import MetadataSnapshot, SubscriptionTracker, racks_of
 from kclient.network.metadata import MetadataCache
 from kclient.types import GroupMetadata, TopicPartition
 
@@ -146,8 +145,8 @@ def cache(topics: dict[str, list[list[int]]], racks: dict[int, str], broken: str
 RACKS = {1: "a", 2: "b", 3: ""}
 
 
-def watched(metadata: MetadataCache, *topics: str, by_rack: bool = True) -> Watched:
-    return Watched(topics, by_rack, racks_of(metadata, topics, by_rack=by_rack))
+def watched(metadata: MetadataCache, *topics: str, by_rack: bool = True) -> MetadataSnapshot:
+    return MetadataSnapshot(topics, by_rack, racks_of(metadata, topics, by_rack=by_rack))
 
 
 @pytest.mark.spec("B.5.12", "B.16")
@@ -195,7 +194,7 @@ def test_a_topic_that_did_not_exist_and_comes_is_a_change() -> None:
 
 
 def test_of_thousands_of_topics_the_reason_to_rejoin_names_those_that_came_and_went() -> None:
-    wanted = Wanted(joined_with=tuple(f"t{number:04}" for number in range(2_000)))
+    wanted = SubscriptionTracker(joined_with=tuple(f"t{number:04}" for number in range(2_000)))
     wanted.subscribe([*wanted.joined_with[10:], "new"], None)
     assert wanted.why_rejoin(cache({}, RACKS)) == (
         "subscription has changed since the last join: 1 (new) came, "
@@ -205,7 +204,7 @@ def test_of_thousands_of_topics_the_reason_to_rejoin_names_those_that_came_and_w
 
 @pytest.mark.spec("B.13.2", "S3-28", "S3-42", "S3-45")
 def test_what_is_wanted_against_what_was_joined_with() -> None:
-    wanted = Wanted()
+    wanted = SubscriptionTracker()
     wanted.subscribe(["b", "a", "b"], None)
     wanted.joined_with = wanted.topics or ()
     metadata = cache({}, RACKS)

@@ -11,7 +11,7 @@ import pytest
 
 from kclient.errors import ListenerError
 from kclient.group.assignors import COOPERATIVE, EAGER, Assignment
-from kclient.group.subscription_protocol import decode_subscription
+from kclient.group.subscription_codec import decode_subscription
 from kclient.types import GroupMetadata, TopicPartition
 from tests.group.cooperative import KeepAndShare
 from tests.scenarios.members import ALL, GroupMember, publishing, shared_out, team, until

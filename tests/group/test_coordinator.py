@@ -14,13 +14,12 @@ from kclient.generated.find_coordinator_response import Coordinator as Found
 from kclient.generated.find_coordinator_response import FindCoordinatorResponse
 from kclient.generated.heartbeat_request import HeartbeatRequest
 from kclient.generated.heartbeat_response import HeartbeatResponse
-from kclient.group.coordinator import PURPOSE
-from kclient.group.form import Form
+from kclient.group.coordinator import PURPOSE, VersionedRequest
 from tests.consumer.support import reached
 from tests.group.harness import GROUP, coordinating, found, refused, scripted
 from tests.scripted_broker import On, ScriptedBroker
 
-ASK = Form(HeartbeatRequest(group_id=GROUP, generation_id=1, member_id="m-1"))
+ASK = VersionedRequest(HeartbeatRequest(group_id=GROUP, generation_id=1, member_id="m-1"))
 
 
 @pytest.mark.spec("S1-03", "S1-23", "S4-09", "B.15.2")

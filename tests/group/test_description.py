@@ -9,7 +9,7 @@ import pytest
 from kclient.generated.consumer_group_describe_response import ConsumerGroupDescribeResponse
 from kclient.generated.consumer_group_describe_response import DescribedGroup as DescribedConsumerGroup
 from kclient.generated.describe_groups_response import DescribedGroup, DescribeGroupsResponse
-from kclient.group.description import GroupDescription, describe_group
+from kclient.group.describe import GroupDescription, describe_group
 from tests.group.harness import GROUP, coordinating, scripted
 from tests.scripted_broker import On, ScriptedBroker
 

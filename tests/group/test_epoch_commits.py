@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 from kclient.errors import BrokerError, CommitFailedError, VersionError
-from kclient.group.generation import Identity
+from kclient.group.membership import Identity
 from kclient.types import OffsetAndMetadata, TopicPartition
 from tests.group.committing import F0, F1, Asking, committing, play, read, stored
 from tests.group.harness import scripted

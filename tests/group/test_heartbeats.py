@@ -13,7 +13,7 @@ from kclient.errors import CommitFailedError, GroupAuthorizationError
 from kclient.generated.heartbeat_response import HeartbeatResponse
 from kclient.generated.leave_group_response import LeaveGroupResponse
 from kclient.group.assignors import Assignment, Assignor, Member
-from kclient.group.generation import MemberState
+from kclient.group.classic.state import ClassicMemberState
 from tests.group.harness import (
     Running,
     found,
@@ -44,7 +44,7 @@ def test_a_member_that_does_nothing_sends_one_heartbeat_each_interval_and_keeps_
     async def scene(running: Running) -> None:
         await running.stable()
         await running.until(lambda: len(beats(peer)) == 6)
-        assert running.membership.state is MemberState.STABLE
+        assert running.membership.state is ClassicMemberState.STABLE
 
     peer = scripted(*join_then_sync(("flights", 1)))
     play(peer, scene, **SOON)
@@ -161,7 +161,7 @@ def test_a_heartbeat_that_fails_is_repeated_soon_and_nothing_is_raised(code: int
     async def scene(running: Running) -> None:
         await running.stable()
         await running.until(lambda: len(beats(peer)) == 3)
-        assert running.membership.state is MemberState.STABLE
+        assert running.membership.state is ClassicMemberState.STABLE
         assert running.membership.take_error() is None
 
     peer = scripted(
@@ -178,7 +178,7 @@ def test_a_heartbeat_whose_connection_is_lost_is_repeated_at_the_coordinator_fou
     async def scene(running: Running) -> None:
         await running.stable()
         await running.until(lambda: len(beats(peer)) == 2)
-        assert running.membership.state is MemberState.STABLE
+        assert running.membership.state is ClassicMemberState.STABLE
 
     peer = scripted(*join_then_sync(("flights", 1)), On("HeartbeatRequest", close=True))
     play(peer, scene, **SOON)
@@ -191,7 +191,7 @@ def test_a_session_without_an_answer_gives_the_coordinator_up_and_not_the_member
         await running.stable()
         await running.until(lambda: lookups(peer) == 2)
         await running.until(lambda: len(beats(peer)) == 2)
-        assert running.membership.state is MemberState.STABLE
+        assert running.membership.state is ClassicMemberState.STABLE
 
     peer = scripted(*join_then_sync(("flights", 1)), On("HeartbeatRequest", delay=60))
     play(peer, scene, heartbeat_interval_ms=40, session_timeout_ms=200)
@@ -214,7 +214,7 @@ def test_an_application_that_does_not_poll_in_time_leaves_and_joins_again_with_i
         await running.stable()
         running.user.gate = asyncio.Event()
         await running.until(lambda: peer.of("LeaveGroupRequest"))
-        assert running.membership.state is MemberState.UNJOINED
+        assert running.membership.state is ClassicMemberState.UNJOINED
         with pytest.raises(
             CommitFailedError, match=r"s between two polls.*max_poll_interval_ms.*max_poll_records"
         ) as e:
@@ -252,7 +252,7 @@ def test_a_static_member_that_does_not_poll_in_time_loses_its_place_without_a_wo
     async def scene(running: Running) -> None:
         await running.stable()
         running.user.gate = asyncio.Event()
-        await running.until(lambda: running.membership.state is MemberState.UNJOINED)
+        await running.until(lambda: running.membership.state is ClassicMemberState.UNJOINED)
         assert running.membership.lost
 
     peer = scripted(*join_then_sync(("flights", 1)))
@@ -267,7 +267,7 @@ def test_every_poll_restarts_the_poll_timer() -> None:
         for _ in range(8):
             await asyncio.sleep(0.05)
             running.membership.poll_started()
-        assert running.membership.state is MemberState.STABLE
+        assert running.membership.state is ClassicMemberState.STABLE
 
     peer = scripted(*join_then_sync(("flights", 1)))
     play(peer, scene, max_poll_interval_ms=200, **SOON)

@@ -11,7 +11,7 @@ import pytest
 from kclient.errors import BrokerError, GroupAuthorizationError, VersionError
 from kclient.generated.join_group_response import JoinGroupResponse
 from kclient.generated.sync_group_response import SyncGroupResponse
-from kclient.group.generation import Identity
+from kclient.group.membership import Identity
 from kclient.types import TopicPartition
 from tests.group.harness import (
     GROUP,

@@ -8,8 +8,8 @@ import pytest
 
 from kclient.generated.join_group_response import JoinGroupResponse
 from kclient.generated.sync_group_response import SyncGroupResponse
-from kclient.group.generation import Generation
-from kclient.group.subscription_protocol import decode_assignment, decode_subscription
+from kclient.group.membership import Generation
+from kclient.group.subscription_codec import decode_assignment, decode_subscription
 from kclient.types import TopicPartition
 from tests.group.harness import (
     GROUP,

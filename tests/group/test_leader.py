@@ -11,8 +11,8 @@ import pytest
 from kclient.errors import UsageError
 from kclient.generated.join_group_response import JoinGroupResponseMember
 from kclient.group.assignors import COOPERATIVE, EAGER, Assignment, Assignor, Member, Subscription, Topics
-from kclient.group.handover import check_handovers
-from kclient.group.subscription_protocol import decode_assignment, encode_subscription
+from kclient.group.assignors.validate import validate_cooperative_assignment
+from kclient.group.subscription_codec import decode_assignment, encode_subscription
 from kclient.types import TopicPartition
 from tests.group.harness import F, Running, joined, play, scripted, synced, wants
 from tests.scripted_broker import On
@@ -118,12 +118,12 @@ def plan_of(**parts: list[TopicPartition]) -> dict[str, Assignment]:
 @pytest.mark.spec("B.16.5")
 def test_what_is_free_kept_left_out_or_claimed_by_both_may_be_given() -> None:
     members = [member_of("a", F[0], F[1], F[2]), member_of("b", F[0])]
-    check_handovers("own", plan_of(a=[F[1]], b=[F[0], F[3]]), members)
+    validate_cooperative_assignment("own", plan_of(a=[F[1]], b=[F[0], F[3]]), members)
 
 
 @pytest.mark.spec("B.16.5")
 def test_the_built_in_assignor_may_overrule_a_claim_that_is_out_of_date() -> None:
     members, plan = [member_of("a", F[0]), member_of("b")], plan_of(a=[], b=[F[0]])
-    check_handovers("cooperative-sticky", plan, members)
+    validate_cooperative_assignment("cooperative-sticky", plan, members)
     with pytest.raises(UsageError, match="flights-0"):
-        check_handovers("own", plan, members)
+        validate_cooperative_assignment("own", plan, members)

@@ -12,8 +12,8 @@ from kclient.generated.heartbeat_response import HeartbeatResponse
 from kclient.generated.join_group_response import JoinGroupResponse
 from kclient.generated.sync_group_response import SyncGroupResponse
 from kclient.group.assignors import Assignor
-from kclient.group.commits import Commits
-from kclient.group.generation import MemberState
+from kclient.group.classic.state import ClassicMemberState
+from kclient.group.offset_commit import OffsetCommitter
 from kclient.runtime import Runtime
 from kclient.types import OffsetAndMetadata
 from tests.group.committing import stored
@@ -116,7 +116,7 @@ def test_a_refused_commit_of_an_earlier_generation_does_not_touch_the_present_on
             error = running.membership.commit_refused(code, old)
             assert isinstance(error, CommitFailedError)
         await asyncio.sleep(0.05)
-        assert running.membership.state is MemberState.STABLE
+        assert running.membership.state is ClassicMemberState.STABLE
         assert running.membership.take_error() is None
 
     play(scripted(*join_then_sync(("flights", 1)), *join_then_sync(("flights", 1), generation=2)), scene)
@@ -222,7 +222,7 @@ def test_a_commit_of_an_evicted_member_says_what_was_not_stored_and_the_member_j
     async def scene(running: Running) -> None:
         await running.stable(1)
         membership = running.membership
-        commits = Commits(
+        commits = OffsetCommitter(
             running.coordinator,
             config(peer),
             Runtime(),
@@ -259,7 +259,7 @@ def test_a_commit_is_not_carried_into_the_next_generation() -> None:
         await running.stable(1)
         membership = running.membership
         patient = config(peer, retry_backoff_ms=200, retry_backoff_max_ms=200)
-        commits = Commits(
+        commits = OffsetCommitter(
             running.coordinator, patient, Runtime(), membership.commit_identity, membership.commit_refused
         )
         commit = asyncio.create_task(commits.commit({F[1]: OffsetAndMetadata(5)}, retry=True))

@@ -16,7 +16,7 @@ from kclient.errors import (
     TopicAuthorizationError,
     VersionError,
 )
-from kclient.group.generation import Identity
+from kclient.group.membership import Identity
 from kclient.protocol.errors import error
 from kclient.types import OffsetAndMetadata
 from tests.default_responses import topic_id

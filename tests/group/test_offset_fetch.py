@@ -24,7 +24,7 @@ from kclient.generated.offset_fetch_response import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-from kclient.group.generation import Identity
+from kclient.group.membership import Identity
 from kclient.types import OffsetAndMetadata, TopicPartition
 from tests.default_responses import topic_id
 from tests.group.committing import F0, F1, P0, Asking, lookups, play, read

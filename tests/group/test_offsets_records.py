@@ -12,7 +12,7 @@ from kclient.errors import ProtocolDecodeError
 from kclient.generated.group_metadata_value import GroupMetadataValue
 from kclient.generated.offset_commit_key import OffsetCommitKey
 from kclient.generated.offset_commit_value import OffsetCommitValue
-from kclient.group.offsets_records import OffsetsRecord, UnknownOffsetsRecord
+from kclient.group.offsets_topic import OffsetsRecord, UnknownOffsetsRecord
 from tests.group.vectors import vectors as group_vectors
 from tests.vectors.cases import vectors
 

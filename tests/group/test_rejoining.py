@@ -10,8 +10,8 @@ import pytest
 from kclient.generated.heartbeat_response import HeartbeatResponse
 from kclient.generated.join_group_response import JoinGroupResponse
 from kclient.generated.leave_group_response import LeaveGroupResponse, MemberResponse
-from kclient.group.generation import MemberState
-from kclient.group.subscription_protocol import decode_assignment, decode_subscription
+from kclient.group.classic.state import ClassicMemberState
+from kclient.group.subscription_codec import decode_assignment, decode_subscription
 from tests.group.harness import (
     F,
     Running,
@@ -113,7 +113,7 @@ def test_a_wish_to_rejoin_keeps_the_membership_until_the_join(reason: str) -> No
         running.user.gate = asyncio.Event()
         running.membership.request_rejoin(reason)
         await asyncio.sleep(0.05)
-        assert running.membership.state is MemberState.STABLE
+        assert running.membership.state is ClassicMemberState.STABLE
         assert running.membership.generation.generation_id == 1
         assert len(peer.of("JoinGroupRequest")) == 1
         running.user.gate.set()
@@ -152,7 +152,7 @@ def test_leaving_in_every_version(version: int) -> None:
     async def scene(running: Running) -> None:
         await running.stable()
         await running.membership.leave("the consumer is being closed", 2.0)
-        assert running.membership.state is MemberState.UNJOINED
+        assert running.membership.state is ClassicMemberState.UNJOINED
         assert running.membership.lost
 
     left = On("LeaveGroupRequest", LeaveGroupResponse())
@@ -192,7 +192,7 @@ def test_leaving_is_done_whatever_the_answer(step: On, told: str, caplog: pytest
     async def scene(running: Running) -> None:
         await running.stable()
         await running.membership.leave("closing", 0.2)
-        assert running.membership.state is MemberState.UNJOINED
+        assert running.membership.state is ClassicMemberState.UNJOINED
         assert running.membership.take_error() is None
 
     play(scripted(*join_then_sync(("flights", 1)), step), scene)
@@ -227,7 +227,7 @@ def test_who_leaves_while_joining_does_not_become_a_member_and_may_subscribe_aga
         await running.until(lambda: len(peer.of("JoinGroupRequest")) == 2)
         await running.membership.leave("unsubscribed", 2.0)
         await asyncio.sleep(0.15)
-        assert running.membership.state is MemberState.UNJOINED
+        assert running.membership.state is ClassicMemberState.UNJOINED
         assert running.user.assignments == []
         running.membership.set_subscription(["flights"])
         await running.stable(2)

@@ -8,26 +8,26 @@ import random
 import pytest
 
 from kclient.errors import BrokerError, InternalError
-from kclient.group.generation import Event, Generation, MemberState, Standing
-from kclient.group.trouble import Trouble
+from kclient.group.classic.state import ClassicMemberState, MembershipEvent, MemberStatus, RejoinPolicy
+from kclient.group.membership import Generation
 from kclient.network.backoff import Backoff
 
-UNJOINED, PREPARING, COMPLETING, STABLE = MemberState
+UNJOINED, PREPARING, COMPLETING, STABLE = ClassicMemberState
 TABLE = {
-    (UNJOINED, Event.JOINING): PREPARING,
-    (PREPARING, Event.JOINING): PREPARING,
-    (COMPLETING, Event.JOINING): PREPARING,
-    (STABLE, Event.JOINING): PREPARING,
-    (PREPARING, Event.JOINED): COMPLETING,
-    (COMPLETING, Event.SYNCED): STABLE,
-    **{(state, Event.RESET): UNJOINED for state in MemberState},
+    (UNJOINED, MembershipEvent.JOINING): PREPARING,
+    (PREPARING, MembershipEvent.JOINING): PREPARING,
+    (COMPLETING, MembershipEvent.JOINING): PREPARING,
+    (STABLE, MembershipEvent.JOINING): PREPARING,
+    (PREPARING, MembershipEvent.JOINED): COMPLETING,
+    (COMPLETING, MembershipEvent.SYNCED): STABLE,
+    **{(state, MembershipEvent.RESET): UNJOINED for state in ClassicMemberState},
 }
 
 
 @pytest.mark.spec("S4-28", "S4-49", "B.13.1")
-@pytest.mark.parametrize(("state", "event"), list(itertools.product(MemberState, Event)))
-def test_every_cell(state: MemberState, event: Event) -> None:
-    standing = Standing(state=state)
+@pytest.mark.parametrize(("state", "event"), list(itertools.product(ClassicMemberState, MembershipEvent)))
+def test_every_cell(state: ClassicMemberState, event: MembershipEvent) -> None:
+    standing = MemberStatus(state=state)
     seen = standing.changed.count
     if (state, event) in TABLE:
         standing.advance(event)
@@ -41,7 +41,12 @@ def test_every_cell(state: MemberState, event: Event) -> None:
 
 @pytest.mark.spec("B.13.1")
 def test_heartbeats_belong_to_two_states() -> None:
-    assert [Standing(state=state).heartbeating for state in MemberState] == [False, False, True, True]
+    assert [MemberStatus(state=state).heartbeating for state in ClassicMemberState] == [
+        False,
+        False,
+        True,
+        True,
+    ]
 
 
 @pytest.mark.spec("S3-31", "E10")
@@ -63,7 +68,7 @@ def test_partitions_are_lost_without_a_generation_or_without_a_member_id(
 
 @pytest.mark.spec("B.13.9", "S3-52")
 def test_a_reset_keeps_the_member_id_where_it_should_and_asks_for_a_prepared_join() -> None:
-    standing = Standing(MemberState.STABLE, Generation(4, "m-1", "range"), None, prepare_due=False)
+    standing = MemberStatus(ClassicMemberState.STABLE, Generation(4, "m-1", "range"), None, prepare_due=False)
     standing.reset("why", keep_member_id=True)
     assert (standing.generation, standing.rejoin_reason) == (Generation(-1, "m-1"), "why")
     assert standing.prepare_due
@@ -73,9 +78,9 @@ def test_a_reset_keeps_the_member_id_where_it_should_and_asks_for_a_prepared_joi
 
 @pytest.mark.spec("S3-52")
 def test_a_wish_to_rejoin_changes_nothing_else() -> None:
-    standing = Standing(MemberState.STABLE, Generation(4, "m-1", "range"), None, prepare_due=False)
+    standing = MemberStatus(ClassicMemberState.STABLE, Generation(4, "m-1", "range"), None, prepare_due=False)
     standing.request_rejoin("why")
-    assert (standing.state, standing.generation) == (MemberState.STABLE, Generation(4, "m-1", "range"))
+    assert (standing.state, standing.generation) == (ClassicMemberState.STABLE, Generation(4, "m-1", "range"))
     assert not standing.prepare_due
     standing.request_rejoin("another reason")
     assert standing.rejoin_reason == "another reason"  # which the broker's log will show
@@ -83,7 +88,7 @@ def test_a_wish_to_rejoin_changes_nothing_else() -> None:
 
 @pytest.mark.spec("B.13.5")
 def test_of_several_errors_the_first_is_told_and_each_once() -> None:
-    trouble = Trouble("delays", Backoff(5, 40, random.Random(1)))
+    trouble = RejoinPolicy("delays", Backoff(5, 40, random.Random(1)))
     first, second = BrokerError("one", code=24), BrokerError("two", code=26)
     trouble.keep(first)
     trouble.keep(second)

@@ -13,7 +13,7 @@ from kclient.group.assignors import (
     StickyAssignor,
     Subscription,
 )
-from kclient.group.assignors.sticky_user_data import (
+from kclient.group.assignors.sticky import (
     StickyUserData,
     decode_cooperative,
     decode_sticky,

@@ -8,7 +8,7 @@ import pytest
 
 from kclient.errors import ProtocolDecodeError
 from kclient.group.assignors import Assignment, Subscription
-from kclient.group.subscription_protocol import (
+from kclient.group.subscription_codec import (
     decode_assignment,
     decode_subscription,
     encode_assignment,

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kclient.group.assignors import Assignment, Assignor, Member, Topics
-from kclient.group.subscription_protocol import decode_subscription
+from kclient.group.subscription_codec import decode_subscription
 from kclient.types import TopicPartition
 from tests.group.cooperative import KeepAndShare
 from tests.scenarios.members import ALL, GroupMember, shared_out, team, until

@@ -21,7 +21,7 @@ import confluent_kafka
 from confluent_kafka.admin import AdminClient
 
 from kclient import Consumer, OffsetAndMetadata, TopicPartition, group
-from kclient.group.offsets_records import OffsetsRecord, UnknownOffsetsRecord
+from kclient.group.offsets_topic import OffsetsRecord, UnknownOffsetsRecord
 from localkafka import KafkaCluster, console
 from localkafka.settings import OFFSETS_PARTITIONS
 

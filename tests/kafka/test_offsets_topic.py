@@ -9,7 +9,7 @@ from kclient.generated.consumer_group_current_member_assignment_value import (
     ConsumerGroupCurrentMemberAssignmentValue,
 )
 from kclient.generated.group_metadata_value import GroupMetadataValue
-from kclient.group.offsets_records import OffsetsRecord
+from kclient.group.offsets_topic import OffsetsRecord
 from localkafka import KafkaCluster, console
 from tests.kafka import judges
 from tests.kafka.offsets_activity import Activity, members

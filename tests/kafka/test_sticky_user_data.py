@@ -10,8 +10,8 @@ import pytest
 
 from kclient import Consumer
 from kclient.group.assignors import Subscription
-from kclient.group.assignors.sticky_user_data import decode_cooperative, decode_sticky
-from kclient.group.subscription_protocol import decode_subscription
+from kclient.group.assignors.sticky import decode_cooperative, decode_sticky
+from kclient.group.subscription_codec import decode_subscription
 from localkafka import KafkaCluster
 from tests.kafka.judges import assignor
 from tests.kafka.tap import Tap

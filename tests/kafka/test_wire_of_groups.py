@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kclient import Consumer, TopicPartition
-from kclient.group.subscription_protocol import decode_assignment, decode_subscription
+from kclient.group.subscription_codec import decode_assignment, decode_subscription
 from localkafka import KafkaCluster, probe
 from tests.kafka.faces import read, read_nothing, wait_for_assignment
 from tests.kafka.judges import committed, members, produce_numbers

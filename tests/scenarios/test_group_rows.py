@@ -11,7 +11,7 @@ import pytest
 
 from kclient import OffsetAndMetadata, TopicPartition
 from kclient.errors import KclientError
-from kclient.group.subscription_protocol import decode_subscription
+from kclient.group.subscription_codec import decode_subscription
 from tests.scenarios.members import ALL, GROUP, GroupMember, publishing, shared_out, team, until
 from tests.scenarios.simulated import Place, simulate
 from tests.scenarios.support import T0, T1

@@ -13,7 +13,7 @@ import pytest
 from kclient import Consumer, OffsetAndMetadata, RebalanceListener, TopicPartition
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import CommitFailedError
-from kclient.group.subscription_protocol import decode_subscription
+from kclient.group.subscription_codec import decode_subscription
 from tests.scenarios.members import ALL, GROUP, GroupMember, numbers, publishing, shared_out, team, until
 from tests.scenarios.simulated import Place, simulate
 from tests.scenarios.support import T0

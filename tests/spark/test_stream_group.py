@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from kclient import Consumer, OffsetAndMetadata
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import ConfigError
-from kclient.group.commits import Commits
+from kclient.group.offset_commit import OffsetCommitter
 from kclient.lag.calls import lag
 from kclient.spark import group_progress, track
 from kclient.spark.client import DriverClient
@@ -135,7 +135,7 @@ def test_whatever_fails_the_query_goes_on(
     async def bug(*_: Any, **__: Any) -> None:
         raise TypeError("a bug")
 
-    monkeypatch.setattr(Commits, "commit", bug)
+    monkeypatch.setattr(OffsetCommitter, "commit", bug)
     fill(kafka, 3)
     assert len(query.trigger() or []) == 3
     assert "a bug" in caplog.text

@@ -25,7 +25,7 @@ from kclient.generated.join_group_response import JoinGroupResponse
 from kclient.generated.leave_group_request import MemberIdentity
 from kclient.generated.sync_group_request import SyncGroupRequest
 from kclient.generated.sync_group_response import SyncGroupResponse
-from kclient.group.subscription_protocol import PROTOCOL_TYPE
+from kclient.group.subscription_codec import PROTOCOL_TYPE
 from kclient.protocol.errors import (
     COORDINATOR_NOT_AVAILABLE,
     ILLEGAL_GENERATION,

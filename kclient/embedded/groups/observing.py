@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kclient.embedded.groups.roster import Roster
 from kclient.errors import ProtocolDecodeError
-from kclient.group.subscription_protocol import PROTOCOL_TYPE, decode_assignment
+from kclient.group.subscription_codec import PROTOCOL_TYPE, decode_assignment
 from kclient.types import TopicPartition
 
 

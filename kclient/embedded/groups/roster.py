@@ -20,7 +20,7 @@ from kclient.embedded.releases import Release
 from kclient.errors import InternalError, ProtocolDecodeError
 from kclient.generated.join_group_response import JoinGroupResponse
 from kclient.generated.sync_group_response import SyncGroupResponse
-from kclient.group.subscription_protocol import PROTOCOL_TYPE, decode_subscription
+from kclient.group.subscription_codec import PROTOCOL_TYPE, decode_subscription
 from kclient.log import get_logger
 from kclient.protocol.errors import (
     COORDINATOR_NOT_AVAILABLE,

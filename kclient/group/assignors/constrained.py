@@ -3,23 +3,69 @@
 keep       each member keeps its own up to its share; some may keep one more, as many as the division leaves over
 deal near  where racks matter: what is left, to members in the rack of a replica
 deal       the rest in turn, first to members below the smaller share, then one each to those that are at it
+
+Members that wait for partitions, in order. Each rack's number is kept, so that a search in vain costs nothing.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import attrs
 
 from kclient.errors import InternalError
-from kclient.group.assignors.base import Topics
-from kclient.group.assignors.past import Past
+from kclient.group.assignors.base import Topics, utf16_key
+from kclient.group.assignors.prior_ownership import PriorOwnership
 from kclient.group.assignors.racks import Racks
-from kclient.group.assignors.waiting import Waiting
 from kclient.types import TopicPartition
 
 
-def share_evenly(topics: Topics, past: Past, racks: Racks) -> dict[str, list[TopicPartition]]:
+@attrs.define
+class MemberQueue:
+    """`in_rack` counts the members that wait in each rack."""
+
+    racks: Racks
+    members: list[str] = attrs.field(factory=list)
+    in_rack: dict[str, int] = attrs.field(factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def __getitem__(self, at: int) -> str:
+        return self.members[at]
+
+    def add(self, member_id: str) -> None:
+        self.members.append(member_id)
+        self._count(member_id, 1)
+
+    def pop(self, at: int) -> str:
+        member_id = self.members.pop(at)
+        self._count(member_id, -1)
+        return member_id
+
+    def clear(self) -> None:
+        self.members.clear()
+        self.in_rack.clear()
+
+    def sort(self) -> None:
+        """Order them by member id."""
+        self.members.sort(key=utf16_key)
+
+    def next_near(self, partition: TopicPartition, start: int) -> int | None:
+        """The place of the first member near the partition, going round from `start`; None if none is near."""
+        if not any(self.in_rack.get(rack) for rack in self.racks.of(partition)):
+            return None
+        around = itertools.chain(range(start, len(self.members)), range(start))
+        return next((at for at in around if self.racks.near(self.members[at], partition)), None)
+
+    def _count(self, member_id: str, by: int) -> None:
+        rack = self.racks.of_member.get(member_id)
+        if rack is not None:
+            self.in_rack[rack] = self.in_rack.get(rack, 0) + by
+
+
+def share_evenly(topics: Topics, past: PriorOwnership, racks: Racks) -> dict[str, list[TopicPartition]]:
     """The partitions of every member. `past.owned` names the members, `topics` is in the order of names."""
     shares = _Shares.of(topics, past, racks)
     unassigned = racks.hardest_first(shares.keep(topics, past, racks))
@@ -40,16 +86,16 @@ class _Shares:
     large: int
     large_left: int
     given: dict[str, list[TopicPartition]]
-    below: Waiting
-    at_small: Waiting
+    below: MemberQueue
+    at_small: MemberQueue
 
     @classmethod
-    def of(cls, topics: Topics, past: Past, racks: Racks) -> _Shares:
+    def of(cls, topics: Topics, past: PriorOwnership, racks: Racks) -> _Shares:
         small, over = divmod(sum(map(len, topics.values())), len(past.owned))
         given: dict[str, list[TopicPartition]] = {member_id: [] for member_id in past.owned}
-        return cls(small, small + (1 if over else 0), over, given, Waiting(racks), Waiting(racks))
+        return cls(small, small + (1 if over else 0), over, given, MemberQueue(racks), MemberQueue(racks))
 
-    def keep(self, topics: Topics, past: Past, racks: Racks) -> list[TopicPartition]:
+    def keep(self, topics: Topics, past: PriorOwnership, racks: Racks) -> list[TopicPartition]:
         """Let the members keep what is theirs, and return what nobody keeps, in order."""
         place = {topic: at for at, topic in enumerate(topics)}
         for member_id, owned in past.undisputed().items():

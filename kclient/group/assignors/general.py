@@ -8,25 +8,153 @@
 
 Evening out ends when no partition can move with a gain. If it has moved partitions and yet the loads are not more even
 than before, it is undone.
+
+How many partitions each member has, and who of some members has the fewest.
+
+Members are numbered in the order of their ids, and a set of members is the bits of one integer: bit 5 is member 5. So
+the least loaded of the subscribers of a topic is found by a few operations on whole integers, however many they are,
+and of two that are equal the first by id comes first.
+
+What has moved between members while a better balance is looked for, so that nothing moves to and fro.
+
+A partition that moves on counts as moved from where it was first. When a partition of a topic is to move from one
+member to another, and an earlier one of that topic has moved the other way, that one goes back instead: the result is
+as good, and neither has moved.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
 from kclient.errors import InternalError
 from kclient.group.assignors.base import Member, Topics, utf16_key
-from kclient.group.assignors.loads import Loads
-from kclient.group.assignors.movements import Movements
-from kclient.group.assignors.past import Past
+from kclient.group.assignors.java_order import bucket, string_hash, table_size
+from kclient.group.assignors.prior_ownership import PriorOwnership
 from kclient.group.assignors.racks import Racks
 from kclient.types import TopicPartition
 
 
+@attrs.define
+class MemberLoads:
+    """`at[n]` is the set of the members that have n partitions; `levels` are the bits of all n that somebody has."""
+
+    number: dict[str, int]
+    names: list[str]
+    sizes: list[int]
+    at: list[int]
+    levels: int = 1
+
+    @classmethod
+    def of(cls, members: Iterable[str]) -> MemberLoads:
+        """Nobody has anything yet."""
+        names = sorted(members, key=utf16_key)
+        return cls(
+            {name: n for n, name in enumerate(names)}, names, [0] * len(names), [(1 << len(names)) - 1]
+        )
+
+    def __getitem__(self, member_id: str) -> int:
+        return self.sizes[self.number[member_id]]
+
+    def bits(self, members: Iterable[str]) -> int:
+        """The set of these members."""
+        found = 0
+        for member_id in members:
+            found |= 1 << self.number[member_id]
+        return found
+
+    def change(self, member_id: str, by: int) -> None:
+        """Count partitions that a member has gained or lost."""
+        number = self.number[member_id]
+        bit, before = 1 << number, self.sizes[number]
+        after = self.sizes[number] = before + by
+        self.at += [0] * (after + 1 - len(self.at))
+        self.at[before] &= ~bit
+        self.at[after] |= bit
+        if not self.at[before]:
+            self.levels &= ~(1 << before)
+        self.levels |= 1 << after
+
+    def least(self, among: int) -> str | None:
+        """The member with the fewest partitions in a set, the first by id if there are several."""
+        for level in _ascending(self.levels):
+            if found := self.at[level] & among:
+                return self.names[(found & -found).bit_length() - 1]
+        return None
+
+    def unevenness(self, among: int) -> int:
+        """The differences between all pairs of members of a set, summed up."""
+        sizes = sorted(self.sizes[number] for number in _ascending(among))
+        return sum((2 * place + 1 - len(sizes)) * size for place, size in enumerate(sizes))
+
+
+def _ascending(bits: int) -> Iterator[int]:
+    while bits:
+        lowest = bits & -bits
+        yield lowest.bit_length() - 1
+        bits ^= lowest
+
+
+MoveRoute = tuple[str, str, str]
+"""Topic, the member that had it first, the member that has it now."""
+
+
+@attrs.define
+class Movements:
+    """The way that each moved partition has gone, and for each way the partitions that have gone it."""
+
+    ways: dict[TopicPartition, MoveRoute] = attrs.field(factory=dict)
+    gone: dict[MoveRoute, _Gone] = attrs.field(factory=dict)
+
+    def instead_of(self, partition: TopicPartition, source: str, target: str) -> TopicPartition:
+        """What to move from `source` to `target` in place of this partition of `source`, perhaps itself."""
+        if partition in self.ways:
+            source = self.ways[partition][1]
+        back = self.gone.get((partition.topic, target, source))
+        return back.first() if back else partition
+
+    def record(self, partition: TopicPartition, source: str, target: str) -> None:
+        """A partition has moved."""
+        if partition in self.ways:
+            way = self.ways.pop(partition)
+            self.gone[way].remove(partition)
+            if not self.gone[way].partitions:
+                del self.gone[way]
+            source = way[1]
+        if source != target:
+            way = self.ways[partition] = (partition.topic, source, target)
+            self.gone.setdefault(way, _Gone(string_hash(partition.topic))).add(partition)
+
+
+@attrs.define
+class _Gone:
+    """Partitions of one topic that have gone one way; which is first says the order of a HashSet, as in Java."""
+
+    topic_hash: int
+    partitions: dict[TopicPartition, None] = attrs.field(factory=dict)
+    most: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.partitions)
+
+    def add(self, partition: TopicPartition) -> None:
+        self.partitions[partition] = None
+        self.most = max(self.most, len(self.partitions))
+
+    def remove(self, partition: TopicPartition) -> None:
+        del self.partitions[partition]
+
+    def first(self) -> TopicPartition:
+        table = table_size(self.most)
+        return min(self.partitions, key=lambda each: bucket(self._hash(each), table))
+
+    def _hash(self, partition: TopicPartition) -> int:
+        return (31 * (31 + partition.partition) + self.topic_hash) & 0xFFFF_FFFF
+
+
 def share_by_subscription(
-    topics: Topics, members: Sequence[Member], past: Past, racks: Racks
+    topics: Topics, members: Sequence[Member], past: PriorOwnership, racks: Racks
 ) -> dict[str, list[TopicPartition]]:
     """The partitions of every member."""
     table = _Table.of(topics, members, past)
@@ -47,8 +175,8 @@ def share_by_subscription(
 class _Table:
     """Who has what. `wanting` is the set of members that want a topic, `partitions` all that can be given out."""
 
-    past: Past
-    loads: Loads
+    past: PriorOwnership
+    loads: MemberLoads
     wanting: dict[str, int]
     partitions: list[TopicPartition]
     given: dict[str, dict[TopicPartition, None]]
@@ -56,9 +184,9 @@ class _Table:
     movements: Movements = attrs.field(factory=Movements)
 
     @classmethod
-    def of(cls, topics: Topics, members: Sequence[Member], past: Past) -> _Table:
+    def of(cls, topics: Topics, members: Sequence[Member], past: PriorOwnership) -> _Table:
         """Nobody has anything yet. Partitions of topics that few members want come first."""
-        loads = Loads.of(past.owned)
+        loads = MemberLoads.of(past.owned)
         wanting = dict.fromkeys(topics, 0)
         for member in members:
             bit = loads.bits([member.member_id])

@@ -24,7 +24,7 @@ NameOf = Callable[[Uuid], str | None]
 
 
 @attrs.frozen
-class Owned:
+class LocalAssignment:
     """Partitions by topic id, as of a round; the same partitions in a newer round are worth telling again."""
 
     round: int = 0
@@ -36,10 +36,10 @@ class Owned:
 
 
 @attrs.frozen
-class Step:
+class ReconciliationStep:
     """What to own next. `same`: we own exactly that already, and have only to acknowledge it."""
 
-    owned: Owned
+    owned: LocalAssignment
     names: Mapping[Uuid, str]
     same: bool
 
@@ -50,13 +50,13 @@ class Step:
         return tuple(sorted(TopicPartition(self.names[one], number) for one, some in rows for number in some))
 
 
-class Assignments:
+class AssignmentTracker:
     """Target and owned assignment of one member."""
 
     def __init__(self) -> None:
         self.round = 0
         self.target: ById = {}
-        self.owned = Owned()
+        self.owned = LocalAssignment()
         self._names: Mapping[Uuid, str] = {}  # of what we own, should metadata forget it
         self._received = False  # this membership was sent an assignment
         self._taken_over = False  # the application has taken one over: the listener was called
@@ -64,7 +64,7 @@ class Assignments:
     @property
     def settled(self) -> bool:
         """Whether we own what the coordinator wants, all of it and nothing else."""
-        return self.owned == Owned(self.round, self.target)
+        return self.owned == LocalAssignment(self.round, self.target)
 
     def take(self, answer: Answered | None) -> bool:
         """An answer's assignment, None where it has none. Returns whether the target is another one now."""
@@ -78,26 +78,26 @@ class Assignments:
         self.round += 1
         return True
 
-    def next_step(self, name_of: NameOf) -> Step | None:
+    def next_step(self, name_of: NameOf) -> ReconciliationStep | None:
         """The way to as much of the target as has names; None where we have come as far as we can."""
         known = {one: name for one in self.target if (name := self._name(one, name_of)) is not None}
-        owned = Owned(self.round, {one: self.target[one] for one in known})
+        owned = LocalAssignment(self.round, {one: self.target[one] for one in known})
         first = not self._taken_over and len(known) == len(self.target)
         same = owned.partitions == self.owned.partitions and not first
-        return None if owned == self.owned else Step(owned, known, same)
+        return None if owned == self.owned else ReconciliationStep(owned, known, same)
 
     def nameless(self, name_of: NameOf) -> tuple[Uuid, ...]:
         """The topics of the target that metadata must name first."""
         return tuple(one for one in self.target if self._name(one, name_of) is None)
 
-    def done(self, step: Step) -> None:
+    def done(self, step: ReconciliationStep) -> None:
         """The application owns what the step says."""
         self.owned, self._names = step.owned, step.names
         self._taken_over = self._taken_over or not step.same
 
     def forget(self) -> None:
         """No member any more: nothing is owned, and nothing is wanted."""
-        self.target, self.owned, self._names = {}, Owned(self.round), {}
+        self.target, self.owned, self._names = {}, LocalAssignment(self.round), {}
         self._received = self._taken_over = False
 
     def _name(self, topic_id: Uuid, name_of: NameOf) -> str | None:

@@ -6,38 +6,191 @@
 
 One heartbeat is in flight at a time. The poll timer runs beside: an application that does not poll in time loses its
 membership. An answer that comes when this is no member any more changes nothing.
+
+The next heartbeat: who we are always, the rest only when joining or changed since the last one. Pure.
+
+    always                  group, member id, epoch, instance id
+    when joining            rack, and all that follows
+    when it has changed     rebalance timeout, topics, pattern, assignor, owned partitions
+
+After a failure of any kind nobody knows what the coordinator has heard, so the next heartbeat says everything again.
+What is unset is null, never empty; an empty pattern takes back one that was told.
+
+What the coordinator's answer to a heartbeat means, code by code. Pure.
+
+code                                        action
+0                                           ACCEPT     epoch and assignment are ours
+15, 16                                      ELSEWHERE  find the coordinator, and ask that one
+14 COORDINATOR_LOAD_IN_PROGRESS             AGAIN      after a pause
+29 TOPIC_AUTHORIZATION_FAILED               TELL       the next poll raises it; heartbeats go on
+25 UNKNOWN_MEMBER_ID, 110                   REJOIN     everything is lost; join with epoch 0
+anything else                               FATAL      the polls raise it; there is no way back
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
-from typing import Final
+import enum
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
 
 from kclient.config import Config
 from kclient.errors import KclientError, VersionError
+from kclient.generated.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kclient.generated.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
-from kclient.group.consumer_protocol.answers import Action, action_of, refusal, too_old
-from kclient.group.consumer_protocol.assignment import Assignments
-from kclient.group.consumer_protocol.request import HeartbeatRequests
-from kclient.group.consumer_protocol.standing import JOIN_EPOCH, Standing, Subscribed
-from kclient.group.consumer_protocol.states import MemberState, Rhythm
-from kclient.group.coordinator import Coordinator
-from kclient.group.form import Form
-from kclient.group.poll_timer import PollTimer
+from kclient.group.consumer_protocol.assignment import AssignmentTracker, LocalAssignment
+from kclient.group.consumer_protocol.state import (
+    JOIN_EPOCH,
+    ConsumerMemberState,
+    ConsumerMemberStatus,
+    ConsumerSubscription,
+    HeartbeatSchedule,
+)
+from kclient.group.coordinator import Coordinator, VersionedRequest
+from kclient.group.membership import PollTimer
 from kclient.log import get_logger
 from kclient.metrics.coordinator import CoordinatorMetrics
 from kclient.network.backoff import Backoff
+from kclient.network.errors import broker_error
 from kclient.protocol import errors as codes
 from kclient.runtime import Runtime
 
 logger = get_logger("kclient.group")
 
-API: Final = "ConsumerGroupHeartbeat"
+
+class HeartbeatAction(enum.Enum):
+    """What follows from an answer."""
+
+    ACCEPT = "accept"
+    ELSEWHERE = "elsewhere"
+    AGAIN = "again"
+    TELL = "tell"
+    REJOIN = "rejoin"
+    FATAL = "fatal"
 
 
-class Heartbeats:
+ACTIONS: Final[Mapping[int, HeartbeatAction]] = {
+    codes.NONE: HeartbeatAction.ACCEPT,
+    codes.COORDINATOR_NOT_AVAILABLE: HeartbeatAction.ELSEWHERE,
+    codes.NOT_COORDINATOR: HeartbeatAction.ELSEWHERE,
+    codes.COORDINATOR_LOAD_IN_PROGRESS: HeartbeatAction.AGAIN,
+    codes.TOPIC_AUTHORIZATION_FAILED: HeartbeatAction.TELL,
+    codes.UNKNOWN_MEMBER_ID: HeartbeatAction.REJOIN,
+    codes.FENCED_MEMBER_EPOCH: HeartbeatAction.REJOIN,
+}
+
+
+def action_for(code: int) -> HeartbeatAction:
+    """What an error code asks for."""
+    return ACTIONS.get(code, HeartbeatAction.FATAL)
+
+
+def heartbeat_error(code: int, group_id: str, message: str | None) -> KclientError:
+    """The error for the user. UNSUPPORTED_VERSION: the brokers know the request, and serve it to nobody."""
+    doing = f"Membership in group {group_id}"
+    if code == codes.UNSUPPORTED_VERSION:
+        return VersionError(
+            f"{doing} was refused with UNSUPPORTED_VERSION (35). {needs_new_brokers(regex=False)}",
+            api="ConsumerGroupHeartbeat",
+        )
+    return broker_error(code, doing, group=group_id, message=message)
+
+
+def unsupported_heartbeat(error: VersionError, *, regex: bool) -> VersionError:
+    """The brokers do not know the request, or not the version of it that a pattern needs."""
+    return VersionError(
+        f"{error.text} {needs_new_brokers(regex=regex)}",
+        api="ConsumerGroupHeartbeat",
+        host=error.host,
+        port=error.port,
+        node_id=error.node_id,
+    )
+
+
+def needs_new_brokers(*, regex: bool) -> str:
+    """What to do about brokers that are too old."""
+    if regex:
+        return "A SubscriptionPattern needs Apache Kafka 4.0 or newer: give a re.Pattern, or upgrade the brokers."
+    return (
+        "group_protocol='consumer' needs Apache Kafka 4.0 or newer with the feature group.version at 1: "
+        "set group_protocol to 'classic' or 'auto', or upgrade the brokers."
+    )
+
+
+REGEX_SINCE: Final = 1
+
+
+class HeartbeatRequests:
+    """The heartbeats of one member, each built on what those before have said."""
+
+    def __init__(self, config: Config, group_id: str) -> None:
+        self._always: dict[str, Any] = {"group_id": group_id, "instance_id": config.group_instance_id}
+        self._rack_id = config.client_rack or None
+        self._rebalance_timeout_ms = config.max_poll_interval_ms
+        self._assignor = config.group_remote_assignor
+        self._said: dict[str, Any] = {}
+        self._regex_told = False  # the coordinator may know a pattern of ours
+
+    def join(self, member_id: str, epoch: int, wanted: ConsumerSubscription) -> VersionedRequest:
+        """The first heartbeat: everything, and nothing is owned."""
+        self.forget()
+        fields = {"rack_id": self._rack_id, **self._news(wanted, LocalAssignment())}
+        return self._form(member_id, epoch, fields)
+
+    def stay(
+        self, member_id: str, epoch: int, wanted: ConsumerSubscription, owned: LocalAssignment
+    ) -> VersionedRequest:
+        """Any later one: what has changed."""
+        return self._form(member_id, epoch, self._news(wanted, owned))
+
+    def says_owned(self, owned: LocalAssignment) -> bool:
+        """Whether `stay` would say what is owned."""
+        return self._said.get("topic_partitions") != owned
+
+    def leave(self, member_id: str, epoch: int) -> VersionedRequest:
+        """The last one, with epoch −1, or −2 for a while."""
+        return self._form(member_id, epoch, {})
+
+    def forget(self) -> None:
+        """A heartbeat failed: the next one says everything."""
+        self._said = {}
+
+    def _news(self, wanted: ConsumerSubscription, owned: LocalAssignment) -> dict[str, Any]:
+        """The fields that differ from what was said last, noted as said."""
+        regex = wanted.regex
+        if regex is None and self._regex_told:
+            regex = ""
+        now = {
+            "rebalance_timeout_ms": self._rebalance_timeout_ms,
+            "subscribed_topic_names": wanted.topics,
+            "subscribed_topic_regex": regex,
+            "server_assignor": self._assignor,
+            "topic_partitions": owned,
+        }
+        news = {
+            name: value for name, value in now.items() if name not in self._said or self._said[name] != value
+        }
+        self._said = now
+        self._regex_told = self._regex_told or regex is not None
+        return news
+
+    def _form(self, member_id: str, epoch: int, fields: dict[str, Any]) -> VersionedRequest:
+        owned, topics = fields.get("topic_partitions"), fields.get("subscribed_topic_names")
+        if isinstance(owned, LocalAssignment):
+            fields["topic_partitions"] = owned.on_the_wire()
+        if topics is not None:
+            fields["subscribed_topic_names"] = list(topics)
+        request = ConsumerGroupHeartbeatRequest(
+            member_id=member_id, member_epoch=epoch, **self._always, **fields
+        )
+        return VersionedRequest(request, lowest=0 if request.subscribed_topic_regex is None else REGEX_SINCE)
+
+
+HEARTBEAT_API: Final = "ConsumerGroupHeartbeat"
+
+
+class ConsumerHeartbeatTask:
     """The heartbeats of one member. `poll_expired` is awaited when the poll timer runs out, `poll_slow` is called
     some time before; `tell` takes an error that
     the next poll is to raise.
@@ -46,8 +199,8 @@ class Heartbeats:
     def __init__(
         self,
         coordinator: Coordinator,
-        standing: Standing,
-        assignments: Assignments,
+        standing: ConsumerMemberStatus,
+        assignments: AssignmentTracker,
         requests: HeartbeatRequests,
         config: Config,
         runtime: Runtime,
@@ -96,7 +249,7 @@ class Heartbeats:
         """Heartbeats while there is a membership; end it by cancelling."""
         while True:
             seen = self._standing.changed.count
-            if self._standing.rhythm is Rhythm.NEVER:
+            if self._standing.rhythm is HeartbeatSchedule.NEVER:
                 await self._standing.changed.wait(seen)
                 continue
             try:
@@ -108,11 +261,11 @@ class Heartbeats:
     async def _round(self, seen: int) -> None:
         """The first of these that holds: the poll timer is over, no coordinator, a heartbeat is due; else wait."""
         now = self._runtime.now()
-        leaving = self._standing.state is MemberState.PREPARE_LEAVING
+        leaving = self._standing.state is ConsumerMemberState.PREPARE_LEAVING
         poll_ends = None if leaving else self._polls.ends
         if not leaving:
             self._polls.warn_if_due()
-        due = self._not_before if self._standing.rhythm is Rhythm.AT_ONCE else self._due
+        due = self._not_before if self._standing.rhythm is HeartbeatSchedule.AT_ONCE else self._due
         if poll_ends is not None and now >= poll_ends:
             await self._poll_expired()
         elif now < due:
@@ -132,7 +285,7 @@ class Heartbeats:
     # --- one heartbeat
 
     async def _beat(self) -> None:
-        if self._standing.rhythm is Rhythm.NEVER:
+        if self._standing.rhythm is HeartbeatSchedule.NEVER:
             return  # left, while the coordinator was looked up
         form = self._next()
         began = self._metrics.heartbeat_sent()
@@ -141,8 +294,8 @@ class Heartbeats:
                 ConsumerGroupHeartbeatResponse, form, timeout=self._request_timeout
             )
         except KclientError as exc:
-            if isinstance(exc, VersionError) and exc.api == API:
-                self._end_for_good(too_old(exc, regex=form.lowest > 0))
+            if isinstance(exc, VersionError) and exc.api == HEARTBEAT_API:
+                self._end_for_good(unsupported_heartbeat(exc, regex=form.lowest > 0))
                 return
             if not exc.retriable:
                 raise
@@ -151,42 +304,44 @@ class Heartbeats:
             self._metrics.heartbeat_answered(began)
             self._judge(response)
 
-    def _next(self) -> Form:
+    def _next(self) -> VersionedRequest:
         """The heartbeat that is due. With it goes the acknowledgment."""
         standing, owned = self._standing, self._assignments.owned
         self._due = self._runtime.now() + self._interval
         standing.hurry = False
-        wanted = standing.wanted or Subscribed()
+        wanted = standing.wanted or ConsumerSubscription()
         if not standing.member:  # also where it is about to leave and its join has no answer yet
             self.sent_join = True
             return self._requests.join(standing.member_id, JOIN_EPOCH, wanted)
-        if standing.state is MemberState.ACKNOWLEDGING:
-            standing.enter(MemberState.STABLE if self._assignments.settled else MemberState.RECONCILING)
+        if standing.state is ConsumerMemberState.ACKNOWLEDGING:
+            standing.enter(
+                ConsumerMemberState.STABLE if self._assignments.settled else ConsumerMemberState.RECONCILING
+            )
         self.owned_unanswered = self.owned_unanswered or self._requests.says_owned(owned)
         return self._requests.stay(standing.member_id, standing.epoch, wanted, owned)
 
     def _judge(self, response: ConsumerGroupHeartbeatResponse) -> None:
         """What the answer changes."""
-        if self._standing.rhythm is Rhythm.NEVER:
+        if self._standing.rhythm is HeartbeatSchedule.NEVER:
             return
         code = response.error_code
         told = f"it answered a heartbeat with {codes.error(code).name} ({code})"
-        match action_of(code):
-            case Action.ACCEPT:
+        match action_for(code):
+            case HeartbeatAction.ACCEPT:
                 self._accept(response)
-            case Action.ELSEWHERE:
+            case HeartbeatAction.ELSEWHERE:
                 self._coordinator.mark_unknown(told)
                 self._failed(told, at_once=True)
-            case Action.AGAIN:
+            case HeartbeatAction.AGAIN:
                 self._failed(told)
-            case Action.TELL:
-                self._tell(refusal(code, self._coordinator.group_id, response.error_message))
+            case HeartbeatAction.TELL:
+                self._tell(heartbeat_error(code, self._coordinator.group_id, response.error_message))
                 self._failed(told)
-            case Action.REJOIN:
+            case HeartbeatAction.REJOIN:
                 self._failed(told, at_once=True)
-                self._standing.end(MemberState.FENCED, f"heartbeat answered {codes.error(code).name}")
-            case Action.FATAL:
-                self._end_for_good(refusal(code, self._coordinator.group_id, response.error_message))
+                self._standing.end(ConsumerMemberState.FENCED, f"heartbeat answered {codes.error(code).name}")
+            case HeartbeatAction.FATAL:
+                self._end_for_good(heartbeat_error(code, self._coordinator.group_id, response.error_message))
 
     def _accept(self, response: ConsumerGroupHeartbeatResponse) -> None:
         """Epoch and assignment of an answer."""
@@ -205,13 +360,13 @@ class Heartbeats:
         self.owned_unanswered = False
         if standing.in_group:
             changed = self._assignments.take(response.assignment)
-            if not self._assignments.settled and (changed or standing.state is MemberState.JOINING):
-                standing.enter(MemberState.RECONCILING)
+            if not self._assignments.settled and (changed or standing.state is ConsumerMemberState.JOINING):
+                standing.enter(ConsumerMemberState.RECONCILING)
             elif self._assignments.settled and standing.state in (
-                MemberState.JOINING,
-                MemberState.RECONCILING,
+                ConsumerMemberState.JOINING,
+                ConsumerMemberState.RECONCILING,
             ):
-                standing.enter(MemberState.STABLE)
+                standing.enter(ConsumerMemberState.STABLE)
         standing.changed.notify()
 
     def _failed(self, why: str, *, at_once: bool = False) -> None:
@@ -227,4 +382,4 @@ class Heartbeats:
 
     def _end_for_good(self, error: KclientError) -> None:
         self._standing.fatal = error
-        self._standing.end(MemberState.FATAL, error.text)
+        self._standing.end(ConsumerMemberState.FATAL, error.text)

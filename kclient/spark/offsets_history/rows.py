@@ -14,12 +14,7 @@ from kclient.errors import ProtocolDecodeError
 from kclient.generated.group_metadata_value import GroupMetadataValue
 from kclient.generated.offset_commit_key import OffsetCommitKey
 from kclient.generated.offset_commit_value import OffsetCommitValue
-from kclient.group.offsets_records import (
-    OffsetsRecord,
-    UnknownOffsetsRecord,
-    read_members,
-    read_offsets_record,
-)
+from kclient.group.offsets_topic import OffsetsRecord, UnknownOffsetsRecord, read_members, read_offsets_record
 
 Row: TypeAlias = dict[str, Any]
 

@@ -11,7 +11,7 @@ import attrs
 from kclient import AsyncConsumer, RebalanceListener, TopicPartition
 from kclient.embedded import EmbeddedCluster
 from kclient.generated.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
-from kclient.group.consumer_protocol.membership import ConsumerMembership
+from kclient.group.consumer_protocol.member import ConsumerMembership
 from tests.scenarios.support import SETTINGS, play
 
 GROUP = "g"

@@ -10,18 +10,30 @@ from kclient.config import Config
 from kclient.errors import BrokerError, GroupAuthorizationError, InternalError, VersionError
 from kclient.generated.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kclient.generated.consumer_group_heartbeat_response import Assignment, TopicPartitions
-from kclient.group.consumer_protocol.answers import ACTIONS, Action, action_of, refusal
-from kclient.group.consumer_protocol.assignment import Assignments, Owned
-from kclient.group.consumer_protocol.leave import leave_epoch
-from kclient.group.consumer_protocol.request import HeartbeatRequests
-from kclient.group.consumer_protocol.standing import Standing, Subscribed, new_member_id
-from kclient.group.consumer_protocol.states import PREDECESSORS, RHYTHM, MemberState, Rhythm
-from kclient.group.form import Form
+from kclient.group.consumer_protocol.assignment import AssignmentTracker, LocalAssignment
+from kclient.group.consumer_protocol.heartbeat import (
+    ACTIONS,
+    HeartbeatAction,
+    HeartbeatRequests,
+    action_for,
+    heartbeat_error,
+)
+from kclient.group.consumer_protocol.member import leave_epoch
+from kclient.group.consumer_protocol.state import (
+    HEARTBEAT_SCHEDULE,
+    PREDECESSORS,
+    ConsumerMemberState,
+    ConsumerMemberStatus,
+    ConsumerSubscription,
+    HeartbeatSchedule,
+    new_member_id,
+)
+from kclient.group.coordinator import VersionedRequest
 from kclient.protocol import errors as codes
 from kclient.runtime import Runtime
 from kclient.types import TopicPartition
 
-S = MemberState
+S = ConsumerMemberState
 
 # --- states
 
@@ -45,8 +57,10 @@ LEGAL = {
 @pytest.mark.spec("B.17.1")
 @pytest.mark.parametrize("after", S)
 @pytest.mark.parametrize("before", S)
-def test_a_state_follows_only_those_that_it_may(before: MemberState, after: MemberState) -> None:
-    standing = Standing("m", state=before)
+def test_a_state_follows_only_those_that_it_may(
+    before: ConsumerMemberState, after: ConsumerMemberState
+) -> None:
+    standing = ConsumerMemberStatus("m", state=before)
     if (before, after) in LEGAL:
         standing.enter(after)
         assert standing.state is after
@@ -58,16 +72,18 @@ def test_a_state_follows_only_those_that_it_may(before: MemberState, after: Memb
 
 @pytest.mark.spec("B.17.1")
 def test_every_state_has_its_rhythm_and_its_predecessors() -> None:
-    assert set(PREDECESSORS) == set(RHYTHM) == set(S)
-    at_once = {state for state, rhythm in RHYTHM.items() if rhythm is Rhythm.AT_ONCE}
-    on_interval = {state for state, rhythm in RHYTHM.items() if rhythm is Rhythm.ON_INTERVAL}
+    assert set(PREDECESSORS) == set(HEARTBEAT_SCHEDULE) == set(S)
+    at_once = {state for state, rhythm in HEARTBEAT_SCHEDULE.items() if rhythm is HeartbeatSchedule.AT_ONCE}
+    on_interval = {
+        state for state, rhythm in HEARTBEAT_SCHEDULE.items() if rhythm is HeartbeatSchedule.ON_INTERVAL
+    }
     assert at_once == {S.JOINING, S.ACKNOWLEDGING}
     assert on_interval == {S.RECONCILING, S.STABLE, S.PREPARE_LEAVING}
 
 
 @pytest.mark.spec("B.17.1", "B.17.4")
 def test_whose_membership_ends_has_no_epoch_and_the_next_one_counts_anew() -> None:
-    standing = Standing("m", state=S.STABLE, epoch=7, joined=1)
+    standing = ConsumerMemberStatus("m", state=S.STABLE, epoch=7, joined=1)
     assert standing.generation.generation_id == 7
     standing.end(S.FENCED, "why")
     assert (standing.epoch, standing.member, standing.ended) == (0, False, "why")
@@ -94,7 +110,7 @@ def requests(**keys: object) -> HeartbeatRequests:
     return HeartbeatRequests(config(**keys), "g")
 
 
-def said(form: Form) -> dict[str, object]:
+def said(form: VersionedRequest) -> dict[str, object]:
     """The fields that a heartbeat does not leave unsaid, but for those of every heartbeat."""
     request = form.message
     assert isinstance(request, ConsumerGroupHeartbeatRequest)
@@ -110,7 +126,7 @@ def said(form: Form) -> dict[str, object]:
 
 
 T, U = b"t" * 16, b"u" * 16
-WANTED = Subscribed(("a", "b"))
+WANTED = ConsumerSubscription(("a", "b"))
 
 
 @pytest.mark.spec("B.17.2", "A-14")
@@ -119,7 +135,7 @@ def test_the_first_heartbeat_says_everything_and_the_next_nothing() -> None:
     first = heartbeats.join("m", 0, WANTED)
     everything = {"rack": "r", "timeout": 5_000, "topics": ["a", "b"], "assignor": "uniform", "owned": []}
     assert said(first) == everything
-    later = heartbeats.stay("m", 3, WANTED, Owned())
+    later = heartbeats.stay("m", 3, WANTED, LocalAssignment())
     assert said(later) == {}
     assert (later.message.member_id, later.message.member_epoch) == ("m", 3)  # type: ignore[attr-defined]
 
@@ -128,12 +144,14 @@ def test_the_first_heartbeat_says_everything_and_the_next_nothing() -> None:
 def test_a_change_is_said_once() -> None:
     heartbeats = requests()
     heartbeats.join("m", 0, WANTED)
-    owned = Owned(1, {T: (0, 2)})
-    assert said(heartbeats.stay("m", 1, Subscribed(("c",)), Owned())) == {"topics": ["c"]}
-    (row,) = said(heartbeats.stay("m", 1, Subscribed(("c",)), owned))["owned"]  # type: ignore[misc, attr-defined]
+    owned = LocalAssignment(1, {T: (0, 2)})
+    assert said(heartbeats.stay("m", 1, ConsumerSubscription(("c",)), LocalAssignment())) == {"topics": ["c"]}
+    (row,) = said(heartbeats.stay("m", 1, ConsumerSubscription(("c",)), owned))["owned"]  # type: ignore[misc, attr-defined]
     assert (row.topic_id, row.partitions) == (T, [0, 2])
-    assert said(heartbeats.stay("m", 1, Subscribed(("c",)), owned)) == {}
-    assert set(said(heartbeats.stay("m", 1, Subscribed(("c",)), Owned(2, {T: (0, 2)})))) == {"owned"}
+    assert said(heartbeats.stay("m", 1, ConsumerSubscription(("c",)), owned)) == {}
+    assert set(
+        said(heartbeats.stay("m", 1, ConsumerSubscription(("c",)), LocalAssignment(2, {T: (0, 2)})))
+    ) == {"owned"}
 
 
 @pytest.mark.spec("B.17.2")
@@ -141,19 +159,19 @@ def test_after_a_failure_everything_is_said_again_but_the_rack() -> None:
     heartbeats = requests(client_rack="r", group_remote_assignor="range")
     heartbeats.join("m", 0, WANTED)
     heartbeats.forget()
-    again = said(heartbeats.stay("m", 1, WANTED, Owned(1, {T: (0,)})))
+    again = said(heartbeats.stay("m", 1, WANTED, LocalAssignment(1, {T: (0,)})))
     assert set(again) == {"timeout", "topics", "assignor", "owned"}
 
 
 @pytest.mark.spec("B.17.2")
 def test_a_pattern_needs_version_1_and_an_empty_one_takes_it_back_also_after_a_failure() -> None:
     heartbeats = requests()
-    first = heartbeats.join("m", 0, Subscribed(regex="a.*"))
+    first = heartbeats.join("m", 0, ConsumerSubscription(regex="a.*"))
     assert (said(first)["regex"], said(first)["topics"], first.lowest) == ("a.*", [], 1)
-    assert heartbeats.stay("m", 1, Subscribed(regex="a.*"), Owned()).lowest == 0
-    assert said(heartbeats.stay("m", 1, WANTED, Owned())) == {"topics": ["a", "b"], "regex": ""}
+    assert heartbeats.stay("m", 1, ConsumerSubscription(regex="a.*"), LocalAssignment()).lowest == 0
+    assert said(heartbeats.stay("m", 1, WANTED, LocalAssignment())) == {"topics": ["a", "b"], "regex": ""}
     heartbeats.forget()
-    assert said(heartbeats.stay("m", 1, WANTED, Owned()))["regex"] == ""
+    assert said(heartbeats.stay("m", 1, WANTED, LocalAssignment()))["regex"] == ""
 
 
 @pytest.mark.spec("B.17.2")
@@ -200,22 +218,22 @@ def test_every_code_has_its_action_and_what_is_not_listed_is_fatal() -> None:
     }
     assert {code: action.name for code, action in ACTIONS.items()} == expected
     for code in (30, 42, 81, 112, 128, 35, 111, 82, 69, 7, -1, 9_999):
-        assert action_of(code) is Action.FATAL
+        assert action_for(code) is HeartbeatAction.FATAL
 
 
 @pytest.mark.spec("B.17.4")
 def test_refusals_are_typed_and_say_what_to_do() -> None:
-    assert isinstance(refusal(codes.GROUP_AUTHORIZATION_FAILED, "g", None), GroupAuthorizationError)
-    unsupported = refusal(codes.UNSUPPORTED_VERSION, "g", None)
+    assert isinstance(heartbeat_error(codes.GROUP_AUTHORIZATION_FAILED, "g", None), GroupAuthorizationError)
+    unsupported = heartbeat_error(codes.UNSUPPORTED_VERSION, "g", None)
     assert isinstance(unsupported, VersionError)
     assert "group_protocol" in unsupported.text
-    double = refusal(codes.UNRELEASED_INSTANCE_ID, "g", "held by x")
+    double = heartbeat_error(codes.UNRELEASED_INSTANCE_ID, "g", "held by x")
     assert isinstance(double, BrokerError)
     assert double.code == 111
     assert "held by x" in double.text
     assert "group_instance_id" in double.text
-    assert "group_remote_assignor" in refusal(codes.UNSUPPORTED_ASSIGNOR, "g", None).text
-    assert "RE2" in refusal(codes.INVALID_REGULAR_EXPRESSION, "g", None).text
+    assert "group_remote_assignor" in heartbeat_error(codes.UNSUPPORTED_ASSIGNOR, "g", None).text
+    assert "RE2" in heartbeat_error(codes.INVALID_REGULAR_EXPRESSION, "g", None).text
 
 
 # --- what it owns
@@ -232,7 +250,7 @@ NAMES = {T: "t", U: "u"}
 
 @pytest.mark.spec("B.17.3")
 def test_an_assignment_becomes_a_step_and_then_what_is_owned() -> None:
-    ours = Assignments()
+    ours = AssignmentTracker()
     assert ours.settled
     assert not ours.take(None)
     assert ours.take(told(t=[1, 0], u=[]))
@@ -248,7 +266,7 @@ def test_an_assignment_becomes_a_step_and_then_what_is_owned() -> None:
 
 @pytest.mark.spec("B.17.3")
 def test_an_empty_assignment_is_one() -> None:
-    ours = Assignments()
+    ours = AssignmentTracker()
     ours.take(told(t=[0]))
     ours.done(ours.next_step(NAMES.get))  # type: ignore[arg-type]
     assert ours.take(told())
@@ -259,7 +277,7 @@ def test_an_empty_assignment_is_one() -> None:
 
 @pytest.mark.spec("B.17.3", "A-14")
 def test_what_has_a_name_is_taken_first_and_the_rest_when_it_has_one() -> None:
-    ours = Assignments()
+    ours = AssignmentTracker()
     ours.take(told(t=[0], u=[3]))
     only_t = {T: "t"}
     assert ours.nameless(only_t.get) == (U,)
@@ -278,7 +296,7 @@ def test_what_has_a_name_is_taken_first_and_the_rest_when_it_has_one() -> None:
 
 @pytest.mark.spec("B.17.3")
 def test_where_nothing_new_has_a_name_what_is_owned_is_told_once_more() -> None:
-    ours = Assignments()
+    ours = AssignmentTracker()
     ours.take(told(t=[0]))
     ours.done(ours.next_step(NAMES.get))  # type: ignore[arg-type]
     ours.take(told(t=[0], u=[1]))
@@ -291,7 +309,7 @@ def test_where_nothing_new_has_a_name_what_is_owned_is_told_once_more() -> None:
 
 @pytest.mark.spec("B.17.3")
 def test_a_topic_that_is_owned_keeps_its_name_when_metadata_forgets_it() -> None:
-    ours = Assignments()
+    ours = AssignmentTracker()
     ours.take(told(t=[0, 1]))
     ours.done(ours.next_step(NAMES.get))  # type: ignore[arg-type]
     ours.take(told(t=[0]))
@@ -302,7 +320,7 @@ def test_a_topic_that_is_owned_keeps_its_name_when_metadata_forgets_it() -> None
 
 @pytest.mark.spec("B.17.3", "B.17.4")
 def test_who_is_no_member_any_more_owns_nothing_and_takes_the_same_target_anew() -> None:
-    ours = Assignments()
+    ours = AssignmentTracker()
     ours.take(told(t=[0]))
     ours.done(ours.next_step(NAMES.get))  # type: ignore[arg-type]
     ours.forget()

@@ -10,7 +10,7 @@ import pytest
 from kclient import AsyncConsumer, TopicPartition
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import ListenerError
-from kclient.group.consumer_protocol.states import MemberState
+from kclient.group.consumer_protocol.state import ConsumerMemberState
 from tests.group.consumer_protocol.members import (
     Diary,
     heartbeats,
@@ -57,7 +57,9 @@ def test_what_has_a_name_is_taken_over_and_told_and_the_rest_when_metadata_has_c
             await consumer.subscribe(topics, listener=diary)
             t = cluster.state.topics["t"].topic_id
             await polled_until(lambda: len(consumer.assignment()) == 4, consumer)
-            await polled_until(lambda: membership(consumer).state is MemberState.RECONCILING, consumer)
+            await polled_until(
+                lambda: membership(consumer).state is ConsumerMemberState.RECONCILING, consumer
+            )
 
             def told() -> Any:
                 return [beat.topic_partitions for beat in heartbeats(cluster) if beat.topic_partitions]
@@ -66,7 +68,7 @@ def test_what_has_a_name_is_taken_over_and_told_and_the_rest_when_metadata_has_c
             assert [(row.topic_id, row.partitions) for row in told()[-1]] == [(t, list(ALL))]
             cluster.lift(rule)
             await polled_until(lambda: len(consumer.assignment()) == 5, consumer)
-            await polled_until(lambda: membership(consumer).state is MemberState.STABLE, consumer)
+            await polled_until(lambda: membership(consumer).state is ConsumerMemberState.STABLE, consumer)
             await polled_until(lambda: len(told()[-1]) == 2, consumer)
         assert diary.told == [("assigned", ALL), ("assigned", (0,)), ("revoked", (*ALL, 0))]
 
@@ -85,7 +87,9 @@ def test_nothing_more_is_taken_over_while_a_heartbeat_that_says_what_is_owned_ha
             cluster.delay("ConsumerGroupHeartbeat", 400, only_if=lambda beat: bool(beat.topic_partitions))
             await polled_until(lambda: len(consumer.assignment()) == 4, consumer)
             began = loop.time()
-            await polled_until(lambda: membership(consumer).state is MemberState.RECONCILING, consumer)
+            await polled_until(
+                lambda: membership(consumer).state is ConsumerMemberState.RECONCILING, consumer
+            )
             cluster.lift(rule)
             await polled_until(lambda: len(consumer.assignment()) == 5, consumer)
             assert loop.time() - began > 0.35
@@ -102,9 +106,9 @@ def test_what_on_assigned_raises_is_raised_by_poll_and_the_next_one_finishes_and
                 await polled_until(lambda: False, one)
             seen = len(heartbeats(cluster))
             await reached(lambda: len(heartbeats(cluster)) > seen + 1)
-            assert membership(one).state is MemberState.RECONCILING
+            assert membership(one).state is ConsumerMemberState.RECONCILING
             assert not [beat for beat in heartbeats(cluster) if beat.topic_partitions]
-            await polled_until(lambda: membership(one).state is MemberState.STABLE, one)
+            await polled_until(lambda: membership(one).state is ConsumerMemberState.STABLE, one)
         assert diary.told == [("assigned", ALL), ("assigned", ()), ("revoked", ALL)]
 
     on_a_cluster(scene)
@@ -139,7 +143,7 @@ def test_what_on_revoked_raises_is_raised_by_poll_and_the_next_one_gives_the_par
                 await polled_until(lambda: False, one, two)
             seen = len(heartbeats(cluster, one))
             await polled_until(lambda: len(heartbeats(cluster, one)) > seen + 1, two)
-            assert membership(one).state is MemberState.RECONCILING
+            assert membership(one).state is ConsumerMemberState.RECONCILING
             assert numbers(two) == set()
             await shared(one, two)
 
@@ -153,7 +157,7 @@ def test_a_target_that_changes_before_a_poll_came_is_all_that_is_taken_over() ->
         async with member(cluster, "t", listener=diary) as one, member(cluster, "t") as two:
             await one._session.start()
             await one.poll(0)  # joins, and takes nothing over
-            await reached(lambda: membership(one).state is MemberState.RECONCILING)
+            await reached(lambda: membership(one).state is ConsumerMemberState.RECONCILING)
             assert len(membership(one)._assignments.target) == 1
             first = membership(one)._assignments.round
             await polled_until(lambda: membership(one)._assignments.round > first, two)
@@ -183,7 +187,7 @@ def test_another_member_that_leaves_while_a_listener_gives_up_for_it_gives_all_o
             await polled_until(lambda: len({beat.member_id for beat in heartbeats(cluster)}) == 2, two)
             await polled_until(left.is_set, one)
             await polled_until(lambda: len(numbers(one)) == 4, one)
-            await polled_until(lambda: membership(one).state is MemberState.STABLE, one)
+            await polled_until(lambda: membership(one).state is ConsumerMemberState.STABLE, one)
         gone = diary.told[1][1]
         assert diary.told[:2] == [("assigned", ALL), ("revoked", gone)]
         assert diary.told[-2] == ("assigned", gone)
@@ -244,7 +248,7 @@ def test_partitions_that_stay_are_read_all_the_while() -> None:
         async with member(cluster, "t", listener=diary) as one:
             await polled_until(lambda: len(numbers(one)) == 4, one)
             async with member(cluster, "t") as two:
-                await polled_until(lambda: membership(one).state is MemberState.RECONCILING, two)
+                await polled_until(lambda: membership(one).state is ConsumerMemberState.RECONCILING, two)
                 for number in ALL:
                     cluster.produce("t", [b"x"], partition=number)
                 got: set[int] = set()
@@ -263,7 +267,7 @@ def test_a_coordinator_that_dies_costs_no_membership() -> None:
         diary = Diary()
         async with member(cluster, "t", listener=diary) as consumer:
             await polled_until(lambda: len(numbers(consumer)) == 4, consumer)
-            await polled_until(lambda: membership(consumer).state is MemberState.STABLE, consumer)
+            await polled_until(lambda: membership(consumer).state is ConsumerMemberState.STABLE, consumer)
             cluster.kill(cluster.coordinator_of("g"))
             seen = len(heartbeats(cluster))
             await polled_until(lambda: len(heartbeats(cluster)) > seen + 2, consumer)

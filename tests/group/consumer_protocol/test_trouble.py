@@ -20,7 +20,7 @@ from kclient.errors import (
     UsageError,
     VersionError,
 )
-from kclient.group.consumer_protocol.states import MemberState
+from kclient.group.consumer_protocol.state import ConsumerMemberState
 from tests.group.consumer_protocol.members import (
     Diary,
     heartbeats,
@@ -40,7 +40,7 @@ OFFSETS = {TopicPartition("t", 0): OffsetAndMetadata(0)}
 async def quiet(consumer: AsyncConsumer) -> None:
     """Wait until the member is stable and has nothing more to tell."""
     await polled_until(lambda: len(numbers(consumer)) == 4, consumer)
-    await polled_until(lambda: membership(consumer).state is MemberState.STABLE, consumer)
+    await polled_until(lambda: membership(consumer).state is ConsumerMemberState.STABLE, consumer)
 
 
 async def raised_by_poll(consumer: AsyncConsumer) -> KclientError:
@@ -65,7 +65,7 @@ def test_a_fenced_member_loses_everything_and_joins_anew_under_its_old_id(code: 
             await quiet(consumer)
             cluster.forget_requests()
             cluster.fail(API, code)
-            await reached(lambda: membership(consumer).state is MemberState.FENCED)
+            await reached(lambda: membership(consumer).state is ConsumerMemberState.FENCED)
             assert consumer.group_metadata().generation_id == -1
             with pytest.raises(CommitFailedError) as caught:
                 await consumer.commit(OFFSETS)
@@ -152,7 +152,7 @@ def test_a_missing_right_to_a_topic_is_told_once_each_time_and_membership_goes_o
             assert isinstance(await raised_by_poll(consumer), TopicAuthorizationError)
             seen = len(heartbeats(cluster))
             await polled_until(lambda: len(heartbeats(cluster)) > seen + 2, consumer)
-            assert membership(consumer).state is MemberState.STABLE
+            assert membership(consumer).state is ConsumerMemberState.STABLE
         assert diary.told == [("assigned", ALL), ("revoked", ALL)]
 
     on_a_cluster(scene)
@@ -184,7 +184,7 @@ def test_what_cannot_be_cured_ends_the_membership_until_the_next_subscription(co
             await quiet(consumer)
             cluster.fail(API, code)
             first = await raised_by_poll(consumer)
-            assert membership(consumer).state is MemberState.FATAL
+            assert membership(consumer).state is ConsumerMemberState.FATAL
             assert diary.told == [("assigned", ALL), ("lost", ALL)]
             silent = len(heartbeats(cluster))
             second = await raised_by_poll(consumer)
@@ -230,7 +230,7 @@ def test_the_answer_to_an_earlier_heartbeat_changes_nothing_for_who_has_left() -
             assert left.generation.generation_id > 0
             await consumer.unsubscribe()
             assert [beat.member_epoch for beat in heartbeats(cluster)][1:] == [-1]
-            assert (left.state, left.generation.generation_id) == (MemberState.UNSUBSCRIBED, -1)
+            assert (left.state, left.generation.generation_id) == (ConsumerMemberState.UNSUBSCRIBED, -1)
 
     on_a_cluster(scene)
 
@@ -273,7 +273,7 @@ def test_who_polls_too_late_leaves_and_joins_anew_with_the_next_poll(
         async with member(cluster, "t", listener=diary, **settings) as consumer:
             await quiet(consumer)
             cluster.forget_requests()
-            await reached(lambda: membership(consumer).state is MemberState.STALE)
+            await reached(lambda: membership(consumer).state is ConsumerMemberState.STALE)
             await asyncio.sleep(0.15)
             sent = heartbeats(cluster)
             assert (sent[-1].member_epoch, sent[-1].instance_id) == (epoch, instance_id)
@@ -294,10 +294,12 @@ def test_who_gives_nothing_up_in_time_is_fenced_by_the_coordinator() -> None:
         async with member(cluster, "t", listener=diary, max_poll_interval_ms=20_000) as slow:
             await quiet(slow)
             async with member(cluster, "t") as quick:
-                await polled_until(lambda: membership(slow).state is MemberState.RECONCILING, quick)
+                await polled_until(lambda: membership(slow).state is ConsumerMemberState.RECONCILING, quick)
                 cluster.clock.advance(21)
                 await polled_until(lambda: numbers(quick) == set(ALL), quick)
-                await reached(lambda: membership(slow).state is MemberState.FENCED)  # its heartbeat was told
+                await reached(
+                    lambda: membership(slow).state is ConsumerMemberState.FENCED
+                )  # its heartbeat was told
                 await polled_until(lambda: len(numbers(slow)) == 2, slow, quick)
         assert diary.told[:2] == [("assigned", ALL), ("lost", ALL)]
 
@@ -517,9 +519,9 @@ def test_who_is_fenced_while_it_waits_to_leave_has_lost_what_it_had() -> None:
             polling = asyncio.create_task(consumer.poll(10))
             await reached(lambda: diary.told)
             leaving = asyncio.create_task(consumer.unsubscribe())
-            await reached(lambda: membership(consumer).state is MemberState.PREPARE_LEAVING)
+            await reached(lambda: membership(consumer).state is ConsumerMemberState.PREPARE_LEAVING)
             cluster.fail(API, "FENCED_MEMBER_EPOCH")
-            await reached(lambda: membership(consumer).state is MemberState.FENCED)
+            await reached(lambda: membership(consumer).state is ConsumerMemberState.FENCED)
             go_on.set()
             await leaving
             polling.cancel()

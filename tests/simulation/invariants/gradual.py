@@ -11,7 +11,7 @@ from kclient.embedded.call import Call
 from kclient.errors import KclientError
 from kclient.generated.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from kclient.generated.sync_group_response import SyncGroupResponse
-from kclient.group.subscription_protocol import decode_assignment
+from kclient.group.subscription_codec import decode_assignment
 from kclient.protocol.message import Message
 from kclient.types import TopicPartition
 from tests.simulation.application import Member

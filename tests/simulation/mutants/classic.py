@@ -15,13 +15,13 @@ from kclient.consumer.poll import Poll
 from kclient.errors import KclientError
 from kclient.generated.heartbeat_response import HeartbeatResponse
 from kclient.generated.join_group_response import JoinGroupResponse
-from kclient.group import leader, membership
+from kclient.group.classic import leader, member
+from kclient.group.classic.heartbeat import HeartbeatTask
+from kclient.group.classic.leader import SubscriptionTracker
+from kclient.group.classic.member import ClassicMembership
+from kclient.group.classic.rebalance import JoinGroup
+from kclient.group.classic.state import RejoinPolicy, code_of
 from kclient.group.coordinator import Coordinator
-from kclient.group.heartbeat import Heartbeats
-from kclient.group.join import Join
-from kclient.group.membership import ClassicMembership
-from kclient.group.trouble import Trouble, code_of
-from kclient.group.wanted import Wanted
 from kclient.network.errors import broker_error
 from kclient.protocol import errors as codes
 from tests.simulation.mutants import plans, scripts
@@ -33,14 +33,14 @@ FOR_EVER = 1e6
 def only_beat_if(patch: Patch, allowed: Any) -> None:
     """Let a heartbeat that is due be sent only where `allowed(heartbeats)`, and otherwise count as answered."""
 
-    async def beat(self: Heartbeats, session_ends: float, poll_ends: float) -> None:
+    async def beat(self: HeartbeatTask, session_ends: float, poll_ends: float) -> None:
         if allowed(self):
             await before(self, session_ends, poll_ends)
             return
         self._due = self._runtime.now() + self._interval
         self._answered()
 
-    before = patch.put(Heartbeats, "_beat", beat)
+    before = patch.put(HeartbeatTask, "_beat", beat)
 
 
 def heartbeats_of(poll: Poll) -> Any:
@@ -98,13 +98,13 @@ def heartbeat_in_polls(patch: Patch) -> None:
 def reset_by_rebalance(patch: Patch) -> None:
     """Forget generation and member id when a heartbeat is answered with REBALANCE_IN_PROGRESS."""
 
-    def judge(self: Heartbeats, code: int, sent: Any) -> None:
+    def judge(self: HeartbeatTask, code: int, sent: Any) -> None:
         if code == codes.REBALANCE_IN_PROGRESS:
             self._standing.reset("group is already rebalancing")
         else:
             before(self, code, sent)
 
-    before = patch.put(Heartbeats, "_judge", judge)
+    before = patch.put(HeartbeatTask, "_judge", judge)
 
 
 @mutant("M-56", "I-27", look=scripts.slow_partner)
@@ -123,12 +123,12 @@ def impatient_join(patch: Patch) -> None:
 def member_id_ignored(patch: Patch) -> None:
     """Join again without the member id that MEMBER_ID_REQUIRED gave."""
 
-    def refused(self: Join, response: Any, sent: Any) -> KclientError:
+    def refused(self: JoinGroup, response: Any, sent: Any) -> KclientError:
         if response.error_code == codes.MEMBER_ID_REQUIRED:
             return self._error(response.error_code)
         return before(self, response, sent)  # type: ignore[no-any-return]
 
-    before = patch.put(Join, "_refused", refused)
+    before = patch.put(JoinGroup, "_refused", refused)
 
 
 @mutant("M-58", "I-09", seed=3)
@@ -250,36 +250,36 @@ def dead_connection(patch: Patch) -> None:
 def fenced_goes_on(patch: Patch) -> None:
     """Join again when another consumer has our instance id."""
 
-    async def recover(self: Trouble, error: KclientError) -> None:
+    async def recover(self: RejoinPolicy, error: KclientError) -> None:
         if code_of(error) == codes.FENCED_INSTANCE_ID:
             await self.pause()
         else:
             await before(self, error)
 
-    def keep(self: Trouble, error: KclientError) -> None:
+    def keep(self: RejoinPolicy, error: KclientError) -> None:
         if code_of(error) != codes.FENCED_INSTANCE_ID:
             kept(self, error)
 
-    before = patch.put(Trouble, "recover", recover)
-    kept = patch.put(Trouble, "keep", keep)
+    before = patch.put(RejoinPolicy, "recover", recover)
+    kept = patch.put(RejoinPolicy, "keep", keep)
 
 
 @mutant("M-72", "I-17", seed=69)
 def static_leaves(patch: Patch) -> None:
     """Send LeaveGroup for a static member that is closed."""
 
-    patch.put(membership, "gives_up_its_place", lambda leave, instance_id: True)
+    patch.put(member, "sends_leave", lambda leave, instance_id: True)
 
 
 @mutant("M-73", "I-28", look=scripts.absent_application)
 def no_poll_limit(patch: Patch) -> None:
     """Stay a member however long the application does not poll."""
 
-    async def round_(self: Heartbeats, seen: int) -> None:
+    async def round_(self: HeartbeatTask, seen: int) -> None:
         self._polls._interval = FOR_EVER
         await before(self, seen)
 
-    before = patch.put(Heartbeats, "_round", round_)
+    before = patch.put(HeartbeatTask, "_round", round_)
 
 
 @mutant("M-74", "I-28", "I-22", seed=94)
@@ -298,29 +298,29 @@ def rejoin_by_refresh(patch: Patch) -> None:
     """Have the leader rejoin with every refresh of the metadata, whether its topics have changed or not."""
     versions: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 
-    def why_rejoin(self: Wanted, metadata: Any) -> str | None:
+    def why_rejoin(self: SubscriptionTracker, metadata: Any) -> str | None:
         seen = versions.get(metadata, metadata.version)
         versions[metadata] = metadata.version
         if self.watched is not None and seen != metadata.version:
             return "the metadata was refreshed"
         return before(self, metadata)  # type: ignore[no-any-return]
 
-    before = patch.put(Wanted, "why_rejoin", why_rejoin)
+    before = patch.put(SubscriptionTracker, "why_rejoin", why_rejoin)
 
 
 @mutant("M-76", "I-18", "I-12", seed=275)
 def session_by_wall_clock(patch: Patch) -> None:
     """Measure the session's time with the wall clock, and begin anew when it is over."""
 
-    def answered(self: Heartbeats) -> None:
+    def answered(self: HeartbeatTask) -> None:
         before(self)
         self.wall = self._runtime.wall_ms()  # type: ignore[attr-defined]
 
-    def switch_on(self: Heartbeats) -> None:
+    def switch_on(self: HeartbeatTask) -> None:
         switched(self)
         self.wall = self._runtime.wall_ms()  # type: ignore[attr-defined]
 
-    async def round_(self: Heartbeats, seen: int) -> None:
+    async def round_(self: HeartbeatTask, seen: int) -> None:
         if (
             self._runtime.wall_ms() - getattr(self, "wall", self._runtime.wall_ms())
             > self._session_timeout * 1000
@@ -330,16 +330,16 @@ def session_by_wall_clock(patch: Patch) -> None:
         else:
             await rounded(self, seen)
 
-    before = patch.put(Heartbeats, "_answered", answered)
-    switched = patch.put(Heartbeats, "switch_on", switch_on)
-    rounded = patch.put(Heartbeats, "_round", round_)
+    before = patch.put(HeartbeatTask, "_answered", answered)
+    switched = patch.put(HeartbeatTask, "switch_on", switch_on)
+    rounded = patch.put(HeartbeatTask, "_round", round_)
 
 
 @mutant("M-77", "I-27", "I-22", seed=46)
 def poll_cancels_join(patch: Patch) -> None:
     """Give up a JoinGroup that is under way when a poll times out."""
 
-    async def join(self: Join, topics: Any) -> Any:
+    async def join(self: JoinGroup, topics: Any) -> Any:
         joining = asyncio.ensure_future(before(self, topics))
         self._coordinator.joining = joining  # type: ignore[attr-defined]
         try:
@@ -357,5 +357,5 @@ def poll_cancels_join(patch: Patch) -> None:
             joining.cancel()
         return records
 
-    before = patch.put(Join, "join", join)
+    before = patch.put(JoinGroup, "join", join)
     polled = patch.put(Poll, "poll", poll)

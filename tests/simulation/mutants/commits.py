@@ -12,9 +12,8 @@ from kclient.consumer.group import GroupConsumer
 from kclient.consumer.poll import Poll
 from kclient.errors import CommitFailedError, KclientError
 from kclient.group import offset_fetch
-from kclient.group.commits import Commits
-from kclient.group.committed import CommittedOffsets
-from kclient.group.offset_fetch import FetchAnswer, FetchQuestion
+from kclient.group.offset_commit import OffsetCommitter
+from kclient.group.offset_fetch import CommittedOffsets, OffsetFetchAttempt, OffsetFetchResult
 from kclient.types import OffsetAndMetadata, TopicPartition
 from tests.simulation.mutants import plans
 from tests.simulation.mutants.table import Patch, mutant
@@ -25,11 +24,11 @@ NO_MEMBER = ("evicted", "rebalancing", "not_joined")
 def shift(patch: Patch, by: int) -> None:
     """Add a number to every offset that is committed."""
 
-    async def commit(self: Commits, offsets: Any, *, retry: bool, **options: Any) -> None:
+    async def commit(self: OffsetCommitter, offsets: Any, *, retry: bool, **options: Any) -> None:
         shifted = {tp: attrs.evolve(one, offset=max(0, one.offset + by)) for tp, one in offsets.items()}
         await before(self, shifted, retry=retry, **options)
 
-    before = patch.put(Commits, "commit", commit)
+    before = patch.put(OffsetCommitter, "commit", commit)
 
 
 @mutant("M-01", "I-01", seed=47)
@@ -82,17 +81,17 @@ def commit_unreleased(patch: Patch) -> None:
 def retry_asynchronous_commit(patch: Patch) -> None:
     """Try asynchronous commits again, over newer ones."""
 
-    async def commit(self: Commits, offsets: Any, *, retry: bool, **options: Any) -> None:
+    async def commit(self: OffsetCommitter, offsets: Any, *, retry: bool, **options: Any) -> None:
         await before(self, offsets, retry=True, **options)
 
-    before = patch.put(Commits, "commit", commit)
+    before = patch.put(OffsetCommitter, "commit", commit)
 
 
 @mutant("M-06", "I-08", seed=14)
 def commit_again_in_next_generation(patch: Patch) -> None:
     """Send what was in a commit that was fenced with a later one, when the partition is another member's."""
 
-    async def commit(self: Commits, offsets: Any, *, retry: bool, **options: Any) -> None:
+    async def commit(self: OffsetCommitter, offsets: Any, *, retry: bool, **options: Any) -> None:
         fenced = vars(self).setdefault("fenced", {})
         stale = {tp: fenced.pop(tp) for tp in list(fenced) if tp not in offsets}
         try:
@@ -102,20 +101,20 @@ def commit_again_in_next_generation(patch: Patch) -> None:
                 fenced.update(offsets)
             raise
 
-    before = patch.put(Commits, "commit", commit)
+    before = patch.put(OffsetCommitter, "commit", commit)
 
 
 @mutant("M-07", "I-08", seed=72)
 def swallow_commit_failure(patch: Patch) -> None:
     """Say that a commit is done that failed."""
 
-    async def commit(self: Commits, offsets: Any, *, retry: bool, **options: Any) -> None:
+    async def commit(self: OffsetCommitter, offsets: Any, *, retry: bool, **options: Any) -> None:
         try:
             await before(self, offsets, retry=retry, **options)
         except CommitFailedError:
             return
 
-    before = patch.put(Commits, "commit", commit)
+    before = patch.put(OffsetCommitter, "commit", commit)
 
 
 @mutant("M-08", "I-15", seed=45)
@@ -128,11 +127,11 @@ def nothing_is_zero(patch: Patch) -> None:
 def no_answer_is_nothing(patch: Patch) -> None:
     """Take an OffsetFetch without an answer for "nothing is committed"."""
 
-    async def fetch_once(self: CommittedOffsets, partitions: Sequence[TopicPartition]) -> FetchAnswer:
+    async def fetch_once(self: CommittedOffsets, partitions: Sequence[TopicPartition]) -> OffsetFetchResult:
         try:
             return await before(self, partitions)  # type: ignore[no-any-return]
         except KclientError:
-            return FetchAnswer(dict.fromkeys(partitions), [])
+            return OffsetFetchResult(dict.fromkeys(partitions), [])
 
     before = patch.put(CommittedOffsets, "_fetch_once", fetch_once)
 
@@ -141,12 +140,12 @@ def no_answer_is_nothing(patch: Patch) -> None:
 def left_out_is_nothing(patch: Patch) -> None:
     """Take a partition that the answer leaves out for one without a commit."""
 
-    def read(self: FetchQuestion, response: Any) -> FetchAnswer:
-        answer: FetchAnswer = before(self, response)
+    def read(self: OffsetFetchAttempt, response: Any) -> OffsetFetchResult:
+        answer: OffsetFetchResult = before(self, response)
         answered = {tp for tp, _ in self._entries(response)}
         if answer.error is None and answer.coordinator_moved is None:
             answer.found |= {tp: None for tp in answer.left if tp not in answered}
             answer.left = [tp for tp in answer.left if tp in answered]
         return answer
 
-    before = patch.put(FetchQuestion, "read", read)
+    before = patch.put(OffsetFetchAttempt, "read", read)

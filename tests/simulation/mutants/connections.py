@@ -15,9 +15,9 @@ from kclient.consumer.poll import Poll
 from kclient.consumer.rebalance import Rebalance
 from kclient.consumer.tasks import CallTimeouts
 from kclient.errors import ConnectError, KclientError
+from kclient.group.classic.heartbeat import HeartbeatTask
+from kclient.group.classic.member import ClassicMembership
 from kclient.group.coordinator import Coordinator
-from kclient.group.heartbeat import Heartbeats
-from kclient.group.membership import ClassicMembership
 from kclient.network import api_versions, broker, connection
 from kclient.network.backoff import Backoff
 from kclient.network.broker import BrokerConnection
@@ -300,14 +300,14 @@ def rejoin_by_lost_connection(patch: Patch) -> None:
             self.cut = True  # type: ignore[attr-defined]
             raise
 
-    async def beat(self: Heartbeats, session_ends: float, poll_ends: float) -> None:
+    async def beat(self: HeartbeatTask, session_ends: float, poll_ends: float) -> None:
         await beaten(self, session_ends, poll_ends)
         if getattr(self._coordinator, "cut", False):
             self._coordinator.cut = False  # type: ignore[attr-defined]
             self._standing.request_rejoin("the coordinator's connection was lost")
 
     before = patch.put(Coordinator, "request", request)
-    beaten = patch.put(Heartbeats, "_beat", beat)
+    beaten = patch.put(HeartbeatTask, "_beat", beat)
 
 
 @mutant("M-123", "I-34", seed=2)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from kclient.errors import CommitFailedError
-from kclient.group.commits import Commits
-from kclient.group.consumer_protocol.assignment import Assignments, Owned, Step
-from kclient.group.consumer_protocol.flow import MemberFlow
-from kclient.group.consumer_protocol.heartbeat import Heartbeats
-from kclient.group.consumer_protocol.membership import ConsumerMembership
-from kclient.group.consumer_protocol.states import MemberState
+from kclient.group.consumer_protocol.assignment import AssignmentTracker, LocalAssignment, ReconciliationStep
+from kclient.group.consumer_protocol.heartbeat import ConsumerHeartbeatTask
+from kclient.group.consumer_protocol.member import ConsumerMembership, ReconciliationLoop
+from kclient.group.consumer_protocol.state import ConsumerMemberState
+from kclient.group.offset_commit import OffsetCommitter
 from kclient.protocol import errors as codes
 from tests.simulation.mutants import plans
 from tests.simulation.mutants.table import Patch, mutant
@@ -35,40 +34,40 @@ def epoch_restored(patch: Patch) -> None:
 def acknowledged_early(patch: Patch) -> None:
     """Tell the coordinator that partitions are given up while the listener still has them."""
 
-    async def take(self: MemberFlow, step: Step) -> None:
+    async def take(self: ReconciliationLoop, step: ReconciliationStep) -> None:
         if not step.same:
             owned = self._assignments.owned
             kept = {
                 one: step.owned.partitions[one] for one in owned.partitions if one in step.owned.partitions
             }
-            self._assignments.owned = Owned(owned.round, kept)
+            self._assignments.owned = LocalAssignment(owned.round, kept)
             self._standing.hurry = True
             self._standing.changed.notify()
         await before(self, step)
 
-    before = patch.put(MemberFlow, "_take", take)
+    before = patch.put(ReconciliationLoop, "_take", take)
 
 
 @mutant("M-80", "I-10", look=plans.looking_at(plans.SLOW_LISTENERS))
 def target_is_owned(patch: Patch) -> None:
     """Tell the coordinator at once that the member owns what it is to own, and nothing else."""
 
-    def next_(self: Heartbeats) -> Any:
+    def next_(self: ConsumerHeartbeatTask) -> Any:
         found, owned = self._assignments, self._assignments.owned
-        found.owned = Owned(found.round, found.target)
+        found.owned = LocalAssignment(found.round, found.target)
         try:
             return before(self)
         finally:
             found.owned = owned
 
-    before = patch.put(Heartbeats, "_next", next_)
+    before = patch.put(ConsumerHeartbeatTask, "_next", next_)
 
 
 @mutant("M-81", "I-23", "I-26", look=plans.looking_at(plans.STALE))
 def stale_for_ever(patch: Patch) -> None:
     """Commit again and again under an epoch that the coordinator calls stale."""
 
-    async def commit(self: Commits, offsets: Any, **options: Any) -> None:
+    async def commit(self: OffsetCommitter, offsets: Any, **options: Any) -> None:
         identity = self._identity
         sent = identity()
         self._identity = lambda: sent
@@ -84,42 +83,42 @@ def stale_for_ever(patch: Patch) -> None:
         finally:
             self._identity = identity
 
-    before = patch.put(Commits, "commit", commit)
+    before = patch.put(OffsetCommitter, "commit", commit)
 
 
 @mutant("M-82", "I-09", "I-10", look=plans.looking_at(plans.FENCED))
 def fenced_keeps(patch: Patch) -> None:
     """Join anew when fenced, and keep the partitions."""
 
-    def judge(self: Heartbeats, response: Any) -> None:
+    def judge(self: ConsumerHeartbeatTask, response: Any) -> None:
         if response.error_code not in FENCED or not self._standing.in_group:
             before(self, response)
             return
         self._failed("it was fenced")
-        self._standing.state, self._standing.epoch = MemberState.JOINING, 0
+        self._standing.state, self._standing.epoch = ConsumerMemberState.JOINING, 0
         self._standing.changed.notify()
 
-    before = patch.put(Heartbeats, "_judge", judge)
+    before = patch.put(ConsumerHeartbeatTask, "_judge", judge)
 
 
 @mutant("M-83", "I-22", "I-02", look=plans.looking_at(plans.BY_PATTERN))
 def nameless_dropped(patch: Patch) -> None:
     """Forget the topics of an assignment that metadata does not name yet."""
 
-    def next_step(self: Assignments, name_of: Any) -> Step | None:
+    def next_step(self: AssignmentTracker, name_of: Any) -> ReconciliationStep | None:
         gone = self.nameless(name_of)
         self.target = {one: numbers for one, numbers in self.target.items() if one not in gone}
         return before(self, name_of)  # type: ignore[no-any-return]
 
-    before = patch.put(Assignments, "next_step", next_step)
+    before = patch.put(AssignmentTracker, "next_step", next_step)
 
 
 @mutant("M-84", "I-27", "I-28", look=plans.looking_at(plans.CALM))
 def own_interval(patch: Patch) -> None:
     """Send heartbeats as often as the client likes, and not as the coordinator says."""
 
-    def accept(self: Heartbeats, response: Any) -> None:
+    def accept(self: ConsumerHeartbeatTask, response: Any) -> None:
         response.heartbeat_interval_ms = OWN_INTERVAL * 1000
         before(self, response)
 
-    before = patch.put(Heartbeats, "_accept", accept)
+    before = patch.put(ConsumerHeartbeatTask, "_accept", accept)

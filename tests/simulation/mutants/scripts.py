@@ -14,7 +14,7 @@ from kclient import AsyncConsumer, TopicPartition
 from kclient.embedded import EmbeddedCluster
 from kclient.embedded.listener import Factory, Listener
 from kclient.errors import ConcurrentUseError, ConnectError, ProtocolDecodeError, WakeupError
-from kclient.group.join import Join
+from kclient.group.classic.rebalance import JoinGroup
 from kclient.runtime import Runtime
 from tests.simulation.mutants.table import Symptoms
 from tests.simulation.server import SimServer
@@ -219,12 +219,12 @@ async def _wait_for_partner(world: World, consumer: AsyncConsumer, cluster: Embe
         await consumer.poll(1.0)
     joins = 0
 
-    async def counted(self: Join, topics: Any) -> Any:
+    async def counted(self: JoinGroup, topics: Any) -> Any:
         nonlocal joins
         joins += 1
         return await join(self, topics)
 
-    join, Join.join = Join.join, counted  # type: ignore[method-assign]
+    join, JoinGroup.join = JoinGroup.join, counted  # type: ignore[method-assign]
     try:
         async with AsyncConsumer(
             HERE.topic, bootstrap_servers="broker:9092", runtime=world.runtime("client"), **SETTINGS
@@ -234,7 +234,7 @@ async def _wait_for_partner(world: World, consumer: AsyncConsumer, cluster: Embe
             await asyncio.gather(polling, *(consumer.poll(1.0) for _ in "x"))
             seen = joins
     finally:
-        Join.join = join  # type: ignore[method-assign]
+        JoinGroup.join = join  # type: ignore[method-assign]
     return [] if seen <= 3 else [("I-27", f"{seen} times JoinGroup for one new member")]
 
 

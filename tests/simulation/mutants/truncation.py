@@ -6,7 +6,7 @@ from typing import Any
 
 from kclient.fetch.answers import Answers
 from kclient.fetch.completed import CompletedFetch
-from kclient.group import commits, committed
+from kclient.group import offset_commit, offset_fetch
 from kclient.positions.state import AWAIT_VALIDATION, FETCHING, FetchPosition, PartitionState
 from kclient.positions.strategy import EARLIEST
 from kclient.positions.table import Positions
@@ -54,8 +54,8 @@ def commit_for_any_topic(patch: Patch) -> None:
     def follow_topic(self: Positions, tp: TopicPartition, topic_id: bytes) -> None:
         self.state(tp).topic_id = topic_id
 
-    patch.put(commits, "ids_by_name", ids_by_name)
-    patch.put(committed, "ids_by_name", ids_by_name)
+    patch.put(offset_commit, "ids_by_name", ids_by_name)
+    patch.put(offset_fetch, "ids_by_name", ids_by_name)
     patch.put(Positions, "follow_topic", follow_topic)
 
 

@@ -9,7 +9,7 @@ from kclient.embedded.groups.consumer.partitions import TopicIdPartition
 from kclient.embedded.refusal import Refused
 from kclient.errors import ProtocolDecodeError
 from kclient.group.assignors.base import Assignment, Subscription
-from kclient.group.subscription_protocol import (
+from kclient.group.subscription_codec import (
     NEWEST_VERSION,
     decode_assignment,
     decode_subscription,

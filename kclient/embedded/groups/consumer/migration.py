@@ -24,7 +24,7 @@ from kclient.embedded.groups.member import Member as ClassicMember
 from kclient.embedded.groups.states import State
 from kclient.embedded.groups.written import group_record
 from kclient.embedded.refusal import Refused
-from kclient.group.subscription_protocol import PROTOCOL_TYPE
+from kclient.group.subscription_codec import PROTOCOL_TYPE
 from kclient.protocol.errors import GROUP_ID_NOT_FOUND, NOT_COORDINATOR
 
 UP: Final = ("bidirectional", "upgrade")

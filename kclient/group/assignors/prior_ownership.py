@@ -25,7 +25,7 @@ class Claim:
 
 
 @attrs.define
-class Past:
+class PriorOwnership:
     """`owned` is each member's partitions without those that it lost to a better claim, in the order of its claim.
 
     `disputed` partitions were claimed twice in one generation. `earlier` names who had a partition in a generation
@@ -44,9 +44,9 @@ class Past:
         }
 
 
-def read_past(claims: Mapping[str, Claim], topics: Topics) -> Past:
+def read_prior_ownership(claims: Mapping[str, Claim], topics: Topics) -> PriorOwnership:
     """Settle the claims of all members, in their order. What does not exist any more counts as never had."""
-    past = Past({})
+    past = PriorOwnership({})
     owners: dict[TopicPartition, str] = {}
     for member_id, claim in claims.items():
         past.owned[member_id] = {}
@@ -58,7 +58,7 @@ def read_past(claims: Mapping[str, Claim], topics: Topics) -> Past:
 
 
 def _settle(
-    past: Past,
+    past: PriorOwnership,
     owners: dict[TopicPartition, str],
     partition: TopicPartition,
     member_id: str,
@@ -78,7 +78,7 @@ def _settle(
         past.disputed.add(partition)
 
 
-def _find_earlier(past: Past, claims: Mapping[str, Claim]) -> None:
+def _find_earlier(past: PriorOwnership, claims: Mapping[str, Claim]) -> None:
     newest = max((claim.generation for claim in claims.values()), default=NO_GENERATION)
     when: dict[TopicPartition, int] = {}
     for member_id, claim in claims.items():

@@ -21,10 +21,7 @@ from typing import Final, Self
 import attrs
 
 from kclient.config import Config
-from kclient.errors import CommitFailedError, KclientError
-from kclient.group.generation import Identity, MemberState, Standing
-from kclient.network.errors import broker_error
-from kclient.protocol import errors as codes
+from kclient.errors import CommitFailedError
 from kclient.types import OffsetAndMetadata, TopicPartition
 
 NEXT_STEP: Final = {
@@ -46,7 +43,7 @@ NEXT_STEP: Final = {
 
 
 @attrs.frozen
-class Pace:
+class PollTiming:
     """How a member that is none any more has polled, and what was allowed."""
 
     since_poll_ms: int
@@ -70,7 +67,7 @@ def commit_failed(
     group_id: str,
     why: str,
     uncommitted: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
-    pace: Pace | None = None,
+    pace: PollTiming | None = None,
 ) -> CommitFailedError:
     """The error for the user; `reason` is one of the words above."""
     next_step = NEXT_STEP[reason].format(pace="" if pace is None else pace)
@@ -81,41 +78,3 @@ def commit_failed(
         uncommitted=dict(uncommitted or {}),
         **({} if pace is None else attrs.asdict(pace)),
     )
-
-
-def identity_of(standing: Standing, group_id: str, instance_id: str | None, pace: Pace) -> Identity:
-    """Under which name a member commits; only a stable one may. Raises CommitFailedError."""
-    if standing.state is MemberState.STABLE:
-        generation = standing.generation
-        return Identity(generation.generation_id, generation.member_id, instance_id)
-    if standing.state is MemberState.UNJOINED and standing.ended:
-        why = f"this consumer is not a member any more: {standing.ended}"
-        raise commit_failed("evicted", group_id, why, pace=pace)
-    if standing.state is MemberState.UNJOINED:
-        raise commit_failed("not_joined", group_id, "this consumer is not a member of the group yet")
-    raise commit_failed("rebalancing", group_id, "the group is rebalancing")
-
-
-def judge_refusal(standing: Standing, group_id: str, code: int, sent: Identity, pace: Pace) -> KclientError:
-    """What 22, 25, 27 and 82 in an answer to OffsetCommit mean for a member.
-
-    An answer to a commit of an earlier generation changes nothing for the present one.
-    """
-    why = f"the coordinator answered {codes.error(code).name} ({code})"
-    now = standing.generation
-    unchanged = (now.generation_id, now.member_id) == (sent.generation_id, sent.member_id)
-    if code == codes.REBALANCE_IN_PROGRESS:
-        if unchanged:
-            standing.request_rejoin("offset commit answered REBALANCE_IN_PROGRESS")
-        return commit_failed("rebalancing", group_id, why)
-    if not unchanged:
-        rebalancing = standing.state not in (MemberState.STABLE, MemberState.UNJOINED)
-        if rebalancing:
-            return commit_failed("rebalancing", group_id, why)
-        return commit_failed("evicted", group_id, why, pace=pace)
-    standing.reset(
-        f"offset commit answered {codes.error(code).name}", keep_member_id=code == codes.ILLEGAL_GENERATION
-    )
-    if code == codes.FENCED_INSTANCE_ID:
-        return broker_error(code, f"Committing offsets of group {group_id}")
-    return commit_failed("evicted", group_id, why, pace=pace)

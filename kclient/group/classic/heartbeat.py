@@ -21,10 +21,9 @@ from kclient.config import Config
 from kclient.errors import KclientError
 from kclient.generated.heartbeat_request import HeartbeatRequest
 from kclient.generated.heartbeat_response import HeartbeatResponse
-from kclient.group.coordinator import MOVED, Coordinator
-from kclient.group.form import Form
-from kclient.group.generation import Generation, MemberState, Standing, lowest_version
-from kclient.group.poll_timer import PollTimer
+from kclient.group.classic.state import ClassicMemberState, MemberStatus
+from kclient.group.coordinator import MOVED, Coordinator, VersionedRequest
+from kclient.group.membership import Generation, PollTimer, lowest_version
 from kclient.log import get_logger
 from kclient.metrics.coordinator import CoordinatorMetrics
 from kclient.network.backoff import Backoff
@@ -35,7 +34,7 @@ from kclient.runtime import Runtime
 logger = get_logger("kclient.group")
 
 
-class Heartbeats:
+class HeartbeatTask:
     """The heartbeats of one member.
 
     `poll_expired` is awaited when the poll timer runs out and must end the membership, `poll_slow` is called some time
@@ -46,7 +45,7 @@ class Heartbeats:
     def __init__(
         self,
         coordinator: Coordinator,
-        standing: Standing,
+        standing: MemberStatus,
         config: Config,
         runtime: Runtime,
         poll_expired: Callable[[], Awaitable[None]],
@@ -138,7 +137,7 @@ class Heartbeats:
             async with asyncio.timeout_at(poll_ends):
                 response = await self._coordinator.request(
                     HeartbeatResponse,
-                    Form(request, lowest_version("Heartbeat", self._instance_id)),
+                    VersionedRequest(request, lowest_version("Heartbeat", self._instance_id)),
                     timeout=min(self._request_timeout, session_ends - now),
                 )
         except KclientError as exc:
@@ -158,7 +157,7 @@ class Heartbeats:
             self._answered()
         elif code == codes.REBALANCE_IN_PROGRESS:
             self._answered()
-            if self._standing.state is MemberState.STABLE:
+            if self._standing.state is ClassicMemberState.STABLE:
                 self._standing.request_rejoin("group is already rebalancing")
         elif code in (codes.ILLEGAL_GENERATION, codes.UNKNOWN_MEMBER_ID, codes.FENCED_INSTANCE_ID):
             self._rejected(code, sent)

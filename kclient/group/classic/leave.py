@@ -12,8 +12,7 @@ from typing import Final
 from kclient.errors import KclientError
 from kclient.generated.leave_group_request import LeaveGroupRequest, MemberIdentity
 from kclient.generated.leave_group_response import LeaveGroupResponse
-from kclient.group.coordinator import PURPOSE, Coordinator
-from kclient.group.form import Answer, Form
+from kclient.group.coordinator import PURPOSE, Answer, Coordinator, VersionedRequest
 from kclient.log import get_logger
 from kclient.protocol.errors import NONE, error
 
@@ -24,7 +23,7 @@ REASON_CHARACTERS: Final = 255
 CONNECTING_SECONDS: Final = 1.0
 
 
-def gives_up_its_place(leave: bool | None, instance_id: str | None) -> bool:
+def sends_leave(leave: bool | None, instance_id: str | None) -> bool:
     """Whether the coordinator is told: as the caller decided; undecided, a dynamic member is told of."""
     return instance_id is None if leave is None else leave
 
@@ -40,12 +39,14 @@ async def send_leave(
     """
     member = MemberIdentity(member_id=member_id, reason=reason[:REASON_CHARACTERS])
     forms = (
-        Form(LeaveGroupRequest(group_id=coordinator.group_id, members=[member]), lowest=MEMBERS_SINCE),
-        Form(
+        VersionedRequest(
+            LeaveGroupRequest(group_id=coordinator.group_id, members=[member]), lowest=MEMBERS_SINCE
+        ),
+        VersionedRequest(
             LeaveGroupRequest(group_id=coordinator.group_id, member_id=member_id), highest=MEMBERS_SINCE - 1
         ),
     )
-    response = await last_answer(
+    response = await send_leave_request(
         coordinator,
         LeaveGroupResponse,
         *forms,
@@ -62,10 +63,10 @@ async def send_leave(
         )
 
 
-async def last_answer(
+async def send_leave_request(
     coordinator: Coordinator,
     answer: type[Answer],
-    *forms: Form,
+    *forms: VersionedRequest,
     timeout: float,
     purpose: str = PURPOSE,
 ) -> Answer | None:

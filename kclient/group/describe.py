@@ -5,16 +5,19 @@
 
 A simple group is a name under which offsets are stored, without members ever. Hosts are told with a slash in front;
 it is left out here.
+
+Which groups there are: ListGroups, asked of every broker, for each knows only those that it coordinates.
 """
 
 from __future__ import annotations
 
-from typing import Final
+import asyncio
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
 from kclient.config import Config
-from kclient.errors import VersionError
+from kclient.errors import KclientError, VersionError
 from kclient.generated.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from kclient.generated.consumer_group_describe_response import Assignment as DescribedAssignment
 from kclient.generated.consumer_group_describe_response import ConsumerGroupDescribeResponse
@@ -26,14 +29,18 @@ from kclient.generated.describe_groups_response import (
     DescribedGroupMember,
     DescribeGroupsResponse,
 )
-from kclient.group.asking import ask_coordinator
-from kclient.group.coordinator import Coordinator
-from kclient.group.form import Form
-from kclient.group.subscription_protocol import PROTOCOL_TYPE, decode_assignment, decode_subscription
+from kclient.generated.list_groups_request import ListGroupsRequest
+from kclient.generated.list_groups_response import ListedGroup, ListGroupsResponse
+from kclient.group.coordinator import Coordinator, VersionedRequest, expect, request_until_answered
+from kclient.group.subscription_codec import PROTOCOL_TYPE, decode_assignment, decode_subscription
+from kclient.network.backoff import Backoff
 from kclient.network.errors import broker_error
 from kclient.protocol import errors as codes
 from kclient.runtime import Runtime
 from kclient.types import TopicPartition
+
+if TYPE_CHECKING:
+    from kclient.network.cluster import Cluster
 
 CONSUMER: Final = "consumer"
 CLASSIC: Final = "classic"
@@ -93,10 +100,12 @@ async def describe_group(
 
 async def _newer(coordinator: Coordinator, config: Config, runtime: Runtime) -> GroupDescription | None:
     """A group of KIP-848, None where it is of another kind, or the broker too old to have any."""
-    form = Form(ConsumerGroupDescribeRequest(group_ids=[coordinator.group_id]))
+    form = VersionedRequest(ConsumerGroupDescribeRequest(group_ids=[coordinator.group_id]))
     kind = ConsumerGroupDescribeResponse
     try:
-        answer = await ask_coordinator(coordinator, kind, form, code_of=_code, config=config, runtime=runtime)
+        answer = await request_until_answered(
+            coordinator, kind, form, code_of=_code, config=config, runtime=runtime
+        )
     except VersionError as exc:
         if exc.api == "ApiVersions":  # it is no broker at all
             raise
@@ -110,9 +119,11 @@ async def _newer(coordinator: Coordinator, config: Config, runtime: Runtime) -> 
 
 async def _older(coordinator: Coordinator, config: Config, runtime: Runtime) -> GroupDescription | None:
     """A classic or a simple group, None where there is none."""
-    form = Form(DescribeGroupsRequest(groups=[coordinator.group_id]))
+    form = VersionedRequest(DescribeGroupsRequest(groups=[coordinator.group_id]))
     kind = DescribeGroupsResponse
-    answer = await ask_coordinator(coordinator, kind, form, code_of=_code, config=config, runtime=runtime)
+    answer = await request_until_answered(
+        coordinator, kind, form, code_of=_code, config=config, runtime=runtime
+    )
     if _code(answer) == codes.GROUP_ID_NOT_FOUND:
         return None
     group = answer.groups[0]
@@ -184,3 +195,26 @@ def _member(member: DescribedGroupMember, of_consumers: bool) -> MemberDescripti
         topics=decode_subscription(wanted).topics if of_consumers and wanted else (),
         partitions=decode_assignment(held).partitions if of_consumers and held else (),
     )
+
+
+async def list_groups(cluster: Cluster, config: Config, runtime: Runtime) -> list[ListedGroup]:
+    """Every group that the caller may see, by name. The caller bounds it; a broker that is away is waited for."""
+    backoff = Backoff.for_retries(config, runtime)
+    found: dict[str, ListedGroup] = {}
+    for node_id in sorted(cluster.metadata.brokers):
+        while True:
+            try:
+                found |= {group.group_id: group for group in await _ask(cluster, node_id)}
+                break
+            except KclientError as exc:
+                if not exc.retriable:
+                    raise
+            await asyncio.sleep(backoff.next())
+    return [found[name] for name in sorted(found)]
+
+
+async def _ask(cluster: Cluster, node_id: int) -> list[ListedGroup]:
+    answer = expect(ListGroupsResponse, await cluster.request(node_id, ListGroupsRequest()))
+    if answer.error_code != codes.NONE:
+        raise broker_error(answer.error_code, f"Listing the groups of broker {node_id}")
+    return answer.groups

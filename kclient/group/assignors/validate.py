@@ -1,0 +1,143 @@
+"""Whether what an assignor gives back can be given to a group.
+
+An assignor of a user's own may err, and a group that went by its plan would read partitions twice or not at all; so
+the leader refuses the plan, and says which part of it is wrong.
+
+A topic that the member does not want, or nobody wants, is allowed: the member, who may know it by a pattern, decides.
+
+The rule of cooperative plans: what one member has, no other gets before the first has given it up.
+
+A member that loses a partition by a plan still reads it when the other learns the same plan, so both would have it. The
+partition must be left out, and be given to the other when the group has joined again. See KIP-429.
+
+Whether an assignment can be: a group's leader or coordinator may name any topic and any number of partitions.
+
+Metadata says which partitions there are. Whoever assigned them may know more, because topics were made or have grown
+since, so partitions that are not known yet are taken over, up to as many as are known and MOST_NEW more. Beyond that
+the assignment is refused: each partition takes memory and time, and one message has room for millions.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from kclient.errors import ProtocolDecodeError, UsageError
+from kclient.group.assignors.base import Assignment, Member, Topics
+from kclient.network.metadata import MetadataCache, is_legal_topic
+from kclient.types import TopicPartition
+
+
+def validate_plan(name: str, plan: Any, topics: Topics, members: Sequence[Member]) -> dict[str, Assignment]:
+    """The plan of the assignor `name`, an empty assignment for members that it leaves out.
+
+    Raises UsageError for what is no mapping of member ids to Assignment, names members or partitions that do not
+    exist, or gives a partition twice.
+    """
+    try:
+        _check(plan, topics, members)
+    except ValueError as exc:
+        raise UsageError(
+            f"The assignor {name!r} made a plan that cannot be: {exc}. "
+            f"The group cannot go on without a plan. Correct its assign()."
+        ) from None
+    return {member.member_id: plan.get(member.member_id, Assignment()) for member in members}
+
+
+def _check(plan: Any, topics: Topics, members: Sequence[Member]) -> None:
+    """Raises ValueError with the first mistake."""
+    if not isinstance(plan, Mapping):
+        raise ValueError(f"it is {type(plan).__name__}, not a mapping from member ids to Assignment")
+    known = {member.member_id for member in members}
+    given_to: dict[TopicPartition, str] = {}
+    for member_id, part in plan.items():
+        if member_id not in known:
+            raise ValueError(f"it names {member_id!r}, and no member of the group has this id")
+        if not isinstance(part, Assignment):
+            raise ValueError(f"it gives {member_id} {type(part).__name__}, not Assignment")
+        if not isinstance(part.user_data, bytes | None):
+            raise ValueError(f"the user_data for {member_id} is {type(part.user_data).__name__}, not bytes")
+        for partition in _partitions(part.partitions, member_id, topics):
+            if partition in given_to:
+                twice = "twice" if given_to[partition] == member_id else f"and {given_to[partition]}"
+                raise ValueError(f"it gives {partition} to {member_id} {twice}")
+            given_to[partition] = member_id
+
+
+def _partitions(partitions: Any, member_id: str, topics: Topics) -> Iterable[TopicPartition]:
+    if not isinstance(partitions, tuple | list):
+        raise ValueError(f"it gives {member_id} {type(partitions).__name__}, not a tuple of partitions")
+    for each in partitions:
+        if not (
+            isinstance(each, TopicPartition) and isinstance(each.topic, str) and _is_number(each.partition)
+        ):
+            raise ValueError(f"it gives {member_id} {each!r}, which is no TopicPartition")
+        if each.topic in topics and each.partition >= len(topics[each.topic]):
+            raise ValueError(
+                f"it gives {member_id} {each}, and {each.topic} has {len(topics[each.topic])} partitions"
+            )
+        yield each
+
+
+def _is_number(number: Any) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool) and 0 <= number < 2**31
+
+
+EXEMPT: Final = "cooperative-sticky"  # knows by the generations whose claims are out of date
+
+
+def validate_cooperative_assignment(
+    name: str, plan: Mapping[str, Assignment], members: Sequence[Member]
+) -> None:
+    """Raises UsageError for a plan of the assignor `name` that moves a partition at once."""
+    if name == EXEMPT:
+        return
+    gives_up: dict[TopicPartition, str] = {}
+    gets: dict[TopicPartition, str] = {}
+    for member in members:
+        owned = dict.fromkeys(member.subscription.owned_partitions)
+        given = dict.fromkeys(plan[member.member_id].partitions)
+        gives_up |= {tp: member.member_id for tp in owned if tp not in given}
+        gets |= {tp: member.member_id for tp in given if tp not in owned}
+    moved = next((tp for tp in gets if tp in gives_up), None)
+    if moved is not None:
+        raise UsageError(
+            f"The assignor {name!r} gives {moved} to member {gets[moved]} while member {gives_up[moved]} still has it. "
+            "In a cooperative group both would read it. Leave out of the plan what goes from one member to another: "
+            "the group joins again as soon as it is given up, and owned_partitions lists it no more."
+        )
+
+
+MAX_UNKNOWN_PARTITIONS: Final = 1_000
+
+
+def partitions_by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """The numbers of each topic, in ascending order, each once."""
+    topics: dict[str, set[int]] = {}
+    for tp in partitions:
+        topics.setdefault(tp.topic, set()).add(tp.partition)
+    return {topic: sorted(numbers) for topic, numbers in topics.items()}
+
+
+def assignment_problem(assigned: Mapping[str, Sequence[int]], metadata: MetadataCache) -> str | None:
+    """What cannot be about these topics and ascending numbers; None for nothing."""
+    known = new = 0
+    for topic, numbers in assigned.items():
+        if not is_legal_topic(topic) or (numbers and numbers[0] < 0):
+            return "it names a topic or a partition that cannot be"
+        count = bisect_left(numbers, metadata.partition_count(topic) or 0)
+        known += count
+        new += len(numbers) - count
+    if new > known + MAX_UNKNOWN_PARTITIONS:
+        return f"{new:,} of its {known + new:,} partitions do not exist"
+    return None
+
+
+def invalid_assignment(group_id: str, why: str) -> ProtocolDecodeError:
+    """The error for an assignment that is refused."""
+    return ProtocolDecodeError(
+        f"The assignment of group {group_id} is refused: {why}. The member that leads the group, or its coordinator, "
+        "is damaged or hostile. Look at the group's members with: kclient lag GROUP",
+        field="assigned_partitions",
+    )

@@ -1,0 +1,1 @@
+"""Membership in a group, classic protocol: JoinGroup, SyncGroup, Heartbeat and LeaveGroup."""

@@ -1,0 +1,240 @@
+"""What the group's leader does: share out the partitions of all topics that any member wants, and watch these topics.
+
+Subscriptions come from other members and are not trusted: one that cannot be read counts as no topics, a member that
+is named twice counts once. The assignor runs off the loop, so a slow one never holds up a heartbeat.
+
+What this member wants, what it joined with, and what the whole group wants: together they say when to rejoin.
+
+Nothing here waits or asks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import attrs
+
+from kclient.config import Config
+from kclient.errors import KclientError, ProtocolDecodeError
+from kclient.group.assignors import (
+    COOPERATIVE,
+    Assignment,
+    Assignor,
+    Member,
+    Subscription,
+    Topics,
+    common_protocol,
+)
+from kclient.group.assignors.base import assignor_failed, utf16_key
+from kclient.group.assignors.validate import validate_cooperative_assignment, validate_plan
+from kclient.group.classic.state import JoinedGeneration
+from kclient.group.subscription_codec import decode_subscription, encode_assignment
+from kclient.log import get_logger
+from kclient.network.cluster import Cluster
+from kclient.network.metadata import MetadataCache
+from kclient.protocol.errors import NONE
+from kclient.runtime import Runtime
+from kclient.text import format_names
+
+logger = get_logger("kclient.group")
+
+
+def racks_of(metadata: MetadataCache, topics: Iterable[str], *, by_rack: bool) -> Topics:
+    """The known ones among `topics`: for each partition the racks of its replicas, empty unless `by_rack`."""
+    return {
+        topic: [
+            frozenset(_racks(metadata, partition.replicas)) if by_rack else frozenset()
+            for partition in metadata.topics[topic].partitions.values()
+        ]
+        for topic in topics
+        if metadata.partition_count(topic) is not None
+    }
+
+
+def _racks(metadata: MetadataCache, replicas: Iterable[int]) -> Iterable[str]:
+    for node_id in replicas:
+        broker = metadata.brokers.get(node_id)
+        if broker is not None and broker.rack:
+            yield broker.rack
+
+
+@attrs.frozen
+class MetadataSnapshot:
+    """The topics of the whole group as they were when their partitions were shared out."""
+
+    topics: tuple[str, ...]
+    by_rack: bool
+    seen: Topics
+
+    def change(self, metadata: MetadataCache) -> str | None:
+        """What is different now, None if nothing is. A topic whose metadata is just not available has not changed."""
+        if not metadata.brokers:
+            return None
+        now = racks_of(metadata, self.topics, by_rack=self.by_rack)
+        for topic in self.topics:
+            known = metadata.topics.get(topic)
+            if known is not None and known.error_code != NONE:
+                continue
+            before, after = self.seen.get(topic, ()), now.get(topic, ())
+            if len(before) != len(after):
+                return f"cached metadata has changed: topic {topic} from {len(before)} to {len(after)} partitions"
+            if before != after:
+                return f"cached metadata has changed: the racks of topic {topic}"
+        return None
+
+
+class GroupLeader:
+    """The leader's part of a rebalance."""
+
+    def __init__(
+        self, cluster: Cluster, config: Config, runtime: Runtime, assignors: Sequence[Assignor]
+    ) -> None:
+        self._cluster = cluster
+        self._config = config
+        self._runtime = runtime
+        self._assignors = {assignor.name: assignor for assignor in assignors}
+        self._cooperative = common_protocol(assignors) == COOPERATIVE
+
+    async def plan(
+        self, joined: JoinedGeneration, own_topics: Iterable[str]
+    ) -> tuple[dict[str, bytes], MetadataSnapshot]:
+        """The assignment of every member as a blob, and what to watch from now on. Raises UsageError for a broken one.
+
+        The plan is empty where the coordinator keeps the assignment that it has (`skip_assignment`).
+        """
+        members = read_members(joined)
+        wanted = dict.fromkeys(topic for member in members for topic in member.subscription.topics)
+        topics = tuple(sorted(wanted | dict.fromkeys(own_topics), key=utf16_key))
+        await self._learn(topics)
+        by_rack = any(member.subscription.rack_id for member in members)
+        seen = racks_of(self._cluster.metadata, topics, by_rack=by_rack)
+        watched = MetadataSnapshot(topics, by_rack, seen)
+        if joined.skip_assignment:
+            return {}, watched
+        assignor = self._assignors[joined.generation.protocol or ""]
+        plan = await self._runtime.offload(make_plan, assignor, seen, members)
+        if self._cooperative:
+            validate_cooperative_assignment(assignor.name, plan, members)
+        extra = _report(plan, topics, seen)
+        if extra:
+            await self._learn(extra)
+            seen = racks_of(self._cluster.metadata, topics + extra, by_rack=by_rack)
+            watched = MetadataSnapshot(topics + extra, by_rack, seen)
+        return {member_id: encode_assignment(part) for member_id, part in plan.items()}, watched
+
+    async def _learn(self, topics: tuple[str, ...]) -> None:
+        """Keep the metadata of all these topics fresh, and ask at once for those that are not known."""
+        missing = [topic for topic in topics if self._cluster.metadata.partition_count(topic) is None]
+        if not missing:
+            return
+        try:
+            await self._cluster.describe_topics(
+                missing,
+                allow_auto_create=self._config.allow_auto_create_topics,
+                timeout=self._config.request_timeout_ms / 1000,
+            )
+        except KclientError as exc:
+            if not exc.retriable:
+                raise
+            logger.warning("leader: topics %s are shared out later: %s", ", ".join(missing), exc.text)
+
+
+def make_plan(assignor: Assignor, topics: Topics, members: Sequence[Member]) -> dict[str, Assignment]:
+    """Run the assignor; its plan names every member. Raises UsageError if it fails or makes a plan that cannot be."""
+    try:
+        plan = assignor.assign(topics, members)
+    except (Exception, asyncio.CancelledError, SystemExit) as exc:  # it must not end the loop or our task
+        doing = f"while sharing out {len(topics)} topics among {len(members)} members"
+        lost = "The group cannot go on without a plan."
+        raise assignor_failed(assignor.name, exc, doing, lost) from exc
+    return validate_plan(assignor.name, plan, topics, members)
+
+
+def read_members(joined: JoinedGeneration) -> list[Member]:
+    """The members as the leader was told, each once, in the coordinator's order."""
+    members: dict[str, Member] = {}
+    for entry in joined.members:
+        if entry.member_id in members:
+            logger.warning("leader: member %s is listed twice; the second is ignored", entry.member_id)
+            continue
+        try:
+            subscription = decode_subscription(entry.metadata)
+        except ProtocolDecodeError as exc:
+            logger.warning(
+                "leader: member %s gets nothing, its subscription is damaged: %s", entry.member_id, exc
+            )
+            subscription = Subscription(())
+        members[entry.member_id] = Member(entry.member_id, subscription, entry.group_instance_id)
+    return list(members.values())
+
+
+def _report(plan: Mapping[str, Assignment], topics: Sequence[str], known: Topics) -> tuple[str, ...]:
+    """Say what a plan leaves out, and return the topics that it adds of its own."""
+    assigned = dict.fromkeys(partition.topic for part in plan.values() for partition in part.partitions)
+    unassigned = [topic for topic in topics if topic not in assigned]
+    extra = tuple(topic for topic in assigned if topic not in topics)
+    if missing := [topic for topic in unassigned if topic not in known]:
+        logger.info("leader: members are subscribed to topics that do not exist: %s", ", ".join(missing))
+    if left := [topic for topic in unassigned if topic in known]:
+        logger.warning(
+            "leader: the assignor gave no member the partitions of subscribed topics, so nothing reads them: %s",
+            ", ".join(left),
+        )
+    if extra:
+        logger.info(
+            "leader: the assignor added topics to which no member is subscribed: %s", ", ".join(extra)
+        )
+    return extra
+
+
+@attrs.define
+class SubscriptionTracker:
+    """`topics` is None while nothing is subscribed; `watched` is what a leader shared out, else None."""
+
+    topics: tuple[str, ...] | None = None
+    matches: Callable[[str], bool] | None = None  # a pattern, asked about topics that are not in `topics` yet
+    joined_with: tuple[str, ...] = ()
+    watched: MetadataSnapshot | None = None
+
+    def subscribe(self, topics: Iterable[str], matches: Callable[[str], bool] | None) -> None:
+        """Want these topics from now on."""
+        self.topics = tuple(sorted(dict.fromkeys(topics), key=utf16_key))
+        self.matches = matches
+
+    def unsubscribe(self) -> None:
+        """Want nothing."""
+        self.topics = self.matches = self.watched = None
+
+    def keep_fresh(self, cluster: Cluster) -> None:
+        """Tell the cluster whose metadata is needed; with a pattern all topics are asked for already."""
+        if self.topics is not None and self.matches is None:
+            group = self.watched.topics if self.watched is not None else ()
+            cluster.set_topics(dict.fromkeys((*self.topics, *group)))
+
+    def why_rejoin(self, metadata: MetadataCache) -> str | None:
+        """What has changed since the last join, None if nothing has."""
+        if self.topics is not None and self.topics != self.joined_with:
+            came, went = _not_in(self.joined_with, self.topics), _not_in(self.topics, self.joined_with)
+            return f"subscription has changed since the last join: {came} came, {went} went"
+        return self.watched.change(metadata) if self.watched is not None else None
+
+    def accept(self, assignment: Assignment) -> bool:
+        """Whether every assigned topic is wanted. If so, a topic that only the leader knew yet and that matches our
+        pattern is wanted from now on, as if we had joined with it.
+        """
+        known = dict.fromkeys(self.topics or ())
+        new = dict.fromkeys(tp.topic for tp in assignment.partitions if tp.topic not in known)
+        if any(self.matches is None or not self.matches(topic) for topic in new):
+            return False
+        if new and self.topics == self.joined_with:
+            self.subscribe((*known, *new), self.matches)
+            self.joined_with = self.topics or ()
+        return True
+
+
+def _not_in(others: Iterable[str], topics: Iterable[str]) -> str:
+    """How many of the topics the others lack, and the first few of them."""
+    known = dict.fromkeys(others)
+    new = [topic for topic in topics if topic not in known]
+    return f"{len(new)} ({format_names(new)})" if new else "none"

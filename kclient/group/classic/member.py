@@ -1,0 +1,261 @@
+"""Membership in a group, classic protocol: what the consumer tells it, and what it tells the consumer.
+
+Two tasks run behind it for the consumer's life, the conversation with the coordinator (`flow.py`) and the heartbeats
+(`heartbeat.py`). They share one record of where the member stands (`generation.py`). Everything the application must
+do or know waits for its next poll.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+from kclient.change_signal import ChangeSignal
+from kclient.config import Config
+from kclient.errors import KclientError
+from kclient.group.assignors import resolve_assignors
+from kclient.group.classic.heartbeat import HeartbeatTask
+from kclient.group.classic.leader import SubscriptionTracker
+from kclient.group.classic.leave import send_leave, sends_leave
+from kclient.group.classic.rebalance import RebalanceLoop
+from kclient.group.classic.state import ClassicMemberState, MemberStatus, RejoinPolicy, code_of
+from kclient.group.commit_errors import PollTiming, commit_failed
+from kclient.group.coordinator import Coordinator
+from kclient.group.membership import Generation, Identity, RebalanceHandler
+from kclient.log import get_logger
+from kclient.metrics.coordinator import CoordinatorMetrics
+from kclient.metrics.registry import Registry
+from kclient.network.backoff import Backoff
+from kclient.network.cluster import Cluster
+from kclient.network.errors import broker_error
+from kclient.protocol import errors as codes
+from kclient.runtime import Runtime
+
+logger = get_logger("kclient.group")
+
+
+class ClassicMembership:
+    """One consumer's membership. Run `run()` as a task of its own for the consumer's life."""
+
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        cluster: Cluster,
+        config: Config,
+        runtime: Runtime,
+        user: RebalanceHandler,
+        metrics: CoordinatorMetrics | None = None,
+    ) -> None:
+        """Raises ConfigError for a `partition_assignment_strategy` that cannot be used."""
+        metrics = metrics or CoordinatorMetrics(Registry())
+        assignors = resolve_assignors(config.partition_assignment_strategy)
+        self._coordinator = coordinator
+        self._cluster = cluster
+        self._config = config
+        self._standing = MemberStatus(now=runtime.now)
+        self._wanted = SubscriptionTracker()
+        self._trouble = RejoinPolicy(coordinator.group_id, Backoff.for_retries(config, runtime))
+        self._heartbeats = HeartbeatTask(
+            coordinator,
+            self._standing,
+            config,
+            runtime,
+            self._poll_expired,
+            user.poll_slow,
+            self._fail,
+            metrics,
+        )
+        self._flow = RebalanceLoop(
+            coordinator,
+            cluster,
+            config,
+            runtime,
+            user,
+            assignors,
+            self._standing,
+            self._wanted,
+            self._trouble,
+            self._heartbeats,
+            metrics,
+        )
+
+    # --- what others may look at
+
+    @property
+    def state(self) -> ClassicMemberState:
+        """Where this member stands."""
+        return self._standing.state
+
+    @property
+    def since(self) -> float:
+        """When it came to stand there, in the loop's time; 0 if it has not moved yet."""
+        return self._standing.since
+
+    @property
+    def ended(self) -> str:
+        """Why the membership before this one ended, "" if there was none."""
+        return self._standing.ended
+
+    @property
+    def generation(self) -> Generation:
+        """The present generation; `Generation()` while there is none."""
+        return self._standing.generation
+
+    @property
+    def changed(self) -> ChangeSignal:
+        """Wakes who waits for a change of state or generation, for the wish to rejoin, or for an error to take."""
+        return self._standing.changed
+
+    @property
+    def lost(self) -> bool:
+        """Whether partitions that are given up now are lost rather than revoked."""
+        return self._standing.generation.lost
+
+    @property
+    def rebalancing(self) -> bool:
+        """Whether a join is under way: who leaves meanwhile has lost the partitions."""
+        return self.state in (ClassicMemberState.PREPARING_REBALANCE, ClassicMemberState.COMPLETING_REBALANCE)
+
+    @property
+    def stable(self) -> bool:
+        """Whether the assignment of the present generation stands: only then may this member commit."""
+        return self.state is ClassicMemberState.STABLE
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this member shared out the partitions of the present generation."""
+        return self._wanted.watched is not None
+
+    # --- what the consumer tells
+
+    def set_subscription(self, topics: Iterable[str], matches: Callable[[str], bool] | None = None) -> None:
+        """The topics wanted now; a change leads to a rejoin. The cluster is told to keep their metadata fresh.
+
+        With a pattern, `topics` are those that match so far, and `matches` says whether another one does. Metadata
+        of all topics is then the caller's business.
+        """
+        if self._wanted.topics is None:
+            self._standing.rejoin_reason = ""
+        self._wanted.subscribe(topics, matches)
+        self._wanted.keep_fresh(self._cluster)
+        self._standing.changed.notify()
+
+    def poll_started(self) -> None:
+        """Restart the poll timer: when a poll begins, and again in every round of one that waits."""
+        self._heartbeats.poll_started()
+        self._trouble.polls.notify()
+
+    def take_error(self) -> KclientError | None:
+        """An error of flow or heartbeats that the next poll raises: each once, but a fenced instance every time."""
+        return self._trouble.take()
+
+    def request_rejoin(self, reason: str) -> None:
+        """Join again when the next poll allows it; `reason` goes to the broker's log."""
+        self._standing.request_rejoin(reason)
+
+    async def leave(self, reason: str, timeout: float, leave: bool | None = None) -> None:
+        """Unsubscribe or close: no member any more, and no subscription. The user has given its partitions up before.
+
+        LeaveGroup is sent for a dynamic member and not for a static one, unless `leave` says yes or no for either; its
+        failure is logged.
+        """
+        self._wanted.unsubscribe()
+        self._trouble.forget()
+        await self._go(reason, timeout, leave)
+
+    # --- commits
+
+    def commit_identity(self) -> Identity:
+        """Under which name to commit. Raises CommitFailedError; BrokerError once fenced."""
+        self._trouble.check_fence()
+        group_id, instance_id = self._coordinator.group_id, self._config.group_instance_id
+        return commit_identity_of(self._standing, group_id, instance_id, self._pace())
+
+    def fetch_identity(self) -> Identity:
+        """Under which name to read committed offsets: a classic member has no other than anybody."""
+        return Identity()
+
+    def commit_refused(self, code: int, sent: Identity) -> KclientError:
+        """What a refused commit means for the membership, and the error for who committed."""
+        error = handle_commit_error(self._standing, self._coordinator.group_id, code, sent, self._pace())
+        if code_of(error) == codes.FENCED_INSTANCE_ID:
+            self._fail(error)
+        return error
+
+    # --- running
+
+    async def run(self) -> None:
+        """Join, stay and rejoin, with heartbeats beside it; end it by cancelling."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._heartbeats.run(), name="kclient heartbeats")
+            tasks.create_task(self._flow.run(), name="kclient group")
+
+    def _pace(self) -> PollTiming:
+        return PollTiming.now(self._config, self._heartbeats.since_poll())
+
+    def _fail(self, error: KclientError) -> None:
+        """Keep an error for the next poll, and wake a poll that waits."""
+        self._trouble.keep(error)
+        self._standing.changed.notify()
+
+    async def _poll_expired(self) -> None:
+        """The application has not polled in time: leave, and join again with its next poll."""
+        limit = self._config.max_poll_interval_ms / 1000
+        waited = self._heartbeats.since_poll()
+        late = f"{waited:.1f} s between two polls, and max_poll_interval_ms allows {limit:g} s"
+        logger.warning(
+            "group %s: %s. This member leaves. Raise max_poll_interval_ms or lower max_poll_records.",
+            self._coordinator.group_id,
+            late,
+        )
+        await self._go(f"consumer poll timeout has expired: {late}", self._config.request_timeout_ms / 1000)
+
+    async def _go(self, reason: str, timeout: float, leave: bool | None = None) -> None:
+        """Reset everything, and tell the coordinator if it counts on us and our place is not to be kept."""
+        member_id, was, joining = self.generation.member_id, self.state, self.rebalancing
+        self._standing.reset(reason)
+        goes = sends_leave(leave, self._config.group_instance_id)
+        if goes and member_id and was is not ClassicMemberState.UNJOINED:
+            await send_leave(self._coordinator, member_id, reason, timeout, joining=joining)
+
+
+def commit_identity_of(
+    standing: MemberStatus, group_id: str, instance_id: str | None, pace: PollTiming
+) -> Identity:
+    """Under which name a member commits; only a stable one may. Raises CommitFailedError."""
+    if standing.state is ClassicMemberState.STABLE:
+        generation = standing.generation
+        return Identity(generation.generation_id, generation.member_id, instance_id)
+    if standing.state is ClassicMemberState.UNJOINED and standing.ended:
+        why = f"this consumer is not a member any more: {standing.ended}"
+        raise commit_failed("evicted", group_id, why, pace=pace)
+    if standing.state is ClassicMemberState.UNJOINED:
+        raise commit_failed("not_joined", group_id, "this consumer is not a member of the group yet")
+    raise commit_failed("rebalancing", group_id, "the group is rebalancing")
+
+
+def handle_commit_error(
+    standing: MemberStatus, group_id: str, code: int, sent: Identity, pace: PollTiming
+) -> KclientError:
+    """What 22, 25, 27 and 82 in an answer to OffsetCommit mean for a member.
+
+    An answer to a commit of an earlier generation changes nothing for the present one.
+    """
+    why = f"the coordinator answered {codes.error(code).name} ({code})"
+    now = standing.generation
+    unchanged = (now.generation_id, now.member_id) == (sent.generation_id, sent.member_id)
+    if code == codes.REBALANCE_IN_PROGRESS:
+        if unchanged:
+            standing.request_rejoin("offset commit answered REBALANCE_IN_PROGRESS")
+        return commit_failed("rebalancing", group_id, why)
+    if not unchanged:
+        rebalancing = standing.state not in (ClassicMemberState.STABLE, ClassicMemberState.UNJOINED)
+        if rebalancing:
+            return commit_failed("rebalancing", group_id, why)
+        return commit_failed("evicted", group_id, why, pace=pace)
+    standing.reset(
+        f"offset commit answered {codes.error(code).name}", keep_member_id=code == codes.ILLEGAL_GENERATION
+    )
+    if code == codes.FENCED_INSTANCE_ID:
+        return broker_error(code, f"Committing offsets of group {group_id}")
+    return commit_failed("evicted", group_id, why, pace=pace)

@@ -1,0 +1,433 @@
+"""Being a member of a group, classic protocol: one straight line, again and again.
+
+    while subscribed:
+        find the coordinator
+        prepare     the user commits and gives partitions up, in the caller's next poll: all of them (eager),
+                    or only those of topics that are not wanted any more (cooperative)
+        join        JoinGroup, until the whole group has joined
+        sync        SyncGroup; the leader shares out the partitions first
+        complete    the user takes the new partitions over, in the caller's next poll; a cooperative member first
+                    gives up what goes to others
+        wait until a rejoin is needed: at once if something was given up, for others wait for it
+
+A poll that is cancelled ends its own waiting and nothing here. What a failure means is in `trouble.py`, what each
+error code means in `join.py`, `sync.py` and `heartbeat.py`.
+
+JoinGroup: asking to be a member of the group's next generation.
+
+The first request of a dynamic member has no member id: the coordinator answers MEMBER_ID_REQUIRED with one, and the
+second request uses it, so a lost answer never leaves a member behind that nobody is. The answer to JoinGroup comes
+when all members have joined or the largest rebalance timeout has passed.
+
+    code                               action
+    0                                  generation and member id are ours, heartbeats go on, sync follows
+    79 MEMBER_ID_REQUIRED              keep the member id, again at once
+    25 UNKNOWN_MEMBER_ID               forget generation and member id, again at once
+    27 REBALANCE_IN_PROGRESS           again at once
+    14 COORDINATOR_LOAD_IN_PROGRESS    again after a pause
+    15, 16, lost connection            find the coordinator, again after a pause
+    anything else                      raised to the user
+
+SyncGroup: the leader hands in the plan, everybody gets their part of it.
+
+code                               action
+0                                  the assignment is ours
+27 REBALANCE_IN_PROGRESS           keep generation and member id, join again at once
+22 ILLEGAL_GENERATION              forget the generation, keep the member id, join again at once
+25 UNKNOWN_MEMBER_ID               forget generation and member id, join again at once
+14 COORDINATOR_LOAD_IN_PROGRESS    join again after a pause
+15, 16, lost connection            find the coordinator, join again after a pause
+anything else                      raised to the user
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from kclient.change_signal import wait_any
+from kclient.config import Config
+from kclient.errors import KclientError, UsageError, VersionError
+from kclient.generated.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
+from kclient.generated.join_group_response import JoinGroupResponse
+from kclient.generated.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
+from kclient.generated.sync_group_response import SyncGroupResponse
+from kclient.group.assignors import COOPERATIVE, Assignment, Assignor, Subscription, common_protocol
+from kclient.group.assignors.base import assignor_failed
+from kclient.group.assignors.validate import assignment_problem, invalid_assignment, partitions_by_topic
+from kclient.group.classic.heartbeat import HeartbeatTask
+from kclient.group.classic.leader import GroupLeader, SubscriptionTracker
+from kclient.group.classic.state import (
+    ClassicMemberState,
+    JoinedGeneration,
+    MembershipEvent,
+    MemberStatus,
+    RejoinPolicy,
+    code_of,
+)
+from kclient.group.coordinator import MOVED, Coordinator, VersionedRequest
+from kclient.group.membership import NO_GENERATION_ID, Generation, RebalanceHandler, lowest_version
+from kclient.group.subscription_codec import PROTOCOL_TYPE, decode_assignment, encode_subscription
+from kclient.log import ThrottledLogger, get_logger
+from kclient.metrics.coordinator import CoordinatorMetrics
+from kclient.network.cluster import Cluster
+from kclient.network.errors import broker_error
+from kclient.protocol import errors as codes
+from kclient.runtime import Runtime
+from kclient.text import format_names, format_partitions
+from kclient.types import GroupMetadata, TopicPartition
+
+logger = get_logger("kclient.group")
+
+REASON_CHARACTERS: Final = 255
+GRACE_MS: Final = 5_000  # how much longer than the rebalance timeout the answer may take
+
+
+class JoinGroup:
+    """JoinGroup of one member."""
+
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        standing: MemberStatus,
+        heartbeats: HeartbeatTask,
+        config: Config,
+        assignors: Sequence[Assignor],
+        owned: Callable[[], tuple[TopicPartition, ...]],
+    ) -> None:
+        self._coordinator = coordinator
+        self._standing = standing
+        self._heartbeats = heartbeats
+        self._config = config
+        self._assignors = assignors
+        self._owned = owned
+
+    async def join(self, topics: Sequence[str]) -> JoinedGeneration:
+        """Send one JoinGroup for a subscription to `topics` and wait for the group. Raises KclientError."""
+        self._standing.advance(MembershipEvent.JOINING)
+        sent = self._standing.generation
+        instance_id = self._config.group_instance_id
+        timeout_ms = max(self._config.request_timeout_ms, self._config.max_poll_interval_ms + GRACE_MS)
+        try:
+            response = await self._coordinator.request(
+                JoinGroupResponse,
+                VersionedRequest(self._request(topics, sent), lowest_version("JoinGroup", instance_id)),
+                timeout=timeout_ms / 1000,
+            )
+        except VersionError as exc:
+            raise exc if instance_id is None else self._too_old_for_static_members(exc) from exc
+        if response.error_code != codes.NONE:
+            raise self._refused(response, sent)
+        return self._accepted(response)
+
+    def _request(self, topics: Sequence[str], sent: Generation) -> JoinGroupRequest:
+        """The request."""
+        config = self._config
+        reason = self._standing.rejoin_reason or ""
+        return JoinGroupRequest(
+            group_id=self._coordinator.group_id,
+            session_timeout_ms=config.session_timeout_ms,
+            rebalance_timeout_ms=config.max_poll_interval_ms,
+            member_id=sent.member_id,
+            group_instance_id=config.group_instance_id,
+            protocol_type=PROTOCOL_TYPE,
+            protocols=[
+                JoinGroupRequestProtocol(name=assignor.name, metadata=self._metadata(assignor, topics, sent))
+                for assignor in self._assignors
+            ],
+            reason=reason[:REASON_CHARACTERS],
+        )
+
+    def _metadata(self, assignor: Assignor, topics: Sequence[str], sent: Generation) -> bytes:
+        """The subscription for one assignor: an eager member owns nothing now, for it has given up all it had."""
+        try:
+            user_data = assignor.subscription_user_data(topics)
+        except (
+            Exception,
+            asyncio.CancelledError,
+            SystemExit,
+        ) as exc:  # it must not end the loop or our task
+            doing, lost = "in subscription_user_data", "This member cannot join without its subscription."
+            raise assignor_failed(assignor.name, exc, doing, lost) from exc
+        if not isinstance(user_data, bytes | None):
+            raise UsageError(
+                f"The assignor {assignor.name!r} returned {type(user_data).__name__} from subscription_user_data. "
+                "Return bytes, or None where there is nothing to say."
+            )
+        rack_id = self._config.client_rack or None
+        generation_id = None if sent.generation_id == NO_GENERATION_ID else sent.generation_id
+        subscription = Subscription(tuple(topics), user_data, self._owned(), generation_id, rack_id)
+        return encode_subscription(subscription)
+
+    def _accepted(self, response: JoinGroupResponse) -> JoinedGeneration:
+        """Take the new generation over, unless we left while the answer was on its way."""
+        if self._standing.state is not ClassicMemberState.PREPARING_REBALANCE:
+            raise self._error(codes.UNKNOWN_MEMBER_ID, "the member left while it was joining")
+        names = [assignor.name for assignor in self._assignors]
+        if response.protocol_type not in (None, PROTOCOL_TYPE) or response.protocol_name not in names:
+            chosen = f"{response.protocol_type or PROTOCOL_TYPE}/{response.protocol_name}"
+            raise self._error(codes.INCONSISTENT_GROUP_PROTOCOL, f"the group chose the protocol {chosen}")
+        generation = Generation(response.generation_id, response.member_id, response.protocol_name)
+        self._standing.generation = generation
+        self._heartbeats.switch_on()
+        self._standing.advance(MembershipEvent.JOINED)
+        return JoinedGeneration(
+            generation,
+            is_leader=response.leader == response.member_id,
+            skip_assignment=response.skip_assignment,
+            members=tuple(response.members),
+        )
+
+    def _refused(self, response: JoinGroupResponse, sent: Generation) -> KclientError:
+        """What an error code changes here; returns the error that decides how the flow goes on."""
+        code = response.error_code
+        unchanged = self._standing.generation == sent
+        if code == codes.MEMBER_ID_REQUIRED and unchanged:
+            self._standing.generation = Generation(member_id=response.member_id)
+        elif code == codes.UNKNOWN_MEMBER_ID and unchanged:
+            self._standing.reset("JoinGroup answered UNKNOWN_MEMBER_ID")
+        elif code in MOVED:
+            self._coordinator.mark_unknown(f"it answered JoinGroup with {codes.error(code).name} ({code})")
+        elif code == codes.UNSUPPORTED_VERSION and self._config.group_instance_id is not None:
+            doing = f"Joining group {self._coordinator.group_id}"
+            refused = VersionError(f"{doing} was refused with UNSUPPORTED_VERSION (35).", api="JoinGroup")
+            return self._too_old_for_static_members(refused)
+        return self._error(code)
+
+    def _error(self, code: int, message: str | None = None) -> KclientError:
+        group_id = self._coordinator.group_id
+        return broker_error(code, f"Joining group {group_id}", group=group_id, message=message)
+
+    def _too_old_for_static_members(self, error: VersionError) -> VersionError:
+        return VersionError(
+            f"{error.text} Static membership needs Apache Kafka 2.3 or newer: "
+            "unset group_instance_id, or upgrade the brokers.",
+            api="JoinGroup",
+            host=error.host,
+            port=error.port,
+            node_id=error.node_id,
+        )
+
+
+class SyncGroup:
+    """SyncGroup of one member."""
+
+    def __init__(self, coordinator: Coordinator, standing: MemberStatus, config: Config) -> None:
+        self._coordinator = coordinator
+        self._standing = standing
+        self._instance_id = config.group_instance_id
+
+    async def sync(self, generation: Generation, plan: Mapping[str, bytes]) -> bytes:
+        """Hand in the plan (empty for followers), wait for our part: the blob of an assignment. Raises KclientError."""
+        self._check_still_completing(generation)
+        form = VersionedRequest(
+            self._request(generation, plan), lowest_version("SyncGroup", self._instance_id)
+        )
+        response = await self._coordinator.request(SyncGroupResponse, form)
+        if response.error_code != codes.NONE:
+            raise self._refused(response.error_code, generation)
+        if (response.protocol_type or PROTOCOL_TYPE) != PROTOCOL_TYPE:
+            raise self._error(
+                codes.INCONSISTENT_GROUP_PROTOCOL, f"the group is of type {response.protocol_type}"
+            )
+        if (response.protocol_name or generation.protocol) != generation.protocol:
+            raise self._error(codes.INCONSISTENT_GROUP_PROTOCOL, f"the group uses {response.protocol_name}")
+        self._check_still_completing(generation)
+        self._standing.synced()
+        return response.assignment
+
+    def _request(self, generation: Generation, plan: Mapping[str, bytes]) -> SyncGroupRequest:
+        return SyncGroupRequest(
+            group_id=self._coordinator.group_id,
+            generation_id=generation.generation_id,
+            member_id=generation.member_id,
+            group_instance_id=self._instance_id,
+            protocol_type=PROTOCOL_TYPE,
+            protocol_name=generation.protocol,
+            assignments=[
+                SyncGroupRequestAssignment(member_id=member_id, assignment=blob)
+                for member_id, blob in plan.items()
+            ],
+        )
+
+    def _check_still_completing(self, generation: Generation) -> None:
+        """A heartbeat may have ended the membership meanwhile: then the answer is worth nothing."""
+        standing = self._standing
+        if standing.generation != generation or standing.state is not ClassicMemberState.COMPLETING_REBALANCE:
+            raise self._error(codes.ILLEGAL_GENERATION, "the membership ended while the group was syncing")
+
+    def _refused(self, code: int, sent: Generation) -> KclientError:
+        name = codes.error(code).name
+        unchanged = self._standing.generation == sent
+        if code in (codes.UNKNOWN_MEMBER_ID, codes.ILLEGAL_GENERATION) and unchanged:
+            keep_member_id = code == codes.ILLEGAL_GENERATION
+            self._standing.reset(f"SyncGroup answered {name}", keep_member_id=keep_member_id)
+        elif code in MOVED:
+            self._coordinator.mark_unknown(f"it answered SyncGroup with {name} ({code})")
+        return self._error(code)
+
+    def _error(self, code: int, message: str | None = None) -> KclientError:
+        group_id = self._coordinator.group_id
+        return broker_error(code, f"Syncing with group {group_id}", group=group_id, message=message)
+
+
+class RebalanceLoop:
+    """The conversation of one member with its coordinator."""
+
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        cluster: Cluster,
+        config: Config,
+        runtime: Runtime,
+        user: RebalanceHandler,
+        assignors: Sequence[Assignor],
+        standing: MemberStatus,
+        wanted: SubscriptionTracker,
+        trouble: RejoinPolicy,
+        heartbeats: HeartbeatTask,
+        metrics: CoordinatorMetrics,
+    ) -> None:
+        self._coordinator = coordinator
+        self._cluster = cluster
+        self._user = user
+        self._assignors = {assignor.name: assignor for assignor in assignors}
+        self._cooperative = common_protocol(assignors) == COOPERATIVE
+        self._standing = standing
+        self._wanted = wanted
+        self._trouble = trouble
+        self._metrics = metrics
+        self._instance_id = config.group_instance_id
+        self._request_timeout = config.request_timeout_ms / 1000
+        self._now = runtime.now
+        self._throttled = ThrottledLogger(logger)
+        self._join = JoinGroup(coordinator, standing, heartbeats, config, assignors, user.owned)
+        self._sync = SyncGroup(coordinator, standing, config)
+        self._leader = GroupLeader(cluster, config, runtime, assignors)
+
+    async def run(self) -> None:
+        """The conversation, until cancelled."""
+        while True:
+            try:
+                await self._subscribed()
+                if self._standing.generation.lost and self._user.owned():
+                    await (
+                        self._prepare()
+                    )  # others may own it already: do not wait until a coordinator is found
+                await self._coordinator.ensure()
+                await self._prepare()
+                joined = await self._join_group()
+                assignment = await self._sync_group(joined)
+                await self._complete(joined.generation, assignment)
+                await self._rejoin_needed()
+            except KclientError as exc:
+                if code_of(exc) != codes.MEMBER_ID_REQUIRED:
+                    self._metrics.rebalance_failed()
+                    self._standing.request_rejoin(f"rebalance failed due to {exc.text}")
+                await self._trouble.recover(exc)
+
+    async def _subscribed(self) -> None:
+        """Wait for a subscription. A fenced instance waits until it has left."""
+        while self._wanted.topics is None or self._trouble.fenced is not None:
+            await self._standing.changed.wait(self._standing.changed.count)
+
+    async def _prepare(self) -> None:
+        """Once for every rebalance, again if the membership ended meanwhile."""
+        while self._standing.prepare_due:
+            self._standing.prepare_due = False
+            self._log("preparing to join")
+            await self._user.prepare(self._standing.generation.lost, cooperative=self._cooperative)
+
+    async def _join_group(self) -> JoinedGeneration:
+        if self._wanted.topics is None:
+            raise broker_error(codes.UNKNOWN_MEMBER_ID, "Joining", message="unsubscribed meanwhile")
+        self._wanted.watched = None
+        self._wanted.joined_with = self._wanted.topics
+        self._metrics.rebalance_began()
+        sent = self._metrics.now()
+        joined = await self._join.join(self._wanted.joined_with)
+        self._metrics.joined(sent)
+        return joined
+
+    async def _sync_group(self, joined: JoinedGeneration) -> Assignment:
+        """The leader shares out; everybody waits for their part."""
+        plan: dict[str, bytes] = {}
+        if joined.is_leader:
+            plan, self._wanted.watched = await self._leader.plan(joined, self._wanted.joined_with)
+        self._wanted.keep_fresh(self._cluster)
+        sent = self._metrics.now()
+        blob = await self._sync.sync(joined.generation, plan)
+        self._metrics.synced(sent)
+        return decode_assignment(blob)
+
+    async def _complete(self, generation: Generation, assignment: Assignment) -> None:
+        """Hand the assignment over, unless it is not for what we want now."""
+        await self._require_possible(assignment)
+        if not self._wanted.accept(assignment):
+            self._throttled.warning(
+                "mismatch",
+                self._now(),
+                "group %s: the assignment %s does not match the subscription %s: joining again",
+                self._coordinator.group_id,
+                format_partitions(assignment.partitions),
+                format_names(self._wanted.topics or ()),
+            )
+            self._standing.request_rejoin("received assignment does not match the current subscription")
+            await self._trouble.pause()
+            return
+        self._trouble.over()
+        self._log("taking over the assignment")
+        protocol = generation.protocol or ""
+        gave_up = await self._user.complete(
+            protocol,
+            assignment.partitions,
+            generation,
+            lambda: self._tell_assignor(protocol, assignment, generation),
+        )
+        if gave_up:
+            self._standing.request_rejoin("need to revoke partitions and re-join")
+
+    async def _require_possible(self, assignment: Assignment) -> None:
+        """Raise for an assignment that cannot be, also in the light of newer metadata."""
+        assigned, metadata = partitions_by_topic(assignment.partitions), self._cluster.metadata
+        if assignment_problem(assigned, metadata) is None:
+            return
+        await self._cluster.update_now(self._request_timeout)
+        if (why := assignment_problem(assigned, metadata)) is not None:
+            raise invalid_assignment(self._coordinator.group_id, why)
+
+    async def _rejoin_needed(self) -> None:
+        """Wait until the flag is up, the subscription is another, or the leader's topics have changed."""
+        standing, metadata = self._standing, self._cluster.metadata
+        while True:
+            seen, seen_metadata = standing.changed.count, metadata.changed.count
+            if standing.rejoin_reason is None and (reason := self._wanted.why_rejoin(metadata)) is not None:
+                standing.request_rejoin(reason)
+            if standing.rejoin_reason is not None:
+                logger.info(
+                    "group %s: a join is needed: %s", self._coordinator.group_id, standing.rejoin_reason
+                )
+                return
+            await wait_any((standing.changed, seen), (metadata.changed, seen_metadata))
+
+    def _log(self, doing: str) -> None:
+        group_id, now = self._coordinator.group_id, self._standing.generation
+        logger.debug(
+            "group %s: %s, generation %d, member %r", group_id, doing, now.generation_id, now.member_id
+        )
+
+    def _tell_assignor(self, protocol: str, assignment: Assignment, generation: Generation) -> None:
+        try:
+            metadata = GroupMetadata(
+                self._coordinator.group_id,
+                generation.generation_id,
+                generation.member_id,
+                self._instance_id,
+            )
+            self._assignors[protocol].on_assignment(assignment, metadata)
+        except (Exception, asyncio.CancelledError, SystemExit) as exc:  # noqa: BLE001 – the next poll raises it
+            in_place = "The assignment is in place; what the assignor wanted to remember is not."
+            failure = assignor_failed(protocol, exc, "in on_assignment", in_place)
+            failure.__cause__ = exc
+            self._trouble.keep(failure)

@@ -1,0 +1,211 @@
+r"""Where this consumer stands in its group: state, generation, and whether it must join again.
+
+    state \ event           JOINING       JOINED        SYNCED   RESET
+    UNJOINED                PREPARING     –             –        UNJOINED
+    PREPARING_REBALANCE     PREPARING     COMPLETING    –        UNJOINED
+    COMPLETING_REBALANCE    PREPARING     –             STABLE   UNJOINED
+    STABLE                  PREPARING     –             –        UNJOINED
+
+JOINING: JoinGroup is sent. JOINED and SYNCED: it and SyncGroup succeeded. RESET: the member left, or the coordinator
+no longer knows it. A failed join or sync changes nothing by itself. Heartbeats are on while joined.
+
+What a failure means for the group flow: go on at once, after a pause, or with the next poll.
+
+22, 25, 27, 79                at once, a few times in a row; then after a pause
+what passes by itself, 14     after a pause
+FENCED_INSTANCE_ID            never by itself: another consumer has our name, and would be fenced in turn
+anything else                 kept for the next poll to raise; the flow starts anew with the poll after that
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import enum
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import attrs
+
+from kclient.change_signal import ChangeSignal
+from kclient.errors import BrokerError, InternalError, KclientError
+from kclient.generated.join_group_response import JoinGroupResponseMember
+from kclient.group.membership import NO_MEMBER_ID, Generation
+from kclient.log import get_logger
+from kclient.network.backoff import Backoff
+from kclient.protocol import errors as codes
+
+logger = get_logger("kclient.group")
+
+
+class ClassicMemberState(enum.Enum):
+    """The states of a member of a classic group."""
+
+    UNJOINED = "unjoined"
+    PREPARING_REBALANCE = "preparing rebalance"
+    COMPLETING_REBALANCE = "completing rebalance"
+    STABLE = "stable"
+
+
+class MembershipEvent(enum.Enum):
+    """What moves a member from state to state."""
+
+    JOINING = "joining"
+    JOINED = "joined"
+    SYNCED = "synced"
+    RESET = "reset"
+
+
+TRANSITIONS: Final[Mapping[ClassicMemberState, Mapping[MembershipEvent, ClassicMemberState]]] = {
+    ClassicMemberState.UNJOINED: {
+        MembershipEvent.JOINING: ClassicMemberState.PREPARING_REBALANCE,
+        MembershipEvent.RESET: ClassicMemberState.UNJOINED,
+    },
+    ClassicMemberState.PREPARING_REBALANCE: {
+        MembershipEvent.JOINING: ClassicMemberState.PREPARING_REBALANCE,
+        MembershipEvent.JOINED: ClassicMemberState.COMPLETING_REBALANCE,
+        MembershipEvent.RESET: ClassicMemberState.UNJOINED,
+    },
+    ClassicMemberState.COMPLETING_REBALANCE: {
+        MembershipEvent.JOINING: ClassicMemberState.PREPARING_REBALANCE,
+        MembershipEvent.SYNCED: ClassicMemberState.STABLE,
+        MembershipEvent.RESET: ClassicMemberState.UNJOINED,
+    },
+    ClassicMemberState.STABLE: {
+        MembershipEvent.JOINING: ClassicMemberState.PREPARING_REBALANCE,
+        MembershipEvent.RESET: ClassicMemberState.UNJOINED,
+    },
+}
+HEARTBEATING: Final = (ClassicMemberState.COMPLETING_REBALANCE, ClassicMemberState.STABLE)
+
+
+@attrs.define
+class MemberStatus:
+    """The one place where state, generation and the wish to rejoin are kept. `changed` wakes who waits for either."""
+
+    state: ClassicMemberState = ClassicMemberState.UNJOINED
+    generation: Generation = attrs.field(factory=Generation)
+    rejoin_reason: str | None = ""  # None: nothing to do; at first there is no reason to give
+    prepare_due: bool = True  # the next join must be prepared by the user
+    ended: str = ""  # why the last membership ended, "" if none has
+    changed: ChangeSignal = attrs.field(factory=ChangeSignal)
+    now: Callable[[], float] = float  # the clock that `since` is read from; 0.0 without one
+    since: float = 0.0  # when the state was entered
+
+    @property
+    def heartbeating(self) -> bool:
+        """Whether the coordinator expects heartbeats."""
+        return self.state in HEARTBEATING
+
+    def advance(self, event: MembershipEvent) -> None:
+        """Follow the table. Raises InternalError for an event that the state does not know."""
+        following = TRANSITIONS[self.state].get(event)
+        if following is None:
+            raise InternalError(
+                f"A member that is {self.state.value} cannot be told that it is {event.value}."
+            )
+        if following is not self.state:
+            self.since = self.now()
+        self.state = following
+        self.changed.notify()
+
+    def synced(self) -> None:
+        """The assignment has come: nothing more to do until something changes."""
+        self.rejoin_reason = None
+        self.prepare_due = True
+        self.advance(MembershipEvent.SYNCED)
+
+    def request_rejoin(self, reason: str) -> None:
+        """Raise the flag; generation, member id and assignment stay. The last reason counts."""
+        self.rejoin_reason = reason
+        self.changed.notify()
+
+    def reset(self, reason: str, *, keep_member_id: bool = False) -> None:
+        """We are no member any more, and the next join is prepared anew."""
+        self.generation = Generation(member_id=self.generation.member_id if keep_member_id else NO_MEMBER_ID)
+        self.prepare_due = True
+        self.ended = reason
+        self.request_rejoin(reason)
+        self.advance(MembershipEvent.RESET)
+
+
+AT_ONCE: Final = (
+    codes.ILLEGAL_GENERATION,
+    codes.UNKNOWN_MEMBER_ID,
+    codes.REBALANCE_IN_PROGRESS,
+    codes.MEMBER_ID_REQUIRED,
+)
+AT_ONCE_LIMIT: Final = 3
+
+
+def code_of(error: KclientError) -> int:
+    """The wire code of an error, 0 where it has none."""
+    return error.code if isinstance(error, BrokerError) else codes.NONE
+
+
+class RejoinPolicy:
+    """The failures of one member. `polls` is notified by every poll."""
+
+    def __init__(self, group_id: str, backoff: Backoff) -> None:
+        self.polls = ChangeSignal()
+        self.fenced: KclientError | None = None
+        self._group_id = group_id
+        self._backoff = backoff
+        self._kept: KclientError | None = None
+        self._at_once = 0
+
+    def keep(self, error: KclientError) -> None:
+        """Keep an error for the user; the first one wins. FENCED_INSTANCE_ID stays until `forget`."""
+        logger.warning("group %s: %s", self._group_id, error.text)
+        if code_of(error) == codes.FENCED_INSTANCE_ID:
+            self.fenced = error
+        elif self._kept is None:
+            self._kept = error
+
+    def take(self) -> KclientError | None:
+        """The error that the next poll raises."""
+        kept, self._kept = self._kept, None
+        return kept if self.fenced is None else copy.copy(self.fenced)
+
+    def check_fence(self) -> None:
+        """Raise while another consumer has our instance id."""
+        if self.fenced is not None:
+            raise copy.copy(self.fenced)
+
+    def over(self) -> None:
+        """A rebalance went through: pauses start short again."""
+        self._at_once = 0
+        self._backoff.reset()
+
+    def forget(self) -> None:
+        """The consumer left the group on purpose: nothing of the past matters."""
+        self.over()
+        self.fenced = self._kept = None
+
+    async def pause(self) -> None:
+        """Wait before the next try, longer each time."""
+        await asyncio.sleep(self._backoff.next())
+
+    async def recover(self, error: KclientError) -> None:
+        """Return when the flow may start anew after `error`."""
+        at_once = code_of(error) in AT_ONCE
+        if at_once and self._at_once < AT_ONCE_LIMIT:
+            self._at_once += 1
+        elif at_once or error.retriable:
+            logger.info("group %s: not joined yet: %s", self._group_id, error.text)
+            await self.pause()
+        else:
+            polled = self.polls.count
+            self.keep(error)
+            await self.pause()
+            await self.polls.wait(polled)
+
+
+@attrs.frozen
+class JoinedGeneration:
+    """A generation that we belong to but whose assignment is not known yet. `members` is given to the leader only."""
+
+    generation: Generation
+    is_leader: bool
+    skip_assignment: bool
+    members: tuple[JoinGroupResponseMember, ...]

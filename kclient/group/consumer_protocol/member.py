@@ -1,0 +1,409 @@
+"""Membership in a group, consumer protocol: what the consumer tells it, and what it tells the consumer.
+
+Two tasks run behind it, what the member does (`flow.py`) and the heartbeats (`heartbeat.py`). They share where the
+member stands (`standing.py`) and what it owns (`assignment.py`). Everything the application must do or know waits for
+its next poll.
+
+Being a member of a group, consumer protocol: one straight line, again and again.
+
+    while subscribed:
+        join                the heartbeats do the talking
+        while a member:
+            target          wait until the coordinator wants us to own something else
+            reconcile       the user gives up what goes and takes over what comes, in the caller's next polls
+            acknowledge     the next heartbeat says at once what we own now
+        give up             whatever ended the membership: all is lost, and the user hears of it with the next poll
+
+Heartbeats go on beside it and end a membership that the coordinator does not know of any more.
+
+The last heartbeat: telling the coordinator that a member goes, so that others get its partitions at once.
+
+    epoch −1   does not come back: a dynamic member, or one that is told to leave for good
+    epoch −2   a static member, whose place and partitions wait for it
+    nothing    a dynamic member that is told to stay: it is missed when its session ends
+
+An answer never stops the leaving; it is only logged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import Callable, Iterable
+
+from kclient.change_signal import ChangeSignal, wait_any
+from kclient.config import Config
+from kclient.errors import BrokerError, KclientError
+from kclient.generated.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
+from kclient.group.assignors.validate import assignment_problem, invalid_assignment
+from kclient.group.classic.leave import send_leave_request
+from kclient.group.commit_errors import PollTiming, commit_failed
+from kclient.group.consumer_protocol.assignment import AssignmentTracker, ReconciliationStep
+from kclient.group.consumer_protocol.heartbeat import ConsumerHeartbeatTask, HeartbeatRequests
+from kclient.group.consumer_protocol.state import (
+    JOIN_EPOCH,
+    LEAVE_EPOCH,
+    LEAVE_FOR_A_WHILE_EPOCH,
+    ConsumerMemberState,
+    ConsumerMemberStatus,
+    ConsumerSubscription,
+)
+from kclient.group.coordinator import Coordinator, VersionedRequest
+from kclient.group.membership import Generation, Identity, RebalanceHandler
+from kclient.log import ThrottledLogger, get_logger
+from kclient.metrics.coordinator import CoordinatorMetrics
+from kclient.metrics.registry import Registry
+from kclient.network.cluster import Cluster
+from kclient.network.errors import broker_error
+from kclient.protocol import errors as codes
+from kclient.protocol.errors import GROUP_ID_NOT_FOUND, NONE, UNKNOWN_MEMBER_ID, error
+from kclient.runtime import Runtime
+
+logger = get_logger("kclient.group")
+
+GONE = (UNKNOWN_MEMBER_ID, GROUP_ID_NOT_FOUND)
+
+
+def leave_epoch(leave: bool | None, instance_id: str | None) -> int | None:
+    """The epoch of the last heartbeat, None where none is sent. `leave` is what the caller wants, None: as is usual."""
+    if leave or (leave is None and instance_id is None):
+        return LEAVE_EPOCH
+    return None if instance_id is None else LEAVE_FOR_A_WHILE_EPOCH
+
+
+async def send_leave_heartbeat(coordinator: Coordinator, form: VersionedRequest, timeout: float) -> None:
+    """Send it and wait for its answer, at most `timeout` seconds. Never raises KclientError."""
+    response = await send_leave_request(coordinator, ConsumerGroupHeartbeatResponse, form, timeout=timeout)
+    if response is not None and (code := response.error_code) not in (NONE, *GONE):
+        logger.info(
+            "group %s: leaving was answered with %s (%d)", coordinator.group_id, error(code).name, code
+        )
+
+
+class ReconciliationLoop:
+    """What one member does about what its heartbeats bring."""
+
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        cluster: Cluster,
+        user: RebalanceHandler,
+        standing: ConsumerMemberStatus,
+        assignments: AssignmentTracker,
+        heartbeats: ConsumerHeartbeatTask,
+        metrics: CoordinatorMetrics,
+    ) -> None:
+        self._coordinator = coordinator
+        self._cluster = cluster
+        self._user = user
+        self._standing = standing
+        self._assignments = assignments
+        self._heartbeats = heartbeats
+        self._metrics = metrics
+        self._refused_round = 0  # of an assignment that cannot be
+
+    async def run(self) -> None:
+        """Member again and again, until cancelled."""
+        while True:
+            await self._subscribed()
+            self._heartbeats.begin()
+            self._standing.enter(ConsumerMemberState.JOINING)
+            while self._standing.in_group:
+                step = await self._next_step()
+                if step is not None:
+                    await self._take(step)
+            await self._give_up()
+
+    async def _subscribed(self) -> None:
+        """Wait for a subscription. There is no way back from FATAL."""
+        standing = self._standing
+        while standing.wanted is None or standing.state is ConsumerMemberState.FATAL:
+            await standing.changed.wait(standing.changed.count)
+
+    async def _next_step(self) -> ReconciliationStep | None:
+        """Wait until there is something to do; None when the membership is over."""
+        standing, metadata = self._standing, self._cluster.metadata
+        asked_for: tuple[bytes, ...] = ()
+        while standing.in_group:
+            seen, seen_metadata = standing.changed.count, metadata.changed.count
+            if standing.state is ConsumerMemberState.RECONCILING and not self._heartbeats.owned_unanswered:
+                self._keep_fresh()
+                step = self._assignments.next_step(metadata.topic_name)
+                if step is not None and self._is_possible(step):
+                    return step
+                asked_for = self._ask_for_names(asked_for)
+            await wait_any((standing.changed, seen), (metadata.changed, seen_metadata))
+        return None
+
+    def _is_possible(self, step: ReconciliationStep) -> bool:
+        """Whether what the coordinator wants can be; if not, metadata is asked, and nothing taken over before."""
+        assigned = {step.names[one]: numbers for one, numbers in step.owned.partitions.items()}
+        why = assignment_problem(assigned, self._cluster.metadata)
+        if why is None:
+            return True
+        if self._refused_round != step.owned.round:
+            self._refused_round = step.owned.round
+            logger.warning("%s", invalid_assignment(self._coordinator.group_id, why).text)
+        self._cluster.request_update("the assignment names what is not known", reset_backoff=False)
+        return False
+
+    def _keep_fresh(self) -> None:
+        """Only the coordinator knows the topics of its pattern: theirs is the metadata that is needed."""
+        wanted = self._standing.wanted
+        if wanted is not None and wanted.regex is not None:
+            self._cluster.set_topic_ids((*self._assignments.target, *self._assignments.owned.partitions))
+
+    def _ask_for_names(self, asked_for: tuple[bytes, ...]) -> tuple[bytes, ...]:
+        """Have metadata name the topics of the target that are not known."""
+        nameless = self._assignments.nameless(self._cluster.metadata.topic_name)
+        if nameless:
+            self._cluster.request_update(
+                f"{len(nameless)} topics that were assigned have no name yet",
+                reset_backoff=nameless != asked_for,
+            )
+        return nameless
+
+    async def _take(self, step: ReconciliationStep) -> None:
+        """Make the step's partitions ours, and have the next heartbeat say so."""
+        standing = self._standing
+
+        def still() -> bool:
+            outdated = self._assignments.round != step.owned.round or self._heartbeats.owned_unanswered
+            return standing.in_group and not outdated
+
+        if not step.same:
+            self._metrics.rebalance_began()
+            if not await self._user.reconcile(step.partitions, still):
+                return  # a listener raised, or another target has come: again, if this is still a member
+            self._metrics.reconciled(self._metrics.now())
+        if standing.in_group:
+            self._assignments.done(step)
+            if standing.state is ConsumerMemberState.RECONCILING:
+                standing.enter(ConsumerMemberState.ACKNOWLEDGING)
+
+    async def _give_up(self) -> None:
+        """All is lost. A member that was late, or fenced, joins anew behind it."""
+        logger.info("group %s: not a member any more: %s", self._coordinator.group_id, self._standing.ended)
+        if self._user.owned() or self._standing.state is ConsumerMemberState.STALE:
+            await self._user.prepare(lost=True)
+        self._assignments.forget()
+        self._standing.changed.notify()
+
+
+class ConsumerMembership:
+    """One consumer's membership. Run `run()` as a task of its own while it is subscribed."""
+
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        cluster: Cluster,
+        config: Config,
+        runtime: Runtime,
+        user: RebalanceHandler,
+        member_id: str,
+        metrics: CoordinatorMetrics | None = None,
+    ) -> None:
+        """`member_id` is the same for the consumer's life: `new_member_id`."""
+        metrics = metrics or CoordinatorMetrics(Registry())
+        self._coordinator = coordinator
+        self._cluster = cluster
+        self._config = config
+        self._standing = standing = ConsumerMemberStatus(member_id, now=runtime.now)
+        self._assignments = assignments = AssignmentTracker()
+        self._requests = HeartbeatRequests(config, coordinator.group_id)
+        self._heartbeats = ConsumerHeartbeatTask(
+            coordinator,
+            standing,
+            assignments,
+            self._requests,
+            config,
+            runtime,
+            self._poll_expired,
+            user.poll_slow,
+            self._tell,
+            metrics,
+        )
+        self._flow = ReconciliationLoop(
+            coordinator, cluster, user, standing, assignments, self._heartbeats, metrics
+        )
+        self._following: asyncio.Task[None] | None = None
+        self._throttled = ThrottledLogger(logger)
+        self._kept: KclientError | None = None
+
+    # --- what others may look at
+
+    @property
+    def state(self) -> ConsumerMemberState:
+        """Where this member stands."""
+        return self._standing.state
+
+    @property
+    def since(self) -> float:
+        """When it came to stand there, in the loop's time; 0 if it has not moved yet."""
+        return self._standing.since
+
+    @property
+    def ended(self) -> str:
+        """Why the membership before this one ended, "" if there was none."""
+        return self._standing.ended
+
+    @property
+    def generation(self) -> Generation:
+        """Member epoch and member id; `Generation()` while the coordinator has given no epoch."""
+        return self._standing.generation
+
+    @property
+    def changed(self) -> ChangeSignal:
+        """Wakes who waits for a change of state or epoch, or for an error to take."""
+        return self._standing.changed
+
+    @property
+    def lost(self) -> bool:
+        """Whether partitions that are given up now are lost rather than revoked."""
+        return not self._standing.member
+
+    @property
+    def rebalancing(self) -> bool:
+        """Never: a member owns what it has, whatever others do."""
+        return False
+
+    @property
+    def stable(self) -> bool:
+        """Whether this is a member that may commit: reconciling does not stand in the way."""
+        return self._standing.member
+
+    # --- what the consumer tells
+
+    def set_subscription(self, topics: Iterable[str], matches: Callable[[str], bool] | None = None) -> None:
+        """The topics wanted now; the next heartbeat tells, and does not wait."""
+        self._want(ConsumerSubscription(tuple(sorted(dict.fromkeys(topics)))))
+
+    def follow_pattern(self, regex: str) -> None:
+        """The topics that the brokers find for this pattern are wanted now."""
+        self._want(ConsumerSubscription(regex=regex))
+
+    def _want(self, wanted: ConsumerSubscription) -> None:
+        if wanted != self._standing.wanted:
+            self._standing.wanted = wanted
+            self._standing.hurry = True
+            self._standing.changed.notify()
+
+    def poll_started(self) -> None:
+        """Restart the poll timer: when a poll begins, and in every round of one that waits."""
+        self._heartbeats.poll_started()
+
+    def take_error(self) -> KclientError | None:
+        """An error that the next poll raises: each once, but one that ended the membership for good every time.
+
+        That one waits until the listener was told that the partitions are lost.
+        """
+        if self._standing.fatal is not None and not self._assignments.owned.partitions:
+            return copy.copy(self._standing.fatal)
+        kept, self._kept = self._kept, None
+        return kept
+
+    def request_rejoin(self, reason: str) -> None:
+        """Members of this protocol do not ask for rebalances."""
+        logger.warning(
+            "group %s: the coordinator decides on rebalances: %s", self._coordinator.group_id, reason
+        )
+
+    async def prepare_leaving(self) -> None:
+        """The user is about to give everything up: stay a member meanwhile, but take no new assignment."""
+        if self._standing.in_group:
+            self._standing.enter(ConsumerMemberState.PREPARE_LEAVING)
+        if self._following is not None and self._following is not asyncio.current_task():
+            self._following.cancel()
+            await asyncio.wait({self._following})
+
+    async def leave(self, reason: str, timeout: float, leave: bool | None = None) -> None:
+        """Unsubscribe or close: no member any more. The user has given its partitions up before. Never raises.
+
+        `leave` says whether this member does not come back; None: a static one does.
+        """
+        await self.prepare_leaving()
+        standing = self._standing
+        standing.wanted, self._kept = None, None
+        self._cluster.set_topic_ids(())
+        if standing.state is not ConsumerMemberState.PREPARE_LEAVING:
+            return
+        logger.info("group %s: leaving: %s", self._coordinator.group_id, reason)
+        standing.enter(ConsumerMemberState.LEAVING)
+        standing.epoch = JOIN_EPOCH
+        standing.enter(ConsumerMemberState.UNSUBSCRIBED)
+        self._assignments.forget()
+        await self._say_goodbye(leave, timeout)
+
+    # --- commits
+
+    def commit_identity(self) -> Identity:
+        """Under which name to commit. Raises CommitFailedError; BrokerError once fenced."""
+        standing, group_id = self._standing, self._coordinator.group_id
+        if isinstance(standing.fatal, BrokerError) and standing.fatal.code == codes.FENCED_INSTANCE_ID:
+            raise copy.copy(standing.fatal)
+        if standing.member:
+            return self.fetch_identity()
+        if standing.ended:
+            why = f"this consumer is not a member any more: {standing.ended}"
+            raise commit_failed("evicted", group_id, why, pace=self._pace())
+        raise commit_failed("not_joined", group_id, "this consumer is not a member of the group yet")
+
+    def fetch_identity(self) -> Identity:
+        """Under which name to read committed offsets: ours, or nobody's while there is no epoch."""
+        standing = self._standing
+        if not standing.member:
+            return Identity()
+        instance_id = self._config.group_instance_id
+        return Identity(
+            standing.epoch,
+            standing.member_id,
+            instance_id,
+            by_epoch=True,
+            joined=standing.joined,
+            heard=standing.heard,
+        )
+
+    def commit_refused(self, code: int, sent: Identity) -> KclientError:
+        """The error for who committed; heartbeats find out by themselves what has become of us."""
+        why = f"the coordinator answered {codes.error(code).name} ({code})"
+        if code == codes.FENCED_INSTANCE_ID:
+            return broker_error(code, f"Committing offsets of group {self._coordinator.group_id}")
+        return commit_failed("evicted", self._coordinator.group_id, why, pace=self._pace())
+
+    # --- running
+
+    async def run(self) -> None:
+        """Join, stay and rejoin, with heartbeats beside it; end it by cancelling."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._heartbeats.run(), name="kclient heartbeats")
+            self._following = tasks.create_task(self._flow.run(), name="kclient group")
+
+    def _pace(self) -> PollTiming:
+        return PollTiming.now(self._config, self._heartbeats.since_poll())
+
+    def _tell(self, error: KclientError) -> None:
+        """Keep an error for the next poll, and wake a poll that waits; the first one wins."""
+        fault, group_id = (error.kc_code, getattr(error, "code", None)), self._coordinator.group_id
+        self._throttled.warning(fault, self._standing.now(), "group %s: %s", group_id, error.text)
+        self._kept = self._kept or error
+        self._standing.changed.notify()
+
+    async def _poll_expired(self) -> None:
+        """The application has not polled in time: leave, and join again with its next poll."""
+        limit = self._config.max_poll_interval_ms / 1000
+        late = f"{self._heartbeats.since_poll():.1f} s between two polls, and max_poll_interval_ms allows {limit:g} s"
+        logger.warning(
+            "group %s: %s. This member leaves. Raise max_poll_interval_ms or lower max_poll_records.",
+            self._coordinator.group_id,
+            late,
+        )
+        self._standing.enter(ConsumerMemberState.PREPARE_LEAVING)
+        self._standing.enter(ConsumerMemberState.LEAVING)
+        self._standing.end(ConsumerMemberState.STALE, f"consumer poll timeout has expired: {late}")
+        await self._say_goodbye(None, self._config.request_timeout_ms / 1000)
+
+    async def _say_goodbye(self, leave: bool | None, timeout: float) -> None:
+        epoch = leave_epoch(leave, self._config.group_instance_id)
+        if epoch is not None and self._heartbeats.sent_join:
+            form = self._requests.leave(self._standing.member_id, epoch)
+            await send_leave_heartbeat(self._coordinator, form, timeout)
