@@ -1,4 +1,4 @@
-"""Every error that leaves kclient, as one tree.
+"""All errors that kclient raises, as one tree.
 
     KclientError
     ├── ConfigError (ValueError)        unknown key, bad value, refused combination, missing extra
@@ -21,7 +21,7 @@
     ├── UnknownTopicError
     ├── OffsetError
     │   ├── OffsetOutOfRangeError · NoOffsetError · LogTruncatedError · DataLossError
-    ├── SinkError (OSError)             what was read could not be written down
+    ├── SinkError (OSError)             records could not be written
     ├── CommitFailedError
     ├── DecodeError                     the user's deserializer failed
     ├── ProtocolEncodeError (ValueError)
@@ -30,11 +30,11 @@
     │   ├── CorruptBatchError · TooManyHeadersError
     ├── DeadlineError (TimeoutError)    a call's own timeout
     ├── BrokerError                     any other error code of the wire
-    └── InternalError                   a broken invariant of ours
+    └── InternalError                   a bug in kclient
 
-A text has three sentences: what failed and where, the likely cause, what to do next. Whatever the text says is an
-attribute too. `kc_code` names the page under docs/errors. `retriable` says whether the same call may succeed later.
-No text ever holds a secret, a record's key or a record's value, and every text is printable. All errors pickle.
+A text has three sentences: what failed and where, the likely cause, the next step. The details in a text are also
+attributes. `kc_code` names the page under docs/errors. `retriable`: the same call may succeed later.
+No text contains a secret, a record's key or a record's value, and every text is printable. All errors pickle.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from kclient.types import OffsetAndMetadata, TopicPartition
 
 
 class KclientError(Exception):
-    """The root: `except KclientError` catches whatever kclient raises on purpose.
+    """The base class: `except KclientError` catches every error that kclient raises.
 
     Details are given by keyword and become attributes; each must be declared by the class.
     """
@@ -81,7 +81,7 @@ class ConfigError(KclientError, ValueError):
 
 
 class ArgumentError(KclientError, ValueError):
-    """An argument of a call is outside what it may be."""
+    """An argument of a call has the wrong type or is out of range."""
 
     kc_code = "KC-602"
 
@@ -99,7 +99,7 @@ class ClosedError(UsageError):
 
 
 class NotAssignedError(UsageError):
-    """The call speaks of a partition that this consumer is not assigned. `partition` names it."""
+    """`partition` is not assigned to this consumer."""
 
     kc_code = "KC-622"
     partition: TopicPartition | None = None
@@ -155,7 +155,7 @@ class NameResolutionError(ConnectError):
 
 
 class PortClosedError(ConnectError):
-    """Nothing listens there, nobody answers, or the peer closed the connection."""
+    """Nothing listens on the port, there is no answer, or the peer closed the connection."""
 
     kc_code = "KC-102"
     stage = "tcp"
@@ -178,7 +178,7 @@ class TlsError(ConnectError):
 class CertificateError(TlsError):
     """The broker's certificate is not trusted, or it has expired.
 
-    `names`, `issuer` and `not_after` are what it says of itself, `authorities` is what it was checked against.
+    `names`, `issuer` and `not_after` are fields of the certificate, `authorities` is what it was checked against.
     """
 
     kc_code = "KC-104"
@@ -196,19 +196,19 @@ class HostnameMismatchError(TlsError):
 
 
 class PeerSpeaksTlsError(TlsError):
-    """We spoke plain text and the peer answered with TLS."""
+    """kclient sent plain text and the peer answered with TLS."""
 
     kc_code = "KC-106"
 
 
 class PeerDoesNotSpeakTlsError(TlsError):
-    """We spoke TLS and the peer answered with something else."""
+    """kclient sent a TLS handshake and the peer answered with something else."""
 
     kc_code = "KC-107"
 
 
 class AuthenticationError(ConnectError):
-    """The broker refused our credentials, or it could not prove that it knows them."""
+    """The broker rejected the credentials, or could not prove that it knows them."""
 
     kc_code = "KC-201"
     retriable = False
@@ -226,7 +226,7 @@ class VersionError(ConnectError):
 
 
 class AdvertisedListenerError(ConnectError):
-    """A broker told us to use an address that does not work from here. `via` is the address that led to it."""
+    """A broker advertises an address that cannot be reached from here. `via` is the bootstrap server that named it."""
 
     kc_code = "KC-117"
     stage = "advertised"
@@ -265,7 +265,7 @@ class UnknownTopicError(KclientError):
 
 
 class BrokerError(KclientError):
-    """Any other error code of the wire: `code` is its number, `name` its name in the protocol."""
+    """Any other error code of a response: `code` is its number, `name` its name in the protocol."""
 
     kc_code = "KC-450"
     code: int = -1
@@ -280,9 +280,9 @@ class OffsetError(KclientError):
 
 
 class OffsetOutOfRangeError(OffsetError):
-    """The log does not have the offset any more, or not yet. `positions` maps each partition to its offset.
+    """The log no longer has the offset, or does not have it yet. `positions` maps each partition to its offset.
 
-    `partition` and `position` name it where the error speaks of one partition, and so do the numbers of its log.
+    If the error is about one partition, `partition`, `position` and the offsets of its log are set too.
     """
 
     kc_code = "KC-402"
@@ -295,7 +295,7 @@ class OffsetOutOfRangeError(OffsetError):
 
 
 class NoOffsetError(OffsetError):
-    """No offset is committed and no place to begin was chosen: `on_no_offset` is error."""
+    """No offset is committed, and `on_no_offset` is error, so there is no starting position."""
 
     kc_code = "KC-403"
 
@@ -315,16 +315,16 @@ class DataLossError(OffsetError):
 
 
 class SinkError(KclientError, OSError):
-    """What was read could not be written down: no space, no permission, no directory. `path` is where."""
+    """Records could not be written to `path`: no space, no permission, no directory."""
 
     kc_code = "KC-710"
     path: str = ""
 
 
 class CommitFailedError(KclientError):
-    """A commit was not stored. `reason` is one word, `uncommitted` what was to be stored.
+    """A commit was not stored. `reason` is one word, `uncommitted` the offsets that were not committed.
 
-    A member that is none any more is told how it polled: milliseconds since its last poll, and the two settings.
+    If the member was removed from the group: `since_poll_ms`, the milliseconds since its last poll, and both settings.
     """
 
     kc_code = "KC-420"
@@ -419,7 +419,7 @@ class BatchTooLargeError(_AboutBatch, CorruptDataError):
 
 
 class UnsupportedFormatError(_AboutBatch, CorruptDataError):
-    """A record format or codec that nobody can read here."""
+    """A record format or codec that kclient cannot read."""
 
     kc_code = "KC-515"
     magic: int | None = None
@@ -442,7 +442,7 @@ class InternalError(KclientError):
 
     @classmethod
     def of(cls, what: str, problem: BaseException) -> InternalError:
-        """The error about `what`, which ended in an exception that nobody expected: its cause."""
+        """Return the error for `what`, which failed with an unexpected exception; that becomes the cause."""
         bug = cls(f"{what} failed: {problem!r}. This is a bug of kclient. Please report it.")
         bug.__cause__ = problem
         return bug

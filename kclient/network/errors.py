@@ -52,7 +52,7 @@ def open_files_limit(peer: Peer, seconds: float, cause: OSError, stage: str) -> 
 
 
 def not_connected(peer: Peer, seconds: float, cause: Exception) -> PortClosedError:
-    """The operating system refused or gave up the TCP connection."""
+    """The operating system could not open the TCP connection."""
     refused = isinstance(cause, ConnectionRefusedError)
     why = "Nothing listens on that port." if refused else "The host or the way to it is down."
     return PortClosedError(
@@ -67,8 +67,8 @@ def no_answer(peer: Peer, seconds: float, stage: str) -> PortClosedError:
     what, why = "accepted no connection", "A firewall drops the packets, or the host is down."
     if stage != "tcp":
         what, why = (
-            "accepted the connection and then said nothing",
-            "It is no Kafka broker, or an overloaded one.",
+            "accepted the connection and then sent nothing",
+            "It is not a Kafka broker, or the broker is overloaded.",
         )
     return PortClosedError(
         f"{peer} {what} for {seconds:.2f} s. {why} "
@@ -91,17 +91,17 @@ def closed_early(peer: Peer, seconds: float, tls: bool = False) -> PortClosedErr
 
 
 def lost(peer: Peer, waiting_for: str, why: str) -> PortClosedError:
-    """An established connection ended, or was ended by us because of `why`."""
+    """An established connection ended, or kclient closed it because of `why`."""
     return PortClosedError(
         f"{peer}: the connection ended while {waiting_for} ({why}). "
-        "The broker stopped or restarted, or the network between broke. "
-        "kclient connects again by itself; if this repeats, look at the broker's log.",
+        "The broker stopped or restarted, or the network failed. "
+        "kclient reconnects automatically; if this repeats, look at the broker's log.",
         **where(peer),
     )
 
 
 def no_turn(peer: Peer, name: str) -> DeadlineError:
-    """A request's deadline passed while it waited for its turn on the connection."""
+    """A request's deadline passed before it could be sent on the connection."""
     return DeadlineError(
         f"{peer}: {name} could not be sent before its deadline. The broker throttles this client or answers slowly. "
         "Ask for less, or raise request_timeout_ms.",
@@ -133,7 +133,7 @@ def not_kafka(peer: Peer, seconds: float, start: bytes) -> VersionError | PeerSp
 
 
 def speaks_tls(peer: Peer, seconds: float) -> PeerSpeaksTlsError:
-    """We spoke plain text to a TLS listener."""
+    """kclient sent plain text to a TLS listener."""
     return PeerSpeaksTlsError(
         f"{peer} speaks TLS, and this connection is plain text ({seconds:.2f} s). The port is a TLS listener. "
         "Set security_protocol to SSL or SASL_SSL, or give the port of a listener without TLS.",
@@ -179,7 +179,7 @@ def no_brokers(via: str) -> ConnectError:
     """A metadata answer without a usable broker is a failure."""
     return ConnectError(
         f"{via} answered a metadata request without any usable broker. The cluster is starting or has lost its quorum. "
-        "kclient asks again; if this stays, look at the broker's log.",
+        "kclient retries; if this persists, look at the broker's log.",
         stage="metadata",
     )
 
@@ -241,7 +241,7 @@ def _reason(cause: Exception) -> str:
 
 
 def where(peer: Peer, stage: str | None = None) -> dict[str, str | int | None]:
-    """The attributes that every ConnectError about this peer has."""
+    """Return the attributes that every ConnectError about this peer has."""
     where: dict[str, str | int | None] = {"host": peer.host, "port": peer.port, "node_id": peer.node_id}
     return where if stage is None else {**where, "stage": stage}
 
@@ -263,7 +263,7 @@ ADVICE = {
     128: "A SubscriptionPattern is written in the syntax of RE2/J, without lookaround and backreferences. Correct it.",
     23: "All members of a group must share one assignor; compare partition_assignment_strategy of all members.",
 }
-RETRY_ADVICE = "This passes by itself in a healthy cluster; if it stays, look at the broker's log."
+RETRY_ADVICE = "In a healthy cluster this is temporary; if it persists, look at the broker's log."
 GENERAL_ADVICE = "Look at the broker's log of this moment; the same request will be refused again."
 
 

@@ -1,11 +1,11 @@
-"""The conversation by which a broker learns who we are, and by which it proves that it knows us.
+"""SASL authentication of a connection, and its renewal before the session ends (KIP-368).
 
     SaslHandshake            the mechanism's name; the broker must offer it
     SaslAuthenticate …       the mechanism's tokens, one request and one answer for each step
 
-After version 0 of the handshake the tokens go without Kafka's headers. The mechanism is the configured one, whatever
-else a broker offers. How many steps there are, the mechanism says: a broker that wants another one is refused, and a
-success of which the mechanism has no proof is none. A session that ends is renewed on the same connection (KIP-368).
+After version 0 of SaslHandshake, tokens are sent without Kafka's headers. Only the configured mechanism is used,
+whatever else the broker offers. The mechanism defines the number of steps: authentication fails if the broker asks
+for another one, or reports success before SCRAM has verified the server's signature.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ RENEW_AT: Final = (0.85, 0.95)  # of a session's lifetime
 
 
 class SaslChannel(Protocol):
-    """What the conversation needs of a connection. `ask` goes ahead of all other requests."""
+    """The methods of a connection that authentication uses. `ask` sends before all waiting requests."""
 
     peer: Peer
 
@@ -64,7 +64,7 @@ class SaslChannel(Protocol):
 
 @attrs.frozen
 class Credentials:
-    """Who we are."""
+    """The client's mechanism, user and password."""
 
     mechanism: str
     username: str
@@ -74,7 +74,7 @@ class Credentials:
 
 
 class Authenticator:
-    """Authenticates connections, each as often as its broker wants."""
+    """Authenticates connections; called again by SaslReauthentication for each renewal."""
 
     def __init__(self, credentials: Credentials, runtime: Runtime, timeout: float) -> None:
         self._credentials = credentials
@@ -82,7 +82,7 @@ class Authenticator:
         self._timeout = timeout  # seconds for one conversation
 
     async def __call__(self, line: SaslChannel) -> float | None:
-        """Authenticate; the seconds after which it must be done again, None for never. Raises ConnectError."""
+        """Authenticate. Return the seconds until the next authentication, None for never. Raise ConnectError."""
         conversation = _Conversation(
             line, self._credentials, self._runtime, self._runtime.now() + self._timeout
         )
@@ -119,7 +119,7 @@ class _Conversation:
         return self.credentials.mechanism
 
     async def run(self) -> int:
-        """All of it; the lifetime of the session in milliseconds, 0 for no limit."""
+        """Authenticate and return the lifetime of the session in milliseconds, 0 for no limit."""
         await self._handshake()
         if self.mechanism == "PLAIN":
             await self._plain()
@@ -175,7 +175,7 @@ class _Conversation:
             raise _derivation_too_slow(self.line.peer, self.mechanism, DERIVE_SECONDS) from exc
 
     async def _token(self, token: bytes) -> bytes:
-        """Send one token and return the broker's."""
+        """Send one token and return the broker's token."""
         if self.raw:
             return self._bounded(await self.line.exchange_raw(token, self.deadline))
         version = self.line.version_for(SaslAuthenticateRequest)
@@ -193,7 +193,7 @@ class _Conversation:
         return token
 
     def _hidden(self, said: str) -> str:
-        """What the broker says, without the password that it may have echoed, as it is or within an encoded token."""
+        """Return the broker's message without the password, which it may have echoed in plain or encoded form."""
         password = self.credentials.password.reveal()
         said = said.replace(password, "***")
         if any(password.encode() in decoded for decoded in _decoded(said)):
@@ -256,7 +256,7 @@ class SaslReauthentication:
         self._request_is_owed = self._loop.time() >= self._renew_at
 
     def renewing(self) -> bool:
-        """Whether requests must wait for a renewal, which begins now if it is time."""
+        """Return whether requests must wait for a renewal. Start it if it is due."""
         is_due = not self._request_is_owed and self._loop.time() >= self._renew_at
         if self._renewal is None and is_due:
             self._renew_at = math.inf
@@ -264,7 +264,7 @@ class SaslReauthentication:
         return self._renewal is not None
 
     def request_sent(self) -> None:
-        """A request of the client's goes out: a renewal may follow."""
+        """Note that a request is being sent, after which a renewal may start."""
         self._request_is_owed = False
 
     async def _renew(self) -> None:
@@ -278,7 +278,7 @@ class SaslReauthentication:
         self._renewed(problem)
 
     def end(self) -> None:
-        """The connection is closed: a renewal under way is of no use."""
+        """Cancel a running renewal, because the connection is closed."""
         if self._renewal is not None:
             self._renewal.cancel()
 

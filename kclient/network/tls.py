@@ -134,7 +134,7 @@ def _certificate_of_ours(shown: bool | None) -> tuple[str, str]:
 
 
 def does_not_speak_tls(peer: Peer, seconds: float) -> PeerDoesNotSpeakTlsError:
-    """We spoke TLS to something else."""
+    """kclient sent a TLS handshake to a port that does not speak TLS."""
     return PeerDoesNotSpeakTlsError(
         f"{peer} does not speak TLS, and this client does ({seconds:.2f} s). "
         "The port is a listener without TLS, or not Kafka's. "
@@ -144,17 +144,17 @@ def does_not_speak_tls(peer: Peer, seconds: float) -> PeerDoesNotSpeakTlsError:
 
 
 def closed_in_handshake(peer: Peer, seconds: float) -> PortClosedError:
-    """The connection ended before the handshake did, and nothing tells why."""
+    """The connection ended during the handshake, without an alert that names the reason."""
     return PortClosedError(
         f"{peer} closed the connection during the TLS handshake ({seconds:.2f} s). "
         "The broker is starting or stopping, or the port does not speak TLS. "
-        "kclient connects again by itself; if this repeats, check that the port is a TLS listener.",
+        "kclient reconnects automatically; if this repeats, check that the port is a TLS listener.",
         **where(peer, "tls"),
     )
 
 
 def silent_in_handshake(peer: Peer, seconds: float) -> PortClosedError:
-    """Nothing came for the whole time that a handshake may take."""
+    """The peer sent nothing before the handshake timeout."""
     return PortClosedError(
         f"{peer} accepted the connection and sent no TLS for {seconds:.2f} s. "
         "The port does not speak TLS, or the broker is overloaded. "
@@ -164,7 +164,7 @@ def silent_in_handshake(peer: Peer, seconds: float) -> PortClosedError:
 
 
 def tls_connect_error(peer: Peer, seconds: float, problem: OSError, tls: TlsOptions) -> ConnectError | None:
-    """The error behind a failed handshake; None when the TCP connection failed already."""
+    """Return the error for a failed handshake; None if the TCP connection failed."""
     if isinstance(problem, ssl.SSLEOFError | ssl.SSLZeroReturnError | ConnectionResetError | BrokenPipeError):
         return closed_in_handshake(peer, seconds)
     if isinstance(problem, ConnectionAbortedError):
@@ -175,7 +175,7 @@ def tls_connect_error(peer: Peer, seconds: float, problem: OSError, tls: TlsOpti
 
 
 def tls_of(config: Config) -> Tls | None:
-    """TLS as the configuration wants it, None for plain text. Raises ConfigError where a store cannot be used."""
+    """Return the TLS settings of the configuration, None for plain text. Raise ConfigError for an unusable store."""
     if "SSL" not in config.security_protocol:
         return None
     identification = bool(config.ssl_endpoint_identification_algorithm)

@@ -210,7 +210,7 @@ def test_a_peer_that_says_nothing_is_given_up_after_the_set_up_timeout() -> None
     }
     error = asyncio.run(failure_with(None, **limit))
     assert isinstance(error, PortClosedError)
-    assert "said nothing" in str(error)
+    assert "sent nothing" in str(error)
 
 
 @pytest.mark.spec("U-16")
