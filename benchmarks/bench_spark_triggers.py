@@ -26,7 +26,7 @@ from confluent_kafka import Producer
 
 from benchmarks.report import Figure, Goal, progress, show, write_json
 from kclient.spark.client import ClusterHandle, DriverClient
-from kclient.spark.decoding import Decoder
+from kclient.spark.decoding import ValueDecoder
 from kclient.spark.option_table import Topics
 from kclient.spark.options import SourceOptions
 from kclient.spark.source import ReadAllAvailable, StreamReader
@@ -68,7 +68,7 @@ def main() -> int:
 def of_the_source(kafka: KafkaCluster, batches: int) -> Iterator[Figure]:
     """Driver calls of one batch, and what a round trip takes meanwhile."""
     options = SourceOptions.parse(options_of(kafka), "stream")
-    reader, other = StreamReader(options, ("offset",), Decoder({})), DriverClient(options)
+    reader, other = StreamReader(options, ("offset",), ValueDecoder({})), DriverClient(options)
     turns, trips = list[Cost](), list[Cost]()
     try:
         end = reader.initialOffset()

@@ -24,7 +24,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from kclient.bridge import run_blocking
 from kclient.errors import ConfigError
 from kclient.spark.arrow_batches import check_columns
-from kclient.spark.decoding import Decoder, decoder_of
+from kclient.spark.decoding import ValueDecoder, decoder_of
 from kclient.spark.offsets import dump_offsets, parse_offsets
 from kclient.spark.options import SourceOptions, warn_of_secrets
 from kclient.spark.ranges import EVERYTHING, NO_LIMIT, Limit, OffsetRange, take
@@ -123,7 +123,7 @@ class RangePartition(InputPartition):
 class BatchReader(DataSourceReader):
     """Plans ranges on the driver and reads one of them in each task."""
 
-    def __init__(self, options: SourceOptions, columns: tuple[str, ...], decoder: Decoder) -> None:
+    def __init__(self, options: SourceOptions, columns: tuple[str, ...], decoder: ValueDecoder) -> None:
         self._options = options
         self._columns = columns
         self._decoder = decoder
@@ -158,7 +158,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     query, so the modules below retry retriable errors.
     """
 
-    def __init__(self, options: SourceOptions, columns: tuple[str, ...], decoder: Decoder) -> None:
+    def __init__(self, options: SourceOptions, columns: tuple[str, ...], decoder: ValueDecoder) -> None:
         self._options = options
         self._columns = columns
         self._decoder = decoder
@@ -257,20 +257,20 @@ def _of_either_mode(source: DataSource) -> SourceOptions:
             raise min(as_batch, as_stream, key=lambda error: len(error.problems)) from None
 
 
-def _columns(schema: StructType, options: SourceOptions) -> tuple[tuple[str, ...], Decoder]:
+def _columns(schema: StructType, options: SourceOptions) -> tuple[tuple[str, ...], ValueDecoder]:
     """The columns that are wanted, and what makes them of raw ones."""
     decoder = _decoder(options)
     fields = [(field.name, field.dataType.simpleString()) for field in schema.fields]
     return check_columns(fields, decoder.types), decoder
 
 
-def _decoder(options: SourceOptions) -> Decoder:
+def _decoder(options: SourceOptions) -> ValueDecoder:
     """What the options make of keys and values; one without formats where both stay raw."""
-    return decoder_of(options) or Decoder({})
+    return decoder_of(options) or ValueDecoder({})
 
 
 def _read(
-    wanted: OffsetRange, options: SourceOptions, columns: tuple[str, ...], decoder: Decoder
+    wanted: OffsetRange, options: SourceOptions, columns: tuple[str, ...], decoder: ValueDecoder
 ) -> Iterator[pa.RecordBatch]:
     from kclient.spark.arrow_batches import checked
     from kclient.spark.executor import read_range

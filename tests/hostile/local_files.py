@@ -12,7 +12,7 @@ from kclient.config import load
 from kclient.errors import ConfigError
 from kclient.network.tls import tls_of
 from kclient.security.secret import file
-from kclient.spark.decoding.avro_schema import given_schema
+from kclient.spark.decoding.avro_schema import reader_schema
 
 TLS = {"bootstrap_servers": "localhost:1", "security_protocol": "SSL"}
 SASL = {"bootstrap_servers": "localhost:1", "security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN"}
@@ -23,7 +23,7 @@ WAYS: dict[str, Callable[[str], Any]] = {
     "setting": lambda path: load({**TLS, "client_id": file(path)}),
     "trust store": lambda path: tls_of(load({**TLS, "ssl_truststore_location": path})),
     "key store": lambda path: tls_of(load({**TLS, "ssl_keystore_location": path})),
-    "schema": lambda path: given_schema("valueSchema", path),
+    "schema": lambda path: reader_schema("valueSchema", path),
 }
 
 

@@ -8,18 +8,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from kclient.spark.decoding import Decoder, decoder_of
+from kclient.spark.decoding import ValueDecoder, decoder_of
 from kclient.spark.options import SourceOptions
 
 
-def decoder(**options: str) -> Decoder:
+def decoder(**options: str) -> ValueDecoder:
     """As a worker has it: made from options on the driver, and sent. `__` in a name stands for a dot."""
     given = {name.replace("__", "."): value for name, value in options.items()}
     base = {"kafka.bootstrap.servers": "localhost:9092", "subscribe": "flights"}
     made = decoder_of(SourceOptions.parse({**base, **given}))
     assert made is not None
     sent = pickle.loads(pickle.dumps(made))
-    assert isinstance(sent, Decoder)
+    assert isinstance(sent, ValueDecoder)
     return sent
 
 
@@ -38,7 +38,7 @@ def raw(values: Sequence[bytes | None], keys: Sequence[bytes | None] | None = No
     )
 
 
-def values_of(decoder: Decoder, values: Sequence[bytes | None]) -> list[Any]:
+def values_of(decoder: ValueDecoder, values: Sequence[bytes | None]) -> list[Any]:
     """What the values become."""
     batch = decoder.decode(raw(values), ["value"])
     assert batch.schema.equals(decoder.arrow_schema(["value"]))

@@ -11,7 +11,7 @@ import attrs
 
 from kclient import Consumer
 from kclient.embedded import EmbeddedCluster
-from kclient.spark.decoding import Decoder
+from kclient.spark.decoding import ValueDecoder
 from kclient.spark.options import SourceOptions
 from kclient.spark.source import ReadLimit, StreamReader
 from kclient.types import OffsetAndMetadata, TopicPartition
@@ -36,7 +36,7 @@ def reader_of(kafka: EmbeddedCluster | KafkaCluster, topic: str = "t", **extra: 
         **selection,
         **given,
     }
-    reader = StreamReader(SourceOptions.parse(options, "stream"), COLUMNS, Decoder({}))
+    reader = StreamReader(SourceOptions.parse(options, "stream"), COLUMNS, ValueDecoder({}))
     _readers.append(reader)
     return reader
 

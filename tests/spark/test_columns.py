@@ -14,7 +14,7 @@ from kclient.records.batch import read_batches
 from kclient.records.reader import PartitionReader
 from kclient.records.writer import NewRecord, build_batch
 from kclient.spark.arrow_batches import TYPES, Batcher, check_columns, checked, ddl, default_columns
-from kclient.spark.decoding import Decoder
+from kclient.spark.decoding import ValueDecoder
 
 types = pytest.importorskip("pyspark.sql.types")
 
@@ -85,7 +85,7 @@ def empty(schema: pa.Schema) -> pa.RecordBatch:
 @pytest.mark.spec("SP-27", "ST-09")
 @pytest.mark.parametrize("what", WRONG)
 def test_a_batch_that_spark_would_refuse_is_caught_before(what: str) -> None:
-    wanted = Decoder({}).arrow_schema(COLUMNS)
+    wanted = ValueDecoder({}).arrow_schema(COLUMNS)
     assert wanted.equals(pa.schema(GOOD))
     with pytest.raises(InternalError, match=" instead of "):
         next(checked(iter([empty(WRONG[what])]), wanted))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from kclient.errors import ConfigError, DecodeError
 from kclient.spark.arrow_batches import check_columns
 from kclient.spark.decoding import decoder_of, json_format
-from kclient.spark.decoding.formats import Refused
+from kclient.spark.decoding.formats import ConversionError
 from kclient.spark.decoding.json_format import JsonFormat, fault_of
 from kclient.spark.options import SourceOptions
 from tests.spark.decoded import decoder, raw, values_of
@@ -262,7 +262,7 @@ TIMES = [
 def test_a_fault_is_found_only_where_the_parser_finds_one(document: bytes) -> None:
     kind = JsonFormat.of("valueSchema", FLIGHT)
     if fault_of(document, kind.type) is not None:
-        with pytest.raises(Refused):
+        with pytest.raises(ConversionError):
             kind._parse(pa.array([document], pa.binary()))
 
 
@@ -288,7 +288,7 @@ def test_nor_is_one_found_in_any_value_that_the_parser_takes(kind: str, value: A
     document = json.dumps({"v": value}).encode()
     form = JsonFormat.of("valueSchema", f"v {kind}")
     if fault_of(document, form.type) is not None:
-        with pytest.raises(Refused):
+        with pytest.raises(ConversionError):
             form._parse(pa.array([document], pa.binary()))
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from kclient.errors import ConfigError
-from kclient.spark.decoding import Decoder
+from kclient.spark.decoding import ValueDecoder
 from kclient.spark.decoding.json_format import JsonFormat
 from kclient.spark.sink.row_layout import RowLayout
 from kclient.spark.sink.sources import schema_of
 
 
 def layout(ddl: str, bad_records: str = "column") -> RowLayout:
-    return RowLayout(decoder=Decoder({"value": JsonFormat.of("valueSchema", ddl)}, bad_records))
+    return RowLayout(decoder=ValueDecoder({"value": JsonFormat.of("valueSchema", ddl)}, bad_records))
 
 
 @pytest.mark.spec("SP-81", "SP-86")

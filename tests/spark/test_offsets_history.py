@@ -18,7 +18,7 @@ from kclient.embedded import EmbeddedCluster
 from kclient.errors import ConfigError, SinkError, TopicAuthorizationError
 from kclient.spark.offsets_history import OffsetsHistorySettings
 from kclient.spark.offsets_history.rows import TopicRecord, rows_of
-from kclient.spark.offsets_history.store import State, Store, as_stored
+from kclient.spark.offsets_history.store import HistoryState, HistoryStore, as_stored
 from kclient.spark.ranges import OffsetRange
 from tests.spark.history import keep, table
 
@@ -139,7 +139,7 @@ def test_a_time_that_no_date_can_name_is_null(tmp_path: Path, written: int) -> N
         "tombstone": False,
     }
     times = {"commit_ts": written, "expire_ts": written, "record_ts": written, "ingest_ts": 1_760_000_000_000}
-    Store(tmp_path).write_range(OffsetRange("__consumer_offsets", 0, 5, 6), {"commits": [row | times]})
+    HistoryStore(tmp_path).write_range(OffsetRange("__consumer_offsets", 0, 5, 6), {"commits": [row | times]})
     (found,) = table(tmp_path, "commits")
     assert (found["commit_ts"], found["expire_ts"], found["record_ts"]) == (None, None, None)
     assert str(found["date"]) == "2025-10-09"
@@ -155,7 +155,7 @@ def test_the_last_time_that_a_date_can_name_is_kept(tmp_path: Path) -> None:
         "ingest_ts": 0,
         "record_ts": 253_402_300_799_999,
     }
-    Store(tmp_path).write_range(OffsetRange("__consumer_offsets", 0, 5, 6), {"commits": [row]})
+    HistoryStore(tmp_path).write_range(OffsetRange("__consumer_offsets", 0, 5, 6), {"commits": [row]})
     (found,) = table(tmp_path, "commits")
     assert (found["record_ts"], str(found["date"])) == (last, "9999-12-31")
 
@@ -228,16 +228,16 @@ def test_a_run_that_was_killed_leaves_nothing_twice(
     for offset in range(4):
         commit(cluster, "delays", 0, offset)
 
-    keep_state = Store.keep
+    keep_state = HistoryStore.keep
 
-    def killed(store: Store, state: State) -> None:
+    def killed(store: HistoryStore, state: HistoryState) -> None:
         """When the state would move behind the first range's files."""
         if table(tmp_path, "commits"):
             raise KeyboardInterrupt
         keep_state(store, state)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Store, "keep", killed)
+        patched.setattr(HistoryStore, "keep", killed)
         with pytest.raises(KeyboardInterrupt):
             keep(cluster.bootstrap_servers, tmp_path)
     assert table(tmp_path, "commits")
@@ -294,7 +294,7 @@ def test_a_record_is_looked_for_until_it_is_there(cluster: EmbeddedCluster, tmp_
         commit(cluster, group, 0, offset)
 
     def waiting() -> list[int]:
-        state = Store(tmp_path).state()
+        state = HistoryStore(tmp_path).state()
         assert state is not None
         return sorted(state.waiting.get(TopicPartition("flights", 0), ()))
 
@@ -408,7 +408,7 @@ def test_a_log_that_ends_too_early_removes_nothing(
     """A broker that lags behind tells an earlier end, or fewer partitions than there are."""
     for offset in (1, 2, 3):
         commit(cluster, "delays", 0, offset)
-    store = Store(tmp_path)
+    store = HistoryStore(tmp_path)
     keep(cluster.bootstrap_servers, tmp_path)
     state = store.state()
     assert state is not None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kclient.errors import ArgumentError
-from kclient.spark.offsets_history.store import Store
+from kclient.spark.offsets_history.store import HistoryStore
 from kclient.spark.offsets_history.views import create_views, lag_table, view_texts
 from kclient.spark.ranges import OffsetRange
 
@@ -85,7 +85,7 @@ HIGHS = [4, 10, 20, 30]
 
 @pytest.fixture
 def history(tmp_path: Path) -> Path:
-    store = Store(tmp_path)
+    store = HistoryStore(tmp_path)
     store.write_range(OffsetRange("__consumer_offsets", 0, 0, 100), {"commits": COMMITS, "groups": GROUPS})
     for number, high in enumerate(HIGHS):
         moment = START + number * MINUTE + 30_000
@@ -134,7 +134,7 @@ def test_lag_in_time_names_its_method(
     history: Path, committed: int, wanted: list[tuple[str | None, float | None]]
 ) -> None:
     commits = {"commits": [commit(20, "timed", committed, -1)]}
-    Store(history).write_range(OffsetRange("__consumer_offsets", 0, 100, 200), commits)
+    HistoryStore(history).write_range(OffsetRange("__consumer_offsets", 0, 100, 200), commits)
     rows = [row for row in lag_table(history).to_pylist() if row["group"] == "timed"]
     assert [(row["lag_seconds_method"], row["lag_seconds"]) for row in rows if row["lag"]] == wanted
     nothing_left = {(row["lag_seconds_method"], row["lag_seconds"]) for row in rows if not row["lag"]}

@@ -9,7 +9,7 @@ import pytest
 from kclient.embedded import EmbeddedCluster
 from kclient.embedded.control import leaders
 from kclient.errors import CorruptBatchError
-from kclient.spark.decoding import Decoder
+from kclient.spark.decoding import ValueDecoder
 from kclient.spark.executor import clients
 from kclient.spark.ranges import OffsetRange
 from kclient.spark.source import BatchReader, RangePartition
@@ -48,7 +48,7 @@ def test_who_switches_the_check_off_reads_on(log: Log) -> None:
 def test_a_task_reads_as_it_is_asked(log: Log) -> None:
     """An iterator, no list: nothing is fetched before it is asked, and what comes before the damage is there."""
     options = options_for(log.kafka, arrow__batch__rows="5")
-    reader = BatchReader(options, ("offset",), Decoder({}))
+    reader = BatchReader(options, ("offset",), ValueDecoder({}))
     batches = reader.read(RangePartition(OffsetRange("t", 0, 0, 15)))
     assert isinstance(batches, Iterator)
     assert log.asked() == []

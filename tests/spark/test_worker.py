@@ -19,7 +19,7 @@ from kclient.records.reader import Chunk, PartitionReader
 from kclient.records.writer import NewRecord, build_batch
 from kclient.spark.arrow_batches import Batcher, default_columns
 from kclient.spark.batch import plan_batch
-from kclient.spark.decoding import Decoder
+from kclient.spark.decoding import ValueDecoder
 from kclient.spark.executor import FetchedBatches, clients, read_range
 from kclient.spark.options import SourceOptions
 from kclient.spark.ranges import OffsetRange, tolerated
@@ -46,12 +46,16 @@ Read = Callable[[OffsetRange, EmbeddedCluster], Iterator[pa.RecordBatch]]
 
 def by_a_batch(wanted: OffsetRange, kafka: EmbeddedCluster) -> Iterator[pa.RecordBatch]:
     source = pytest.importorskip("kclient.spark.source")
-    return source.BatchReader(options_for(kafka), COLUMNS, Decoder({})).read(source.RangePartition(wanted))  # type: ignore[no-any-return]
+    return source.BatchReader(options_for(kafka), COLUMNS, ValueDecoder({})).read(
+        source.RangePartition(wanted)
+    )  # type: ignore[no-any-return]
 
 
 def by_a_stream(wanted: OffsetRange, kafka: EmbeddedCluster) -> Iterator[pa.RecordBatch]:
     source = pytest.importorskip("kclient.spark.source")
-    return source.StreamReader(options_for(kafka), COLUMNS, Decoder({})).read(source.RangePartition(wanted))  # type: ignore[no-any-return]
+    return source.StreamReader(options_for(kafka), COLUMNS, ValueDecoder({})).read(
+        source.RangePartition(wanted)
+    )  # type: ignore[no-any-return]
 
 
 @pytest.mark.spec("SP-10")

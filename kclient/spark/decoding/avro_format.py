@@ -24,7 +24,7 @@ import pyarrow as pa
 from kclient.spark.decoding import formats
 from kclient.spark.decoding.avro_schema import (
     VALUE,
-    Given,
+    AvroReaderSchema,
     arrow_type,
     avro_library,
     checked,
@@ -38,9 +38,9 @@ from kclient.spark.decoding.avro_schema import (
 from kclient.spark.decoding.formats import (
     MAX_OBJECTS,
     BadValue,
+    ConversionError,
     Decoded,
     ElementBudget,
-    Refused,
     TooManyElements,
     decode_apart,
     joined,
@@ -72,7 +72,11 @@ class AvroFormat:
 
     @classmethod
     def of(
-        cls, option: str, given: Given, registry: SchemaRegistry | None, max_elements: int = MAX_ELEMENTS
+        cls,
+        option: str,
+        given: AvroReaderSchema,
+        registry: SchemaRegistry | None,
+        max_elements: int = MAX_ELEMENTS,
     ) -> AvroFormat:
         """Raises ConfigError that names the field which has no Spark type."""
         storage = arrow_type(checked(option, given.text), option)
@@ -95,7 +99,7 @@ class AvroFormat:
             array = pa.array(made, self.storage)
             return array if self.storage == self.type else array.cast(self.type)
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-            raise Refused("a value in it does not fit the types of the reader schema") from None
+            raise ConversionError("a value in it does not fit the types of the reader schema") from None
 
 
 @attrs.frozen

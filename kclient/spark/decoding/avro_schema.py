@@ -249,17 +249,19 @@ VALUE: Final = "value"
 
 
 @attrs.frozen
-class Given:
+class AvroReaderSchema:
     """The text of the reader schema, and what the frame must say: None for no frame, empty for any id."""
 
     text: str
     ids: frozenset[int] | None = None
 
 
-def given_schema(option: str, written: str) -> Given:
+def reader_schema(option: str, written: str) -> AvroReaderSchema:
     """What the option says. Raises ConfigError where there is no schema."""
     ids, written = split_frame(option, written)
-    return Given(written if written.lstrip()[:1] in ("{", "[", '"') else _file(option, written), ids)
+    return AvroReaderSchema(
+        written if written.lstrip()[:1] in ("{", "[", '"') else _file(option, written), ids
+    )
 
 
 def checked(option: str, text: str) -> Any:

@@ -20,11 +20,11 @@ from kclient.errors import ConfigError, DecodeError
 from kclient.records.arrow import SCHEMA
 from kclient.spark.arrow_batches import TYPES, default_columns
 from kclient.spark.decoding.ddl import spark_name
-from kclient.spark.decoding.formats import BadValue, Decoded, Format, TextFormat, cuts, widest_item
+from kclient.spark.decoding.formats import BadValue, Decoded, TextFormat, ValueFormat, cuts, widest_item
 from kclient.spark.option_table import Topics
 
 if TYPE_CHECKING:
-    from kclient.spark.decoding.avro_schema import Given
+    from kclient.spark.decoding.avro_schema import AvroReaderSchema
     from kclient.spark.decoding.registry import SchemaRegistry
     from kclient.spark.options import SourceOptions
 
@@ -36,13 +36,13 @@ BAD_COLUMNS: Final = {ERROR: pa.string(), RAW: pa.binary()}
 
 
 @attrs.frozen
-class Decoder:
+class ValueDecoder:
     """What `keyFormat`, `valueFormat` and `badRecords` say, ready to be sent to workers.
 
     `instead` is the advice of the error: how to go on without bad records.
     """
 
-    formats: Mapping[str, Format]
+    formats: Mapping[str, ValueFormat]
     bad_records: str = "fail"
     instead: str = INSTEAD
 
@@ -143,7 +143,7 @@ class Decoder:
 
 
 def _told(
-    batch: pa.RecordBatch, results: Mapping[str, Decoded], formats: Mapping[str, Format]
+    batch: pa.RecordBatch, results: Mapping[str, Decoded], formats: Mapping[str, ValueFormat]
 ) -> dict[str, pa.Array]:
     """The columns about bad records. Where key and value are both bad, `_raw` is the value."""
     errors: dict[int, list[str]] = {}
@@ -159,7 +159,7 @@ def _told(
     return {ERROR: pa.array(texts, pa.string()), RAW: pa.array([raw.get(row) for row in rows], pa.binary())}
 
 
-def _why(chosen: Format, bad: BadValue) -> str:
+def _why(chosen: ValueFormat, bad: BadValue) -> str:
     schema = "" if bad.schema_id is None else f" with schema id {bad.schema_id}"
     return f"{chosen.name}{schema}: {bad.reason}"
 
@@ -187,7 +187,7 @@ class _Part(NamedTuple):
     schema: str
 
 
-def decoder_of(options: SourceOptions, called: Mapping[str, str] = BY_NAME) -> Decoder | None:
+def decoder_of(options: SourceOptions, called: Mapping[str, str] = BY_NAME) -> ValueDecoder | None:
     """What decodes keys and values, None when both are raw. `called` is how errors call options, if not by their names.
 
     Asks the registry where the reader schema comes from there. Raises ConfigError and ConnectError.
@@ -201,7 +201,7 @@ def decoder_of(options: SourceOptions, called: Mapping[str, str] = BY_NAME) -> D
         if (made := _format(options, _part(part, called), chosen, schema)) is not None
     }
     instead = called.get("badRecords", INSTEAD)
-    return Decoder(formats, options.bad_records, instead) if formats else None
+    return ValueDecoder(formats, options.bad_records, instead) if formats else None
 
 
 def _part(name: str, called: Mapping[str, str]) -> _Part:
@@ -209,7 +209,7 @@ def _part(name: str, called: Mapping[str, str]) -> _Part:
     return _Part(name, called.get(form, form), called.get(schema, schema))
 
 
-def _format(options: SourceOptions, part: _Part, chosen: str, schema: str | None) -> Format | None:
+def _format(options: SourceOptions, part: _Part, chosen: str, schema: str | None) -> ValueFormat | None:
     match chosen:
         case "raw":
             return None
@@ -227,9 +227,9 @@ def _format(options: SourceOptions, part: _Part, chosen: str, schema: str | None
             return AvroFormat.of(part.schema, given, registry, options.max_elements)
         case "protobuf" if schema is not None and not schema.startswith(SUBJECT):
             from kclient.spark.decoding.protobuf_format import ProtobufFormat
-            from kclient.spark.decoding.protobuf_schema import given_message
+            from kclient.spark.decoding.protobuf_schema import message_schema
 
-            return ProtobufFormat.of(given_message(part.schema, schema), options.max_elements)
+            return ProtobufFormat.of(message_schema(part.schema, schema), options.max_elements)
         case "protobuf":
             raise ConfigError(
                 f"{part.form}=protobuf needs {part.schema}=FILE#MESSAGE: a registry is asked for Avro schemas only. "
@@ -252,13 +252,13 @@ def _registry(options: SourceOptions) -> SchemaRegistry | None:
 
 def _avro_schema(
     options: SourceOptions, part: _Part, schema: str | None, registry: SchemaRegistry | None
-) -> Given:
+) -> AvroReaderSchema:
     """The reader's schema: given, or the newest of the subject, which is `<topic>-value` unless it is named."""
-    from kclient.spark.decoding.avro_schema import Given, given_schema
+    from kclient.spark.decoding.avro_schema import AvroReaderSchema, reader_schema
     from kclient.spark.decoding.registry import UnknownSchemaError
 
     if schema is not None and not schema.startswith(SUBJECT):
-        return given_schema(part.schema, schema)
+        return reader_schema(part.schema, schema)
     if registry is None:
         raise ConfigError(
             f"{part.schema}={schema} needs schema.registry.url, where the subject is asked for."
@@ -268,7 +268,7 @@ def _avro_schema(
     else:
         name, _, version = schema.removeprefix(SUBJECT).partition(":")
     try:
-        return Given(registry.subject(name, version or "latest"))
+        return AvroReaderSchema(registry.subject(name, version or "latest"))
     except UnknownSchemaError as exc:
         raise ConfigError(
             f"{part.form}=avro: {exc}. Name the subject with {part.schema}=subject:NAME, or give the schema."

@@ -73,7 +73,7 @@ def joined(parts: Iterable[Decoded]) -> Decoded:
     return Decoded(arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays), bad)
 
 
-class Format(Protocol):
+class ValueFormat(Protocol):
     """How the bytes of keys or values become values of one type. It pickles: workers get it from the driver."""
 
     @property
@@ -93,7 +93,7 @@ def reason_of(problem: Exception) -> str:
     return f"{type(problem).__name__}: {printable(str(problem))}"
 
 
-class Refused(Exception):
+class ConversionError(Exception):
     """Some of the values given together are bad; the text tells of one that was given alone."""
 
 
@@ -117,7 +117,7 @@ def decode_apart(
         end = min(start + size, len(values))
         try:
             arrays.append(convert(values[start:end]))
-        except Refused as exc:
+        except ConversionError as exc:
             if end - start > few:
                 size = (end - start) // 2
                 continue
@@ -173,7 +173,7 @@ def as_text(values: pa.Array) -> pa.Array:
     try:
         return values.cast(pa.string())
     except pa.ArrowInvalid:
-        raise Refused(NO_TEXT) from None
+        raise ConversionError(NO_TEXT) from None
 
 
 # --- the number of elements of a value -------------------------------------------------------------------------------

@@ -37,8 +37,8 @@ from kclient.spark.decoding.ddl import TIMESTAMP_NTZ, list_of, parse_ddl
 from kclient.spark.decoding.formats import (
     NO_TEXT,
     BadValue,
+    ConversionError,
     Decoded,
-    Refused,
     as_text,
     decode_apart,
     too_many,
@@ -100,7 +100,7 @@ class JsonFormat:
         """Whether all of them can be read, and have no field that the schema does not name."""
         try:
             self._parse(values, unexpected="error")
-        except Refused:
+        except ConversionError:
             return False
         return True
 
@@ -110,7 +110,7 @@ class JsonFormat:
         try:
             return read if read.type == self.type else read.cast(self.type)
         except pa.ArrowInvalid as exc:
-            raise Refused(_reason(str(exc))) from None
+            raise ConversionError(_reason(str(exc))) from None
 
     def _objects(self, texts: pa.Array, unexpected: str) -> pa.StructArray:
         """One object a line; a null, which Arrow's parser does not take as a line, is an empty one for a moment."""
@@ -125,7 +125,7 @@ class JsonFormat:
         wrapped = pc.binary_join_element_wise(BEFORE, texts, BEHIND, NOTHING)
         inside = _has_struct(self.type)  # whose unknown fields are left out
         if inside and not all(map(_is_document, texts.to_pylist())):
-            raise Refused(NOT_ONE)
+            raise ConversionError(NOT_ONE)
         schema = pa.schema([("v", _storage(self.type))])
         return _read(wrapped, schema, "ignore" if inside else "error", "/v").column(0).combine_chunks()
 
@@ -142,7 +142,7 @@ def _lines(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
         nulls = pc.equal(texts, NULL)
         texts = pc.if_else(nulls, EMPTY, texts)
         if not _are_objects(texts):
-            raise Refused("it is not one JSON object")
+            raise ConversionError("it is not one JSON object")
     return texts, nulls
 
 
@@ -165,9 +165,9 @@ def _read(texts: pa.Array, schema: pa.Schema, unexpected: str, above: str) -> pa
             ),
         )
     except pa.ArrowInvalid as exc:
-        raise Refused(_reason(str(exc), above)) from None
+        raise ConversionError(_reason(str(exc), above)) from None
     if len(table) != len(texts):
-        raise Refused(NOT_ONE)
+        raise ConversionError(NOT_ONE)
     return table
 
 

@@ -24,15 +24,21 @@ from kclient.spark.decoding import formats
 from kclient.spark.decoding.formats import (
     MAX_OBJECTS,
     BadValue,
+    ConversionError,
     Decoded,
     ElementBudget,
-    Refused,
     TooManyElements,
     decode_apart,
     joined,
     too_many,
 )
-from kclient.spark.decoding.protobuf_schema import NO_TEXT, Column, Columns, Given, protobuf_library
+from kclient.spark.decoding.protobuf_schema import (
+    NO_TEXT,
+    MessageColumn,
+    MessageColumns,
+    MessageSchema,
+    protobuf_library,
+)
 from kclient.spark.option_table import MAX_ELEMENTS
 
 MAX_NESTING: Final = 32
@@ -43,13 +49,13 @@ VARINT_BYTES: Final = 5
 class ProtobufFormat:
     """Keys or values that are messages of one type."""
 
-    given: Given
+    given: MessageSchema
     type: pa.DataType
     name: str = "protobuf"
     max_elements: int = MAX_ELEMENTS
 
     @classmethod
-    def of(cls, given: Given, max_elements: int = MAX_ELEMENTS) -> ProtobufFormat:
+    def of(cls, given: MessageSchema, max_elements: int = MAX_ELEMENTS) -> ProtobufFormat:
         """Raises ConfigError that names the field which has no Spark type."""
         return cls(given, _reader(given).column.type, max_elements=max_elements)
 
@@ -69,7 +75,7 @@ class ProtobufFormat:
         for row, data in enumerate(values.to_pylist()):
             try:
                 messages.append(None if data is None else self._message(reader, self._message_in(data)))
-            except Refused as exc:
+            except ConversionError as exc:
                 messages.append(None)
                 reasons[row] = str(exc)
             objects += len(data or b"") * reader.per_byte
@@ -83,9 +89,9 @@ class ProtobufFormat:
             try:
                 walk(data, 0, len(data), reader.parts, ElementBudget(self.max_elements))
             except TooManyElements:
-                raise Refused(too_many(self.max_elements)) from None
+                raise ConversionError(too_many(self.max_elements)) from None
             except (Damaged, RecursionError):
-                raise Refused(f"it is no {self.given.message}") from None
+                raise ConversionError(f"it is no {self.given.message}") from None
         return reader.read(data)
 
     def _message_in(self, data: bytes) -> bytes:
@@ -93,12 +99,12 @@ class ProtobufFormat:
             return data
         schema_id = formats.schema_id_of(data)
         if schema_id is None:
-            raise Refused(formats.NO_FRAME)
+            raise ConversionError(formats.NO_FRAME)
         if self.given.ids and schema_id not in self.given.ids:
-            raise Refused(formats.unexpected_id(schema_id))
+            raise ConversionError(formats.unexpected_id(schema_id))
         indexes, start = message_indexes(data, formats.FRAME_SIZE)
         if indexes != self.given.indexes:
-            raise Refused(f"it is another message of its schema, with the indexes {list(indexes)}")
+            raise ConversionError(f"it is another message of its schema, with the indexes {list(indexes)}")
         return data[start:]
 
     def _bad(self, reason: str, data: bytes) -> BadValue:
@@ -109,7 +115,7 @@ class ProtobufFormat:
 class _Reader:
     """A message type, compiled: what reads one message, and what makes columns of many."""
 
-    column: Column
+    column: MessageColumn
     read: Callable[[bytes], Any]
     parts: Mapping[int, Part]
     per_byte: float
@@ -119,11 +125,11 @@ class _Reader:
         try:
             return self.column.build(messages)
         except (pa.ArrowInvalid, UnicodeDecodeError):
-            raise Refused(NO_TEXT) from None
+            raise ConversionError(NO_TEXT) from None
 
 
 @functools.lru_cache(maxsize=64)
-def _reader(given: Given) -> _Reader:
+def _reader(given: MessageSchema) -> _Reader:
     """Compiled once in each process."""
     library = protobuf_library()
     pool = library.descriptor_pool.DescriptorPool()
@@ -135,7 +141,7 @@ def _reader(given: Given) -> _Reader:
         raise ConfigError(
             f"{given.option} has descriptors that do not fit together: {exc}. Make them with protoc."
         ) from exc
-    columns = Columns(given.option)
+    columns = MessageColumns(given.option)
     column = columns.message(descriptor)
     parts = parts_of(library, descriptor)
     return _Reader(column, _parser(library, descriptor, requires=columns.requires), parts, per_byte(parts))
@@ -149,11 +155,11 @@ def _parser(library: Any, descriptor: Any, *, requires: bool) -> Callable[[bytes
         try:
             message = parse(data)
         except damaged:
-            raise Refused(f"it is no {descriptor.full_name}") from None
+            raise ConversionError(f"it is no {descriptor.full_name}") from None
         except UnicodeDecodeError:
-            raise Refused(NO_TEXT) from None
+            raise ConversionError(NO_TEXT) from None
         if requires and not message.IsInitialized():
-            raise Refused("it lacks a field that its schema requires")
+            raise ConversionError("it lacks a field that its schema requires")
         return message
 
     return read
@@ -163,7 +169,7 @@ def message_indexes(data: bytes, start: int) -> tuple[tuple[int, ...], int]:
     """Where the message stands in its schema, and where its bytes begin. Raises Refused."""
     count, at = _zigzag(data, start)
     if not 0 <= count <= MAX_NESTING:
-        raise Refused("its frame does not say which message of its schema it is")
+        raise ConversionError("its frame does not say which message of its schema it is")
     found = []
     for _ in range(count):
         index, at = _zigzag(data, at)
@@ -177,7 +183,7 @@ def _zigzag(data: bytes, start: int) -> tuple[int, int]:
         number |= (byte & 0x7F) << (7 * place)
         if byte < 0x80:
             return (number >> 1) ^ -(number & 1), start + place + 1
-    raise Refused("its frame does not say which message of its schema it is")
+    raise ConversionError("its frame does not say which message of its schema it is")
 
 
 # --- counting elements -----------------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ import pyarrow.compute as pc
 
 from kclient.errors import ConfigError
 from kclient.spark.decoding.ddl import TIMESTAMP, list_of, map_of, refuse_type
-from kclient.spark.decoding.formats import Refused, read_schema_file, split_frame
+from kclient.spark.decoding.formats import ConversionError, read_schema_file, split_frame
 from kclient.text import format_names
 
 MAX_COLUMNS: Final = 5_000
@@ -47,14 +47,14 @@ Build: TypeAlias = Callable[[list[Any]], pa.Array]
 
 
 @attrs.frozen
-class Column:
+class MessageColumn:
     """A type, and what makes an array of it. None among what it is given is null."""
 
     type: pa.DataType
     build: Build
 
 
-class Columns:
+class MessageColumns:
     """What turns the messages of one schema into columns."""
 
     def __init__(self, option: str) -> None:
@@ -68,10 +68,10 @@ class Columns:
         self._message, self._enum = (field.TYPE_MESSAGE, field.TYPE_GROUP), field.TYPE_ENUM
         self._arrow = {getattr(field, f"TYPE_{name}"): kind for name, kind in SCALARS.items()}
 
-    def message(self, message: Any, path: str = "", around: tuple[str, ...] = ()) -> Column:
+    def message(self, message: Any, path: str = "", around: tuple[str, ...] = ()) -> MessageColumn:
         """The column of a message type. Raises ConfigError that names the field which has no Spark type."""
         if message.full_name == "google.protobuf.Timestamp":
-            return Column(TIMESTAMP, _timestamps)
+            return MessageColumn(TIMESTAMP, _timestamps)
         if message.full_name in around:
             refuse_type(self._option, path, f"is {message.full_name} inside itself")
         if len(around) >= MAX_DEPTH:
@@ -86,27 +86,27 @@ class Columns:
         kind = pa.struct([pa.field(name, column.type) for name, column in made.items()])
         empty = self._library.message_factory.GetMessageClass(message)()
         self.requires |= not empty.IsInitialized()
-        return Column(kind, _structs(kind, [column.build for column in made.values()], empty))
+        return MessageColumn(kind, _structs(kind, [column.build for column in made.values()], empty))
 
-    def _field(self, field: Any, path: str, around: tuple[str, ...]) -> Column:
+    def _field(self, field: Any, path: str, around: tuple[str, ...]) -> MessageColumn:
         """What takes a field out of messages."""
         if isinstance(field.default_value, list):  # only a repeated field has such a default
             if field.message_type is not None and field.message_type.GetOptions().map_entry:
                 return self._map(field, path, around)
             item = self._item(field, f"{path}[]", around)
-            return Column(list_of(item.type), _lists(field.name, item))
+            return MessageColumn(list_of(item.type), _lists(field.name, item))
         item = self._item(field, path, around)
         unset_is_null = field.has_presence and not field.has_default_value
-        return Column(item.type, (_optional if unset_is_null else _plain)(field.name, item.build))
+        return MessageColumn(item.type, (_optional if unset_is_null else _plain)(field.name, item.build))
 
-    def _map(self, field: Any, path: str, around: tuple[str, ...]) -> Column:
+    def _map(self, field: Any, path: str, around: tuple[str, ...]) -> MessageColumn:
         key, value = (
             self._item(field.message_type.fields_by_name[name], f"{path}{{}}", around)
             for name in ("key", "value")
         )
-        return Column(map_of(key.type, value.type), _maps(field.name, key, value))
+        return MessageColumn(map_of(key.type, value.type), _maps(field.name, key, value))
 
-    def _item(self, field: Any, path: str, around: tuple[str, ...]) -> Column:
+    def _item(self, field: Any, path: str, around: tuple[str, ...]) -> MessageColumn:
         """What makes an array of values of the field's type."""
         self._left -= 1
         if self._left < 0:
@@ -116,9 +116,9 @@ class Columns:
         if field.type in self._message:
             return self.message(field.message_type, path, around)
         if field.type == self._enum:
-            return Column(pa.string(), _enums(field.enum_type))
+            return MessageColumn(pa.string(), _enums(field.enum_type))
         kind = self._arrow[field.type]
-        return Column(kind, _decimals if kind == UINT64 else lambda values: pa.array(values, kind))
+        return MessageColumn(kind, _decimals if kind == UINT64 else lambda values: pa.array(values, kind))
 
 
 SCALARS: Final = {
@@ -143,7 +143,7 @@ def _optional(name: str, build: Build) -> Build:
     return lambda messages: build([get(each) if each.HasField(name) else None for each in messages])
 
 
-def _lists(name: str, item: Column) -> Build:
+def _lists(name: str, item: MessageColumn) -> Build:
     get, kind = attrgetter(name), list_of(item.type)
 
     def build(messages: list[Any]) -> pa.Array:
@@ -154,7 +154,7 @@ def _lists(name: str, item: Column) -> Build:
     return build
 
 
-def _maps(name: str, key: Column, value: Column) -> Build:
+def _maps(name: str, key: MessageColumn, value: MessageColumn) -> Build:
     get, kind = attrgetter(name), map_of(key.type, value.type)
 
     def build(messages: list[Any]) -> pa.Array:
@@ -170,7 +170,7 @@ def _in_order(entries: Any) -> list[tuple[Any, Any]]:
     try:
         return sorted(entries.items(), key=itemgetter(0))
     except TypeError:  # where a key is no UTF-8, proto2 gives its bytes
-        raise Refused(NO_TEXT) from None
+        raise ConversionError(NO_TEXT) from None
 
 
 def _offsets(lists: Sequence[Sequence[Any]]) -> pa.Array:
@@ -207,7 +207,7 @@ def _timestamps(values: list[Any]) -> pa.Array:
     seconds = pa.array([None if each is None else each.seconds for each in values], pa.int64())
     nanos = pa.array([None if each is None else each.nanos for each in values], pa.int64())
     if not (_within(seconds, FIRST_SECOND, LAST_SECOND) and _within(nanos, 0, LAST_NANO)):
-        raise Refused("a Timestamp in it is none of the years 1 to 9999")
+        raise ConversionError("a Timestamp in it is none of the years 1 to 9999")
     return pc.add(pc.multiply(seconds, 1_000_000), pc.divide(nanos, 1000)).cast(TIMESTAMP)
 
 
@@ -220,7 +220,7 @@ def _within(numbers: pa.Array, lowest: int, highest: int) -> bool:
 
 
 @attrs.frozen
-class Given:
+class MessageSchema:
     """A message, the descriptors it needs, its place in its file, and the ids that its frame may have (see `frame`)."""
 
     option: str
@@ -230,7 +230,7 @@ class Given:
     ids: frozenset[int] | None = None
 
 
-def given_message(option: str, written: str) -> Given:
+def message_schema(option: str, written: str) -> MessageSchema:
     """What the option says. Raises ConfigError where there is no such message."""
     ids, schema = split_frame(option, written)
     path, _, message = schema.rpartition("#")
@@ -243,7 +243,9 @@ def given_message(option: str, written: str) -> Given:
     for file in files.values():
         if (indexes := _indexes(file, message)) is not None:
             needed = _with_imports(option, files, file.name)
-            return Given(option, message, tuple(each.SerializeToString() for each in needed), indexes, ids)
+            return MessageSchema(
+                option, message, tuple(each.SerializeToString() for each in needed), indexes, ids
+            )
     raise ConfigError(
         f"{option}: {path} has no message {message}, but {format_names(sorted(_messages(files.values())), 10)}. "
         "Give a full name, with its package."

@@ -28,7 +28,7 @@ from kclient.spark.ingest.setting_values import LATEST
 from kclient.spark.ingest.settings import IngestSettings
 from kclient.spark.ingest.sinks import check_not_landed, check_sinks
 from kclient.spark.ingest.stop_signals import StopRequest
-from kclient.spark.ingest.worker_pool import Pool
+from kclient.spark.ingest.worker_pool import WorkerPool
 from kclient.spark.offsets import MAX_OFFSET, dump_offsets
 from kclient.spark.options import SourceOptions
 from kclient.spark.ranges import OffsetRange, split
@@ -163,7 +163,7 @@ def _written(settings: IngestSettings, wanted: Backfill, locks: Sequence[int]) -
     target = target_of(settings, options)
     if settings.engine == "spark":
         return _with_spark(settings, wanted, target)
-    pool = Pool(settings.parallelism or os.cpu_count() or 1, locks)
+    pool = WorkerPool(settings.parallelism or os.cpu_count() or 1, locks)
     try:
         return pool.write(wanted.ranges, options, target)
     finally:

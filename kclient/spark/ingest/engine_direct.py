@@ -23,7 +23,7 @@ from kclient.spark.ingest.checkpoint import Offsets
 from kclient.spark.ingest.preflight import Prepared
 from kclient.spark.ingest.progress import Ended, IngestListener, IngestResult
 from kclient.spark.ingest.stop_signals import StopRequest
-from kclient.spark.ingest.worker_pool import Pool
+from kclient.spark.ingest.worker_pool import WorkerPool
 from kclient.spark.ranges import NO_LIMIT, Limit
 from kclient.spark.sink.manifest import batch_name
 from kclient.spark.stream import Stream
@@ -45,7 +45,7 @@ class _Engine:
 
     def __init__(self, prepared: Prepared, listener: IngestListener, stop: StopRequest) -> None:
         settings = prepared.settings
-        self._pool = Pool(settings.parallelism or os.cpu_count() or 1, prepared.locks)
+        self._pool = WorkerPool(settings.parallelism or os.cpu_count() or 1, prepared.locks)
         self._prepared = prepared
         self._trigger = settings.trigger
         self._checkpoint = prepared.checkpoint

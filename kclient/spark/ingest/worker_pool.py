@@ -35,7 +35,7 @@ END_SECONDS: Final = 5.0
 
 
 @attrs.define(eq=False)
-class Worker:
+class WorkerProcess:
     """One process, and the range that it works on."""
 
     process: subprocess.Popen[bytes]
@@ -44,7 +44,7 @@ class Worker:
     order: int | None = None
 
     @classmethod
-    def start(cls, locks: Sequence[int] = ()) -> Worker:
+    def start(cls, locks: Sequence[int] = ()) -> WorkerProcess:
         """A new interpreter that finds what this one finds, and shares these descriptors of locks."""
         ours, theirs = Pipe()
         line, lifeline = Pipe(duplex=False)
@@ -80,7 +80,7 @@ class BatchWork(NamedTuple):
     results: dict[int, WrittenRange]
 
 
-class Pool:
+class WorkerPool:
     """`size` workers, started when they are first needed. With one, the ranges are written in this process.
 
     `locks` are the descriptors of the locks that this process holds on what the workers write.
@@ -89,7 +89,7 @@ class Pool:
     def __init__(self, size: int, locks: Sequence[int] = ()) -> None:
         self._size = size
         self._locks = tuple(locks)
-        self._workers: list[Worker] = []
+        self._workers: list[WorkerProcess] = []
 
     def write(
         self, ranges: Sequence[OffsetRange], options: SourceOptions, target: DirectTarget
@@ -113,26 +113,28 @@ class Pool:
             worker.end()
         self._workers.clear()
 
-    def _idle(self) -> Worker | None:
+    def _idle(self) -> WorkerProcess | None:
         for worker in self._workers:
             if worker.order is None:
                 return worker
         if len(self._workers) == self._size:
             return None
-        self._workers.append(Worker.start(self._locks))
+        self._workers.append(WorkerProcess.start(self._locks))
         return self._workers[-1]
 
-    def _send(self, worker: Worker, now: BatchWork, options: SourceOptions, target: DirectTarget) -> None:
+    def _send(
+        self, worker: WorkerProcess, now: BatchWork, options: SourceOptions, target: DirectTarget
+    ) -> None:
         worker.order = now.waiting.popleft()
         now.attempts[worker.order] += 1
         with suppress(BrokenPipeError, ConnectionResetError):  # it died: `_receive` sees it
             worker.pipe.send((now.ranges[worker.order], options, target))
 
-    def _ready(self) -> list[Worker]:
+    def _ready(self) -> list[WorkerProcess]:
         pipes = wait([worker.pipe for worker in self._workers if worker.order is not None])
         return [worker for worker in self._workers if worker.pipe in pipes]
 
-    def _receive(self, worker: Worker, now: BatchWork) -> None:
+    def _receive(self, worker: WorkerProcess, now: BatchWork) -> None:
         """Keep what a worker sends, or raise it; let another one try where it died."""
         order = cast("int", worker.order)
         try:

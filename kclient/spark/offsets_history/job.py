@@ -32,7 +32,7 @@ from kclient.spark.ingest.stop_signals import StopRequest
 from kclient.spark.offsets_history import sampling
 from kclient.spark.offsets_history.rows import Row, TopicRecord, rows_of
 from kclient.spark.offsets_history.settings import TOPIC, OffsetsHistorySettings
-from kclient.spark.offsets_history.store import STATE, State, Store
+from kclient.spark.offsets_history.store import STATE, HistoryState, HistoryStore
 from kclient.spark.option_table import Topics
 from kclient.spark.options import SourceOptions
 from kclient.spark.ranges import LogBounds, OffsetRange, next_starts, report, split
@@ -67,7 +67,7 @@ def run(settings: OffsetsHistorySettings, runtime: Runtime | None = None) -> His
     driver = DriverClient(options)
     try:
         driver.connect()
-        with locked(Store(settings.out).path, "offsets-history"):
+        with locked(HistoryStore(settings.out).path, "offsets-history"):
             return _Run(settings, options, driver, runtime or Runtime()).run()
     finally:
         driver.close()
@@ -98,7 +98,7 @@ class _Run:
         self._options = options
         self._driver = driver
         self._runtime = runtime
-        self._store = Store(settings.out)
+        self._store = HistoryStore(settings.out)
         self._seen = RunTotals()
 
     def run(self) -> HistoryRun:
@@ -130,7 +130,7 @@ class _Run:
                 self._seen.note(table, row)
         return tables
 
-    def _sample(self, state: State, known: Collection[str]) -> State:
+    def _sample(self, state: HistoryState, known: Collection[str]) -> HistoryState:
         committed = sorted({tp.topic for tp in state.committed})
         if unseen := [topic for topic in committed if topic not in known]:
             log.info(
@@ -157,14 +157,14 @@ class _Run:
 class RunStart:
     """Where a run begins, and what it has to read. `topics` are those that may be described, with their ids."""
 
-    state: State
+    state: HistoryState
     ranges: tuple[OffsetRange, ...]
     partitions: int
     topics: Mapping[str, bytes]
     resumed: bool
 
 
-def begin(settings: OffsetsHistorySettings, driver: DriverClient, store: Store) -> RunStart:
+def begin(settings: OffsetsHistorySettings, driver: DriverClient, store: HistoryStore) -> RunStart:
     """Compare the directory with the topic; remove files that a killed run left after its state.
 
     A new history is known by its state before it has a file. Raises ConfigError for the directory of another cluster or
@@ -178,7 +178,7 @@ def begin(settings: OffsetsHistorySettings, driver: DriverClient, store: Store) 
         )
     cluster_id, bounds = driver.ask(_survey)
     topic_id = min((log.topic_id.hex() for log in bounds.values() if log.topic_id), default=None)
-    state = kept or State(cluster_id=cluster_id, topic_id=topic_id, offsets={})
+    state = kept or HistoryState(cluster_id=cluster_id, topic_id=topic_id, offsets={})
     _check_same(settings.out, state, cluster_id, topic_id)
     starts = _starts(state, bounds, warn=kept is not None)
     state = attrs.evolve(state, topic_id=state.topic_id or topic_id, offsets={**state.offsets, **starts})
@@ -196,7 +196,7 @@ def begin(settings: OffsetsHistorySettings, driver: DriverClient, store: Store) 
 
 
 def _starts(
-    state: State, bounds: Mapping[TopicPartition, LogBounds], *, warn: bool
+    state: HistoryState, bounds: Mapping[TopicPartition, LogBounds], *, warn: bool
 ) -> dict[TopicPartition, int]:
     """Where reading goes on. Never before where it was, as what is kept from there on would be removed: a log end
     before it comes from a lagging broker, or from a log that lost records.
@@ -224,7 +224,7 @@ async def _topics(link: ClusterHandle) -> dict[str, bytes]:
     return {topic.name: topic.topic_id for topic in answer.topics if topic.name}
 
 
-def _check_same(out: str, state: State, cluster_id: str | None, topic_id: str | None) -> None:
+def _check_same(out: str, state: HistoryState, cluster_id: str | None, topic_id: str | None) -> None:
     """Offsets of two topics cannot be ordered, those of two clusters even less."""
     if state.cluster_id != cluster_id:
         raise ConfigError(
@@ -303,7 +303,7 @@ class RunTotals:
             tp = TopicPartition(row["topic"], row["partition"])
             self.latest[row["group"], tp] = row.get("offset")
 
-    def advance(self, state: State, wanted: OffsetRange) -> State:
+    def advance(self, state: HistoryState, wanted: OffsetRange) -> HistoryState:
         """The state when the files of a range are there."""
         waiting = dict(state.waiting)
         for (_, tp), offset in self.latest.items():
@@ -318,8 +318,8 @@ class RunTotals:
 
 
 def still_waiting(
-    state: State, there: Collection[TopicPartition], found: Mapping[tuple[TopicPartition, int], object]
-) -> State:
+    state: HistoryState, there: Collection[TopicPartition], found: Mapping[tuple[TopicPartition, int], object]
+) -> HistoryState:
     """The state without what was found, and without partitions that are gone."""
     waiting = {
         tp: left

@@ -41,7 +41,7 @@ _ORDER: Final = [("group", "ascending"), ("src_offset", "ascending")]
 
 
 @attrs.frozen(kw_only=True)
-class State:
+class HistoryState:
     """How far a history is. `committed` are the partitions with commits of any group, `waiting` those committed offsets
     whose record was not there yet when it was looked for."""
 
@@ -63,13 +63,13 @@ def history_directory(directory: str | Path) -> Path:
     return path
 
 
-class Store:
+class HistoryStore:
     """The history in a directory. Every method may raise SinkError."""
 
     def __init__(self, directory: str | Path) -> None:
         self.path = Path(directory)
 
-    def state(self) -> State | None:
+    def state(self) -> HistoryState | None:
         """How far it is, None where nothing was ever kept."""
         path = self.path / STATE
         try:
@@ -82,7 +82,7 @@ class Store:
                 path=str(path),
             ) from exc
 
-    def keep(self, state: State) -> None:
+    def keep(self, state: HistoryState) -> None:
         """Move on."""
         content = {
             "version": VERSION,
@@ -156,14 +156,14 @@ def _by_date(rows: Iterable[Row], column: str) -> dict[str, list[Row]]:
     }
 
 
-def _state(content: Any) -> State:
+def _state(content: Any) -> HistoryState:
     if content["version"] != VERSION:
         raise ValueError(f"its version is {content['version']!r}, not {VERSION}")
     waiting: dict[TopicPartition, frozenset[int]] = {}
     for topic, partition, offset in content["waiting"]:
         tp = TopicPartition(topic, partition)
         waiting[tp] = waiting.get(tp, frozenset()) | {offset}
-    return State(
+    return HistoryState(
         cluster_id=content["cluster_id"],
         topic_id=content["topic_id"],
         offsets=parse_offsets(json.dumps(content["offsets"])) if content["offsets"] else {},

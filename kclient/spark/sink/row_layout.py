@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 
 from kclient.errors import ConfigError
 from kclient.records.arrow import SCHEMA
-from kclient.spark.decoding import Decoder
+from kclient.spark.decoding import ValueDecoder
 from kclient.spark.decoding.decoder import BAD_COLUMNS, ERROR, RAW
 from kclient.spark.decoding.formats import without
 from kclient.spark.decoding.json_format import JsonFormat
@@ -57,7 +57,7 @@ class RowLayout:
 
     batch: int | None = None
     headers: bool = True
-    decoder: Decoder | None = None
+    decoder: ValueDecoder | None = None
     rescue: bool = False
 
     def read(self) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 
 from kclient.errors import ConfigError, InternalError
 from kclient.spark.arrow_batches import checked
-from kclient.spark.decoding import BY_INGEST, Decoder, decoder_of
+from kclient.spark.decoding import BY_INGEST, ValueDecoder, decoder_of
 from kclient.spark.decoding.ddl import spark_name
 from kclient.spark.decoding.decoder import ERROR
 from kclient.spark.options import SourceOptions
@@ -78,7 +78,7 @@ class DirectStreamReader(StreamReader):
     """A stream of summaries."""
 
     def __init__(self, options: SourceOptions, target: DirectTarget) -> None:
-        super().__init__(options, (), Decoder({}))
+        super().__init__(options, (), ValueDecoder({}))
         self._target = target
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -90,7 +90,7 @@ class DirectBatchReader(BatchReader):
     """The summaries of a backfill."""
 
     def __init__(self, options: SourceOptions, target: DirectTarget) -> None:
-        super().__init__(options, (), Decoder({}))
+        super().__init__(options, (), ValueDecoder({}))
         self._target = target
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -203,7 +203,7 @@ class LandedStreamReader(StreamReader):
     """A stream of landed rows."""
 
     def __init__(self, options: SourceOptions, target: DirectTarget) -> None:
-        super().__init__(options, (), Decoder({}))
+        super().__init__(options, (), ValueDecoder({}))
         self._target = target
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 
-from kclient.spark.ingest.worker_pool import Worker
+from kclient.spark.ingest.worker_pool import WorkerProcess
 from kclient.spark.sink.atomic_files import locked
 
 
@@ -29,7 +29,7 @@ class Order:
 if __name__ == "__main__":
     directory, order = sys.argv[1:]
     with locked(Path(directory), "The test") as lock:
-        worker = Worker.start([lock])
+        worker = WorkerProcess.start([lock])
         worker.pipe.send(Order(order))
         print(worker.process.pid, flush=True)
         time.sleep(60)

@@ -227,13 +227,13 @@ def test_a_wall_clock_that_is_set_back_delays_no_batch(
 def test_worker_processes_write_the_same_and_one_that_dies_is_replaced(
     cluster: EmbeddedCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kclient.spark.ingest.worker_pool import Worker
+    from kclient.spark.ingest.worker_pool import WorkerProcess
 
-    begun: list[Worker] = []
+    begun: list[WorkerProcess] = []
     held: list[str] = []
-    start = Worker.start
+    start = WorkerProcess.start
 
-    def mortal(locks: Sequence[int] = ()) -> Worker:
+    def mortal(locks: Sequence[int] = ()) -> WorkerProcess:
         worker = start(locks)
         held[:] = [os.readlink(f"/proc/{worker.process.pid}/fd/{lock}") for lock in locks]
         begun.append(worker)
@@ -241,7 +241,7 @@ def test_worker_processes_write_the_same_and_one_that_dies_is_replaced(
             worker.process.kill()
         return worker
 
-    monkeypatch.setattr(Worker, "start", mortal)
+    monkeypatch.setattr(WorkerProcess, "start", mortal)
     wanted = fill(cluster, 150)
     run(cluster, tmp_path, parallelism=2)
     assert_exactly_once(tmp_path / "sink", wanted)
