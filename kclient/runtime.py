@@ -1,4 +1,4 @@
-"""The one seam to the world: clock, randomness, connections, names and work off the loop.
+"""The only access to the outside: wall clock, randomness, connections, name resolution and worker threads.
 
 Nothing else in kclient reads a clock, draws a random number, resolves a name or opens a connection. Monotonic time,
 timers and connections come from the running event loop, so a loop with a virtual clock and an in-memory network
@@ -27,12 +27,12 @@ class Address(NamedTuple):
 
 
 def _system_rng() -> random.Random:
-    return random.SystemRandom()  # nobody can foretell a nonce
+    return random.SystemRandom()  # nonces must not be predictable
 
 
 @attrs.define
 class Runtime:
-    """What the client may ask of the world. Tests give a seeded `rng` and their own `wall_clock`."""
+    """The client's environment. Tests pass a seeded `rng` and their own `wall_clock`."""
 
     rng: random.Random = attrs.field(factory=_system_rng)
     wall_clock: Callable[[], float] = time.time

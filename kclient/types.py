@@ -1,4 +1,4 @@
-"""The small values that every room and every user shares. Imports nothing of ours."""
+"""Small value types of the public API that all packages use. Imports nothing else of kclient."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class TopicPartition(NamedTuple):
 
 
 class TimestampType(enum.IntEnum):
-    """Who set a record's timestamp: nobody (message format 0), the producer, or the broker."""
+    """The source of a record's timestamp: none (message format 0), the producer, or the broker."""
 
     NO_TIMESTAMP_TYPE = -1
     CREATE_TIME = 0
@@ -38,8 +38,8 @@ class IsolationLevel(enum.IntEnum):
 class SubscriptionPattern:
     """A pattern of topic names that the brokers resolve: for `subscribe(pattern=…)` with the consumer group protocol.
 
-    `pattern` is a regular expression in the syntax of RE2/J that whole names match. Topics that appear later join in
-    by themselves, and the client does not need to know of other topics. Needs Apache Kafka 4.0.
+    `pattern` is a regular expression in the syntax of RE2/J that whole names match. Topics that appear later are
+    added automatically, and the client does not need to know of other topics. Needs Apache Kafka 4.0.
     """
 
     pattern: str
@@ -68,7 +68,7 @@ class OffsetAndTimestamp:
 
 
 class LeaderAndEpoch(NamedTuple):
-    """Who leads a partition, as far as known: broker id and leader epoch, each None where unknown."""
+    """The last known leader of a partition: broker id and leader epoch, each None if unknown."""
 
     node_id: int | None
     epoch: int | None
@@ -86,7 +86,7 @@ class Broker:
 
 @attrs.frozen
 class PartitionInfo:
-    """What the cluster says about a partition: broker ids of leader (None: none now), replicas, and those in sync.
+    """The metadata of a partition: broker ids of the leader (None: no leader now), the replicas, and those in sync.
 
     `brokers` are those of the same answer, by id; the properties look the ids up there. Infos are equal whatever the
     addresses.
@@ -126,7 +126,7 @@ class PartitionInfo:
 
 @attrs.frozen
 class GroupMetadata:
-    """Who this consumer is in its group; generation −1 and an empty member id while it has not joined."""
+    """This consumer's membership in its group; generation −1 and an empty member id while it has not joined."""
 
     group_id: str
     generation_id: int = -1

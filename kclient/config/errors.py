@@ -1,4 +1,4 @@
-"""How texts call a key that is none of ours: a slip in writing can put a password into the place of a key.
+"""The error with all problems of a configuration, which never shows a secret written in place of a key.
 
 sasl.password hunter2      --set sasl.passwordhunter2=      a line of a properties file that is the password alone
 """
@@ -18,7 +18,7 @@ _LOOKS_LIKE_KEY: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*([._-][A-Za-z0-9]+)*")
 
 
 def shown_key(written: str, value: Any) -> str:
-    """The key as it was written, unless it may be a secret: one without a value, or with a secret's key in front."""
+    """Return the key as written, or a description if it may be a secret: without a value, or after a secret's key."""
     name = written.strip().replace(".", "_").replace("-", "_").lower()
     if name in SECRET_KEYS:
         return written
@@ -31,13 +31,13 @@ def shown_key(written: str, value: Any) -> str:
 
 
 def is_secret(name: str) -> bool:
-    """Whether this is a key, or an option of the Spark source, that holds a secret itself."""
+    """Return whether this key, or option of the Spark source, holds a secret."""
     key = name.strip().lower().removeprefix("kafka.").replace(".", "_")
     return key in SECRET_KEYS or key == "schema_registry_auth"
 
 
 def config_error(what: str, problems: Sequence[str], again: str) -> ConfigError:
-    """`what` has these problems (its verb included); `again` is what to do when they are gone."""
+    """Return the error for all problems. `what` is the start of the sentence, `again` the next step."""
     count = "one problem" if len(problems) == 1 else f"{len(problems)} problems"
     listed = "".join(f"\n  - {printable(problem, LONGEST_TEXT)}" for problem in problems)
     text = f"{what} {count}:{listed}\nCorrect what is listed and {again}."

@@ -1,5 +1,4 @@
-"""How far groups are behind the ends of their partitions: `kclient.group.lag` and `python -m kclient lag`.
+"""The lag of consumer groups: `kclient.group.lag`, `kclient.group.lag_async` and `python -m kclient lag`.
 
-It stands above `group` and `positions`, which know nothing of each other: what is committed it learns from the one,
-what can be read from the other.
+Uses `group` for the committed offsets and `positions` for the ends of the logs; these do not import each other.
 """

@@ -1,4 +1,4 @@
-"""Measuring: four questions, each to whom it concerns.
+"""Measure the lag of a group, with four kinds of requests.
 
     the group's coordinator      who is in the group, and what holds whom     kclient.group.describe
                                  what it has committed                        kclient.group.offset_fetch
@@ -38,7 +38,7 @@ CLOSE_SECONDS: Final = 2.0
 
 
 class LagReader:
-    """A client that measures groups, as often as it is asked to, until the end of its `async with`."""
+    """A client that measures the lag of groups until the end of its `async with`."""
 
     def __init__(self, config: Config, runtime: Runtime) -> None:
         self._config = attrs.evolve(config, allow_auto_create_topics=False)
@@ -54,7 +54,7 @@ class LagReader:
         await self._cluster.close(CLOSE_SECONDS)
 
     async def groups(self, timeout: float) -> list[str]:
-        """The names of all groups of consumers, and of those that only store offsets."""
+        """Return the names of all consumer groups, and of groups that only store offsets."""
         async with _limit(timeout, "the list of groups"):
             return await self._names()
 

@@ -1,7 +1,7 @@
-"""What a consumer measures about itself, under the names that Java's consumer uses. Imports nothing of ours but types.
+"""The metrics of a consumer, under the names of Java's consumer.
 
-    sensor.py        a number that is recorded now and then: how often, how much, the extremes, over sliding windows
-    registry.py      names with tags, what stands behind each, and who is told of them
+    sensor.py        recorded numbers: count, sum, average and extremes over sliding windows
+    registry.py      metric names with tags, the function that reads each value, and the reporters
     calls.py         `consumer-metrics`: polls, commits
     network.py       `consumer-metrics` and `consumer-node-metrics`: connections, requests, bytes
     coordinator.py   `consumer-coordinator-metrics`: heartbeats, joins, rebalances, commits
@@ -9,8 +9,8 @@
     own.py           `kclient-metrics`: what Java has no name for
     prometheus.py    all of it as text
 
-Recording costs a few additions, and happens once for a poll, an answer or a chunk, never once for a record. Whatever
-can be computed when somebody looks is computed then.
+Recording costs a few additions, once for each poll, answer or chunk, never for each record. Everything else is
+computed when a value is read.
 """
 
 from __future__ import annotations

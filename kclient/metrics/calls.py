@@ -12,7 +12,7 @@ GROUP = "consumer-metrics"
 
 
 class CallMetrics:
-    """Told of every poll's beginning and end. Milliseconds between polls, nanoseconds in commits, as in Java.
+    """Measures polls and commits: milliseconds between polls, nanoseconds in commits, as in Java.
 
     The idle ratio is the part of the time since the poll before ended that this poll took: 1.0 where the application
     needs no time of its own, near 0 where it hardly ever waits for records. (Java divides by the time since the poll
@@ -44,7 +44,7 @@ class CallMetrics:
         self._started = now
 
     def poll_ended(self) -> None:
-        """Note its end, however it ended."""
+        """Note the end of a poll, also if it raised."""
         now = self._clock()
         started = now if self._started is None else self._started
         since = started if self._ended is None else self._ended

@@ -1,7 +1,7 @@
-"""Names with tags, what is read behind each name, and the reporters that are told which names there are.
+"""Metric names with tags, the function that reads each value, and the reporters that are notified of new metrics.
 
-A name is Java's: group, name and tags, `client-id` among the tags always. A value is read when somebody asks for it.
-What a reporter raises is logged and has no other consequence: measuring never disturbs what is measured.
+A name has Java's form: group, name and tags, `client-id` always among them. A value is computed when it is read.
+Exceptions of a reporter are logged and otherwise ignored, so that metrics never disturb the consumer.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ Read = Callable[[float], float]
 
 
 class MetricName(NamedTuple):
-    """What a metric is called; two names are the same where all three parts are. `tags` are sorted pairs of text."""
+    """Identifies a metric: group, name and tags, which are sorted pairs of text."""
 
     group: str
     name: str
     tags: tuple[tuple[str, str], ...] = ()
 
     def tag(self, key: str) -> str | None:
-        """The value of one tag, None where the name does not have it."""
+        """Return the value of one tag; None if the name does not have it."""
         return dict(self.tags).get(key)
 
 
@@ -42,12 +42,12 @@ class Metric:
     _clock: Callable[[], float]
 
     def value(self) -> float:
-        """The value now; NaN where nothing was measured lately."""
+        """Return the value now; NaN if nothing was recorded in the windows."""
         return self._read(self._clock())
 
 
 class MetricReporter(Protocol):
-    """Told of every metric when it appears and when it goes; read `metric.value()` whenever you like.
+    """Notified when a metric is added or removed; it may call `metric.value()` at any time.
 
     The methods run on the loop's thread, so they must not wait. `configure(settings)` is called first, if it is there,
     with Kafka's dotted keys.
@@ -144,32 +144,32 @@ class Registry:
         return MetricValues({name: metric._read(now) for name, metric in self._metrics.items()})
 
     def add(self, name: MetricName, read: Read) -> None:
-        """Let a name appear."""
+        """Add a metric and notify the reporters."""
         metric = self._metrics[name] = Metric(name, read, self.clock)
-        self._tell("metric_added", metric)
+        self._notify_reporters("metric_added", metric)
 
     def add_later(self, whose: object, add_names: Callable[[], None]) -> None:
-        """Let names appear when somebody looks, at once where a reporter is told: partitions come by the thousand."""
+        """Add names when the values are next read; at once if there is a reporter. There may be thousands."""
         if self._reporters:
             add_names()
         else:
             self._unnamed[whose] = add_names
 
     def forget(self, whose: object) -> None:
-        """Whose names would have been added later is gone."""
+        """Forget the names that `add_later` would have added."""
         self._unnamed.pop(whose, None)
 
     def remove(self, name: MetricName) -> None:
-        """Let a name go."""
+        """Remove a metric and notify the reporters."""
         metric = self._metrics.pop(name, None)
         if metric is not None:
-            self._tell("metric_removed", metric)
+            self._notify_reporters("metric_removed", metric)
 
     def close(self) -> None:
-        """Say to the reporters that nothing more will come."""
-        self._tell("close")
+        """Close the reporters."""
+        self._notify_reporters("close")
 
-    def _tell(self, method: str, *arguments: Metric) -> None:
+    def _notify_reporters(self, method: str, *arguments: Metric) -> None:
         for reporter in self._reporters:
             try:
                 getattr(reporter, method)(*arguments)
@@ -177,7 +177,7 @@ class Registry:
                 self._log_once(f"{type(reporter).__name__}.{method}", exc)
 
     def _log_once(self, what: str, error: BaseException) -> None:
-        """There are metrics by the thousand, and one line will do."""
+        """Log only the first failure of a reporter's method: there may be thousands of metrics."""
         if what not in self._logged:
             self._logged[what] = None
             log.error(
@@ -216,7 +216,7 @@ class Group:
         self.add(f"{name}-total", lambda now: sensor.total)
 
     def remove(self) -> None:
-        """Take all of its names away."""
+        """Remove all metrics of this group."""
         for name in self._added:
             self._registry.remove(name)
         self._added.clear()

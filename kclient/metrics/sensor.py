@@ -1,4 +1,4 @@
-"""A number that is recorded now and then, and what can be said of it: over its life, and over the last few windows.
+"""Recorded numbers, with totals since the start, and averages, rates and extremes over the last few windows.
 
 A sensor keeps `count` windows of `seconds` each (metrics_num_samples × metrics_sample_window_ms). A window begins with
 the first number that comes when the one before is over, and is forgotten when it began `count` × `seconds` ago. Rates
@@ -44,7 +44,7 @@ class Sensor:
         self._past_total = 0.0
 
     def record(self, value: float, now: float) -> None:
-        """Note a number. The hot path: everything else is computed when somebody looks."""
+        """Record a number. This is the hot path; everything else is computed when it is read."""
         window = self._current
         if window is None or now >= window.end:
             window = self._next_window(now)

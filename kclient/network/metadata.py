@@ -103,10 +103,6 @@ class MetadataCache:
         """Return the name of the topic with this id; None if unknown."""
         return self._names.get(topic_id)
 
-    def last_seen_epoch(self, tp: TopicPartition) -> int | None:
-        """Return the highest leader epoch seen of a partition."""
-        return self._last_seen_epochs.get(tp)
-
     def _partition(self, tp: TopicPartition) -> PartitionMetadata | None:
         topic = self.topics.get(tp.topic)
         return None if topic is None else topic.partitions.get(tp.partition)

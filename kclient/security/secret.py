@@ -1,9 +1,11 @@
-"""A text that shows itself to nobody who does not ask for it by name.
+"""Secrets that never appear in a log or an error, and where their values come from: env() and file().
 
-Whoever needs the text writes `reveal()`, and that is the only way: no repr, no str, no format, no pickle, no JSON.
-So a secret that strays into a log line, an exception or a message to another process is three stars or an error.
-Where the text itself must be at hand for a moment, `HiddenText` and `HiddenBytes` keep it out of every repr: errors may
-be told with the local variables of all functions.
+Only `reveal()` returns the text; repr, str, format, pickle and JSON do not. A secret that gets into a log line, an
+exception or a message to another process is three stars or an error. While the text is in use, `HiddenText` and
+`HiddenBytes` keep it out of every repr, because an error report may contain the local variables of all functions.
+
+Any function without arguments that returns the value is a provider too. The provider of a password or a key is called
+again for each connection, so a rotated secret is used without a restart; that of any other key is called once.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ Source = str | Callable[[], str]
 
 
 class Secret:
-    """A password, a key, or a provider of one that is asked anew whenever the text is needed."""
+    """A password, a key, or a provider of one, which is called each time the text is needed."""
 
     __slots__ = ("_source",)
 
@@ -31,7 +33,7 @@ class Secret:
         self._source = source
 
     def reveal(self) -> str:
-        """The text. Raises ValueError when a provider has none; the message never holds what it found.
+        """Return the text. Raise ValueError if a provider fails; the message never contains its value.
 
         A provider that fails otherwise, say with the OSError of a vault, must not pass for a failure of the network;
         one that calls sys.exit() must not end the loop, nor one that was cancelled the task that asks.

@@ -1,8 +1,7 @@
-"""From the configuration's words to an `ssl.SSLContext`, made anew when the files behind it change.
+"""Make an `ssl.SSLContext` from the configuration, and a new one when the certificate files change.
 
-Certificates and host names are verified unless the user says otherwise in so many words; nothing older than TLS 1.2
-is spoken. A private key reaches OpenSSL through a file that has no name and no place on a disk, where the system has
-such files.
+Certificates and host names are verified unless the user disables it explicitly; the oldest version is TLS 1.2. OpenSSL
+reads a private key only from a file: on Linux that is a memory file (memfd), which never reaches a disk.
 """
 
 from __future__ import annotations
@@ -135,16 +134,16 @@ class Tls:
     """The context of a client's connections."""
 
     def __init__(self, options: TlsOptions) -> None:
-        """Raises ConfigError where the context cannot be made; whatever a file lacks is told before any connection."""
+        """Raise ConfigError if the context cannot be made, so that bad files fail before any connection."""
         self.options = options
         self._made_of = b""
         self._context = self.refresh()
 
     def refresh(self) -> ssl.SSLContext:
-        """The context for the next connection; reads the files, so call it off the loop.
+        """Return the context for the next connection. Reads files, so call it off the loop.
 
-        Files that changed give a new context. Files that cannot be used any more give the last one and a WARNING:
-        a rotation that is half done must not end a client that works.
+        Changed files give a new context. If they cannot be used, log a warning and return the last context: a
+        half-finished rotation must not stop a working client.
         """
         if self.options.context is not None:
             return self.options.context

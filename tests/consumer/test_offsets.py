@@ -144,7 +144,7 @@ def test_a_newer_leader_epoch_asks_for_metadata_and_older_metadata_does_not_coun
         assert epoch is not None
         before = metadata.version
         await names_an_epoch(cluster, consumer, epoch + 1)
-        assert metadata.last_seen_epoch(T0) == epoch + 1
+        assert metadata._last_seen_epochs.get(T0) == epoch + 1
         assert metadata.leader(T0).node_id is None
         await reached(lambda: metadata.version > before)
         assert metadata.leader(T0).node_id is None

@@ -103,7 +103,7 @@ def test_the_same_or_a_higher_epoch_is_accepted(epoch: int) -> None:
 def test_a_topic_created_anew_may_begin_with_a_lower_epoch() -> None:
     cache = cache_after(answer(partition(1, 5), topic_id=ID_A), answer(partition(2, 0), topic_id=ID_B))
     assert cache.leader(TP) == LeaderAndEpoch(2, 0)
-    assert cache.last_seen_epoch(TP) == 0
+    assert cache._last_seen_epochs.get(TP) == 0
     assert cache.topic_name(ID_A) is None
 
 
@@ -119,7 +119,7 @@ def test_a_topic_that_nobody_wanted_for_a_while_begins_anew_also_without_ids() -
     """Brokers before 2.8 have no ids: an epoch kept from the topic that was would hide the leader of the new one."""
     of_another_topic = MetadataResponseTopic(name="audit", partitions=[partition(1, 3)])
     cache = cache_after(answer(partition(1, 5)), answer(topics=[of_another_topic]))
-    assert cache.last_seen_epoch(TP) is None
+    assert cache._last_seen_epochs.get(TP) is None
     cache.apply(answer(partition(2, 0)), 9)
     assert cache.leader(TP) == LeaderAndEpoch(2, 0)
 
@@ -128,14 +128,14 @@ def test_a_topic_that_nobody_wanted_for_a_while_begins_anew_also_without_ids() -
 def test_a_wanted_topic_that_one_broker_does_not_know_keeps_its_epochs() -> None:
     cache = cache_after(answer(partition(1, 5)), answer(error=3), answer(partition(2, 4)))
     assert cache.leader(TP).node_id is None
-    assert cache.last_seen_epoch(TP) == 5
+    assert cache._last_seen_epochs.get(TP) == 5
 
 
 @pytest.mark.spec("B.5.5")
 def test_an_absent_epoch_is_accepted_and_the_last_one_forgotten() -> None:
     cache = cache_after(answer(partition(1, 5)), answer(partition(2, -1)))
     assert cache.leader(TP) == LeaderAndEpoch(2, None)
-    assert cache.last_seen_epoch(TP) is None
+    assert cache._last_seen_epochs.get(TP) is None
 
 
 @pytest.mark.spec("B.5.5", "D-41")
@@ -149,7 +149,7 @@ def test_an_epoch_learnt_elsewhere_makes_the_cached_leader_unknown() -> None:
     cache = cache_after(answer(partition(1, 5)))
     assert not cache.update_last_seen_epoch(TP, 5)
     assert not cache.update_last_seen_epoch(TopicPartition("unknown", 0), 9)
-    assert cache.last_seen_epoch(TopicPartition("unknown", 0)) is None
+    assert cache._last_seen_epochs.get(TopicPartition("unknown", 0)) is None
     assert cache.update_last_seen_epoch(TP, 7)
     assert cache.leader(TP) == LeaderAndEpoch(None, 7)
     cache.apply(answer(partition(1, 6)), 12)

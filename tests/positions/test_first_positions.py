@@ -284,7 +284,7 @@ def test_an_answer_that_came_a_moment_before_is_not_used_where_things_changed(
             await settle()
             assert positions.all_consumed() == left
             assert (
-                cluster.metadata.last_seen_epoch(P0) == 7
+                cluster.metadata._last_seen_epochs.get(P0) == 7
             )  # whoever has the partition: older metadata is stale
             assert "a newer leader epoch was seen" in cluster.updates
 
