@@ -12,16 +12,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from kclient.change_signal import ChangeSignal
-from kclient.embedded import apis, authentication
-from kclient.embedded.call import Call
+from kclient.embedded import apis, auth
+from kclient.embedded.api_error import Refused
 from kclient.embedded.clock import Timer
-from kclient.embedded.connection import ServerConnection
+from kclient.embedded.connection import Listener, ServerConnection
 from kclient.embedded.faults import Rule
-from kclient.embedded.listener import Listener
-from kclient.embedded.refusal import Refused
 from kclient.embedded.releases import Release
-from kclient.embedded.state import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from kclient.embedded.topics import Partition
+from kclient.embedded.request_context import Call
+from kclient.embedded.state import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Partition
 from kclient.errors import ProtocolDecodeError
 from kclient.generated.response_header import ResponseHeader
 from kclient.log import get_logger
@@ -235,7 +233,7 @@ class Broker:
             refused = next((rule.error for rule in rules if rule.error is not None), None)
             if refused is not None:
                 raise Refused(refused)
-            authentication.require_turn(call)
+            auth.require_turn(call)
             answer = await module.handle(call, call.message)
         except Refused as exc:
             answer = module.refuse(call, call.message, exc)

@@ -1,6 +1,6 @@
-"""The cluster's time: the loop's, moved forward by whoever tests with it.
+"""The cluster's time: the loop's time, which a test may move forward.
 
-Every timer of the cluster hangs here and nothing in it sleeps by itself, so `advance` makes a session time out or a
+Every timer of the cluster is scheduled here and nothing else in it sleeps, so `advance` makes a session time out or a
 record expire at once, in the order in which it would have happened.
 """
 
@@ -9,13 +9,37 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import heapq
+import math
+import re
 from collections.abc import Callable
-from typing import Final
+from datetime import timedelta
+from typing import Final, TypeAlias
 
 import attrs
 
+from kclient.embedded.loop_thread import HasHome, Home, control
 from kclient.errors import ArgumentError
 from kclient.runtime import Runtime
+
+Duration: TypeAlias = float | timedelta | str
+
+UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
+PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+
+
+def to_seconds(duration: Duration) -> float:
+    """Its seconds. Raises ArgumentError for what is no duration."""
+    if isinstance(duration, timedelta):
+        return duration.total_seconds()
+    if isinstance(duration, int | float) and math.isfinite(duration):
+        return float(duration)
+    parts = PART.findall(duration) if isinstance(duration, str) else []
+    if not parts or "".join(number + unit for number, unit in parts) != str(duration).replace(" ", ""):
+        raise ArgumentError(
+            f"{duration!r} is no duration; give seconds as a number, a timedelta, or text as '10m', '1h30m', '250ms'."
+        )
+    return sum(float(number) * UNITS[unit] for number, unit in parts)
+
 
 SWEPT_FROM: Final = 1_000
 DAY: Final = 86_400.0
@@ -135,3 +159,34 @@ class Clock:
             loop = asyncio.get_running_loop()
             when = self._timers[0][0] - self._ahead
             self._alarm = loop.call_at(when, self._ring, context=self._context)
+
+
+class ClusterClock:
+    """The time of a cluster, which a test may let pass."""
+
+    def __init__(self, cluster: HasHome, clock: Clock) -> None:
+        self._cluster = cluster
+        self._clock = clock
+
+    @property
+    def home(self) -> Home:
+        """Where the cluster lives. Raises UsageError when it does not run."""
+        return self._cluster.home
+
+    @control
+    def advance(self, duration: Duration) -> None:
+        """Let so much time pass at once ("10m", 1.5, a timedelta): sessions and records expire as they would have.
+
+        The clients' time does not move. Raises ArgumentError for a time that goes back.
+        """
+        self._clock.advance(to_seconds(duration))
+
+    @control
+    def now(self) -> float:
+        """Seconds that never go back."""
+        return self._clock.now()
+
+    @control
+    def wall_ms(self) -> int:
+        """Milliseconds since 1970, UTC, as the brokers see them."""
+        return self._clock.wall_ms()

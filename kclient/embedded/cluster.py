@@ -18,17 +18,15 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from kclient.embedded import retention
+from kclient.embedded import log_cleaner
 from kclient.embedded.broker import Broker
-from kclient.embedded.clock import Clock
-from kclient.embedded.control.clock import ClusterClock
+from kclient.embedded.clock import Clock, ClusterClock
+from kclient.embedded.connection import Listener, Serve, serve
 from kclient.embedded.controls import PLAINTEXT, Controls
 from kclient.embedded.fault_controls import FaultControls
-from kclient.embedded.home import Home, control
-from kclient.embedded.listener import Listener, Serve, serve
-from kclient.embedded.observer import Observer
+from kclient.embedded.loop_thread import Home, control
+from kclient.embedded.observer import LoggedRequest, Observer, RequestLog
 from kclient.embedded.releases import Release
-from kclient.embedded.requests import LoggedRequest, RequestLog
 from kclient.embedded.security_controls import SecurityControls
 from kclient.embedded.settings import settings
 from kclient.embedded.state import ClusterState
@@ -163,7 +161,7 @@ class EmbeddedCluster(Controls, FaultControls, SecurityControls):
     async def _start(self) -> None:
         for broker in self.state.brokers.values():
             await broker.start()
-        retention.watch(self.state)
+        log_cleaner.watch(self.state)
         for name, partitions in self._topics.items():
             self._create(name, partitions)
 

@@ -1,8 +1,9 @@
-"""The broker's end of a connection: requests in, answers out, one at a time and in order.
+"""The broker's end of a connection: requests in, responses out, one at a time and in order; and the listeners.
 
-While one request is handled the next ones wait, as behind a real broker: a parked JoinGroup holds up what follows it.
-The handler goes on when the client goes away, for what it began (a member that joins) stays begun; its answer is
-dropped. Requests that came in whole before the client closed are handled as well, those before a reset are not.
+While one request is handled the next ones wait, as with a real broker: a parked JoinGroup delays every later request of
+its connection. The handler continues when the client disconnects, because what it started (a member that joins) stays
+started; its response is dropped. Requests that were received completely before the client closed the connection are
+handled too, those before a reset are not.
 """
 
 from __future__ import annotations
@@ -10,18 +11,73 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from ssl import SSLContext
 from typing import TYPE_CHECKING, Any, Final
 
+import attrs
+
 from kclient.change_signal import ChangeSignal
-from kclient.errors import ProtocolDecodeError
+from kclient.errors import ArgumentError, ProtocolDecodeError
 from kclient.log import get_logger
 from kclient.network.transport import FrameProtocol
+from kclient.security import SCRAM_DIGESTS
 
 if TYPE_CHECKING:
-    from kclient.embedded.authentication import Authentication
+    from kclient.embedded.auth import Authentication
     from kclient.embedded.broker import Broker
     from kclient.embedded.clock import Timer
-    from kclient.embedded.listener import Listener
+
+
+MECHANISMS: Final = ("PLAIN", *SCRAM_DIGESTS)
+
+
+@attrs.define(eq=False)
+class Listener:
+    """A named address of one broker. Port 0 becomes the one that the system chose, for all later starts.
+
+    `advertised` is what clients are told where it differs; `mechanisms` are the SASL mechanisms, none for no SASL.
+    """
+
+    name: str
+    host: str = "127.0.0.1"
+    port: int = 0
+    ssl: SSLContext | None = None
+    mechanisms: tuple[str, ...] = attrs.field(default=())
+    advertised: tuple[str, int] | None = None
+    server: asyncio.Server | None = None
+
+    @mechanisms.validator
+    def _known(self, attribute: object, mechanisms: tuple[str, ...]) -> None:
+        for mechanism in mechanisms:
+            if mechanism not in MECHANISMS:
+                raise ArgumentError(
+                    f"The embedded cluster does not speak {mechanism!r}; it speaks {', '.join(MECHANISMS)}."
+                )
+
+    def of_broker(self, number: int) -> Listener:
+        """The same for one broker (the first is 0): a fixed port counts up from broker to broker."""
+        return attrs.evolve(self, port=self.port + number if self.port else 0, server=None)
+
+    @property
+    def server_address(self) -> str:
+        """`host:port` as bootstrap_servers takes it, with brackets around an IPv6 address."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port that clients are told."""
+        return self.advertised or (self.host, self.port)
+
+
+Factory = Callable[[], asyncio.BaseProtocol]
+Serve = Callable[[Factory, Listener], Awaitable[asyncio.Server]]
+
+
+async def serve(factory: Factory, listener: Listener) -> asyncio.Server:
+    """Listen at the listener's address, on the running loop. Raises OSError."""
+    loop = asyncio.get_running_loop()
+    return await loop.create_server(factory, listener.host, listener.port, ssl=listener.ssl)
+
 
 logger = get_logger("kclient.embedded")
 

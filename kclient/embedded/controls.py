@@ -11,10 +11,9 @@ from typing import Any
 
 from kclient.embedded import controller
 from kclient.embedded.control import brokers, groups, leaders, logs
-from kclient.embedded.home import control
-from kclient.embedded.spreading import Value, to_records
-from kclient.embedded.state import ClusterState
-from kclient.embedded.topics import Partition
+from kclient.embedded.loop_thread import control
+from kclient.embedded.partitioner import Value, to_records
+from kclient.embedded.state import ClusterState, Partition
 from kclient.errors import ArgumentError
 from kclient.types import TopicPartition
 
@@ -101,14 +100,14 @@ class Controls:
     @control
     def compact(self, topic: str, partition: int) -> None:
         """Clean a log: of each key only the newest record stays; the offsets of all others are gaps."""
-        from kclient.embedded.compaction import compact
+        from kclient.embedded.log_cleaner import compact
 
         compact(self.state, self._partition(topic, partition))
 
     @control
     def remove_records(self, topic: str, partition: int, offsets: Collection[int]) -> None:
         """Take records out of the middle of a log; their offsets are gaps."""
-        from kclient.embedded.compaction import remove
+        from kclient.embedded.log_cleaner import remove
 
         remove(self.state, self._partition(topic, partition), offsets)
 

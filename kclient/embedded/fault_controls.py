@@ -11,7 +11,7 @@ from typing import Any
 
 from kclient.embedded.control import brokers, faults
 from kclient.embedded.faults import Edit, Rule
-from kclient.embedded.home import control
+from kclient.embedded.loop_thread import control
 from kclient.embedded.state import ClusterState
 from kclient.errors import ArgumentError
 

@@ -14,7 +14,7 @@ import attrs
 from kclient.protocol.message import Message
 
 if TYPE_CHECKING:
-    from kclient.embedded.call import Call
+    from kclient.embedded.request_context import Call
 
 Edit = Callable[[Any, Any], Message]  # request, answer → the answer to send
 

@@ -1,24 +1,76 @@
-"""The log of one partition: real record batches, kept as bytes, each under the offsets it was given.
+"""The log of one partition: real record batches, kept as bytes, and the leader epochs that wrote them.
 
-A pure object without time and network. Offsets may have gaps (compaction). Headers are read once, when a batch is
-appended; records are never looked at here. What is looked up is found by bisection, so a long log costs no more than
-a short one.
+A pure object without time and network. Offsets may have gaps (compaction). Leader epochs: KIP-101, KIP-320. Headers are
+read once, when a batch is appended; only the log cleaner, the conversion to old formats and lookups by time read
+records. Lookups are bisections, so a long log costs no more than a short one.
 """
 
 from __future__ import annotations
 
 import struct
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
-from operator import attrgetter
+from operator import attrgetter, itemgetter
+from typing import Final
 
 import attrs
 
-from kclient.embedded.epochs import LeaderEpochs
 from kclient.embedded.producers import Producers
 from kclient.errors import InternalError
 from kclient.records.batch import Batch, read_batches
+from kclient.records.columns import Columns
+from kclient.records.sections import columns_for, open_batch
+from kclient.records.writer import NewRecord
+
+UNKNOWN: Final = (-1, -1)
+
+_epoch = itemgetter(0)
+_first = itemgetter(1)
+
+
+class LeaderEpochs:
+    """The epochs of one log. Empty for a log of old formats, whose batches carry no epoch."""
+
+    def __init__(self) -> None:
+        self.entries: list[tuple[int, int]] = []  # epoch, first offset
+
+    def begin(self, epoch: int, offset: int) -> None:
+        """A leader of this epoch appends from `offset` on."""
+        if self.entries and self.entries[-1][0] >= epoch:
+            return
+        self.truncate(offset)
+        self.entries.append((epoch, offset))
+
+    def end_of(self, epoch: int, log_end: int) -> tuple[int, int]:
+        """The newest epoch up to `epoch`, and where it ended; −1 and −1 where that cannot be said.
+
+        An epoch below all that are known ends where the first known one begins.
+        """
+        if not self.entries or not 0 <= epoch <= self.entries[-1][0]:
+            return UNKNOWN
+        if epoch == self.entries[-1][0]:
+            return epoch, log_end
+        above = bisect_right(self.entries, epoch, key=_epoch)
+        known = self.entries[above - 1][0] if above else epoch
+        return known, self.entries[above][1]
+
+    def at(self, offset: int) -> int:
+        """The epoch that wrote the record at an offset, −1 where unknown."""
+        above = bisect_right(self.entries, offset, key=_first)
+        return self.entries[above - 1][0] if above else -1
+
+    def truncate(self, to: int) -> None:
+        """Forget the epochs that begin at or behind the new end."""
+        while self.entries and self.entries[-1][1] >= to:
+            self.entries.pop()
+
+    def advance_start(self, to: int) -> None:
+        """The log begins at `to` now: the epoch of that offset begins there, older ones are forgotten."""
+        above = bisect_right(self.entries, to, key=_first)
+        if above:
+            self.entries[:above] = [(self.entries[above - 1][0], to)]
+
 
 _OFFSET = struct.Struct(">q")
 _EPOCH = struct.Struct(">i")
@@ -140,3 +192,28 @@ class Log:
     def _index(self, offset: int) -> int:
         """The first batch that ends at or behind an offset."""
         return bisect_left(self.batches, offset, key=_last_offset)
+
+
+ALL_RECORDS = 2**31
+
+
+def columns_of(header: Batch) -> Columns:
+    """All records of a batch. Raises CorruptBatchError, BatchTooLargeError, UnsupportedFormatError."""
+    section = open_batch(header)
+    columns = columns_for(section)
+    section.read_into(columns, ALL_RECORDS)
+    return columns
+
+
+def records_of(header: Batch) -> list[NewRecord]:
+    """The same one by one, each with its offset."""
+    columns = columns_of(header)
+    rows = zip(
+        columns.raw_keys(),
+        columns.raw_values(),
+        columns.timestamps,
+        columns.headers,
+        columns.offsets,
+        strict=True,
+    )
+    return [NewRecord(*row) for row in rows]

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from kclient.embedded.log import Log, Stored
-from kclient.embedded.refusal import Refused
-from kclient.embedded.topics import Partition
-from kclient.embedded.unpacked import columns_of
+from kclient.embedded.api_error import Refused
+from kclient.embedded.log import Log, Stored, columns_of
+from kclient.embedded.state import Partition
 from kclient.protocol.errors import OFFSET_NOT_AVAILABLE
 
 LATEST: Final = -1

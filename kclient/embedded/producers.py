@@ -12,7 +12,7 @@ from typing import Final
 
 import attrs
 
-from kclient.embedded.refusal import Refused
+from kclient.embedded.api_error import Refused
 from kclient.embedded.releases import Release
 from kclient.protocol.errors import (
     INVALID_PRODUCER_EPOCH,

@@ -1,8 +1,12 @@
-"""Which versions of which APIs a broker of each Kafka release answers.
+"""What each Kafka release speaks: the versions of every API, and the features of the cluster with their levels.
 
-One table says in which release every version appeared; a second which versions the brokers of 4.x gave up. Versions
-count from the release that offers them as stable. What real brokers advertise is recorded under tests/ and judges
-both tables.
+One table lists the release in which every version appeared; a second one those that brokers of 4.x dropped.
+Versions count from the release in which they are stable. The versions that real brokers advertise are recorded under
+tests/ and are compared with both tables.
+
+Clients read from the features whether they may use transactions V2 (`transaction.version` 2) and the consumer protocol
+(`group.version` 1). Levels of `metadata.version` are those of the releases; brokers before 3.3 ran with ZooKeeper and
+had no features. KIP-584, KIP-1022, KIP-890.
 """
 
 from __future__ import annotations
@@ -112,3 +116,55 @@ def versions_of(release: Release) -> Mapping[int, tuple[int, int]]:
 def _parsed(history: str) -> list[tuple[int, Release]]:
     words = (word.split(":") for word in history.split())
     return [(int(version), Release.parse(since)) for version, since in words]
+
+
+# the level of metadata.version → the release that brought it
+METADATA_LEVELS: Final = {
+    7: "3.3",
+    8: "3.4",
+    11: "3.5",
+    14: "3.6",
+    19: "3.7",
+    20: "3.8",
+    21: "3.9",
+    25: "4.0",
+    27: "4.1",
+    29: "4.2",
+    30: "4.3",
+    33: "4.4",
+}
+
+# feature, the release that brought it at this level, the highest level, and the release whose new clusters run it there
+OTHERS: Final = (
+    ("group.version", "4.0", 1, "4.0"),
+    ("kraft.version", "3.9", 1, None),
+    ("share.version", "4.1", 1, "4.2"),
+    ("share.version", "4.4", 2, "4.4"),
+    ("streams.version", "4.1", 1, "4.2"),
+    ("transaction.version", "4.0", 2, "4.0"),
+    ("eligible.leader.replicas.version", "4.0", 1, "4.1"),
+)
+
+
+@attrs.frozen
+class Feature:
+    """A feature, the levels that a release supports, and the one at which the cluster runs it (0: not)."""
+
+    name: str
+    lowest: int
+    highest: int
+    level: int
+
+
+def features_of(release: Release) -> list[Feature]:
+    """Every feature of a release."""
+    levels = [level for level, since in METADATA_LEVELS.items() if release >= Release.parse(since)]
+    if not levels:
+        return []
+    newest, lowest = levels[-1], levels[0] if release >= FOUR else 1
+    found = {"metadata.version": Feature("metadata.version", lowest, newest, newest)}
+    for name, since, highest, running_since in OTHERS:
+        if release >= Release.parse(since):
+            runs = running_since is not None and release >= Release.parse(running_since)
+            found[name] = Feature(name, 0, highest, highest if runs else 0)
+    return list(found.values())

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, Self, cast
 
 from kclient.config import load
-from kclient.embedded.home import Home, control
-from kclient.embedded.spreading import Value, batches, codec_of, spread, to_records
+from kclient.embedded.loop_thread import Home, control
+from kclient.embedded.partitioner import Value, batches, codec_of, spread, to_records
 from kclient.errors import ArgumentError, KclientError, UsageError
 from kclient.generated.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kclient.generated.create_topics_response import CreateTopicsResponse

@@ -1,16 +1,22 @@
-"""How far the replicas are, and waiting for them (acks=all)."""
+"""Append to a partition's log as its leader, and wait for the replicas (acks=all).
+
+Batches are trusted here; those of producers are checked in `produce_validation` first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import struct
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 import attrs
 
 from kclient.change_signal import ChangeSignal, wait_any
 from kclient.embedded import topic_config
-from kclient.embedded.call import Call
-from kclient.embedded.state import ClusterState
-from kclient.embedded.topics import Partition
+from kclient.embedded.log import Stored
+from kclient.embedded.request_context import Call
+from kclient.embedded.state import ClusterState, Partition
+from kclient.errors import InternalError
 from kclient.generated.produce_response import PartitionProduceResponse
 from kclient.protocol.errors import (
     NONE,
@@ -18,6 +24,58 @@ from kclient.protocol.errors import (
     NOT_LEADER_OR_FOLLOWER,
     REQUEST_TIMED_OUT,
 )
+from kclient.records.batch import LOG_APPEND_TIME_FLAG, crc32c
+
+_BATCH_TIMES: Final = struct.Struct(">hiqq")  # attributes, last offset delta, base and max timestamp
+_CRC: Final = struct.Struct(">I")
+CRC_AT: Final = 17
+CHECKED_FROM: Final = 21
+
+
+def append(state: ClusterState, partition: Partition, data: bytes) -> Stored:
+    """Append one batch of format 2 with a record or marker of any kind; whoever waits for records is woken."""
+    (stored,) = append_all(state, partition, [data])
+    return stored
+
+
+def append_all(state: ClusterState, partition: Partition, batches: Iterable[bytes]) -> list[Stored]:
+    """Append batches of format 2 one behind the other. Raises InternalError for a partition without a leader."""
+    if partition.leader_epoch < 0:
+        raise InternalError(f"{partition.tp} has never had a leader.")
+    now = state.clock.wall_ms() if partition.topic.log_append_time else None
+    stored = [
+        partition.log.append(batch if now is None else stamped(batch, now), partition.leader_epoch)
+        for batch in batches
+    ]
+    tell(state, partition, stored)
+    return stored
+
+
+def tell(state: ClusterState, partition: Partition, stored: Iterable[Stored]) -> None:
+    """Wake and notify everybody of what was appended."""
+    partition.changed.notify()
+    for one in stored:
+        for observer in state.observers:
+            observer.appended(partition, one.header)
+
+
+def stamped(batch: bytes, now_ms: int) -> bytes:
+    """A batch of format 2 whose records all have this LogAppendTime."""
+    attributes, delta, base, _ = _BATCH_TIMES.unpack_from(batch, CHECKED_FROM)
+    return with_times(batch, attributes | LOG_APPEND_TIME_FLAG, delta, base, now_ms)
+
+
+def with_max_timestamp(batch: bytes, max_timestamp: int) -> bytes:
+    """A batch of format 2 with the highest timestamp that its records really have."""
+    attributes, delta, base, _ = _BATCH_TIMES.unpack_from(batch, CHECKED_FROM)
+    return with_times(batch, attributes & ~LOG_APPEND_TIME_FLAG, delta, base, max_timestamp)
+
+
+def with_times(batch: bytes, attributes: int, delta: int, base: int, max_timestamp: int) -> bytes:
+    """The same records under other header fields, and the CRC that they give."""
+    times = _BATCH_TIMES.pack(attributes, delta, base, max_timestamp)
+    checked = times + batch[CHECKED_FROM + _BATCH_TIMES.size :]
+    return batch[:CRC_AT] + _CRC.pack(crc32c(checked)) + checked
 
 
 @attrs.define(eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kclient.embedded.home import control
+from kclient.embedded.loop_thread import control
 from kclient.embedded.state import ClusterState
 
 

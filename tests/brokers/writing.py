@@ -7,7 +7,7 @@ from typing import Any
 
 from confluent_kafka import Producer
 
-from kclient.embedded.legacy import message_set
+from kclient.embedded.old_formats import message_set
 from kclient.generated.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kclient.protocol.errors import NONE
 from kclient.records.writer import NewRecord, build_batch

@@ -8,8 +8,8 @@ import pytest
 
 from kclient import AsyncConsumer, RebalanceListener
 from kclient.embedded import EmbeddedCluster
-from kclient.embedded.call import Call
 from kclient.embedded.observer import Observer
+from kclient.embedded.request_context import Call
 from kclient.errors import ClosedError, WakeupError
 from tests.scenarios.support import T0, consumer_of, play, reached, read
 

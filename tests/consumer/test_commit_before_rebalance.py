@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kclient.embedded.requests import LoggedRequest
+from kclient.embedded.observer import LoggedRequest
 from tests.scenarios.members import ALL, publishing, team, until
 from tests.scenarios.simulated import Place, simulate
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from kclient.embedded import EmbeddedCluster
 from kclient.embedded.releases import versions_of
-from kclient.embedded.topics import Partition
+from kclient.embedded.state import Partition
 from kclient.generated.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kclient.generated.list_offsets_request import (
     ListOffsetsPartition,

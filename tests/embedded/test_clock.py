@@ -10,8 +10,7 @@ import pytest
 
 from kclient import Consumer
 from kclient.embedded import EmbeddedCluster
-from kclient.embedded.clock import Clock
-from kclient.embedded.duration import Duration, seconds
+from kclient.embedded.clock import Clock, Duration, to_seconds
 from kclient.errors import ArgumentError, InternalError
 from kclient.runtime import Runtime
 
@@ -21,14 +20,14 @@ from kclient.runtime import Runtime
     [("10m", 600), ("1h30m", 5400), ("250ms", 0.25), ("2d", 172_800), ("1.5s", 1.5), (3, 3), (0.5, 0.5)],
 )
 def test_durations_are_written_as_people_do(duration: Duration, expected: float) -> None:
-    assert seconds(duration) == expected
-    assert seconds(timedelta(seconds=expected)) == expected
+    assert to_seconds(duration) == expected
+    assert to_seconds(timedelta(seconds=expected)) == expected
 
 
 @pytest.mark.parametrize("text", ["", "10", "m", "ten minutes", "10m!", "1h 30x"])
 def test_a_text_that_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(ArgumentError, match="is no duration"):
-        seconds(text)
+        to_seconds(text)
 
 
 def test_what_is_due_on_the_way_is_called_in_its_order_and_at_its_time() -> None:

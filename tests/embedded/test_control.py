@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kclient import Consumer, TopicPartition
-from kclient.embedded import EmbeddedCluster, requests
+from kclient.embedded import EmbeddedCluster, observer
 from kclient.embedded.observer import Observer
 from kclient.errors import AdvertisedListenerError, ArgumentError, InternalError, UsageError
 from kclient.generated.api_versions_request import ApiVersionsRequest
@@ -460,12 +460,12 @@ def test_requests_are_logged_decoded(cluster: EmbeddedCluster) -> None:
 def test_the_log_of_requests_keeps_the_newest_within_its_bounds(
     cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(requests, "KEPT", 3)
+    monkeypatch.setattr(observer, "KEPT", 3)
     for version in range(1, 9):
         ask(cluster, MetadataRequest(topics=None), version)
     assert [entry.version for entry in cluster.requests] == [6, 7, 8]
-    monkeypatch.setattr(requests, "KEPT", 100)
-    monkeypatch.setattr(requests, "KEPT_BYTES", 2_500)
+    monkeypatch.setattr(observer, "KEPT", 100)
+    monkeypatch.setattr(observer, "KEPT_BYTES", 2_500)
     cluster.produce("orders", [b"x" * 1_000], partition=0)
     fetched = [FetchTopic(topic="orders", partitions=[FetchPartition(0, partition_max_bytes=10_000)])]
     for _ in range(5):

@@ -10,9 +10,9 @@ import pytest
 
 from kclient import AsyncConsumer
 from kclient.embedded import EmbeddedCluster
-from kclient.embedded.appending import append
 from kclient.embedded.groups.offsets import Commit
 from kclient.embedded.groups.records import commit_record
+from kclient.embedded.replication import append
 from kclient.embedded.state import OFFSETS_TOPIC
 from kclient.generated.describe_groups_request import DescribeGroupsRequest
 from kclient.generated.find_coordinator_request import FindCoordinatorRequest

@@ -226,7 +226,7 @@ def test_bytes_are_shared_in_the_order_of_the_request_and_the_first_batch_always
 @pytest.mark.spec("B.12", "S0-51")
 def test_read_committed_ends_at_the_last_stable_offset_and_names_what_was_aborted() -> None:
     async def test(cluster: EmbeddedCluster, on: OneTopic) -> None:
-        from kclient.embedded.appending import append
+        from kclient.embedded.replication import append
         from kclient.records.writer import build_marker
 
         def write(producer_id: int, commit: bool | None, sequence: int = 0) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from kclient.embedded import EmbeddedCluster
+from kclient.embedded.api_error import Refused
 from kclient.embedded.apis.fetch import sessions_of
-from kclient.embedded.refusal import Refused
-from kclient.embedded.sessions import LAST_EPOCH, NO_SESSION, Sessions, Wanted
+from kclient.embedded.fetch_sessions import LAST_EPOCH, NO_SESSION, Sessions, Wanted
 from kclient.generated.fetch_request import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 from kclient.protocol.errors import (
     FETCH_SESSION_ID_NOT_FOUND,

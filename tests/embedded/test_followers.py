@@ -8,7 +8,7 @@ import pytest
 
 from kclient import AsyncConsumer, TopicPartition
 from kclient.embedded import EmbeddedCluster
-from kclient.embedded.preferred import RACK_AWARE
+from kclient.embedded.fetch import RACK_AWARE
 from kclient.protocol.errors import NONE, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE
 from tests.embedded.asker import Asker
 from tests.embedded.one_topic import OneTopic, batch, values

@@ -14,12 +14,12 @@ import attrs
 import pytest
 
 from kclient.embedded import EmbeddedCluster
+from kclient.embedded.api_error import Refused
 from kclient.embedded.groups.classic import ClassicGroup
 from kclient.embedded.groups.join import Joiner, join
 from kclient.embedded.groups.leaving import heartbeat, leave
 from kclient.embedded.groups.states import State
 from kclient.embedded.groups.sync import sync
-from kclient.embedded.refusal import Refused
 from kclient.generated.heartbeat_request import HeartbeatRequest
 from kclient.generated.leave_group_request import MemberIdentity
 from kclient.generated.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment

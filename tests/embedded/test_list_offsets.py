@@ -45,7 +45,7 @@ def test_the_latest_offset_depends_on_who_asks() -> None:
     async def test(cluster: EmbeddedCluster, on: OneTopic) -> None:
         options = {"producer_id": 1, "producer_epoch": 0, "base_sequence": 0, "is_transactional": True}
         await on.produce(batch(b"a", b"b"))
-        from kclient.embedded.appending import append
+        from kclient.embedded.replication import append
 
         append(cluster.state, on.partition(), batch(b"c", **options))
         cluster.lag("orders", 0, 2)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kclient.embedded.epochs import LeaderEpochs
-from kclient.embedded.log import Log
+from kclient.embedded.log import LeaderEpochs, Log
 from tests.embedded.one_topic import NOW, batch
 
 

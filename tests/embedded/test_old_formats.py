@@ -10,7 +10,7 @@ import pytest
 
 from kclient import AsyncConsumer, TopicPartition
 from kclient.embedded import EmbeddedCluster
-from kclient.embedded.legacy import message_set
+from kclient.embedded.old_formats import message_set
 from kclient.protocol.errors import NONE, UNSUPPORTED_COMPRESSION_TYPE
 from kclient.records.batch import read_batches
 from kclient.records.sections import columns_for, open_batch

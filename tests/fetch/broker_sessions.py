@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 
+from kclient.embedded.api_error import Refused
 from kclient.embedded.apis.fetch import _forgotten
-from kclient.embedded.refusal import Refused
-from kclient.embedded.sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, Key, Sessions, Wanted
+from kclient.embedded.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, Key, Sessions, Wanted
 from kclient.generated.fetch_request import FetchRequest
 from kclient.generated.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from kclient.protocol.primitives import ZERO_UUID

@@ -10,7 +10,7 @@ import pytest
 
 from kclient import AsyncConsumer
 from kclient.embedded import EmbeddedCluster
-from kclient.embedded.requests import LoggedRequest
+from kclient.embedded.observer import LoggedRequest
 from kclient.errors import LogTruncatedError
 from kclient.generated import fetch_response
 from kclient.positions.state import AWAIT_VALIDATION, EpochEnd

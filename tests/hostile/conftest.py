@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from kclient.embedded import EmbeddedCluster
-from kclient.embedded.appending import append_all
 from kclient.embedded.control import leaders
+from kclient.embedded.replication import append_all
 from kclient.records.batch import read_batches
 
 Serve = Callable[[bytes], str]

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kclient.embedded.legacy import message
+from kclient.embedded.old_formats import message
 from kclient.errors import BatchTooLargeError, CorruptBatchError, DecodeError, TooManyHeadersError
 from kclient.records.compression import Compression, compress
 from kclient.records.headers import Headers

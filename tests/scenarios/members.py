@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import attrs
 
 from kclient import AsyncConsumer, RebalanceListener
-from kclient.embedded.requests import LoggedRequest
+from kclient.embedded.observer import LoggedRequest
 from kclient.errors import KclientError
 from kclient.types import TopicPartition
 from tests.scenarios.simulated import Place

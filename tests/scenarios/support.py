@@ -8,7 +8,7 @@ from typing import Any
 
 from kclient import AsyncConsumer
 from kclient.embedded import EmbeddedCluster
-from kclient.embedded.requests import LoggedRequest
+from kclient.embedded.observer import LoggedRequest
 from kclient.records.records import Record
 from kclient.types import TopicPartition
 

@@ -10,7 +10,7 @@ import pytest
 
 from kclient import AsyncConsumer
 from kclient.embedded import EmbeddedCluster
-from kclient.embedded.requests import LoggedRequest
+from kclient.embedded.observer import LoggedRequest
 from kclient.errors import NoOffsetError
 from tests.scenarios.support import T0, T1, asked, consumer_of, play, read
 

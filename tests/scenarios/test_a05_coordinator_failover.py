@@ -14,7 +14,7 @@ from typing import Any, Final
 import attrs
 import pytest
 
-from kclient.embedded.requests import LoggedRequest
+from kclient.embedded.observer import LoggedRequest
 from kclient.errors import CommitFailedError, KclientError
 from tests.scenarios.members import (
     ALL,

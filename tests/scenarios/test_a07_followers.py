@@ -11,7 +11,7 @@ import pytest
 
 from kclient import AsyncConsumer
 from kclient.embedded import EmbeddedCluster
-from kclient.embedded.requests import LoggedRequest
+from kclient.embedded.observer import LoggedRequest
 from tests.scenarios.support import T0, asked, consumer_of, play, read
 
 pytestmark = pytest.mark.spec("A-07", "B.10.15")

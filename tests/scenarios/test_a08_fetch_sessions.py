@@ -11,7 +11,7 @@ import pytest
 from kclient import AsyncConsumer, TopicPartition
 from kclient.embedded import EmbeddedCluster
 from kclient.embedded.apis.fetch import sessions_of
-from kclient.embedded.requests import LoggedRequest
+from kclient.embedded.observer import LoggedRequest
 from kclient.errors import OffsetOutOfRangeError
 from kclient.protocol.primitives import ZERO_UUID
 from tests.realtime import within

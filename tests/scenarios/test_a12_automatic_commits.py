@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kclient import AsyncConsumer
-from kclient.embedded.requests import LoggedRequest
+from kclient.embedded.observer import LoggedRequest
 from kclient.errors import BrokerError, ConfigError
 from kclient.protocol.errors import INVALID_GROUP_ID
 from tests.scenarios.members import ALL, GROUP, GroupMember, publishing, shared_out, team, until

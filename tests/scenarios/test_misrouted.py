@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kclient.embedded.requests import LoggedRequest
+from kclient.embedded.observer import LoggedRequest
 from kclient.errors import ConnectError
 from tests.scenarios.simulated import Place, simulate
 from tests.scenarios.support import T0

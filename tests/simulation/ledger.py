@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from kclient.embedded.observer import Observer
-from kclient.embedded.topics import Partition
+from kclient.embedded.state import Partition
 from kclient.records.records import Record
 from kclient.types import OffsetAndMetadata, TimestampType, TopicPartition
 
 if TYPE_CHECKING:
-    from kclient.embedded.call import Call
+    from kclient.embedded.request_context import Call
     from kclient.protocol.message import Message
     from kclient.records.batch import Batch
     from tests.simulation.watch import Watch

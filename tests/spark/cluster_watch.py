@@ -9,8 +9,8 @@ from typing import Any
 import attrs
 
 from benchmarks.bench_spark_process import tree
-from kclient.embedded.call import Call
 from kclient.embedded.observer import Observer
+from kclient.embedded.request_context import Call
 
 
 class Fetches(Observer):

@@ -8,8 +8,8 @@ from typing import Any
 import attrs
 
 from kclient.embedded import EmbeddedCluster, NewRecord
-from kclient.embedded.appending import append
 from kclient.embedded.control import leaders
+from kclient.embedded.replication import append
 from kclient.records.compression import Compression
 from kclient.records.writer import build_batch, build_marker
 from kclient.spark.arrow_batches import default_columns

@@ -16,8 +16,8 @@ import pytest
 
 from benchmarks import bench_spark_process as processes
 from kclient.embedded import EmbeddedCluster
-from kclient.embedded.call import Call
 from kclient.embedded.observer import Observer
+from kclient.embedded.request_context import Call
 from kclient.spark.sink import manifest
 
 if TYPE_CHECKING:

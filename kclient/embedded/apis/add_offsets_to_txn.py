@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kclient.embedded.call import Call
-from kclient.embedded.refusal import Refused
+from kclient.embedded.api_error import Refused
+from kclient.embedded.request_context import Call
 from kclient.embedded.state import OFFSETS_TOPIC
 from kclient.embedded.transactions import calls
 from kclient.embedded.transactions.fencing import FENCED_SINCE, error_of

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kclient.embedded.call import Call
-from kclient.embedded.operations import CLUSTER
-from kclient.embedded.refusal import Refused
+from kclient.embedded.api_error import Refused
+from kclient.embedded.auth import CLUSTER
+from kclient.embedded.request_context import Call
 from kclient.embedded.transactions import calls
 from kclient.embedded.transactions.fencing import FENCED_SINCE, error_of
 from kclient.embedded.transactions.transaction import V2, Producer

@@ -10,9 +10,9 @@ import re
 from typing import Final
 
 from kclient.embedded import apis
-from kclient.embedded.call import Call
-from kclient.embedded.features import features_of
-from kclient.embedded.refusal import Refused
+from kclient.embedded.api_error import Refused
+from kclient.embedded.releases import features_of
+from kclient.embedded.request_context import Call
 from kclient.generated.api_versions_request import ApiVersionsRequest
 from kclient.generated.api_versions_response import (
     ApiVersion,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from kclient.embedded.call import Call
+from kclient.embedded.api_error import Refused
+from kclient.embedded.auth import group_operations
 from kclient.embedded.groups.consumer.entry import check_enabled, known_group
 from kclient.embedded.groups.consumer.group import ConsumerGroup
 from kclient.embedded.groups.consumer.member import Member
 from kclient.embedded.groups.consumer.partitions import TopicIdPartition, by_topic
-from kclient.embedded.operations import group_operations
-from kclient.embedded.refusal import Refused
+from kclient.embedded.request_context import Call
 from kclient.generated.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from kclient.generated.consumer_group_describe_response import (
     Assignment,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from kclient.embedded.call import Call
+from kclient.embedded.api_error import Refused
 from kclient.embedded.groups.consumer.entry import check_enabled, group_to_join, known_group
 from kclient.embedded.groups.consumer.heartbeat import heartbeat
 from kclient.embedded.groups.consumer.journal import Journal
 from kclient.embedded.groups.consumer.leave import leave
 from kclient.embedded.groups.consumer.member import JOINING
 from kclient.embedded.groups.consumer.validation import check_form
-from kclient.embedded.refusal import Refused
+from kclient.embedded.request_context import Call
 from kclient.generated.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kclient.generated.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from kclient.protocol.errors import GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED

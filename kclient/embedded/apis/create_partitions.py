@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from kclient.embedded import controller, placement
-from kclient.embedded.call import Call
-from kclient.embedded.forwarding import check_controller
-from kclient.embedded.refusal import Refused
+from kclient.embedded import controller
+from kclient.embedded.api_error import Refused
+from kclient.embedded.controller import check_controller
+from kclient.embedded.request_context import Call
 from kclient.generated.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from kclient.generated.create_partitions_response import (
     CreatePartitionsResponse,
@@ -67,10 +67,10 @@ def _grow(call: Call, request: CreatePartitionsRequest, asked: CreatePartitionsT
                 f"Increasing by {asked.count - before} partition(s) but {len(given)} assignment(s) provided."
             )
             raise Refused(INVALID_REPLICA_ASSIGNMENT, text)
-        placement.check_assignment(state, given)
+        controller.check_assignment(state, given)
         assignment = dict(enumerate(given, before))
     if assignment is None:
-        placement.replication_factor(state, replicas)
+        controller.replication_factor(state, replicas)
     if request.validate_only:
         return
     controller.add_partitions(state, topic, asked.count, replicas, assignment)

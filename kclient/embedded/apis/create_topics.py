@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from kclient.embedded import controller, placement, topic_config
-from kclient.embedded.call import Call
-from kclient.embedded.forwarding import check_controller, forwards
-from kclient.embedded.operations import CLUSTER
-from kclient.embedded.refusal import Refused
+from kclient.embedded import controller, topic_config
+from kclient.embedded.api_error import Refused
+from kclient.embedded.auth import CLUSTER
+from kclient.embedded.controller import check_controller, forwards
+from kclient.embedded.request_context import Call
 from kclient.generated.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kclient.generated.create_topics_response import (
     CreatableTopicConfigs,
@@ -59,14 +59,14 @@ def _create(
     state = call.state
     if not (call.allowed("CREATE", CLUSTER) or call.allowed("CREATE", f"Topic:{asked.name}")):
         raise Refused(TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
-    placement.check_name(state, asked.name)
-    config = placement.check_config(state, {one.name: one.value for one in asked.configs})
+    controller.check_name(state, asked.name)
+    config = controller.check_config(state, {one.name: one.value for one in asked.configs})
     assignment = _assignment(call, asked)
     if assignment:
         count, replicas = len(assignment), len(assignment[0])
     else:
-        replicas = placement.replication_factor(state, asked.replication_factor)
-        count = placement.partition_count(state, asked.num_partitions)
+        replicas = controller.replication_factor(state, asked.replication_factor)
+        count = controller.partition_count(state, asked.num_partitions)
     if request.timeout_ms <= 0 and forwards(call):
         raise Refused(REQUEST_TIMED_OUT)
     if request.validate_only:
@@ -83,14 +83,14 @@ def _create(
 def _assignment(call: Call, asked: CreatableTopic) -> dict[int, list[int]]:
     if not asked.assignments:
         return {}
-    if asked.num_partitions != placement.DEFAULT or asked.replication_factor != placement.DEFAULT:
+    if asked.num_partitions != controller.DEFAULT or asked.replication_factor != controller.DEFAULT:
         text = "A manual partition assignment was specified along with a number of partitions or replicas."
         raise Refused(INVALID_REQUEST, text)
     given = {row.partition_index: row.broker_ids for row in asked.assignments}
     if sorted(given) != list(range(len(asked.assignments))):
         text = "Partitions of a manual assignment should be a consecutive 0-based integer sequence."
         raise Refused(INVALID_REPLICA_ASSIGNMENT, text)
-    placement.check_assignment(call.state, [given[number] for number in sorted(given)])
+    controller.check_assignment(call.state, [given[number] for number in sorted(given)])
     return given
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from kclient.embedded.call import Call
-from kclient.embedded.checks import usable
-from kclient.embedded.refusal import Refused
-from kclient.embedded.retention import advance_start
+from kclient.embedded.api_error import Refused
+from kclient.embedded.log_cleaner import advance_start
+from kclient.embedded.request_context import Call, usable
 from kclient.generated.delete_records_request import DeleteRecordsPartition, DeleteRecordsRequest
 from kclient.generated.delete_records_response import (
     DeleteRecordsPartitionResult,

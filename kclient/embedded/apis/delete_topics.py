@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 
 from kclient.embedded import controller
-from kclient.embedded.call import Call
-from kclient.embedded.forwarding import check_controller, forwards
-from kclient.embedded.refusal import Refused
+from kclient.embedded.api_error import Refused
+from kclient.embedded.controller import check_controller, forwards
+from kclient.embedded.request_context import Call
 from kclient.generated.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kclient.generated.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
 from kclient.protocol.errors import (

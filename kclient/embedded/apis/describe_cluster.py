@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from kclient.embedded.call import Call
-from kclient.embedded.operations import CLUSTER, NOT_ASKED, OF_CLUSTER, authorized_operations
-from kclient.embedded.refusal import Refused
+from kclient.embedded.api_error import Refused
+from kclient.embedded.auth import CLUSTER, NOT_ASKED, OF_CLUSTER, authorized_operations
+from kclient.embedded.request_context import Call
 from kclient.generated.describe_cluster_request import DescribeClusterRequest
 from kclient.generated.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
 from kclient.protocol.errors import MISMATCHED_ENDPOINT_TYPE, UNSUPPORTED_ENDPOINT_TYPE

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from kclient.embedded import topic_config
-from kclient.embedded.call import Call
-from kclient.embedded.operations import CLUSTER
-from kclient.embedded.refusal import Refused
+from kclient.embedded.api_error import Refused
+from kclient.embedded.auth import CLUSTER
+from kclient.embedded.request_context import Call
 from kclient.embedded.settings import KEYS as BROKER_KEYS
 from kclient.embedded.topic_config import BROKER, CLUSTER_DEFAULT, DEFAULT, TOPIC, Described
 from kclient.generated.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource

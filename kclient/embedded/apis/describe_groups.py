@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from kclient.embedded.call import Call
+from kclient.embedded.api_error import Refused
+from kclient.embedded.auth import group_operations
 from kclient.embedded.groups.classic import ClassicGroup
 from kclient.embedded.groups.group import Group
 from kclient.embedded.groups.member import Member
 from kclient.embedded.groups.states import State
-from kclient.embedded.operations import group_operations
-from kclient.embedded.refusal import Refused
+from kclient.embedded.request_context import Call
 from kclient.generated.describe_groups_request import DescribeGroupsRequest
 from kclient.generated.describe_groups_response import (
     DescribedGroup,

@@ -5,8 +5,8 @@ From version 5 on (transactions V2, KIP-890) the answer also holds the id and ep
 
 from __future__ import annotations
 
-from kclient.embedded.call import Call
-from kclient.embedded.refusal import Refused
+from kclient.embedded.api_error import Refused
+from kclient.embedded.request_context import Call
 from kclient.embedded.transactions import calls
 from kclient.embedded.transactions.fencing import FENCED_SINCE, error_of
 from kclient.embedded.transactions.transaction import V2, Producer

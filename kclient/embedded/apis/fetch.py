@@ -7,14 +7,21 @@ from collections.abc import Iterator
 import attrs
 
 from kclient.change_signal import ChangeSignal, wait_any
-from kclient.embedded import leader_hints
+from kclient.embedded import request_context
+from kclient.embedded.api_error import Refused
+from kclient.embedded.auth import CLUSTER
 from kclient.embedded.broker import Broker
-from kclient.embedded.call import Call
-from kclient.embedded.filling import Budget
-from kclient.embedded.operations import CLUSTER
-from kclient.embedded.reading import READ_COMMITTED, Fetcher, ends_wait, failed, read, unread
-from kclient.embedded.refusal import Refused
-from kclient.embedded.sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, Key, Session, Sessions, Wanted
+from kclient.embedded.fetch import READ_COMMITTED, Budget, Fetcher, ends_wait, failed, read, unread
+from kclient.embedded.fetch_sessions import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    NO_SESSION,
+    Key,
+    Session,
+    Sessions,
+    Wanted,
+)
+from kclient.embedded.request_context import Call
 from kclient.generated.fetch_request import FetchRequest
 from kclient.generated.fetch_response import (
     FetchableTopicResponse,
@@ -175,7 +182,7 @@ def _answer(
     return FetchResponse(
         session_id=session_id,
         responses=_by_topic(pairs),
-        node_endpoints=leader_hints.endpoints(NodeEndpoint, call, leaders),
+        node_endpoints=request_context.endpoints(NodeEndpoint, call, leaders),
     )
 
 

@@ -10,8 +10,8 @@ from typing import Final
 import attrs
 
 from kclient.embedded import controller
-from kclient.embedded.call import Call
-from kclient.embedded.refusal import Refused
+from kclient.embedded.api_error import Refused
+from kclient.embedded.request_context import Call
 from kclient.embedded.state import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, ClusterState
 from kclient.generated.find_coordinator_request import FindCoordinatorRequest
 from kclient.generated.find_coordinator_response import Coordinator, FindCoordinatorResponse

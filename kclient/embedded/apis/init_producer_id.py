@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kclient.embedded.call import Call
-from kclient.embedded.operations import CLUSTER
-from kclient.embedded.refusal import Refused
+from kclient.embedded.api_error import Refused
+from kclient.embedded.auth import CLUSTER
+from kclient.embedded.request_context import Call
 from kclient.embedded.transactions import calls
 from kclient.embedded.transactions.fencing import error_of
 from kclient.embedded.transactions.transaction import NO_EPOCH, NO_ID, Producer

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from kclient.embedded.call import Call
+from kclient.embedded.api_error import Refused
 from kclient.embedded.groups.classic import ClassicGroup
 from kclient.embedded.groups.coordinator import NEW_COORDINATOR, GroupCoordinator
 from kclient.embedded.groups.group import CONSUMER, Group
 from kclient.embedded.groups.written import group_record
-from kclient.embedded.refusal import Refused
+from kclient.embedded.request_context import Call
 from kclient.generated.join_group_request import JoinGroupRequest
 from kclient.generated.join_group_response import JoinGroupResponse
 from kclient.protocol.errors import (

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kclient.embedded.call import Call
-from kclient.embedded.refusal import Refused
+from kclient.embedded.api_error import Refused
+from kclient.embedded.request_context import Call
 from kclient.generated.leave_group_request import LeaveGroupRequest, MemberIdentity
 from kclient.generated.leave_group_response import LeaveGroupResponse, MemberResponse
 from kclient.protocol.errors import GROUP_AUTHORIZATION_FAILED, NONE, UNKNOWN_MEMBER_ID

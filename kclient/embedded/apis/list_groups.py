@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kclient.embedded.call import Call
+from kclient.embedded.api_error import Refused
+from kclient.embedded.auth import CLUSTER
 from kclient.embedded.groups.coordinator import NEW_COORDINATOR
 from kclient.embedded.groups.group import Group
-from kclient.embedded.operations import CLUSTER
-from kclient.embedded.refusal import Refused
+from kclient.embedded.request_context import Call
 from kclient.generated.list_groups_request import ListGroupsRequest
 from kclient.generated.list_groups_response import ListedGroup, ListGroupsResponse
 from kclient.protocol.errors import COORDINATOR_LOAD_IN_PROGRESS, NONE

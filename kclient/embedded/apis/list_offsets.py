@@ -6,10 +6,9 @@ from collections import Counter
 from typing import Final
 
 from kclient.embedded import offset_lookup
-from kclient.embedded.call import Call
-from kclient.embedded.checks import usable
-from kclient.embedded.refusal import Refused
+from kclient.embedded.api_error import Refused
 from kclient.embedded.releases import Release, versions_of
+from kclient.embedded.request_context import Call, usable
 from kclient.generated.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest
 from kclient.generated.list_offsets_response import (
     ListOffsetsPartitionResponse,

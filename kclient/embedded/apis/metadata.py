@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from kclient.embedded import controller
-from kclient.embedded.call import Call
-from kclient.embedded.forwarding import forwards
-from kclient.embedded.operations import (
+from kclient.embedded.api_error import Refused
+from kclient.embedded.auth import (
     CLUSTER,
     NOT_ASKED,
     OF_CLUSTER,
     OF_TOPIC,
     authorized_operations,
 )
-from kclient.embedded.refusal import Refused
-from kclient.embedded.state import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from kclient.embedded.topics import NO_LEADER, Partition, Topic
+from kclient.embedded.controller import forwards
+from kclient.embedded.request_context import Call
+from kclient.embedded.state import NO_LEADER, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Partition, Topic
 from kclient.generated.metadata_request import MetadataRequest
 from kclient.generated.metadata_response import (
     MetadataResponse,

@@ -9,14 +9,14 @@ from typing import Final
 
 import attrs
 
-from kclient.embedded.call import Call
+from kclient.embedded.api_error import Refused
 from kclient.embedded.groups.classic import ClassicGroup
 from kclient.embedded.groups.coordinator import NEW_COORDINATOR, GroupCoordinator
 from kclient.embedded.groups.group import Committer, Group
 from kclient.embedded.groups.offsets import Commit, too_long
 from kclient.embedded.groups.records import commit_record
-from kclient.embedded.refusal import Refused
 from kclient.embedded.releases import Release
+from kclient.embedded.request_context import Call
 from kclient.generated.offset_commit_request import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,

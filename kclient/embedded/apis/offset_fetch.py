@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kclient.embedded.call import Call
+from kclient.embedded.api_error import Refused
 from kclient.embedded.groups.coordinator import NEW_COORDINATOR
 from kclient.embedded.groups.group import Group
 from kclient.embedded.groups.offset_forms import (
@@ -22,7 +22,7 @@ from kclient.embedded.groups.offset_forms import (
     single,
 )
 from kclient.embedded.groups.offsets import Commit
-from kclient.embedded.refusal import Refused
+from kclient.embedded.request_context import Call
 from kclient.generated.offset_fetch_request import OffsetFetchRequest
 from kclient.generated.offset_fetch_response import (
     OffsetFetchResponse,

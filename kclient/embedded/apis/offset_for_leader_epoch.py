@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from kclient.embedded.call import Call
-from kclient.embedded.checks import usable
-from kclient.embedded.operations import CLUSTER
-from kclient.embedded.refusal import Refused
+from kclient.embedded.api_error import Refused
+from kclient.embedded.auth import CLUSTER
+from kclient.embedded.request_context import Call, usable
 from kclient.generated.offset_for_leader_epoch_request import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,

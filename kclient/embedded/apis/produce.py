@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from typing import Final
 
-from kclient.embedded import leader_hints
-from kclient.embedded.admission import admit, is_idempotent, is_transactional, parsed
-from kclient.embedded.appending import tell
-from kclient.embedded.call import Call
-from kclient.embedded.checks import usable
-from kclient.embedded.operations import CLUSTER
-from kclient.embedded.record_checks import RecordsRefused, WireRefused
-from kclient.embedded.refusal import Refused
+from kclient.embedded import request_context
+from kclient.embedded.api_error import Refused
+from kclient.embedded.auth import CLUSTER
+from kclient.embedded.produce_validation import (
+    RecordsRefused,
+    WireRefused,
+    admit,
+    is_idempotent,
+    is_transactional,
+    parsed,
+)
 from kclient.embedded.releases import Release
-from kclient.embedded.replication import Written, enough_replicas, replicated
-from kclient.embedded.topics import Partition, Topic
+from kclient.embedded.replication import Written, enough_replicas, replicated, tell
+from kclient.embedded.request_context import Call, usable
+from kclient.embedded.state import Partition, Topic
 from kclient.generated.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kclient.generated.produce_response import (
     BatchIndexAndErrorMessage,
@@ -70,7 +74,7 @@ async def handle(call: Call, request: ProduceRequest) -> ProduceResponse | None:
         return None
     if call.version >= 10:
         leaders = [row.current_leader.leader_id for row in rows if row.current_leader is not None]
-        answer.node_endpoints = leader_hints.endpoints(NodeEndpoint, call, leaders)
+        answer.node_endpoints = request_context.endpoints(NodeEndpoint, call, leaders)
     return answer
 
 
@@ -154,8 +158,8 @@ def _refused(call: Call, partition: Partition, index: int, no: Refused) -> Parti
             BatchIndexAndErrorMessage(batch_index=place, batch_index_error_message=text)
             for place, text in no.records
         ]
-    if call.version >= 10 and no.code in leader_hints.HINTED:
-        row.current_leader = leader_hints.leader(LeaderIdAndEpoch, partition)
+    if call.version >= 10 and no.code in request_context.HINTED:
+        row.current_leader = request_context.leader(LeaderIdAndEpoch, partition)
     return row
 
 

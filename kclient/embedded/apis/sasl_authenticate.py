@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kclient.embedded import authentication
-from kclient.embedded.authentication import Denied
-from kclient.embedded.call import Call
-from kclient.embedded.refusal import Refused
+from kclient.embedded import auth
+from kclient.embedded.api_error import Refused
+from kclient.embedded.auth import Denied
+from kclient.embedded.request_context import Call
 from kclient.errors import ProtocolDecodeError
 from kclient.generated.sasl_authenticate_request import SaslAuthenticateRequest
 from kclient.generated.sasl_authenticate_response import SaslAuthenticateResponse
@@ -27,7 +27,7 @@ async def handle(call: Call, request: SaslAuthenticateRequest) -> SaslAuthentica
     except Denied as exc:
         raise Refused(SASL_AUTHENTICATION_FAILED, str(exc)) from None
     if conversation.done:
-        authentication.end(connection)
+        auth.end(connection)
         answer.session_lifetime_ms = call.state.settings.connections_max_reauth_ms
     return answer
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from kclient.embedded import authentication
-from kclient.embedded.call import Call
-from kclient.embedded.refusal import Refused
+from kclient.embedded import auth
+from kclient.embedded.api_error import Refused
+from kclient.embedded.request_context import Call
 from kclient.generated.sasl_handshake_request import SaslHandshakeRequest
 from kclient.generated.sasl_handshake_response import SaslHandshakeResponse
 from kclient.protocol.errors import ILLEGAL_SASL_STATE, UNSUPPORTED_SASL_MECHANISM
@@ -17,14 +17,14 @@ FRAMED_SINCE: Final = 1
 async def handle(call: Call, request: SaslHandshakeRequest) -> SaslHandshakeResponse:
     """Accept the mechanism if the listener has it."""
     connection = call.connection
-    if not authentication.may_begin(connection):
+    if not auth.may_begin(connection):
         raise Refused(ILLEGAL_SASL_STATE)
     if request.mechanism not in connection.listener.mechanisms:
         connection.last_answer = True
         return SaslHandshakeResponse(
             error_code=UNSUPPORTED_SASL_MECHANISM, mechanisms=list(connection.listener.mechanisms)
         )
-    authentication.begin(connection, request.mechanism, raw=call.version < FRAMED_SINCE)
+    auth.begin(connection, request.mechanism, raw=call.version < FRAMED_SINCE)
     return SaslHandshakeResponse(mechanisms=list(connection.listener.mechanisms))
 
 

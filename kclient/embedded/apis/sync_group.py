@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kclient.embedded.call import Call
+from kclient.embedded.api_error import Refused
 from kclient.embedded.groups.coordinator import NEW_COORDINATOR
-from kclient.embedded.refusal import Refused
+from kclient.embedded.request_context import Call
 from kclient.generated.sync_group_request import SyncGroupRequest
 from kclient.generated.sync_group_response import SyncGroupResponse
 from kclient.protocol.errors import (

@@ -11,14 +11,14 @@ from typing import Final
 
 import attrs
 
-from kclient.embedded.call import Call
+from kclient.embedded.api_error import Refused
 from kclient.embedded.groups.classic import ClassicGroup
 from kclient.embedded.groups.group import Committer, Group
 from kclient.embedded.groups.offsets import Commit, too_long
 from kclient.embedded.groups.records import commit_record
-from kclient.embedded.refusal import Refused
 from kclient.embedded.releases import Release
-from kclient.embedded.topics import Partition
+from kclient.embedded.request_context import Call
+from kclient.embedded.state import Partition
 from kclient.embedded.transactions.enlisting import enlist, writes_already
 from kclient.embedded.transactions.transaction import Producer
 from kclient.generated.txn_offset_commit_request import (

@@ -5,8 +5,7 @@ from __future__ import annotations
 from kclient.embedded import controller
 from kclient.embedded.broker import Broker
 from kclient.embedded.control import brokers
-from kclient.embedded.state import OFFSETS_TOPIC, ClusterState
-from kclient.embedded.topics import NO_LEADER, Partition
+from kclient.embedded.state import NO_LEADER, OFFSETS_TOPIC, ClusterState, Partition
 from kclient.errors import ArgumentError, UsageError
 from kclient.group.offsets_topic import offsets_topic_partition
 from kclient.types import TopicPartition

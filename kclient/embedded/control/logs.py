@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kclient.embedded import controller, placement
-from kclient.embedded.appending import append_all
+from kclient.embedded import controller
+from kclient.embedded.api_error import Refused
 from kclient.embedded.control import leaders
-from kclient.embedded.refusal import Refused
-from kclient.embedded.retention import advance_start, expire
-from kclient.embedded.spreading import batches, codec_of, spread
-from kclient.embedded.state import ClusterState
-from kclient.embedded.topics import Partition, Topic
+from kclient.embedded.log_cleaner import advance_start, expire
+from kclient.embedded.partitioner import batches, codec_of, spread
+from kclient.embedded.replication import append_all
+from kclient.embedded.state import ClusterState, Partition, Topic
 from kclient.errors import ArgumentError, UsageError
 from kclient.records.writer import NewRecord
 
@@ -22,11 +21,11 @@ def create(
     """Make a topic that a client could make, with at most 3 replicas unless said otherwise. Raises ArgumentError."""
     replicas = min(3, len(state.alive()) or len(state.brokers)) if replication is None else replication
     try:
-        placement.check_name(state, name)
-        checked = placement.check_config(state, config)
-        count = placement.partition_count(state, partitions)
+        controller.check_name(state, name)
+        checked = controller.check_config(state, config)
+        count = controller.partition_count(state, partitions)
         return controller.create_topic(
-            state, name, count, placement.replication_factor(state, replicas), checked
+            state, name, count, controller.replication_factor(state, replicas), checked
         )
     except Refused as exc:
         raise ArgumentError(f"Topic {name!r} cannot be made: {exc.message}") from None

@@ -7,7 +7,7 @@ from typing import Final
 
 import attrs
 
-from kclient.embedded.call import Call
+from kclient.embedded.api_error import Refused
 from kclient.embedded.groups import rebalance
 from kclient.embedded.groups.group import Committer
 from kclient.embedded.groups.join import Joiner, join
@@ -17,8 +17,8 @@ from kclient.embedded.groups.records import group_tombstone
 from kclient.embedded.groups.roster import Roster
 from kclient.embedded.groups.states import ANSWERS, State
 from kclient.embedded.groups.sync import sync
-from kclient.embedded.refusal import Refused
 from kclient.embedded.releases import Release
+from kclient.embedded.request_context import Call
 from kclient.generated.heartbeat_request import HeartbeatRequest
 from kclient.generated.join_group_request import JoinGroupRequest
 from kclient.generated.join_group_response import JoinGroupResponse

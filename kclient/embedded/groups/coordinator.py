@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from kclient.embedded import topic_config
-from kclient.embedded.appending import append
+from kclient.embedded.api_error import Refused
 from kclient.embedded.groups import loading, retention
 from kclient.embedded.groups.group import Group
 from kclient.embedded.groups.records import commit_tombstone
 from kclient.embedded.log import Stored
-from kclient.embedded.refusal import Refused
 from kclient.embedded.releases import Release
-from kclient.embedded.state import OFFSETS_TOPIC
-from kclient.embedded.topics import Partition
+from kclient.embedded.replication import append
+from kclient.embedded.state import OFFSETS_TOPIC, Partition
 from kclient.group.offsets_topic import offsets_topic_partition
 from kclient.protocol.errors import (
     COORDINATOR_LOAD_IN_PROGRESS,

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import attrs
 
+from kclient.embedded.api_error import Refused
 from kclient.embedded.groups.offsets import Commit, Offsets
-from kclient.embedded.refusal import Refused
 from kclient.protocol.errors import INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID
 from kclient.records.writer import NewRecord
 from kclient.types import TopicPartition
 
 if TYPE_CHECKING:
-    from kclient.embedded.call import Call
     from kclient.embedded.groups.coordinator import GroupCoordinator
+    from kclient.embedded.request_context import Call
     from kclient.generated.heartbeat_request import HeartbeatRequest
     from kclient.generated.join_group_request import JoinGroupRequest
     from kclient.generated.join_group_response import JoinGroupResponse

@@ -7,14 +7,14 @@ from typing import Self
 
 import attrs
 
-from kclient.embedded.call import Call
+from kclient.embedded.api_error import Refused
 from kclient.embedded.groups import rebalance
 from kclient.embedded.groups.member import Member, Parked
 from kclient.embedded.groups.observing import tell_rebalanced
 from kclient.embedded.groups.roster import Roster
 from kclient.embedded.groups.states import ANSWERS, Act, State
 from kclient.embedded.groups.written import group_record
-from kclient.embedded.refusal import Refused
+from kclient.embedded.request_context import Call
 from kclient.generated.join_group_request import JoinGroupRequest
 from kclient.generated.join_group_response import JoinGroupResponse
 from kclient.protocol.errors import (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from kclient.embedded.api_error import Refused
 from kclient.embedded.groups import rebalance
 from kclient.embedded.groups.roster import Roster
 from kclient.embedded.groups.states import ANSWERS, State
-from kclient.embedded.refusal import Refused
 from kclient.embedded.releases import Release
 from kclient.generated.heartbeat_request import HeartbeatRequest
 from kclient.generated.leave_group_request import MemberIdentity

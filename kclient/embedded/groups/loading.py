@@ -16,7 +16,7 @@ from kclient.embedded.groups.group import Group
 from kclient.embedded.groups.records import COMMITS, GROUP, commit_of
 from kclient.embedded.groups.written import read_into
 from kclient.embedded.log import Stored
-from kclient.embedded.topics import Partition
+from kclient.embedded.state import Partition
 from kclient.group.offsets_topic import OffsetsRecord, read_offsets_record
 from kclient.records.sections import columns_for, open_batch
 from kclient.types import TopicPartition

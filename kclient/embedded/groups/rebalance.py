@@ -9,12 +9,12 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Final
 
+from kclient.embedded.api_error import Refused
 from kclient.embedded.groups.member import Member
 from kclient.embedded.groups.observing import tell_rebalanced
 from kclient.embedded.groups.roster import Roster
 from kclient.embedded.groups.states import State
 from kclient.embedded.groups.written import group_record
-from kclient.embedded.refusal import Refused
 from kclient.embedded.releases import Release
 from kclient.generated.join_group_response import JoinGroupResponse, JoinGroupResponseMember
 from kclient.generated.sync_group_response import SyncGroupResponse

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from kclient.embedded.refusal import Refused
+from kclient.embedded.api_error import Refused
 
 if TYPE_CHECKING:
     from kclient.embedded.groups.coordinator import GroupCoordinator

@@ -11,11 +11,11 @@ from typing import ClassVar, Final
 
 import attrs
 
+from kclient.embedded.api_error import Refused
 from kclient.embedded.clock import Timer
 from kclient.embedded.groups.group import CLASSIC, Group
 from kclient.embedded.groups.member import Member
 from kclient.embedded.groups.states import MAY_BE_ENTERED_FROM, State
-from kclient.embedded.refusal import Refused
 from kclient.embedded.releases import Release
 from kclient.errors import InternalError, ProtocolDecodeError
 from kclient.generated.join_group_response import JoinGroupResponse

@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from kclient.embedded.api_error import Refused
 from kclient.embedded.groups import rebalance
 from kclient.embedded.groups.member import Member, Parked
 from kclient.embedded.groups.observing import tell_rebalanced
 from kclient.embedded.groups.roster import Roster
 from kclient.embedded.groups.states import ANSWERS, Act, State
 from kclient.embedded.groups.written import group_record
-from kclient.embedded.refusal import Refused
 from kclient.generated.sync_group_request import SyncGroupRequest
 from kclient.generated.sync_group_response import SyncGroupResponse
 from kclient.protocol.errors import (

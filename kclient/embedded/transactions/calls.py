@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kclient.embedded.refusal import Refused
+from kclient.embedded.api_error import Refused
 from kclient.embedded.transactions.coordinator import V2_SINCE, TransactionCoordinator
 from kclient.embedded.transactions.states import State, Verdict
 from kclient.embedded.transactions.transaction import V2, Producer, Transaction

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kclient.embedded.appending import append
+from kclient.embedded.api_error import Refused
 from kclient.embedded.clock import Timer
-from kclient.embedded.refusal import Refused
 from kclient.embedded.releases import Release
-from kclient.embedded.state import TRANSACTIONS_TOPIC, ClusterState
-from kclient.embedded.topics import Partition
+from kclient.embedded.replication import append
+from kclient.embedded.state import TRANSACTIONS_TOPIC, ClusterState, Partition
 from kclient.embedded.transactions.markers import write_markers
 from kclient.embedded.transactions.records import read_log, to_record
 from kclient.embedded.transactions.states import PREPARED, State

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from kclient.embedded.call import Call
-from kclient.embedded.refusal import Refused
+from kclient.embedded.api_error import Refused
 from kclient.embedded.releases import Release
-from kclient.embedded.state import TRANSACTIONS_TOPIC, ClusterState
-from kclient.embedded.topics import NO_LEADER, Partition
+from kclient.embedded.request_context import Call
+from kclient.embedded.state import NO_LEADER, TRANSACTIONS_TOPIC, ClusterState, Partition
 from kclient.embedded.transactions import calls
 from kclient.embedded.transactions.coordinator import TransactionCoordinator
 from kclient.embedded.transactions.transaction import V2, Producer

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from kclient.embedded.call import Call
-from kclient.embedded.refusal import Refused
+from kclient.embedded.api_error import Refused
+from kclient.embedded.request_context import Call
 from kclient.protocol.errors import INVALID_PRODUCER_EPOCH, PRODUCER_FENCED
 
 FENCED_SINCE: Final = 2  # of AddPartitionsToTxn, AddOffsetsToTxn and EndTxn

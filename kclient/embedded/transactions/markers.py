@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from kclient.embedded.appending import append
-from kclient.embedded.state import OFFSETS_TOPIC, ClusterState
-from kclient.embedded.topics import NO_LEADER, Partition
+from kclient.embedded.replication import append
+from kclient.embedded.state import NO_LEADER, OFFSETS_TOPIC, ClusterState, Partition
 from kclient.embedded.transactions.states import State
 from kclient.embedded.transactions.transaction import Transaction
 from kclient.records.writer import build_marker

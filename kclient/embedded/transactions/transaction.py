@@ -12,7 +12,7 @@ from typing import Final
 
 import attrs
 
-from kclient.embedded.refusal import Refused
+from kclient.embedded.api_error import Refused
 from kclient.embedded.transactions.states import ENDING, ENDING_NEXT, FOLLOWS, PREPARED, State, Verdict
 from kclient.errors import InternalError
 from kclient.protocol.errors import CONCURRENT_TRANSACTIONS, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
-from kclient.embedded.call import Call
 from kclient.embedded.releases import Release
+from kclient.embedded.request_context import Call
 from kclient.protocol.errors import FENCED_MEMBER_EPOCH, ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID
 from kclient.protocol.message import Message
 from kclient.types import TopicPartition
@@ -19,7 +19,7 @@ from tests.simulation.invariants.groups import Owned, is_stable, name_of
 from tests.simulation.watch import Handed, Invariant, Offsets
 
 if TYPE_CHECKING:
-    from kclient.embedded.topics import Partition
+    from kclient.embedded.state import Partition
     from tests.simulation.stage import Stage
 
 OF_MEMBERS: Final = ("ConsumerGroupHeartbeatRequest", "HeartbeatRequest")

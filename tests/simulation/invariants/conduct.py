@@ -6,7 +6,7 @@ import logging
 from collections import defaultdict, deque
 from typing import TYPE_CHECKING, Any, Final
 
-from kclient.embedded.call import Call
+from kclient.embedded.request_context import Call
 from kclient.protocol.errors import FENCED_INSTANCE_ID
 from kclient.protocol.message import Message
 from kclient.runtime import Address

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from kclient.embedded.call import Call
+from kclient.embedded.request_context import Call
 from kclient.errors import InvalidFrameError, ProtocolDecodeError
 from kclient.generated.offset_commit_response import OffsetCommitResponse
 from kclient.network.connection import MAX_IN_FLIGHT

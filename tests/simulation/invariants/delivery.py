@@ -15,7 +15,7 @@ from tests.simulation.ledger import Row
 from tests.simulation.watch import Handed, Invariant, Offsets
 
 if TYPE_CHECKING:
-    from kclient.embedded.topics import Partition
+    from kclient.embedded.state import Partition
     from tests.simulation.stage import Stage
 
 DAMAGING: Final = ("flip_bits",)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from kclient.embedded.call import Call
+from kclient.embedded.request_context import Call
 from kclient.errors import KclientError
 from kclient.generated.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from kclient.generated.sync_group_response import SyncGroupResponse

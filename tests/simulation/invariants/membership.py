@@ -6,7 +6,7 @@ import logging
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from kclient.embedded.call import Call
+from kclient.embedded.request_context import Call
 from kclient.types import TopicPartition
 from tests.simulation.application import Member
 from tests.simulation.bounds import convergence_seconds

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-from kclient.embedded.call import Call
+from kclient.embedded.request_context import Call
 from kclient.errors import ListenerError
 from kclient.protocol.errors import (
     FENCED_INSTANCE_ID,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from kclient.embedded.apis.fetch import sessions_of
-from kclient.embedded.call import Call
-from kclient.embedded.sessions import INITIAL_EPOCH, LAST_EPOCH, NO_SESSION, Session
+from kclient.embedded.fetch_sessions import INITIAL_EPOCH, LAST_EPOCH, NO_SESSION, Session
+from kclient.embedded.request_context import Call
 from kclient.protocol.message import Message
 from tests.simulation.application import Member
 from tests.simulation.hosts import current_name

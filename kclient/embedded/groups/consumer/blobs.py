@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kclient.embedded.api_error import Refused
 from kclient.embedded.groups.consumer.group import ConsumerGroup
 from kclient.embedded.groups.consumer.partitions import TopicIdPartition
-from kclient.embedded.refusal import Refused
 from kclient.errors import ProtocolDecodeError
 from kclient.group.assignors.base import Assignment, Subscription
 from kclient.group.subscription_codec import (

@@ -11,7 +11,7 @@ from typing import Final
 
 import attrs
 
-from kclient.embedded.call import Call
+from kclient.embedded.api_error import Refused
 from kclient.embedded.groups.consumer import leave, sessions
 from kclient.embedded.groups.consumer.assignment import advance, target_of
 from kclient.embedded.groups.consumer.blobs import read_subscription, with_ids, write_assignment
@@ -23,7 +23,7 @@ from kclient.embedded.groups.consumer.member import ClassicPart, Member, MemberS
 from kclient.embedded.groups.consumer.migration import downgrade_if_all_classic
 from kclient.embedded.groups.consumer.timers import Kind
 from kclient.embedded.groups.consumer.validation import check_room, known_member
-from kclient.embedded.refusal import Refused
+from kclient.embedded.request_context import Call
 from kclient.generated.heartbeat_request import HeartbeatRequest
 from kclient.generated.join_group_request import JoinGroupRequest
 from kclient.generated.join_group_response import JoinGroupResponse

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from kclient.embedded.api_error import Refused
 from kclient.embedded.groups.consumer.member import Member
 from kclient.embedded.groups.consumer.partitions import TopicIdPartition
 from kclient.embedded.groups.group import Committer
-from kclient.embedded.refusal import Refused
 from kclient.embedded.releases import Release
 from kclient.protocol.errors import (
     ILLEGAL_GENERATION,

@@ -6,6 +6,7 @@ from typing import Final
 
 import attrs
 
+from kclient.embedded.api_error import Refused
 from kclient.embedded.groups.classic import ClassicGroup
 from kclient.embedded.groups.consumer import sessions
 from kclient.embedded.groups.consumer.group import ConsumerGroup
@@ -13,7 +14,6 @@ from kclient.embedded.groups.consumer.journal import Journal
 from kclient.embedded.groups.consumer.migration import upgraded
 from kclient.embedded.groups.coordinator import GroupCoordinator
 from kclient.embedded.groups.group import Group
-from kclient.embedded.refusal import Refused
 from kclient.embedded.releases import Release
 from kclient.protocol.errors import GROUP_ID_NOT_FOUND, REBALANCE_IN_PROGRESS, UNSUPPORTED_VERSION
 

@@ -24,7 +24,6 @@ from typing import Any, ClassVar, Final
 
 import attrs
 
-from kclient.embedded.call import Call
 from kclient.embedded.groups.consumer import commits
 from kclient.embedded.groups.consumer.member import Member
 from kclient.embedded.groups.consumer.partitions import TopicIdPartition
@@ -32,6 +31,7 @@ from kclient.embedded.groups.consumer.timers import Timers
 from kclient.embedded.groups.group import CONSUMER, Committer, Group
 from kclient.embedded.groups.offsets import Commit
 from kclient.embedded.releases import Release
+from kclient.embedded.request_context import Call
 from kclient.embedded.state import ClusterState
 from kclient.generated.heartbeat_request import HeartbeatRequest
 from kclient.generated.join_group_request import JoinGroupRequest

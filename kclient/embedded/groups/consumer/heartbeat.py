@@ -7,7 +7,6 @@ from typing import Any
 
 import attrs
 
-from kclient.embedded.call import Call
 from kclient.embedded.groups.consumer import patterns, regex, sessions
 from kclient.embedded.groups.consumer.assignment import advance, target_of
 from kclient.embedded.groups.consumer.group import BEGIN_AT_ONE, ConsumerGroup
@@ -22,6 +21,7 @@ from kclient.embedded.groups.consumer.validation import (
     check_room,
     known_member,
 )
+from kclient.embedded.request_context import Call
 from kclient.generated.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kclient.generated.consumer_group_heartbeat_response import (
     Assignment,

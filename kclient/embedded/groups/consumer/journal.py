@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kclient.embedded.api_error import Refused
 from kclient.embedded.groups.consumer import records
 from kclient.embedded.groups.consumer.group import ConsumerGroup, Resolved
 from kclient.embedded.groups.consumer.member import LEAVING, Member
 from kclient.embedded.groups.consumer.partitions import TopicIdPartition
-from kclient.embedded.refusal import Refused
 from kclient.records.writer import NewRecord
 from kclient.types import TopicPartition
 

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from kclient.embedded.topics import Partition, Topic
+from kclient.embedded.state import Partition, Topic
 
 if TYPE_CHECKING:
     from kclient.embedded.groups.consumer.group import ConsumerGroup

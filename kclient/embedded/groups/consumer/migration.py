@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
+from kclient.embedded.api_error import Refused
 from kclient.embedded.groups import rebalance
 from kclient.embedded.groups.classic import ClassicGroup
 from kclient.embedded.groups.consumer.blobs import (
@@ -23,7 +24,6 @@ from kclient.embedded.groups.consumer.metadata import metadata_hash
 from kclient.embedded.groups.member import Member as ClassicMember
 from kclient.embedded.groups.states import State
 from kclient.embedded.groups.written import group_record
-from kclient.embedded.refusal import Refused
 from kclient.group.subscription_codec import PROTOCOL_TYPE
 from kclient.protocol.errors import GROUP_ID_NOT_FOUND, NOT_COORDINATOR
 

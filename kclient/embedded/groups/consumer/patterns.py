@@ -5,12 +5,12 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Final
 
-from kclient.embedded.call import Call
+from kclient.embedded.api_error import Refused
 from kclient.embedded.groups.consumer.group import ConsumerGroup, Resolved
 from kclient.embedded.groups.consumer.journal import Journal
 from kclient.embedded.groups.consumer.metadata import metadata_hash
 from kclient.embedded.groups.consumer.regex import matching
-from kclient.embedded.refusal import Refused
+from kclient.embedded.request_context import Call
 
 NOTHING: Final = Resolved((), 0)
 TOGETHER_MS: Final = 10_000

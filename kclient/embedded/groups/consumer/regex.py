@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from kclient.embedded.refusal import Refused
+from kclient.embedded.api_error import Refused
 from kclient.protocol.errors import INVALID_REGULAR_EXPRESSION
 
 # What Python's patterns have and RE2's have not, and what RE2 says of it.

@@ -8,9 +8,9 @@ from typing import Final
 
 import attrs
 
+from kclient.embedded.api_error import Refused
 from kclient.embedded.broker import Broker
 from kclient.embedded.clock import Timer
-from kclient.embedded.refusal import Refused
 
 AGAIN_MS: Final = 500
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
+from kclient.embedded.api_error import Refused
 from kclient.embedded.groups.consumer.group import ConsumerGroup
 from kclient.embedded.groups.consumer.member import JOINING, LEAVING, LEAVING_FOR_A_WHILE, Member
 from kclient.embedded.groups.consumer.partitions import TopicIdPartition
-from kclient.embedded.refusal import Refused
 from kclient.embedded.releases import Release
 from kclient.generated.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kclient.protocol.errors import (

@@ -1,11 +1,12 @@
-"""What a producer sends, checked as Kafka checks it, and brought into the form in which the topic keeps records.
+"""Validation of Produce requests as Kafka does it, and conversion to the format in which the topic stores records.
 
     wire version   exactly one batch of format 2 from Produce v3 on, message sets of old formats before
     shape          CRC, size, the numbers in the header, every record
-    topic          keys where it is compacted, timestamps, the codec it wants
-    format         0 and 1 before release 0.11 (or where the topic says so), 2 since
+    topic          keys where it is compacted, timestamps, the codec that it wants
+    format         0 and 1 before release 0.11 (or where the topic is set so), 2 since
 
-Nothing is appended here: what is admitted says how it will lie in the log.
+Nothing is appended here: the result describes how the records will be stored in the log. The error code for records
+that are invalid in themselves came with release 2.4.
 """
 
 from __future__ import annotations
@@ -16,31 +17,109 @@ from typing import Final, TypeGuard
 
 import attrs
 
-from kclient.embedded.appending import stamped, with_max_timestamp
-from kclient.embedded.legacy import stored_set
-from kclient.embedded.log import Stored, placed
-from kclient.embedded.record_checks import (
-    UNREADABLE,
-    WireRefused,
-    check_header,
-    check_records,
-    check_size,
-    invalid_record,
-    read_columns,
-)
-from kclient.embedded.refusal import Refused
+from kclient.embedded import topic_config
+from kclient.embedded.api_error import Refused
+from kclient.embedded.log import Stored, columns_of, placed, records_of
+from kclient.embedded.old_formats import stored_set
 from kclient.embedded.releases import Release
-from kclient.embedded.state import ClusterState
-from kclient.embedded.topics import Partition
-from kclient.embedded.unpacked import columns_of, records_of
-from kclient.errors import CorruptBatchError
+from kclient.embedded.replication import stamped, with_max_timestamp
+from kclient.embedded.state import ClusterState, Partition
+from kclient.errors import BatchTooLargeError, CorruptBatchError, UnsupportedFormatError
 from kclient.protocol.errors import (
     CORRUPT_MESSAGE,
+    INVALID_RECORD,
+    INVALID_TIMESTAMP,
+    MESSAGE_TOO_LARGE,
+    RECORD_LIST_TOO_LARGE,
+    UNKNOWN_SERVER_ERROR,
     UNSUPPORTED_COMPRESSION_TYPE,
 )
 from kclient.records.batch import BATCH_HEADER_BYTES, MAGIC_POSITION, TRANSACTIONAL_FLAG, Batch, read_batches
+from kclient.records.columns import Columns
 from kclient.records.compression import Compression
+from kclient.records.sections import columns_for, open_batch
 from kclient.records.writer import NewRecord, build_batch
+from kclient.types import TimestampType
+
+UNREADABLE: Final = (CorruptBatchError, BatchTooLargeError, UnsupportedFormatError)
+INVALID_RECORD_SINCE: Final = Release.parse("2.4")
+STRICT_TIMES_SINCE: Final = Release.parse("4.0")
+
+
+class WireRefused(Refused):
+    """These bytes are no records that this version of Produce may bring."""
+
+
+class RecordsRefused(Refused):
+    """These records, as (place in the batch, reason), are why the batch is not taken."""
+
+    def __init__(self, code: int, records: list[tuple[int, str]]) -> None:
+        super().__init__(code, "One or more records have been rejected")
+        self.records = records
+
+
+def invalid_record(state: ClusterState) -> int:
+    """The code for records that are wrong in themselves."""
+    return INVALID_RECORD if state.release >= INVALID_RECORD_SINCE else CORRUPT_MESSAGE
+
+
+def check_size(state: ClusterState, partition: Partition, batch: Batch) -> None:
+    """No larger than the topic takes."""
+    config = partition.topic.config
+    if batch.size_in_bytes > topic_config.number("max.message.bytes", config, state.settings):
+        raise Refused(MESSAGE_TOO_LARGE)
+    if batch.size_in_bytes > topic_config.number("segment.bytes", config, state.settings):
+        raise Refused(RECORD_LIST_TOO_LARGE)
+
+
+def check_records(state: ClusterState, partition: Partition, batch: Batch, columns: Columns) -> None:
+    """Keys where the topic is compacted, and timestamps that are not too far away."""
+    if partition.topic.compacted and -1 in columns.key_sizes:
+        text = f"Compacted topic cannot accept message without key in topic partition {partition.tp}."
+        rows = [(index, text) for index, size in enumerate(columns.key_sizes) if size < 0]
+        raise RecordsRefused(invalid_record(state), rows)
+    if partition.topic.log_append_time:
+        return
+    if state.release < STRICT_TIMES_SINCE and batch.timestamp_type is TimestampType.LOG_APPEND_TIME:
+        raise RecordsRefused(INVALID_TIMESTAMP, [(0, "Producers do not set LogAppendTime.")])
+    earliest, latest = _times(state, partition)
+    strange = [at for at, time in enumerate(columns.timestamps) if not earliest <= time <= latest]
+    if strange:
+        text = f"Timestamp is out of the range from {earliest} to {latest}."
+        raise RecordsRefused(INVALID_TIMESTAMP, [(at, text) for at in strange])
+
+
+def _times(state: ClusterState, partition: Partition) -> tuple[int, int]:
+    """The earliest and the latest timestamp that the topic takes."""
+    now, config, settings = state.clock.wall_ms(), partition.topic.config, state.settings
+    if state.release < STRICT_TIMES_SINCE:
+        most = topic_config.number("message.timestamp.difference.max.ms", config, settings)
+        return now - most, now + most
+    before = topic_config.number("message.timestamp.before.max.ms", config, settings)
+    return now - before, now + topic_config.number("message.timestamp.after.max.ms", config, settings)
+
+
+def check_header(state: ClusterState, header: Batch) -> None:
+    """It begins at 0, counts its records, holds no marker, and has sequences if it has a producer."""
+    counted = header.count > 0 and header.last_offset + 1 == header.count
+    sequenced = header.producer_id < 0 or header.base_sequence >= 0
+    if header.base_offset != 0 or not counted or header.is_control or not sequenced:
+        raise Refused(invalid_record(state))
+
+
+def read_columns(state: ClusterState, header: Batch) -> Columns:
+    """Its records. What no codec can unpack is an error that real brokers did not think of."""
+    try:
+        section = open_batch(header)
+    except UNREADABLE as exc:
+        raise Refused(UNKNOWN_SERVER_ERROR if header.compression else invalid_record(state)) from exc
+    columns = columns_for(section)
+    try:
+        section.read_into(columns, header.count)
+    except CorruptBatchError as exc:
+        raise Refused(invalid_record(state)) from exc
+    return columns
+
 
 CODECS: Final = {"uncompressed": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 FORMAT_2_SINCE: Final = Release.parse("0.11.0")

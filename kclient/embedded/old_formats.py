@@ -1,21 +1,28 @@
-"""Message sets of formats 0 and 1, written: what Kafka before 0.11 stores, and what old Fetch versions are given.
+"""Message sets of formats 0 and 1: what Kafka before 0.11 stores, and what old Fetch versions are given.
 
     offset i64 │ size i32 │ CRC-32 u32 │ magic i8 │ attributes i8 │ timestamp i64 (format 1) │ key │ value
 
-A compressed set is one message whose value is the set. It carries the offset of its last message; those within are
-absolute in format 0 and relative to the first in format 1.
+A compressed set is one message whose value is the set. It carries the offset of its last message; the offsets inside
+are absolute in format 0 and relative to the first in format 1.
+
+Batches of format 2 are converted for old clients. What these formats cannot hold is lost, as with a real broker:
+headers, producers, and with them transactions. The response keeps the size that it had before: what does not fit is
+cut off, what is missing is filled with the beginning of a message so large that every client takes it for an
+incomplete one.
 """
 
 from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import count
 
-from kclient.embedded.log import Stored
+from kclient.embedded.api_error import Refused
+from kclient.embedded.log import Stored, records_of
 from kclient.errors import InternalError
-from kclient.records.batch import LOG_APPEND_TIME_FLAG, Batch
+from kclient.protocol.errors import UNSUPPORTED_COMPRESSION_TYPE
+from kclient.records.batch import BATCH_HEADER_BYTES, LOG_APPEND_TIME_FLAG, Batch
 from kclient.records.compression import Compression, compress
 from kclient.records.writer import NewRecord
 from kclient.types import TimestampType
@@ -81,3 +88,47 @@ def _offset(record: NewRecord) -> int:
 
 def _sized(data: bytes | None) -> tuple[bytes, ...]:
     return (_SIZE.pack(-1),) if data is None else (_SIZE.pack(len(data)), data)
+
+
+def newest_magic(version: int) -> int:
+    """The newest format that a client of this Fetch version reads."""
+    if version <= 1:
+        return 0
+    return 1 if version <= 3 else 2
+
+
+def converted(batches: Iterable[Stored], magic: int, offset: int, size: int) -> bytes:
+    """These batches in an older format, in `size` bytes; more if the first whole one needs more.
+
+    Raises Refused for zstd, which no older format has.
+    """
+    parts: list[bytes] = []
+    left = size
+    for stored in batches:
+        left -= len(stored.data)
+        if left >= 0 and (new := _converted(stored, magic, offset)):
+            parts.append(new)
+    size = max(size, len(parts[0])) if parts else size
+    whole = b"".join(parts)
+    missing = size - len(whole)
+    return whole + _filler(missing) if missing > 0 else whole[:size]
+
+
+def _converted(stored: Stored, magic: int, offset: int) -> bytes:
+    header = stored.header
+    if header.magic <= magic:
+        return stored.data
+    if header.compression == Compression.ZSTD:
+        raise Refused(UNSUPPORTED_COMPRESSION_TYPE)
+    records = [] if header.is_control else records_of(header)
+    if not header.compression:
+        records = [one for one in records if one.offset is not None and one.offset >= offset]
+    if not records:
+        return b""
+    time = log_append_time_of(header)
+    return b"".join(message_set(records, magic, header.compression, log_append_time=time))
+
+
+def _filler(size: int) -> bytes:
+    head = _SIZED.pack(-1, max(size + 1, BATCH_HEADER_BYTES))
+    return head.ljust(size, b"\0")[:size]

@@ -1,29 +1,31 @@
-"""One partition of a Fetch: checked, then read up to where this fetcher may see, as bytes of the log.
+"""One partition of a Fetch request: checked, then read up to the offset that this fetcher may see, as bytes of the log.
 
     fetcher           reads up to
     read_uncommitted  high watermark (a follower's own, where a follower is asked)
-    read_committed    last stable offset, with the aborted transactions of what is read
+    read_committed    last stable offset, with the aborted transactions of the range that is read
     follower          log end
 
-Which bytes these are is up to `filling`.
+Bytes are copied only to join several batches. They are cut off at the limit, as Kafka does; the client ignores a batch
+that is not whole.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import attrs
 
-from kclient.embedded import leader_hints
-from kclient.embedded.call import Call
-from kclient.embedded.checks import usable
-from kclient.embedded.filling import Budget, fill
-from kclient.embedded.preferred import preferred_replica
-from kclient.embedded.refusal import Refused
+from kclient.embedded import request_context
+from kclient.embedded.api_error import Refused
+from kclient.embedded.fetch_sessions import Wanted
+from kclient.embedded.log import Stored
+from kclient.embedded.old_formats import converted, newest_magic
 from kclient.embedded.releases import Release
-from kclient.embedded.sessions import Wanted
-from kclient.embedded.topics import Partition
+from kclient.embedded.request_context import Call, usable
+from kclient.embedded.state import Partition
 from kclient.generated.fetch_response import (
+    AbortedTransaction,
     EpochEndOffset,
     LeaderIdAndEpoch,
     PartitionData,
@@ -37,8 +39,107 @@ from kclient.protocol.errors import (
     TOPIC_AUTHORIZATION_FAILED,
     UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
+    UNSUPPORTED_COMPRESSION_TYPE,
 )
 from kclient.types import TopicPartition
+
+NO_PREFERRED_REPLICA: Final = -1
+RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+
+
+def preferred_replica(call: Call, partition: Partition, rack: str, offset: int) -> int:
+    """A follower in the rack that has the offset, the one that is furthest; −1 where the leader serves best.
+
+    Nobody has an offset below the log start: the leader says so itself, or a reader would be sent to and fro for ever.
+    """
+    state, chosen = call.state, partition.read_from
+    if offset < partition.log.start:
+        return NO_PREFERRED_REPLICA
+    if chosen is not None and partition.leader == call.broker.node_id != chosen and state.brokers[chosen].up:
+        return chosen
+    if partition.leader != call.broker.node_id or state.settings.replica_selector_class != RACK_AWARE:
+        return NO_PREFERRED_REPLICA
+    here = [
+        node
+        for node in partition.replicas
+        if rack
+        and state.brokers[node].up
+        and state.brokers[node].rack == rack
+        and partition.end_of(node) >= offset
+    ]
+    if not here or partition.leader in here:
+        return NO_PREFERRED_REPLICA
+    return max(here, key=partition.end_of)
+
+
+ZSTD_FOR_ALL_SINCE: Final = Release.parse("4.0")
+INDEX_INTERVAL_BYTES: Final = 4096
+
+
+@attrs.define
+class Budget:
+    """What is left of a request's MaxBytes. Before Fetch v3 it binds the first batch too."""
+
+    bytes_left: int
+    hard: bool
+    first: bool = True
+
+    def spend(self, count: int) -> None:
+        """So much is answered."""
+        self.bytes_left = max(0, self.bytes_left - count)
+        self.first = self.first and count == 0
+
+
+def fill(
+    call: Call, partition: Partition, wanted: Wanted, row: PartitionData, below: int, budget: Budget
+) -> None:
+    """Put in what there is below an offset, within the budget, with the aborted transactions of it. Raises Refused."""
+    limit = min(wanted.asked.partition_max_bytes, budget.bytes_left)
+    batches = partition.log.read(wanted.asked.fetch_offset, below, limit)
+    if not batches:
+        return
+    first = len(batches[0].data)
+    if first > limit and not budget.hard:
+        if not budget.first:
+            return
+        batches, limit = batches[:1], first
+    _check_codec(call, partition)
+    data = _cut(batches, max(0, limit))
+    magic = newest_magic(call.version)
+    if any(stored.header.magic > magic for stored in batches):
+        data = converted(batches, magic, wanted.asked.fetch_offset, len(data))
+    row.records = data
+    budget.spend(len(data))
+    if row.aborted_transactions is not None:
+        found = partition.log.producers.aborted_in(
+            wanted.asked.fetch_offset, _indexed_end(partition, batches)
+        )
+        row.aborted_transactions = [
+            AbortedTransaction(producer_id=one.producer_id, first_offset=one.first_offset) for one in found
+        ]
+
+
+def _indexed_end(partition: Partition, batches: Sequence[Stored]) -> int:
+    """Up to where aborted transactions are told: to the next entry of Kafka's index, which is beyond what was read."""
+    size = 0
+    for stored in partition.log.from_offset(batches[-1].last_offset + 1):
+        if size > INDEX_INTERVAL_BYTES:
+            return stored.base_offset
+        size += len(stored.data)
+    return partition.log.end
+
+
+def _check_codec(call: Call, partition: Partition) -> None:
+    """Brokers before 4.0 keep topics that are zstd by their settings from clients that are older than it."""
+    zstd = call.version < 10 and partition.topic.config.get("compression.type") == "zstd"
+    if zstd and call.state.release < ZSTD_FOR_ALL_SINCE:
+        raise Refused(UNSUPPORTED_COMPRESSION_TYPE)
+
+
+def _cut(batches: Sequence[Stored], limit: int) -> bytes | memoryview:
+    data = batches[0].data if len(batches) == 1 else b"".join([stored.data for stored in batches])
+    return data if len(data) <= limit else memoryview(data)[:limit]
+
 
 FOLLOWERS_SINCE: Final = 11
 HINTS_SINCE: Final = 16
@@ -97,8 +198,8 @@ def _refused(call: Call, partition: Partition, index: int, code: int) -> Partiti
     if code == KAFKA_STORAGE_ERROR and call.version <= 5:
         code = NOT_LEADER_OR_FOLLOWER
     row = failed(index, code)
-    if call.version >= HINTS_SINCE and code in leader_hints.HINTED:
-        row.current_leader = leader_hints.leader(LeaderIdAndEpoch, partition)
+    if call.version >= HINTS_SINCE and code in request_context.HINTED:
+        row.current_leader = request_context.leader(LeaderIdAndEpoch, partition)
     return row
 
 

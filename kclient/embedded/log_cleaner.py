@@ -1,9 +1,9 @@
-"""What a log cleaner leaves behind: of each key the newest record, and batches with gaps, or with no records at all.
+"""The log cleaner: compaction, and retention, which moves the log start offset.
 
-A batch keeps its first and last offset, its producer and its sequences, whatever goes. An empty batch stays where it
-is the last of its producer or of the log: its sequences and its offset are still needed. A tombstone stays for
-`delete.retention.ms` after the cleaner met it first; the batch says until when (delete horizon). Only what is
-committed, and of no open transaction, is cleaned.
+Compaction keeps the newest record of each key, and leaves batches with gaps or without records. A batch keeps its first
+and last offset, its producer and its sequences. An empty batch stays if it is the last of its producer or of the log:
+its sequences and its offset are still needed. A tombstone stays for `delete.retention.ms` after the cleaner met it
+first; the batch records until when (delete horizon). Only committed records outside of open transactions are cleaned.
 """
 
 from __future__ import annotations
@@ -14,12 +14,10 @@ from typing import Final
 import attrs
 
 from kclient.embedded import topic_config
-from kclient.embedded.legacy import log_append_time_of, message_set
-from kclient.embedded.log import Stored
+from kclient.embedded.log import Stored, records_of
+from kclient.embedded.old_formats import log_append_time_of, message_set
 from kclient.embedded.releases import Release
-from kclient.embedded.state import ClusterState
-from kclient.embedded.topics import Partition
-from kclient.embedded.unpacked import records_of
+from kclient.embedded.state import ClusterState, Partition
 from kclient.records.aborted import AbortedTransactions
 from kclient.records.batch import Batch
 from kclient.records.sections import MAX_DECOMPRESSED_BATCH_BYTES
@@ -169,3 +167,51 @@ def _rewrite(state: ClusterState, partition: Partition, change: Callable[[Stored
     partition.changed.notify()
     for observer in state.observers:
         observer.compacted(partition, removed)
+
+
+FIRST_SECONDS: Final = 30.0
+NEXT_SECONDS: Final = 300.0
+UNLIMITED: Final = -1
+
+
+def advance_start(state: ClusterState, partition: Partition, before: int) -> None:
+    """Serve nothing below `before` any more; nothing happens where nothing is."""
+    if before <= partition.log.start:
+        return
+    partition.log.advance_start(before)
+    partition.changed.notify()
+    for observer in state.observers:
+        observer.log_start_moved(partition, partition.log.start)
+
+
+def watch(state: ClusterState) -> None:
+    """Look for old records, first after half a minute, then every five, as long as the cluster lives."""
+    state.clock.call_later(FIRST_SECONDS, lambda: _round(state))
+
+
+def _round(state: ClusterState) -> None:
+    for partition in state.partitions():
+        expire(state, partition)
+    state.clock.call_later(NEXT_SECONDS, lambda: _round(state))
+
+
+def expire(state: ClusterState, partition: Partition) -> None:
+    """Delete what is older, or more, than the topic keeps: whole batches, below the high watermark."""
+    config, log = partition.topic.config, partition.log
+    if not log.batches:
+        return
+    if "delete" not in topic_config.value("cleanup.policy", config, state.settings):
+        return
+    retention_ms = topic_config.number("retention.ms", config, state.settings)
+    retention_bytes = topic_config.number("retention.bytes", config, state.settings)
+    oldest = state.clock.wall_ms() - retention_ms if retention_ms != UNLIMITED else None
+    size = sum(len(stored.data) for stored in log.batches)
+    before, high_watermark = log.start, partition.high_watermark
+    for stored in log.batches:
+        too_old = oldest is not None and stored.header.max_timestamp < oldest
+        too_much = retention_bytes != UNLIMITED and size - len(stored.data) >= retention_bytes
+        if stored.last_offset >= high_watermark or not (too_old or too_much):
+            break
+        size -= len(stored.data)
+        before = stored.last_offset + 1
+    advance_start(state, partition, before)

@@ -16,7 +16,7 @@ from typing import Final
 
 import attrs
 
-from kclient.embedded.refusal import Refused
+from kclient.embedded.api_error import Refused
 from kclient.generated.fetch_request import FetchPartition
 from kclient.generated.fetch_response import PartitionData
 from kclient.protocol.errors import (

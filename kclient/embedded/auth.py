@@ -1,0 +1,264 @@
+"""Authentication and authorization: users, the broker's side of SASL on one connection, and ACLs.
+
+    SaslHandshake ─▶ SaslAuthenticate … ─▶ authenticated ─▶ (session near its end) SaslHandshake ─▶ …
+
+An authenticated connection may authenticate again for the same user with the same mechanism, if sessions expire at all,
+and not twice within a second (KIP-368). A failure closes the connection after its response.
+"""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Final
+
+from kclient.embedded.api_error import Refused
+from kclient.embedded.releases import Release
+from kclient.errors import ArgumentError, ProtocolDecodeError
+from kclient.protocol.errors import ILLEGAL_SASL_STATE
+from kclient.runtime import Runtime
+from kclient.security import (
+    SCRAM_DIGESTS,
+    PlainUser,
+    ScramCredential,
+    ScramError,
+    ScramServer,
+    Secret,
+    plain_user,
+    scram_credential,
+)
+
+if TYPE_CHECKING:
+    from kclient.embedded.connection import ServerConnection
+    from kclient.embedded.request_context import Call
+
+
+OPERATIONS = frozenset(
+    {"READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"}
+    | {"CLUSTER_ACTION", "IDEMPOTENT_WRITE", "ALL"}
+)
+RESOURCES = frozenset({"Topic", "Group", "TransactionalId", "Cluster"})
+
+
+class Acl:
+    """Denials in the order in which they were said. "*" stands for anything, also within a name."""
+
+    def __init__(self) -> None:
+        self._denied: list[tuple[str, str, str]] = []
+
+    def deny(self, principal: str, operation: str, resource: str) -> None:
+        """From now on refuse, say, ("User:alice", "READ", "Topic:orders"). Raises ArgumentError for an unknown kind."""
+        kind = resource.partition(":")[0]
+        if operation not in OPERATIONS or kind not in RESOURCES:
+            raise ArgumentError(
+                f"Cannot deny {operation} on {resource}: an operation is one of {', '.join(sorted(OPERATIONS))}, "
+                f"a resource one of {', '.join(sorted(RESOURCES))} with a colon and a name behind it."
+            )
+        self._denied.append((principal, operation, resource))
+
+    def allow(self, principal: str, operation: str, resource: str) -> None:
+        """Take a denial back. Raises ArgumentError where there is none."""
+        if (principal, operation, resource) not in self._denied:
+            raise ArgumentError(f"{operation} on {resource} was not denied to {principal}.")
+        self._denied.remove((principal, operation, resource))
+
+    def clear(self) -> None:
+        """Take every denial back."""
+        self._denied.clear()
+
+    def allows(self, principal: str, operation: str, resource: str) -> bool:
+        """Whether no denial fits."""
+        return not any(
+            fnmatchcase(principal, who) and what in (operation, "ALL") and fnmatchcase(resource, which)
+            for who, what, which in self._denied
+        )
+
+
+CODES: Final = {
+    "READ": 3,
+    "WRITE": 4,
+    "CREATE": 5,
+    "DELETE": 6,
+    "ALTER": 7,
+    "DESCRIBE": 8,
+    "CLUSTER_ACTION": 9,
+    "DESCRIBE_CONFIGS": 10,
+    "ALTER_CONFIGS": 11,
+    "IDEMPOTENT_WRITE": 12,
+}
+OF_TOPIC: Final = (
+    "READ",
+    "WRITE",
+    "CREATE",
+    "DELETE",
+    "ALTER",
+    "DESCRIBE",
+    "DESCRIBE_CONFIGS",
+    "ALTER_CONFIGS",
+)
+OF_CLUSTER: Final = (
+    *("CREATE", "ALTER", "DESCRIBE", "CLUSTER_ACTION"),
+    *("DESCRIBE_CONFIGS", "ALTER_CONFIGS", "IDEMPOTENT_WRITE"),
+)
+OF_GROUP: Final = ("READ", "DELETE", "DESCRIBE")
+OF_GROUP_CONFIG: Final = ("DESCRIBE_CONFIGS", "ALTER_CONFIGS")
+GROUP_CONFIGS_SINCE: Final = Release.parse("3.8")
+NOT_ASKED: Final = -(2**31)
+CLUSTER: Final = "Cluster:kafka-cluster"
+
+
+def authorized_operations(call: Call, operations: tuple[str, ...], resource: str) -> int:
+    """Which of these operations nothing denies on, say, "Topic:orders"."""
+    return sum(1 << CODES[operation] for operation in operations if call.allowed(operation, resource))
+
+
+def group_operations(call: Call, group_id: str) -> int:
+    """The same for a group; newer releases have settings of groups."""
+    newer = call.state.release >= GROUP_CONFIGS_SINCE
+    operations = (*OF_GROUP, *OF_GROUP_CONFIG) if newer else OF_GROUP
+    return authorized_operations(call, operations, f"Group:{group_id}")
+
+
+SALT_BYTES: Final = 20
+
+
+class Users:
+    """The users of one cluster. Nothing of a password is in its repr."""
+
+    def __init__(self) -> None:
+        self._passwords: dict[str, Secret] = {}
+        self._credentials: dict[tuple[str, str], ScramCredential] = {}
+
+    def add(self, name: str, password: str, runtime: Runtime) -> None:
+        """Let a user in with this password from now on, and with no other."""
+        if not name or not password:
+            raise ArgumentError("A user has a name and a password.")
+        self._passwords[name] = Secret(password)
+        for mechanism in SCRAM_DIGESTS:
+            salt = runtime.random_bytes(SALT_BYTES)
+            self._credentials[mechanism, name] = scram_credential(mechanism, password, salt)
+
+    def remove(self, name: str) -> None:
+        """Let a user in no more; connections that are open stay. Raises ArgumentError for an unknown one."""
+        if self._passwords.pop(name, None) is None:
+            raise ArgumentError(f"There is no user {name!r}.")
+        for mechanism in SCRAM_DIGESTS:
+            del self._credentials[mechanism, name]
+
+    def admits(self, user: PlainUser) -> bool:
+        """Whether this is the user's password."""
+        return self._passwords.get(user.username) == user.password
+
+    def credential(self, mechanism: str, name: str) -> ScramCredential | None:
+        """What SCRAM compares a user's proof with."""
+        return self._credentials.get((mechanism, name))
+
+
+NONCE_BYTES: Final = 18
+LEAST_SECONDS: Final = 1.0  # between two renewals of one session
+
+
+class Denied(Exception):
+    """Not authenticated; the text is what Kafka tells the client."""
+
+
+class Authentication:
+    """One conversation."""
+
+    def __init__(self, connection: ServerConnection, mechanism: str) -> None:
+        self.mechanism = mechanism
+        self.done = False
+        self._connection = connection
+        self._users = connection.broker.state.users
+        nonce = connection.broker.state.runtime.random_bytes(NONCE_BYTES).hex()
+        self._scram: ScramServer | None = None
+        if mechanism in SCRAM_DIGESTS:
+            self._scram = ScramServer(mechanism, lambda name: self._users.credential(mechanism, name), nonce)
+
+    def step(self, token: bytes) -> bytes:
+        """Answer a token; behind the last one the connection is the user's.
+
+        Raises Denied, and ProtocolDecodeError where the connection ends without an answer.
+        """
+        if self._connection.authenticated and self._connection.mechanism != self.mechanism:
+            raise ProtocolDecodeError("a session is renewed by the mechanism that it began with")
+        if self._scram is None:
+            self._succeed(self._plain(token))
+            return b""
+        try:
+            answer = self._scram.step(token)
+        except ScramError:
+            raise Denied(
+                "Authentication failed during authentication due to invalid credentials with SASL mechanism "
+                f"{self.mechanism}"
+            ) from None
+        if self._scram.done:
+            self._succeed(self._scram.username)
+        return answer
+
+    def _plain(self, token: bytes) -> str:
+        try:
+            user = plain_user(token)
+        except ValueError as exc:
+            raise Denied(f"Authentication failed: {exc}") from None
+        if not self._users.admits(user):
+            raise Denied("Authentication failed: Invalid username or password")
+        return user.username
+
+    def _succeed(self, name: str) -> None:
+        connection = self._connection
+        principal = f"User:{name}"
+        if connection.authenticated and connection.principal != principal:
+            raise Denied(
+                "Cannot change principals during re-authentication from "
+                f"{connection.principal.replace(':', '.')}: {principal.replace(':', '.')}"
+            )
+        state = connection.broker.state
+        lifetime_ms = state.settings.connections_max_reauth_ms
+        connection.principal, connection.mechanism = principal, self.mechanism
+        connection.authenticated = self.done = True
+        connection.session_ends = state.clock.now() + lifetime_ms / 1000 if lifetime_ms > 0 else None
+
+
+def may_begin(connection: ServerConnection) -> bool:
+    """Whether a handshake is in place now: at the start, or to renew a session that ends."""
+    if not connection.listener.mechanisms:
+        return False
+    if not connection.authenticated:
+        return True
+    renewed_at, now = connection.renewed_at, connection.broker.state.clock.now()
+    long_ago = renewed_at is None or now - renewed_at >= LEAST_SECONDS
+    return connection.session_ends is not None and long_ago
+
+
+def require_turn(call: Call) -> None:
+    """While a conversation is under way nothing but its tokens is in place. Raises Refused."""
+    connection = call.connection
+    if connection.sasl is not None and call.api != "SaslAuthenticate":
+        connection.last_answer = True
+        raise Refused(ILLEGAL_SASL_STATE)
+
+
+def begin(connection: ServerConnection, mechanism: str, *, raw: bool) -> None:
+    """Wait for the first token; `raw` ones come without Kafka's headers."""
+    if connection.authenticated:
+        connection.renewed_at = connection.broker.state.clock.now()
+    authentication = connection.sasl = Authentication(connection, mechanism)
+
+    async def token(frame: memoryview) -> bytes:
+        try:
+            answer = authentication.step(bytes(frame))
+        except Denied as exc:
+            raise ProtocolDecodeError(f"not authenticated: {exc}") from None  # old clients are told nothing
+        if authentication.done:
+            end(connection)
+        return answer
+
+    if raw:
+        connection.raw, connection.smallest = token, 0
+
+
+def end(connection: ServerConnection) -> None:
+    """The conversation is over."""
+    from kclient.network.transport import SMALLEST_FRAME
+
+    connection.sasl, connection.raw, connection.smallest = None, None, SMALLEST_FRAME

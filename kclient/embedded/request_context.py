@@ -1,0 +1,109 @@
+"""The context of a request in a broker: message, connection and principal, and the checks that APIs share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import attrs
+
+from kclient.generated import fetch_response, produce_response
+from kclient.protocol.errors import (
+    FENCED_LEADER_EPOCH,
+    KAFKA_STORAGE_ERROR,
+    NONE,
+    NOT_LEADER_OR_FOLLOWER,
+    UNKNOWN_LEADER_EPOCH,
+)
+from kclient.protocol.message import Message
+
+if TYPE_CHECKING:
+    from kclient.embedded.broker import Broker
+    from kclient.embedded.connection import ServerConnection
+    from kclient.embedded.state import ClusterState, Partition
+
+
+@attrs.define(eq=False)
+class Call:
+    """A decoded request. `api` is the request's name without "Request"."""
+
+    broker: Broker
+    connection: ServerConnection
+    api: str
+    version: int
+    message: Message
+    client_id: str
+    correlation_id: int
+    received_at: float  # in the cluster's time
+
+    @property
+    def state(self) -> ClusterState:
+        """The cluster's state."""
+        return self.broker.state
+
+    @property
+    def principal(self) -> str:
+        """Who asks: "User:name", or "User:ANONYMOUS" without authentication."""
+        return self.connection.principal
+
+    @property
+    def client_host(self) -> str:
+        """The address of the client as a broker writes it, with a leading slash."""
+        return f"/{self.connection.client_address}"
+
+    def address_of(self, broker: Broker) -> tuple[str, int] | None:
+        """Where who asks reaches a broker: at its listener with the name of theirs; None without one."""
+        listener = broker.listener(self.connection.listener.name)
+        return None if listener is None else listener.address
+
+    def brokers(self) -> list[tuple[Broker, str, int]]:
+        """The brokers that are up and can be reached by who asks, with host and port."""
+        found = [(broker, self.address_of(broker)) for broker in self.state.alive()]
+        return [(broker, *address) for broker, address in found if address is not None]
+
+    def allowed(self, operation: str, resource: str) -> bool:
+        """Whether nothing denies the principal this, say ("READ", "Group:billing")."""
+        return self.state.acl.allows(self.principal, operation, resource)
+
+
+def hosted(call: Call, partition: Partition) -> int:
+    """An error code if this broker has no replica of it, or none that can be read."""
+    node = call.broker.node_id
+    if node not in partition.replicas:
+        return NOT_LEADER_OR_FOLLOWER
+    return KAFKA_STORAGE_ERROR if node in partition.offline else NONE
+
+
+def usable(call: Call, partition: Partition, leader_epoch: int, leader_only: bool = True) -> int:
+    """An error code if this broker cannot speak for it, or not to a client that knows `leader_epoch` (−1: any)."""
+    if error := hosted(call, partition):
+        return error
+    if leader_epoch >= 0 and leader_epoch < partition.leader_epoch:
+        return FENCED_LEADER_EPOCH
+    if leader_epoch > partition.leader_epoch:
+        return UNKNOWN_LEADER_EPOCH
+    if leader_only and partition.leader != call.broker.node_id:
+        return NOT_LEADER_OR_FOLLOWER
+    return NONE
+
+
+HINTED: Final = (NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH)
+
+Hint = TypeVar("Hint", fetch_response.LeaderIdAndEpoch, produce_response.LeaderIdAndEpoch)
+Endpoint = TypeVar("Endpoint", fetch_response.NodeEndpoint, produce_response.NodeEndpoint)
+
+
+def leader(kind: type[Hint], partition: Partition) -> Hint:
+    """Leader and epoch of a partition."""
+    return kind(leader_id=partition.leader, leader_epoch=partition.leader_epoch)
+
+
+def endpoints(kind: type[Endpoint], call: Call, nodes: Iterable[int]) -> list[Endpoint]:
+    """Where these nodes are to be reached, on the listener of the connection that asks."""
+    found = []
+    for node in dict.fromkeys(nodes):
+        broker = call.state.brokers.get(node)
+        if broker is not None and (address := call.address_of(broker)) is not None:
+            host, port = address
+            found.append(kind(node_id=node, host=host, port=port, rack=broker.rack))
+    return found
