@@ -1,10 +1,10 @@
-"""How an API says no: a handler raises `Refused`, and the whole request is answered with that error."""
+"""The error that a handler raises to answer the whole request with an error code."""
 
 from __future__ import annotations
 
 
-class Refused(Exception):
-    """Answer with this error code of the wire, and a message where the answer has room for one."""
+class ApiError(Exception):
+    """The error code of the response, and its message if the response has a field for one."""
 
     def __init__(self, code: int, message: str | None = None) -> None:
         super().__init__(code, message)

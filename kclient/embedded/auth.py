@@ -11,7 +11,7 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.releases import Release
 from kclient.errors import ArgumentError, ProtocolDecodeError
 from kclient.protocol.errors import ILLEGAL_SASL_STATE
@@ -29,7 +29,7 @@ from kclient.security import (
 
 if TYPE_CHECKING:
     from kclient.embedded.connection import ServerConnection
-    from kclient.embedded.request_context import Call
+    from kclient.embedded.request_context import RequestContext
 
 
 OPERATIONS = frozenset(
@@ -106,12 +106,12 @@ NOT_ASKED: Final = -(2**31)
 CLUSTER: Final = "Cluster:kafka-cluster"
 
 
-def authorized_operations(call: Call, operations: tuple[str, ...], resource: str) -> int:
+def authorized_operations(call: RequestContext, operations: tuple[str, ...], resource: str) -> int:
     """Which of these operations nothing denies on, say, "Topic:orders"."""
     return sum(1 << CODES[operation] for operation in operations if call.allowed(operation, resource))
 
 
-def group_operations(call: Call, group_id: str) -> int:
+def group_operations(call: RequestContext, group_id: str) -> int:
     """The same for a group; newer releases have settings of groups."""
     newer = call.state.release >= GROUP_CONFIGS_SINCE
     operations = (*OF_GROUP, *OF_GROUP_CONFIG) if newer else OF_GROUP
@@ -230,12 +230,12 @@ def may_begin(connection: ServerConnection) -> bool:
     return connection.session_ends is not None and long_ago
 
 
-def require_turn(call: Call) -> None:
-    """While a conversation is under way nothing but its tokens is in place. Raises Refused."""
+def require_turn(call: RequestContext) -> None:
+    """While a conversation is under way nothing but its tokens is in place. Raises ApiError."""
     connection = call.connection
     if connection.sasl is not None and call.api != "SaslAuthenticate":
         connection.last_answer = True
-        raise Refused(ILLEGAL_SASL_STATE)
+        raise ApiError(ILLEGAL_SASL_STATE)
 
 
 def begin(connection: ServerConnection, mechanism: str, *, raw: bool) -> None:

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from kclient.change_signal import ChangeSignal
 from kclient.embedded import apis, auth
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.clock import Timer
 from kclient.embedded.connection import Listener, ServerConnection
 from kclient.embedded.faults import Rule
 from kclient.embedded.releases import Release
-from kclient.embedded.request_context import Call
+from kclient.embedded.request_context import RequestContext
 from kclient.embedded.state import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Partition
 from kclient.errors import ProtocolDecodeError
 from kclient.generated.response_header import ResponseHeader
@@ -190,7 +190,7 @@ class Broker:
         while self.paused:
             await self.resumed.wait(self.resumed.count)
 
-    def _decode(self, connection: ServerConnection, frame: memoryview) -> Call | None:
+    def _decode(self, connection: ServerConnection, frame: memoryview) -> RequestContext | None:
         """The request; None if its version is not spoken here and that has been said. Raises ProtocolDecodeError."""
         key, version = int.from_bytes(frame[:2], "big"), int.from_bytes(frame[2:4], "big")
         correlation_id = int.from_bytes(frame[4:8], "big", signed=True)
@@ -208,7 +208,7 @@ class Broker:
             raise ProtocolDecodeError(f"API {key} came after the session's end")
         header, at = read_message("RequestHeader", request_header_version(key, version), frame)
         message, _ = read_message(request_name(key), version, frame, at)
-        return Call(
+        return RequestContext(
             self,
             connection,
             request_name(key).removesuffix("Request"),
@@ -219,7 +219,7 @@ class Broker:
             self.state.clock.now(),
         )
 
-    async def _answer(self, call: Call, rules: list[Rule]) -> Message | None:
+    async def _answer(self, call: RequestContext, rules: list[Rule]) -> Message | None:
         """What the API's module answers, or what the rules make of it. None where nothing is sent."""
         module = apis.module(call.api)
         answer: Message | None = None
@@ -232,10 +232,10 @@ class Broker:
         try:
             refused = next((rule.error for rule in rules if rule.error is not None), None)
             if refused is not None:
-                raise Refused(refused)
+                raise ApiError(refused)
             auth.require_turn(call)
             answer = await module.handle(call, call.message)
-        except Refused as exc:
+        except ApiError as exc:
             answer = module.refuse(call, call.message, exc)
         for rule in rules:
             if rule.edit is not None and answer is not None:
@@ -244,7 +244,7 @@ class Broker:
                 setattr(answer, "throttle_time_ms", rule.throttle_ms)  # noqa: B010 – most answers have it, not all
         return None if any(rule.silent for rule in rules) else answer
 
-    def _send(self, call: Call, answer: Message, rules: list[Rule]) -> None:
+    def _send(self, call: RequestContext, answer: Message, rules: list[Rule]) -> None:
         key = answer.API_KEY or 0
         header = write_message(
             ResponseHeader(correlation_id=call.correlation_id), response_header_version(key, call.version)

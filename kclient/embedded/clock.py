@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from kclient.embedded.loop_thread import HasHome, Home, control
+from kclient.embedded.loop_thread import ClusterLoop, HasClusterLoop, control
 from kclient.errors import ArgumentError
 from kclient.runtime import Runtime
 
@@ -164,12 +164,12 @@ class Clock:
 class ClusterClock:
     """The time of a cluster, which a test may let pass."""
 
-    def __init__(self, cluster: HasHome, clock: Clock) -> None:
+    def __init__(self, cluster: HasClusterLoop, clock: Clock) -> None:
         self._cluster = cluster
         self._clock = clock
 
     @property
-    def home(self) -> Home:
+    def home(self) -> ClusterLoop:
         """Where the cluster lives. Raises UsageError when it does not run."""
         return self._cluster.home
 

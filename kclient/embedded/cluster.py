@@ -24,7 +24,7 @@ from kclient.embedded.clock import Clock, ClusterClock
 from kclient.embedded.connection import Listener, Serve, serve
 from kclient.embedded.controls import PLAINTEXT, Controls
 from kclient.embedded.fault_controls import FaultControls
-from kclient.embedded.loop_thread import Home, control
+from kclient.embedded.loop_thread import ClusterLoop, control
 from kclient.embedded.observer import LoggedRequest, Observer, RequestLog
 from kclient.embedded.releases import Release
 from kclient.embedded.security_controls import SecurityControls
@@ -88,20 +88,20 @@ class EmbeddedCluster(Controls, FaultControls, SecurityControls):
             raise ArgumentError(f"Topics come with their partitions, as {{'orders': 6}}, not as {topics!r}.")
         self._topics = dict(topics or {})
         self._turns = {}
-        self._home: Home | None = None
+        self._home: ClusterLoop | None = None
         self._ran = False
 
     # --- life
 
     @property
-    def home(self) -> Home:
+    def home(self) -> ClusterLoop:
         """The loop it lives on. Raises UsageError before it was started and after its end."""
         if self._home is None:
             raise UsageError("The cluster is not running; use it inside of its `with` block.")
         return self._home
 
     def __enter__(self) -> Self:
-        home = self._begin(Home.new)
+        home = self._begin(ClusterLoop.new)
         try:
             home.call(self._start)
         except BaseException:
@@ -124,7 +124,7 @@ class EmbeddedCluster(Controls, FaultControls, SecurityControls):
             home.end()
 
     async def __aenter__(self) -> Self:
-        self._begin(Home.here)
+        self._begin(ClusterLoop.here)
         try:
             await self._start()
         except BaseException:
@@ -152,7 +152,7 @@ class EmbeddedCluster(Controls, FaultControls, SecurityControls):
         self._home = None
         await asyncio.sleep(0)  # the cancelled tasks end
 
-    def _begin(self, home: Callable[[], Home]) -> Home:
+    def _begin(self, home: Callable[[], ClusterLoop]) -> ClusterLoop:
         if self._ran:
             raise UsageError("A cluster runs once; make another EmbeddedCluster.")
         self._home, self._ran = home(), True

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from kclient.embedded import topic_config
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.releases import Release
-from kclient.embedded.request_context import Call
+from kclient.embedded.request_context import RequestContext
 from kclient.embedded.state import (
     NO_LEADER,
     OFFSETS_TOPIC,
@@ -37,15 +37,15 @@ from kclient.protocol.errors import (
 FORWARDED_SINCE: Final = Release.parse("3.0")
 
 
-def forwards(call: Call) -> bool:
+def forwards(call: RequestContext) -> bool:
     """Whether this release asks a controller of its own kind (KRaft)."""
     return call.state.release >= FORWARDED_SINCE
 
 
-def check_controller(call: Call) -> None:
-    """Raise Refused where this broker cannot change topics."""
+def check_controller(call: RequestContext) -> None:
+    """Raise ApiError where this broker cannot change topics."""
     if not forwards(call) and call.broker.node_id != call.state.controller_id:
-        raise Refused(NOT_CONTROLLER)
+        raise ApiError(NOT_CONTROLLER)
 
 
 DEFAULT: Final = -1
@@ -55,21 +55,21 @@ KRAFT_SINCE: Final = Release.parse("3.0")
 def check_name(state: ClusterState, name: str) -> None:
     """A legal name that is not taken, nor one that differs from another only in dots and underscores."""
     if name in state.topics:
-        raise Refused(TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+        raise ApiError(TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
     if not is_legal_topic(name):
-        raise Refused(INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: '{name}'")
+        raise ApiError(INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: '{name}'")
     folded = name.replace(".", "_")
     for other in state.topics:
         if other.replace(".", "_") == folded:
-            raise Refused(INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")
+            raise ApiError(INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")
 
 
 def check_config(state: ClusterState, config: Mapping[str, str | None]) -> dict[str, str]:
     """Known keys with values that they can have."""
     if state.release < KRAFT_SINCE and None in config.values():
-        raise Refused(INVALID_REQUEST, "Null value not supported for topic configs.")
+        raise ApiError(INVALID_REQUEST, "Null value not supported for topic configs.")
     if found := topic_config.problems(config, state.release):
-        raise Refused(INVALID_CONFIG, found[0])
+        raise ApiError(INVALID_CONFIG, found[0])
     return {name: value for name, value in config.items() if value is not None}
 
 
@@ -78,7 +78,7 @@ def partition_count(state: ClusterState, asked: int) -> int:
     if asked == DEFAULT:
         return state.settings.num_partitions
     if asked < 1:
-        raise Refused(INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value.")
+        raise ApiError(INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value.")
     return asked
 
 
@@ -86,13 +86,13 @@ def replication_factor(state: ClusterState, asked: int) -> int:
     """How many replicas, the broker's default for −1; brokers that are down count where there is no ZooKeeper."""
     wanted = state.settings.default_replication_factor if asked == DEFAULT else asked
     if wanted < 1:
-        raise Refused(
+        raise ApiError(
             INVALID_REPLICATION_FACTOR, "Replication factor was set to an invalid non-positive value."
         )
     usable = len(state.brokers) if state.release >= KRAFT_SINCE else len(state.alive())
     if wanted > usable:
         text = f"Unable to replicate the partition {wanted} time(s): there are only {usable} broker(s)."
-        raise Refused(INVALID_REPLICATION_FACTOR, text)
+        raise ApiError(INVALID_REPLICATION_FACTOR, text)
     return wanted
 
 
@@ -101,11 +101,11 @@ def check_assignment(state: ClusterState, replicas: Sequence[Sequence[int]]) -> 
     for nodes in replicas:
         if not nodes or len(set(nodes)) != len(nodes) or len(nodes) != len(replicas[0]):
             text = f"The manual partition assignment includes {list(nodes)}: empty, repeated, or of another size."
-            raise Refused(INVALID_REPLICA_ASSIGNMENT, text)
+            raise ApiError(INVALID_REPLICA_ASSIGNMENT, text)
         for node in nodes:
             if node not in state.brokers or not state.brokers[node].up:
                 text = f"The manual partition assignment includes broker {node}, but no such broker is registered."
-                raise Refused(INVALID_REPLICA_ASSIGNMENT, text)
+                raise ApiError(INVALID_REPLICA_ASSIGNMENT, text)
 
 
 logger = get_logger("kclient.embedded")

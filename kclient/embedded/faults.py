@@ -14,7 +14,7 @@ import attrs
 from kclient.protocol.message import Message
 
 if TYPE_CHECKING:
-    from kclient.embedded.request_context import Call
+    from kclient.embedded.request_context import RequestContext
 
 Edit = Callable[[Any, Any], Message]  # request, answer → the answer to send
 
@@ -36,7 +36,7 @@ class Rule:
     throttle_ms: int = 0  # say so in the answer, and handle nothing from this connection for so long
     edit: Edit | None = None
 
-    def fits(self, call: Call) -> bool:
+    def fits(self, call: RequestContext) -> bool:
         """Whether the rule speaks of this request."""
         return (
             self.api in (call.api, "*")
@@ -66,7 +66,7 @@ class Faults:
         """Remove all."""
         self._rules.clear()
 
-    def take(self, call: Call) -> list[Rule]:
+    def take(self, call: RequestContext) -> list[Rule]:
         """The rules that fire for this request; those that are used up are gone."""
         if not self._rules:
             return []

@@ -17,12 +17,12 @@ from typing import Final
 import attrs
 
 from kclient.embedded import request_context
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.fetch_sessions import Wanted
 from kclient.embedded.log import Stored
 from kclient.embedded.old_formats import converted, newest_magic
 from kclient.embedded.releases import Release
-from kclient.embedded.request_context import Call, usable
+from kclient.embedded.request_context import RequestContext, usable
 from kclient.embedded.state import Partition
 from kclient.generated.fetch_response import (
     AbortedTransaction,
@@ -47,7 +47,7 @@ NO_PREFERRED_REPLICA: Final = -1
 RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 
-def preferred_replica(call: Call, partition: Partition, rack: str, offset: int) -> int:
+def preferred_replica(call: RequestContext, partition: Partition, rack: str, offset: int) -> int:
     """A follower in the rack that has the offset, the one that is furthest; −1 where the leader serves best.
 
     Nobody has an offset below the log start: the leader says so itself, or a reader would be sent to and fro for ever.
@@ -91,9 +91,9 @@ class Budget:
 
 
 def fill(
-    call: Call, partition: Partition, wanted: Wanted, row: PartitionData, below: int, budget: Budget
+    call: RequestContext, partition: Partition, wanted: Wanted, row: PartitionData, below: int, budget: Budget
 ) -> None:
-    """Put in what there is below an offset, within the budget, with the aborted transactions of it. Raises Refused."""
+    """Put in what there is below an offset, within the budget, with the aborted transactions of it. Raises ApiError."""
     limit = min(wanted.asked.partition_max_bytes, budget.bytes_left)
     batches = partition.log.read(wanted.asked.fetch_offset, below, limit)
     if not batches:
@@ -129,11 +129,11 @@ def _indexed_end(partition: Partition, batches: Sequence[Stored]) -> int:
     return partition.log.end
 
 
-def _check_codec(call: Call, partition: Partition) -> None:
+def _check_codec(call: RequestContext, partition: Partition) -> None:
     """Brokers before 4.0 keep topics that are zstd by their settings from clients that are older than it."""
     zstd = call.version < 10 and partition.topic.config.get("compression.type") == "zstd"
     if zstd and call.state.release < ZSTD_FOR_ALL_SINCE:
-        raise Refused(UNSUPPORTED_COMPRESSION_TYPE)
+        raise ApiError(UNSUPPORTED_COMPRESSION_TYPE)
 
 
 def _cut(batches: Sequence[Stored], limit: int) -> bytes | memoryview:
@@ -169,7 +169,7 @@ def unread(row: PartitionData) -> bool:
     return row.error_code in UNREAD
 
 
-def read(call: Call, fetcher: Fetcher, wanted: Wanted, budget: Budget) -> PartitionData:
+def read(call: RequestContext, fetcher: Fetcher, wanted: Wanted, budget: Budget) -> PartitionData:
     """The row of the answer."""
     row = _looked_at(call, fetcher, wanted, budget)
     if row.error_code != NONE and (call.state.release < NULL_FOR_READ_SINCE or not unread(row)):
@@ -177,7 +177,7 @@ def read(call: Call, fetcher: Fetcher, wanted: Wanted, budget: Budget) -> Partit
     return row
 
 
-def _looked_at(call: Call, fetcher: Fetcher, wanted: Wanted, budget: Budget) -> PartitionData:
+def _looked_at(call: RequestContext, fetcher: Fetcher, wanted: Wanted, budget: Budget) -> PartitionData:
     index = wanted.asked.partition
     if wanted.topic is None:
         return failed(index, UNKNOWN_TOPIC_ID)
@@ -188,13 +188,13 @@ def _looked_at(call: Call, fetcher: Fetcher, wanted: Wanted, budget: Budget) -> 
         return failed(index, UNKNOWN_TOPIC_OR_PARTITION)
     try:
         if wanted.by_id and partition.topic.topic_id != wanted.topic_id:
-            raise Refused(INCONSISTENT_TOPIC_ID)
+            raise ApiError(INCONSISTENT_TOPIC_ID)
         return _read(call, fetcher, partition, wanted, budget)
-    except Refused as exc:
+    except ApiError as exc:
         return _refused(call, partition, index, exc.code)
 
 
-def _refused(call: Call, partition: Partition, index: int, code: int) -> PartitionData:
+def _refused(call: RequestContext, partition: Partition, index: int, code: int) -> PartitionData:
     if code == KAFKA_STORAGE_ERROR and call.version <= 5:
         code = NOT_LEADER_OR_FOLLOWER
     row = failed(index, code)
@@ -204,15 +204,15 @@ def _refused(call: Call, partition: Partition, index: int, code: int) -> Partiti
 
 
 def _read(
-    call: Call, fetcher: Fetcher, partition: Partition, wanted: Wanted, budget: Budget
+    call: RequestContext, fetcher: Fetcher, partition: Partition, wanted: Wanted, budget: Budget
 ) -> PartitionData:
     asked, log = wanted.asked, partition.log
     from_follower = fetcher.replica_id >= 0
     leader_only = from_follower or call.version < FOLLOWERS_SINCE
     if error := usable(call, partition, asked.current_leader_epoch, leader_only):
-        raise Refused(error)
+        raise ApiError(error)
     if from_follower and call.state.release >= FOLLOWERS_CHECKED_SINCE and not _follows(fetcher, partition):
-        raise Refused(NOT_LEADER_OR_FOLLOWER)
+        raise ApiError(NOT_LEADER_OR_FOLLOWER)
     row = _bounds(call, fetcher, partition, asked.partition)
     if call.version >= FOLLOWERS_SINCE and not from_follower:
         row.preferred_read_replica = preferred_replica(call, partition, fetcher.rack_id, asked.fetch_offset)
@@ -222,7 +222,7 @@ def _read(
         return row
     end = partition.end_of(call.broker.node_id)
     if not log.start <= asked.fetch_offset <= end:
-        raise Refused(OFFSET_OUT_OF_RANGE)
+        raise ApiError(OFFSET_OUT_OF_RANGE)
     below = end if from_follower else row.high_watermark
     if fetcher.isolation_level == READ_COMMITTED and not from_follower:
         below = row.last_stable_offset
@@ -234,7 +234,7 @@ def _follows(fetcher: Fetcher, partition: Partition) -> bool:
     return fetcher.replica_id in partition.replicas and fetcher.replica_id != partition.leader
 
 
-def _bounds(call: Call, fetcher: Fetcher, partition: Partition, index: int) -> PartitionData:
+def _bounds(call: RequestContext, fetcher: Fetcher, partition: Partition, index: int) -> PartitionData:
     high_watermark = partition.high_watermark_of(call.broker.node_id)
     return PartitionData(
         partition_index=index,
@@ -253,7 +253,7 @@ def _diverges(partition: Partition, wanted: Wanted, row: PartitionData) -> bool:
         return False
     known, end = partition.log.epochs.end_of(epoch, partition.log.end)
     if known < 0:
-        raise Refused(OFFSET_OUT_OF_RANGE)
+        raise ApiError(OFFSET_OUT_OF_RANGE)
     if known == epoch and end >= wanted.asked.fetch_offset:
         return False
     row.diverging_epoch = EpochEndOffset(epoch=known, end_offset=end)

@@ -16,7 +16,7 @@ from typing import Final
 
 import attrs
 
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.generated.fetch_request import FetchPartition
 from kclient.generated.fetch_response import PartitionData
 from kclient.protocol.errors import (
@@ -104,14 +104,14 @@ class Sessions:
         self._runtime = runtime
 
     def find(self, session_id: int, epoch: int, by_id: bool) -> Session:
-        """The session that an incremental request goes on with. Raises Refused."""
+        """The session that an incremental request goes on with. Raises ApiError."""
         session = self.open.get(session_id)
         if session is None:
-            raise Refused(FETCH_SESSION_ID_NOT_FOUND)
+            raise ApiError(FETCH_SESSION_ID_NOT_FOUND)
         if session.epoch != epoch:
-            raise Refused(INVALID_FETCH_SESSION_EPOCH)
+            raise ApiError(INVALID_FETCH_SESSION_EPOCH)
         if session.by_id != by_id:
-            raise Refused(FETCH_SESSION_TOPIC_ID_ERROR)
+            raise ApiError(FETCH_SESSION_TOPIC_ID_ERROR)
         return session
 
     def advance(self, session: Session, now: float) -> None:

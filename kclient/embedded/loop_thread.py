@@ -62,7 +62,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 CALL_SECONDS: Final = 30.0
 
 
-class Home:
+class ClusterLoop:
     """A running loop and the thread that it runs on."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
@@ -71,7 +71,7 @@ class Home:
         self._tasks: set[asyncio.Task[Any]] = set()  # the loop alone would not keep them
 
     @classmethod
-    def here(cls) -> Home:
+    def here(cls) -> ClusterLoop:
         """The caller's own running loop. Raises UsageError where none runs."""
         try:
             return cls(asyncio.get_running_loop(), threading.current_thread())
@@ -82,7 +82,7 @@ class Home:
             ) from None
 
     @classmethod
-    def new(cls) -> Home:
+    def new(cls) -> ClusterLoop:
         """A loop on a new daemon thread."""
         loop = asyncio.new_event_loop()
         thread = threading.Thread(target=loop.run_forever, name="kclient.embedded", daemon=True)
@@ -121,18 +121,18 @@ class Home:
         self.loop.close()
 
 
-class HasHome(Protocol):
+class HasClusterLoop(Protocol):
     """What `control` needs of the object whose methods it marks."""
 
     @property
-    def home(self) -> Home: ...
+    def home(self) -> ClusterLoop: ...
 
 
 def control(method: Function) -> Function:
     """Mark a method that must run on the cluster's loop. It is given nothing that is not of its annotated type."""
 
     @functools.wraps(method)
-    def called(self: HasHome, *args: Any, **options: Any) -> Any:
+    def called(self: HasClusterLoop, *args: Any, **options: Any) -> Any:
         check(method, (self, *args), options)
         return self.home.call(functools.partial(method, self, *args, **options))
 

@@ -14,7 +14,7 @@ from kclient.protocol.message import Message
 from kclient.types import OffsetAndMetadata, TopicPartition
 
 if TYPE_CHECKING:
-    from kclient.embedded.request_context import Call
+    from kclient.embedded.request_context import RequestContext
     from kclient.embedded.state import Partition
     from kclient.records.batch import Batch
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 class Observer:
     """Override what you want to know."""
 
-    def requested(self, call: Call) -> None:
+    def requested(self, call: RequestContext) -> None:
         """A request came in whole."""
 
-    def answered(self, call: Call, answer: Message | None) -> None:
+    def answered(self, call: RequestContext, answer: Message | None) -> None:
         """It was handled; None where no answer is sent."""
 
     def appended(self, partition: Partition, batch: Batch) -> None:
@@ -102,7 +102,7 @@ class RequestLog(Observer):
     """The log of one cluster, oldest first."""
 
     def __init__(self) -> None:
-        self._kept: dict[Call, LoggedRequest] = {}
+        self._kept: dict[RequestContext, LoggedRequest] = {}
         self._bytes = 0
 
     def entries(self) -> list[LoggedRequest]:
@@ -114,7 +114,7 @@ class RequestLog(Observer):
         self._kept.clear()
         self._bytes = 0
 
-    def requested(self, call: Call) -> None:
+    def requested(self, call: RequestContext) -> None:
         node, connection = call.broker.node_id, call.connection.number
         entry = LoggedRequest(
             call.api, call.version, call.client_id, node, connection, call.message, call.received_at
@@ -123,7 +123,7 @@ class RequestLog(Observer):
         self._bytes += _weight(entry.request)
         self._bound()
 
-    def answered(self, call: Call, answer: Message | None) -> None:
+    def answered(self, call: RequestContext, answer: Message | None) -> None:
         entry = self._kept.get(call)
         if entry is not None:
             entry.answer = answer

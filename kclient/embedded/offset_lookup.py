@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.log import Log, Stored, columns_of
 from kclient.embedded.state import Partition
 from kclient.protocol.errors import OFFSET_NOT_AVAILABLE
@@ -37,7 +37,7 @@ def last_fetchable(partition: Partition, isolation: int | None) -> int:
 def look_up(partition: Partition, timestamp: int, isolation: int | None) -> Found | None:
     """None where nothing is found.
 
-    Raises Refused while a new leader does not know yet what is committed.
+    Raises ApiError while a new leader does not know yet what is committed.
     """
     log, limit = partition.log, last_fetchable(partition, isolation)
     if timestamp == LATEST:
@@ -57,7 +57,7 @@ def look_up(partition: Partition, timestamp: int, isolation: int | None) -> Foun
 def _check_available(partition: Partition, isolation: int | None) -> None:
     epochs = partition.log.epochs.entries
     if isolation is not None and epochs and epochs[-1][1] > partition.high_watermark:
-        raise Refused(OFFSET_NOT_AVAILABLE)
+        raise ApiError(OFFSET_NOT_AVAILABLE)
 
 
 def first_since(log: Log, timestamp: int) -> Found | None:

@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Iterable, Sequence
 from itertools import count
 
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.log import Stored, records_of
 from kclient.errors import InternalError
 from kclient.protocol.errors import UNSUPPORTED_COMPRESSION_TYPE
@@ -100,7 +100,7 @@ def newest_magic(version: int) -> int:
 def converted(batches: Iterable[Stored], magic: int, offset: int, size: int) -> bytes:
     """These batches in an older format, in `size` bytes; more if the first whole one needs more.
 
-    Raises Refused for zstd, which no older format has.
+    Raises ApiError for zstd, which no older format has.
     """
     parts: list[bytes] = []
     left = size
@@ -119,7 +119,7 @@ def _converted(stored: Stored, magic: int, offset: int) -> bytes:
     if header.magic <= magic:
         return stored.data
     if header.compression == Compression.ZSTD:
-        raise Refused(UNSUPPORTED_COMPRESSION_TYPE)
+        raise ApiError(UNSUPPORTED_COMPRESSION_TYPE)
     records = [] if header.is_control else records_of(header)
     if not header.compression:
         records = [one for one in records if one.offset is not None and one.offset >= offset]

@@ -18,7 +18,7 @@ from typing import Final, TypeGuard
 import attrs
 
 from kclient.embedded import topic_config
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.log import Stored, columns_of, placed, records_of
 from kclient.embedded.old_formats import stored_set
 from kclient.embedded.releases import Release
@@ -46,11 +46,11 @@ INVALID_RECORD_SINCE: Final = Release.parse("2.4")
 STRICT_TIMES_SINCE: Final = Release.parse("4.0")
 
 
-class WireRefused(Refused):
+class WireRefused(ApiError):
     """These bytes are no records that this version of Produce may bring."""
 
 
-class RecordsRefused(Refused):
+class RecordsRefused(ApiError):
     """These records, as (place in the batch, reason), are why the batch is not taken."""
 
     def __init__(self, code: int, records: list[tuple[int, str]]) -> None:
@@ -67,9 +67,9 @@ def check_size(state: ClusterState, partition: Partition, batch: Batch) -> None:
     """No larger than the topic takes."""
     config = partition.topic.config
     if batch.size_in_bytes > topic_config.number("max.message.bytes", config, state.settings):
-        raise Refused(MESSAGE_TOO_LARGE)
+        raise ApiError(MESSAGE_TOO_LARGE)
     if batch.size_in_bytes > topic_config.number("segment.bytes", config, state.settings):
-        raise Refused(RECORD_LIST_TOO_LARGE)
+        raise ApiError(RECORD_LIST_TOO_LARGE)
 
 
 def check_records(state: ClusterState, partition: Partition, batch: Batch, columns: Columns) -> None:
@@ -104,7 +104,7 @@ def check_header(state: ClusterState, header: Batch) -> None:
     counted = header.count > 0 and header.last_offset + 1 == header.count
     sequenced = header.producer_id < 0 or header.base_sequence >= 0
     if header.base_offset != 0 or not counted or header.is_control or not sequenced:
-        raise Refused(invalid_record(state))
+        raise ApiError(invalid_record(state))
 
 
 def read_columns(state: ClusterState, header: Batch) -> Columns:
@@ -112,12 +112,12 @@ def read_columns(state: ClusterState, header: Batch) -> Columns:
     try:
         section = open_batch(header)
     except UNREADABLE as exc:
-        raise Refused(UNKNOWN_SERVER_ERROR if header.compression else invalid_record(state)) from exc
+        raise ApiError(UNKNOWN_SERVER_ERROR if header.compression else invalid_record(state)) from exc
     columns = columns_for(section)
     try:
         section.read_into(columns, header.count)
     except CorruptBatchError as exc:
-        raise Refused(invalid_record(state)) from exc
+        raise ApiError(invalid_record(state)) from exc
     return columns
 
 
@@ -156,12 +156,12 @@ def _is_batch(records: bytes | memoryview | None) -> TypeGuard[bytes | memoryvie
 
 
 def parsed(state: ClusterState, records: bytes | memoryview | None, version: int) -> list[Batch]:
-    """The batches that Produce of this version brought for a partition. Raises Refused, WireRefused."""
+    """The batches that Produce of this version brought for a partition. Raises ApiError, WireRefused."""
     data = bytes(records or b"")
     try:
         batches = list(read_batches(data))
     except UNREADABLE as exc:
-        raise Refused(CORRUPT_MESSAGE) from exc
+        raise ApiError(CORRUPT_MESSAGE) from exc
     if version >= 3 and (len(batches) != 1 or batches[0].magic != 2 or batches[0].end != len(data)):
         raise WireRefused(invalid_record(state))
     if version < 7 and any(batch.compression == Compression.ZSTD for batch in batches):
@@ -170,13 +170,13 @@ def parsed(state: ClusterState, records: bytes | memoryview | None, version: int
 
 
 def admit(state: ClusterState, partition: Partition, batches: list[Batch], version: int) -> Admitted:
-    """Check them as far as the topic has a say. Raises Refused, RecordsRefused."""
+    """Check them as far as the topic has a say. Raises ApiError, RecordsRefused."""
     for batch in batches:
         check_size(state, partition, batch)
         try:
             batch.check_crc()
         except CorruptBatchError as exc:
-            raise Refused(CORRUPT_MESSAGE) from exc
+            raise ApiError(CORRUPT_MESSAGE) from exc
     if version >= 3:
         return _admit_batch(state, partition, batches[0])
     return _admit_messages(state, partition, batches)
@@ -234,7 +234,7 @@ def _admit_messages(state: ClusterState, partition: Partition, batches: list[Bat
         try:
             columns = columns_of(batch)
         except UNREADABLE as exc:
-            raise Refused(CORRUPT_MESSAGE) from exc
+            raise ApiError(CORRUPT_MESSAGE) from exc
         check_records(state, partition, batch, columns)
         records += records_of(batch)
         codec = batch.compression or codec

@@ -12,7 +12,7 @@ from typing import Final
 
 import attrs
 
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.releases import Release
 from kclient.protocol.errors import (
     INVALID_PRODUCER_EPOCH,
@@ -70,20 +70,20 @@ class Producers:
     def check(self, header: Batch, release: Release) -> Batch | None:
         """Whether a batch of an idempotent producer comes next; the earlier batch if it is a repetition of that.
 
-        Raises Refused. See KIP-98, KIP-360.
+        Raises ApiError. See KIP-98, KIP-360.
         """
         producer = self.known.get(header.producer_id)
         if producer is None:
             if header.base_sequence != 0 and release < Release.parse("2.5"):
                 early = release < Release.parse("1.0")
-                raise Refused(OUT_OF_ORDER_SEQUENCE_NUMBER if early else UNKNOWN_PRODUCER_ID)
+                raise ApiError(OUT_OF_ORDER_SEQUENCE_NUMBER if early else UNKNOWN_PRODUCER_ID)
             return None
         if header.producer_epoch < producer.epoch:
-            raise Refused(INVALID_PRODUCER_EPOCH)
+            raise ApiError(INVALID_PRODUCER_EPOCH)
         if (earlier := _repeated(producer, header)) is not None:
             return earlier
         if header.base_sequence != _next_sequence(producer, header):
-            raise Refused(OUT_OF_ORDER_SEQUENCE_NUMBER)
+            raise ApiError(OUT_OF_ORDER_SEQUENCE_NUMBER)
         return None
 
     # --- transactions

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, Self, cast
 
 from kclient.config import load
-from kclient.embedded.loop_thread import Home, control
+from kclient.embedded.loop_thread import ClusterLoop, control
 from kclient.embedded.partitioner import Value, batches, codec_of, spread, to_records
 from kclient.errors import ArgumentError, KclientError, UsageError
 from kclient.generated.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -41,20 +41,20 @@ class RemoteCluster:
         self._runtime = Runtime()
         self._made: dict[str, int] = {}  # topics with their partitions
         self._turns: dict[str, int] = {}
-        self._home: Home | None = None
+        self._home: ClusterLoop | None = None
         self._cluster: Cluster | None = None
 
     # --- life
 
     @property
-    def home(self) -> Home:
+    def home(self) -> ClusterLoop:
         """The loop of its connections. Raises UsageError outside of the `with` block."""
         if self._home is None:
             raise UsageError("Use the cluster inside of its `with` block.")
         return self._home
 
     def __enter__(self) -> Self:
-        self._home = Home.new()
+        self._home = ClusterLoop.new()
         try:
             self._home.call(self._start)
         except BaseException:

@@ -14,7 +14,7 @@ import attrs
 from kclient.change_signal import ChangeSignal, wait_any
 from kclient.embedded import topic_config
 from kclient.embedded.log import Stored
-from kclient.embedded.request_context import Call
+from kclient.embedded.request_context import RequestContext
 from kclient.embedded.state import ClusterState, Partition
 from kclient.errors import InternalError
 from kclient.generated.produce_response import PartitionProduceResponse
@@ -104,7 +104,7 @@ def enough_replicas(state: ClusterState, partition: Partition) -> bool:
     return len(partition.isr) >= wanted
 
 
-async def replicated(call: Call, timeout_ms: int, written: Sequence[Written]) -> None:
+async def replicated(call: RequestContext, timeout_ms: int, written: Sequence[Written]) -> None:
     """Wait until all of it is on all in-sync replicas; what is not in time, or never will be, gets an error."""
     expired = ChangeSignal()
     timer = None

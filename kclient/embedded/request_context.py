@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @attrs.define(eq=False)
-class Call:
+class RequestContext:
     """A decoded request. `api` is the request's name without "Request"."""
 
     broker: Broker
@@ -66,7 +66,7 @@ class Call:
         return self.state.acl.allows(self.principal, operation, resource)
 
 
-def hosted(call: Call, partition: Partition) -> int:
+def hosted(call: RequestContext, partition: Partition) -> int:
     """An error code if this broker has no replica of it, or none that can be read."""
     node = call.broker.node_id
     if node not in partition.replicas:
@@ -74,7 +74,7 @@ def hosted(call: Call, partition: Partition) -> int:
     return KAFKA_STORAGE_ERROR if node in partition.offline else NONE
 
 
-def usable(call: Call, partition: Partition, leader_epoch: int, leader_only: bool = True) -> int:
+def usable(call: RequestContext, partition: Partition, leader_epoch: int, leader_only: bool = True) -> int:
     """An error code if this broker cannot speak for it, or not to a client that knows `leader_epoch` (−1: any)."""
     if error := hosted(call, partition):
         return error
@@ -98,7 +98,7 @@ def leader(kind: type[Hint], partition: Partition) -> Hint:
     return kind(leader_id=partition.leader, leader_epoch=partition.leader_epoch)
 
 
-def endpoints(kind: type[Endpoint], call: Call, nodes: Iterable[int]) -> list[Endpoint]:
+def endpoints(kind: type[Endpoint], call: RequestContext, nodes: Iterable[int]) -> list[Endpoint]:
     """Where these nodes are to be reached, on the listener of the connection that asks."""
     found = []
     for node in dict.fromkeys(nodes):

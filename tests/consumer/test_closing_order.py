@@ -9,7 +9,7 @@ import pytest
 from kclient import AsyncConsumer, RebalanceListener
 from kclient.embedded import EmbeddedCluster
 from kclient.embedded.observer import Observer
-from kclient.embedded.request_context import Call
+from kclient.embedded.request_context import RequestContext
 from kclient.errors import ClosedError, WakeupError
 from tests.scenarios.support import T0, consumer_of, play, reached, read
 
@@ -28,7 +28,7 @@ class Journal(Observer):
         if self.begun:
             self.events.append(event)
 
-    def requested(self, call: Call) -> None:
+    def requested(self, call: RequestContext) -> None:
         message: Any = call.message
         if call.api == "OffsetCommit":
             (topic,) = message.topics

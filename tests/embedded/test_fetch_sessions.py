@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kclient.embedded import EmbeddedCluster
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.apis.fetch import sessions_of
 from kclient.embedded.fetch_sessions import LAST_EPOCH, NO_SESSION, Sessions, Wanted
 from kclient.generated.fetch_request import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
@@ -222,5 +222,5 @@ def test_who_takes_whose_slot(created: int, used: int, size: int, privileged: bo
     sessions.advance(sessions.find(old, 1, False), float(used))
     new = sessions.create(wanted(size), False, privileged, 200.0)
     assert (new != NO_SESSION, old not in sessions.open) == (evicts, evicts)
-    with pytest.raises(Refused):
+    with pytest.raises(ApiError):
         sessions.find(old if evicts else NO_SESSION, 2, False)

@@ -14,7 +14,7 @@ import attrs
 import pytest
 
 from kclient.embedded import EmbeddedCluster
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.groups.classic import ClassicGroup
 from kclient.embedded.groups.join import Joiner, join
 from kclient.embedded.groups.leaving import heartbeat, leave
@@ -73,7 +73,7 @@ class Actor:
                 heartbeat(
                     self.group, HeartbeatRequest(GROUP, self.generation, self.member_id, self.instance_id)
                 )
-            except Refused:
+            except ApiError:
                 self.forgets()
 
     def leaves(self) -> None:
@@ -98,7 +98,7 @@ class Actor:
         syncing, self.syncing = self.syncing, False
         try:
             answer = task.result()
-        except Refused:
+        except ApiError:
             self.forgets()
             return
         if syncing:
@@ -167,7 +167,7 @@ def test_whoever_waits_is_answered_and_a_silent_group_ends_empty(seed: int) -> N
                 )
                 assert not missing
                 refused.update(type(task.exception()) for task in done)
-            assert refused <= {type(None), Refused}
+            assert refused <= {type(None), ApiError}
             assert (group.state, group.members, group.pending) == (State.EMPTY, {}, {})
 
     asyncio.run(main())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.apis.fetch import _forgotten
 from kclient.embedded.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, Key, Sessions, Wanted
 from kclient.generated.fetch_request import FetchRequest
@@ -36,7 +36,7 @@ class BrokerSessions:
             return _answer(session_id, list(asked.values()))
         try:
             session = self.sessions.find(request.session_id, request.session_epoch, by_id)
-        except Refused as exc:
+        except ApiError as exc:
             return FetchResponse(error_code=exc.code)
         session.alter(asked.values(), _forgotten(request, by_id))
         self.fetched = dict(session.partitions)

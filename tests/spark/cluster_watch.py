@@ -10,7 +10,7 @@ import attrs
 
 from benchmarks.bench_spark_process import tree
 from kclient.embedded.observer import Observer
-from kclient.embedded.request_context import Call
+from kclient.embedded.request_context import RequestContext
 
 
 class Fetches(Observer):
@@ -19,7 +19,7 @@ class Fetches(Observer):
     def __init__(self) -> None:
         self.seen: set[tuple[str, int, int]] = set()
 
-    def answered(self, call: Call, answer: Any) -> None:
+    def answered(self, call: RequestContext, answer: Any) -> None:
         if call.api == "Fetch" and any(
             partition.records for topic in answer.responses for partition in topic.partitions
         ):

@@ -17,7 +17,7 @@ import pytest
 from benchmarks import bench_spark_process as processes
 from kclient.embedded import EmbeddedCluster
 from kclient.embedded.observer import Observer
-from kclient.embedded.request_context import Call
+from kclient.embedded.request_context import RequestContext
 from kclient.spark.sink import manifest
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Connections(Observer):
     def __init__(self) -> None:
         self.used: set[int] = set()
 
-    def requested(self, call: Call) -> None:
+    def requested(self, call: RequestContext) -> None:
         if call.api == "Fetch" and call.client_id.endswith("-executor"):
             self.used.add(call.connection.number)
 

@@ -1,7 +1,7 @@
 """One module for each API, found by the request's name and imported when the first such request comes.
 
 A module has two functions. `handle(call, request)` is a coroutine that gives back the answer, or None where the
-protocol has none; it may raise `Refused`. `refuse(call, request, refused)` gives back the answer that carries an error
+protocol has none; it may raise `ApiError`. `refuse(call, request, refused)` gives back the answer that carries an error
 wherever a client looks for one: at the top, or at everything that was asked for.
 """
 

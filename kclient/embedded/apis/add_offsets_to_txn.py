@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kclient.embedded.api_error import Refused
-from kclient.embedded.request_context import Call
+from kclient.embedded.api_error import ApiError
+from kclient.embedded.request_context import RequestContext
 from kclient.embedded.state import OFFSETS_TOPIC
 from kclient.embedded.transactions import calls
 from kclient.embedded.transactions.fencing import FENCED_SINCE, error_of
@@ -15,12 +15,12 @@ from kclient.protocol.errors import GROUP_AUTHORIZATION_FAILED, TRANSACTIONAL_ID
 from kclient.types import TopicPartition
 
 
-async def handle(call: Call, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse:
+async def handle(call: RequestContext, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse:
     """Add the partition of `__consumer_offsets` that holds the group. KIP-98."""
     if not call.allowed("WRITE", f"TransactionalId:{request.transactional_id}"):
-        raise Refused(TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        raise ApiError(TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if not call.allowed("READ", f"Group:{request.group_id}"):
-        raise Refused(GROUP_AUTHORIZATION_FAILED)
+        raise ApiError(GROUP_AUTHORIZATION_FAILED)
     number = offsets_topic_partition(request.group_id, call.state.settings.offsets_topic_num_partitions)
     producer = Producer(request.producer_id, request.producer_epoch)
     tp = TopicPartition(OFFSETS_TOPIC, number)
@@ -28,6 +28,8 @@ async def handle(call: Call, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxn
     return AddOffsetsToTxnResponse()
 
 
-def refuse(call: Call, request: AddOffsetsToTxnRequest, refused: Refused) -> AddOffsetsToTxnResponse:
+def refuse(
+    call: RequestContext, request: AddOffsetsToTxnRequest, refused: ApiError
+) -> AddOffsetsToTxnResponse:
     """At the top."""
     return AddOffsetsToTxnResponse(error_code=error_of(call, refused, FENCED_SINCE))

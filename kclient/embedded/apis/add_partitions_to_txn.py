@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.auth import CLUSTER
-from kclient.embedded.request_context import Call
+from kclient.embedded.request_context import RequestContext
 from kclient.embedded.transactions import calls
 from kclient.embedded.transactions.fencing import FENCED_SINCE, error_of
 from kclient.embedded.transactions.transaction import V2, Producer
@@ -40,14 +40,14 @@ BATCHED_SINCE = 4
 Errors = dict[TopicPartition, int]
 
 
-async def handle(call: Call, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
+async def handle(call: RequestContext, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
     """Every transaction's partitions with an error each. KIP-98, KIP-890."""
     if call.version < BATCHED_SINCE:
         if not call.allowed("WRITE", f"TransactionalId:{request.v3_and_below_transactional_id}"):
-            raise Refused(TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+            raise ApiError(TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_one(call, _own(request)))
     if not call.allowed("CLUSTER_ACTION", CLUSTER):
-        raise Refused(CLUSTER_AUTHORIZATION_FAILED)
+        raise ApiError(CLUSTER_AUTHORIZATION_FAILED)
     rows = [
         AddPartitionsToTxnResult(transactional_id=one.transactional_id, topic_results=_one(call, one))
         for one in request.transactions
@@ -55,7 +55,9 @@ async def handle(call: Call, request: AddPartitionsToTxnRequest) -> AddPartition
     return AddPartitionsToTxnResponse(results_by_transaction=rows)
 
 
-def refuse(call: Call, request: AddPartitionsToTxnRequest, refused: Refused) -> AddPartitionsToTxnResponse:
+def refuse(
+    call: RequestContext, request: AddPartitionsToTxnRequest, refused: ApiError
+) -> AddPartitionsToTxnResponse:
     """At every partition, or at the top where there is room."""
     code = error_of(call, refused, FENCED_SINCE)
     if call.version >= BATCHED_SINCE:
@@ -73,18 +75,18 @@ def _own(request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnTransaction:
     )
 
 
-def _one(call: Call, asked: AddPartitionsToTxnTransaction) -> list[AddPartitionsToTxnTopicResult]:
+def _one(call: RequestContext, asked: AddPartitionsToTxnTransaction) -> list[AddPartitionsToTxnTopicResult]:
     partitions = _partitions(asked.topics)
     problems = {tp: _problem(call, tp) for tp in partitions}
     if any(problems.values()):
         return _rows({tp: code or OPERATION_NOT_ATTEMPTED for tp, code in problems.items()})
     try:
         return _rows(_verified(call, asked) if asked.verify_only else _added(call, asked))
-    except Refused as exc:
+    except ApiError as exc:
         return _rows(dict.fromkeys(partitions, error_of(call, exc, FENCED_SINCE)))
 
 
-def _problem(call: Call, tp: TopicPartition) -> int:
+def _problem(call: RequestContext, tp: TopicPartition) -> int:
     """What is wrong with a partition whatever the transaction. Producers do not write to internal topics."""
     topic = call.state.topics.get(tp.topic)
     internal = topic is not None and topic.internal
@@ -93,7 +95,7 @@ def _problem(call: Call, tp: TopicPartition) -> int:
     return NONE if call.state.partition(tp) is not None else UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _added(call: Call, asked: AddPartitionsToTxnTransaction) -> Errors:
+def _added(call: RequestContext, asked: AddPartitionsToTxnTransaction) -> Errors:
     producer = Producer(asked.producer_id, asked.producer_epoch)
     partitions = _partitions(asked.topics)
     version = V2 if call.version >= BATCHED_SINCE else 0
@@ -101,7 +103,7 @@ def _added(call: Call, asked: AddPartitionsToTxnTransaction) -> Errors:
     return dict.fromkeys(partitions, NONE)
 
 
-def _verified(call: Call, asked: AddPartitionsToTxnTransaction) -> Errors:
+def _verified(call: RequestContext, asked: AddPartitionsToTxnTransaction) -> Errors:
     producer = Producer(asked.producer_id, asked.producer_epoch)
     return {
         tp: NONE

@@ -10,9 +10,9 @@ import re
 from typing import Final
 
 from kclient.embedded import apis
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.releases import features_of
-from kclient.embedded.request_context import Call
+from kclient.embedded.request_context import RequestContext
 from kclient.generated.api_versions_request import ApiVersionsRequest
 from kclient.generated.api_versions_response import (
     ApiVersion,
@@ -31,11 +31,11 @@ NO_NODE: Final = -1
 SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 
 
-async def handle(call: Call, request: ApiVersionsRequest) -> ApiVersionsResponse:
+async def handle(call: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
     """The tables of the release."""
     names = (request.client_software_name, request.client_software_version)
     if call.version >= NAMED_SINCE and not all(map(SOFTWARE.fullmatch, names)):
-        raise Refused(INVALID_REQUEST)
+        raise ApiError(INVALID_REQUEST)
     if call.version >= CHECKED_SINCE:
         _check_destination(call, request)
     rows = apis.offered(call.state.release).items()
@@ -47,22 +47,22 @@ async def handle(call: Call, request: ApiVersionsRequest) -> ApiVersionsResponse
     return answer
 
 
-def refuse(call: Call, request: ApiVersionsRequest, refused: Refused) -> ApiVersionsResponse:
+def refuse(call: RequestContext, request: ApiVersionsRequest, refused: ApiError) -> ApiVersionsResponse:
     """At the top."""
     return ApiVersionsResponse(error_code=refused.code)
 
 
-def _check_destination(call: Call, request: ApiVersionsRequest) -> None:
-    """Raise Refused if the client took this node for another one."""
+def _check_destination(call: RequestContext, request: ApiVersionsRequest) -> None:
+    """Raise ApiError if the client took this node for another one."""
     if (request.cluster_id is None) is not (request.node_id == NO_NODE):
-        raise Refused(INVALID_REQUEST)
+        raise ApiError(INVALID_REQUEST)
     believed = (request.cluster_id, request.node_id)
     here = (call.state.cluster_id, call.broker.node_id)
     if request.cluster_id is not None and call.connection.authenticated and believed != here:
-        raise Refused(REBOOTSTRAP_REQUIRED)
+        raise ApiError(REBOOTSTRAP_REQUIRED)
 
 
-def _add_features(call: Call, answer: ApiVersionsResponse) -> None:
+def _add_features(call: RequestContext, answer: ApiVersionsResponse) -> None:
     features = features_of(call.state.release)
     answer.supported_features = [
         SupportedFeatureKey(name=one.name, min_version=one.lowest, max_version=one.highest)

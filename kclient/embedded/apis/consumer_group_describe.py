@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.auth import group_operations
 from kclient.embedded.groups.consumer.entry import check_enabled, known_group
 from kclient.embedded.groups.consumer.group import ConsumerGroup
 from kclient.embedded.groups.consumer.member import Member
 from kclient.embedded.groups.consumer.partitions import TopicIdPartition, by_topic
-from kclient.embedded.request_context import Call
+from kclient.embedded.request_context import RequestContext
 from kclient.generated.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from kclient.generated.consumer_group_describe_response import (
     Assignment,
@@ -29,7 +29,9 @@ MEMBER_TYPES: Final = 1  # the version from which on members have a type
 UNSEEN_TOPIC: Final = "The group has described topic(s) that the client is not authorized to describe."
 
 
-async def handle(call: Call, request: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
+async def handle(
+    call: RequestContext, request: ConsumerGroupDescribeRequest
+) -> ConsumerGroupDescribeResponse:
     """Each group for itself, in the order asked for."""
     check_enabled(call.state.release)
     return ConsumerGroupDescribeResponse(
@@ -38,7 +40,7 @@ async def handle(call: Call, request: ConsumerGroupDescribeRequest) -> ConsumerG
 
 
 def refuse(
-    call: Call, request: ConsumerGroupDescribeRequest, refused: Refused
+    call: RequestContext, request: ConsumerGroupDescribeRequest, refused: ApiError
 ) -> ConsumerGroupDescribeResponse:
     """At every group."""
     return ConsumerGroupDescribeResponse(
@@ -46,12 +48,12 @@ def refuse(
     )
 
 
-def _one(call: Call, request: ConsumerGroupDescribeRequest, group_id: str) -> DescribedGroup:
+def _one(call: RequestContext, request: ConsumerGroupDescribeRequest, group_id: str) -> DescribedGroup:
     if not call.allowed("DESCRIBE", f"Group:{group_id}"):
         return _failed(group_id, GROUP_AUTHORIZATION_FAILED)
     try:
         group = known_group(call.broker.groups, group_id, "Group")
-    except Refused as exc:
+    except ApiError as exc:
         return _failed(group_id, exc.code, exc.message)
     if not all(call.allowed("DESCRIBE", f"Topic:{name}") for name in _topics_shown(group)):
         return _failed(group_id, TOPIC_AUTHORIZATION_FAILED, UNSEEN_TOPIC)
@@ -76,7 +78,7 @@ def _topics_shown(group: ConsumerGroup) -> list[str]:
     return sorted({name for member in group.members.values() for name in group.topics_of(member)})
 
 
-def _member(call: Call, group: ConsumerGroup, member: Member) -> DescribedMember:
+def _member(call: RequestContext, group: ConsumerGroup, member: Member) -> DescribedMember:
     kind = CONSUMER if member.classic is None else CLASSIC
     return DescribedMember(
         member_id=member.member_id,

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.groups.consumer.entry import check_enabled, group_to_join, known_group
 from kclient.embedded.groups.consumer.heartbeat import heartbeat
 from kclient.embedded.groups.consumer.journal import Journal
 from kclient.embedded.groups.consumer.leave import leave
 from kclient.embedded.groups.consumer.member import JOINING
 from kclient.embedded.groups.consumer.validation import check_form
-from kclient.embedded.request_context import Call
+from kclient.embedded.request_context import RequestContext
 from kclient.generated.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kclient.generated.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from kclient.protocol.errors import GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED
 
 
-async def handle(call: Call, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
+async def handle(
+    call: RequestContext, request: ConsumerGroupHeartbeatRequest
+) -> ConsumerGroupHeartbeatResponse:
     """Rights, then form, then the coordinator, then the group."""
     check_enabled(call.state.release)
     if not call.allowed("READ", f"Group:{request.group_id}"):
-        raise Refused(GROUP_AUTHORIZATION_FAILED)
+        raise ApiError(GROUP_AUTHORIZATION_FAILED)
     if not all(call.allowed("DESCRIBE", f"Topic:{name}") for name in request.subscribed_topic_names or ()):
-        raise Refused(TOPIC_AUTHORIZATION_FAILED)
+        raise ApiError(TOPIC_AUTHORIZATION_FAILED)
     check_form(request, call.version, call.state.settings.group_consumer_assignors.split(","))
     coordinator = call.broker.groups
     coordinator.check(request.group_id)
@@ -36,7 +38,7 @@ async def handle(call: Call, request: ConsumerGroupHeartbeatRequest) -> Consumer
 
 
 def refuse(
-    call: Call, request: ConsumerGroupHeartbeatRequest, refused: Refused
+    call: RequestContext, request: ConsumerGroupHeartbeatRequest, refused: ApiError
 ) -> ConsumerGroupHeartbeatResponse:
     """At the top, with the reason in words."""
     return ConsumerGroupHeartbeatResponse(error_code=refused.code, error_message=refused.message)

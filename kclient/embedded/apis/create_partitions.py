@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 from kclient.embedded import controller
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.controller import check_controller
-from kclient.embedded.request_context import Call
+from kclient.embedded.request_context import RequestContext
 from kclient.generated.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from kclient.generated.create_partitions_response import (
     CreatePartitionsResponse,
@@ -23,7 +23,7 @@ from kclient.protocol.errors import (
 )
 
 
-async def handle(call: Call, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+async def handle(call: RequestContext, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
     """One result for each topic."""
     check_controller(call)
     counted = Counter(topic.name for topic in request.topics)
@@ -32,32 +32,34 @@ async def handle(call: Call, request: CreatePartitionsRequest) -> CreatePartitio
         results[topic.name] = CreatePartitionsTopicResult(name=topic.name)
         try:
             if counted[topic.name] > 1:
-                raise Refused(INVALID_REQUEST, "Duplicate topic name.")
+                raise ApiError(INVALID_REQUEST, "Duplicate topic name.")
             _grow(call, request, topic)
-        except Refused as exc:
+        except ApiError as exc:
             results[topic.name] = _failed(topic, exc)
     return CreatePartitionsResponse(results=list(results.values()))
 
 
-def refuse(call: Call, request: CreatePartitionsRequest, refused: Refused) -> CreatePartitionsResponse:
+def refuse(
+    call: RequestContext, request: CreatePartitionsRequest, refused: ApiError
+) -> CreatePartitionsResponse:
     """At every topic."""
     return CreatePartitionsResponse(results=[_failed(topic, refused) for topic in request.topics])
 
 
-def _failed(topic: CreatePartitionsTopic, no: Refused) -> CreatePartitionsTopicResult:
+def _failed(topic: CreatePartitionsTopic, no: ApiError) -> CreatePartitionsTopicResult:
     return CreatePartitionsTopicResult(name=topic.name, error_code=no.code, error_message=no.message)
 
 
-def _grow(call: Call, request: CreatePartitionsRequest, asked: CreatePartitionsTopic) -> None:
+def _grow(call: RequestContext, request: CreatePartitionsRequest, asked: CreatePartitionsTopic) -> None:
     state, topic = call.state, call.state.topics.get(asked.name)
     if not call.allowed("ALTER", f"Topic:{asked.name}"):
-        raise Refused(TOPIC_AUTHORIZATION_FAILED, "The topic authorization is failed.")
+        raise ApiError(TOPIC_AUTHORIZATION_FAILED, "The topic authorization is failed.")
     if topic is None:
-        raise Refused(UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{asked.name}' does not exist.")
+        raise ApiError(UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{asked.name}' does not exist.")
     before = len(topic.partitions)
     if asked.count <= before:
         text = f"The topic {topic.name} currently has {before} partition(s); {asked.count} would not be an increase."
-        raise Refused(INVALID_PARTITIONS, text)
+        raise ApiError(INVALID_PARTITIONS, text)
     replicas = len(topic.partitions[0].replicas)
     assignment = None
     if asked.assignments is not None:
@@ -66,7 +68,7 @@ def _grow(call: Call, request: CreatePartitionsRequest, asked: CreatePartitionsT
             text = (
                 f"Increasing by {asked.count - before} partition(s) but {len(given)} assignment(s) provided."
             )
-            raise Refused(INVALID_REPLICA_ASSIGNMENT, text)
+            raise ApiError(INVALID_REPLICA_ASSIGNMENT, text)
         controller.check_assignment(state, given)
         assignment = dict(enumerate(given, before))
     if assignment is None:
@@ -75,4 +77,4 @@ def _grow(call: Call, request: CreatePartitionsRequest, asked: CreatePartitionsT
         return
     controller.add_partitions(state, topic, asked.count, replicas, assignment)
     if request.timeout_ms <= 0:
-        raise Refused(REQUEST_TIMED_OUT)
+        raise ApiError(REQUEST_TIMED_OUT)

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Mapping
 
 from kclient.embedded import controller, topic_config
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.auth import CLUSTER
 from kclient.embedded.controller import check_controller, forwards
-from kclient.embedded.request_context import Call
+from kclient.embedded.request_context import RequestContext
 from kclient.generated.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kclient.generated.create_topics_response import (
     CreatableTopicConfigs,
@@ -25,7 +25,7 @@ from kclient.protocol.errors import (
 from kclient.protocol.primitives import ZERO_UUID
 
 
-async def handle(call: Call, request: CreateTopicsRequest) -> CreateTopicsResponse:
+async def handle(call: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
     """One result for each topic. A timeout of 0 is over at once; with ZooKeeper they are made all the same."""
     check_controller(call)
     counted = Counter(topic.name for topic in request.topics)
@@ -35,15 +35,15 @@ async def handle(call: Call, request: CreateTopicsRequest) -> CreateTopicsRespon
         row = CreatableTopicResult(name=topic.name, error_message=None)
         try:
             if counted[topic.name] > 1:
-                raise Refused(INVALID_REQUEST, "Duplicate topic name.")
+                raise ApiError(INVALID_REQUEST, "Duplicate topic name.")
             _create(call, request, topic, row)
-        except Refused as exc:
+        except ApiError as exc:
             row.error_code, row.error_message = exc.code, exc.message
         rows.append(row)
     return CreateTopicsResponse(topics=rows)
 
 
-def refuse(call: Call, request: CreateTopicsRequest, refused: Refused) -> CreateTopicsResponse:
+def refuse(call: RequestContext, request: CreateTopicsRequest, refused: ApiError) -> CreateTopicsResponse:
     """At every topic."""
     return CreateTopicsResponse(
         topics=[
@@ -54,11 +54,11 @@ def refuse(call: Call, request: CreateTopicsRequest, refused: Refused) -> Create
 
 
 def _create(
-    call: Call, request: CreateTopicsRequest, asked: CreatableTopic, row: CreatableTopicResult
+    call: RequestContext, request: CreateTopicsRequest, asked: CreatableTopic, row: CreatableTopicResult
 ) -> None:
     state = call.state
     if not (call.allowed("CREATE", CLUSTER) or call.allowed("CREATE", f"Topic:{asked.name}")):
-        raise Refused(TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
+        raise ApiError(TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
     controller.check_name(state, asked.name)
     config = controller.check_config(state, {one.name: one.value for one in asked.configs})
     assignment = _assignment(call, asked)
@@ -68,7 +68,7 @@ def _create(
         replicas = controller.replication_factor(state, asked.replication_factor)
         count = controller.partition_count(state, asked.num_partitions)
     if request.timeout_ms <= 0 and forwards(call):
-        raise Refused(REQUEST_TIMED_OUT)
+        raise ApiError(REQUEST_TIMED_OUT)
     if request.validate_only:
         row.topic_id = state.new_id() if forwards(call) else ZERO_UUID
     else:
@@ -76,26 +76,26 @@ def _create(
             state, asked.name, count, replicas, config, assignment or None
         ).topic_id
     if request.timeout_ms <= 0:
-        raise Refused(REQUEST_TIMED_OUT)
+        raise ApiError(REQUEST_TIMED_OUT)
     _describe(call, row, config, count, replicas)
 
 
-def _assignment(call: Call, asked: CreatableTopic) -> dict[int, list[int]]:
+def _assignment(call: RequestContext, asked: CreatableTopic) -> dict[int, list[int]]:
     if not asked.assignments:
         return {}
     if asked.num_partitions != controller.DEFAULT or asked.replication_factor != controller.DEFAULT:
         text = "A manual partition assignment was specified along with a number of partitions or replicas."
-        raise Refused(INVALID_REQUEST, text)
+        raise ApiError(INVALID_REQUEST, text)
     given = {row.partition_index: row.broker_ids for row in asked.assignments}
     if sorted(given) != list(range(len(asked.assignments))):
         text = "Partitions of a manual assignment should be a consecutive 0-based integer sequence."
-        raise Refused(INVALID_REPLICA_ASSIGNMENT, text)
+        raise ApiError(INVALID_REPLICA_ASSIGNMENT, text)
     controller.check_assignment(call.state, [given[number] for number in sorted(given)])
     return given
 
 
 def _describe(
-    call: Call, row: CreatableTopicResult, config: Mapping[str, str], count: int, replicas: int
+    call: RequestContext, row: CreatableTopicResult, config: Mapping[str, str], count: int, replicas: int
 ) -> None:
     if call.version < 5:
         return

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kclient.embedded.api_error import Refused
-from kclient.embedded.request_context import Call
+from kclient.embedded.api_error import ApiError
+from kclient.embedded.request_context import RequestContext
 from kclient.generated.delete_groups_request import DeleteGroupsRequest
 from kclient.generated.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
 from kclient.protocol.errors import (
@@ -14,7 +14,7 @@ from kclient.protocol.errors import (
 )
 
 
-async def handle(call: Call, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
+async def handle(call: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
     """Each group with an error of its own."""
     return DeleteGroupsResponse(
         results=[
@@ -24,7 +24,7 @@ async def handle(call: Call, request: DeleteGroupsRequest) -> DeleteGroupsRespon
     )
 
 
-def refuse(call: Call, request: DeleteGroupsRequest, refused: Refused) -> DeleteGroupsResponse:
+def refuse(call: RequestContext, request: DeleteGroupsRequest, refused: ApiError) -> DeleteGroupsResponse:
     """At every group."""
     return DeleteGroupsResponse(
         results=[
@@ -34,7 +34,7 @@ def refuse(call: Call, request: DeleteGroupsRequest, refused: Refused) -> Delete
     )
 
 
-def _delete(call: Call, group_id: str) -> int:
+def _delete(call: RequestContext, group_id: str) -> int:
     if not call.allowed("DELETE", f"Group:{group_id}"):
         return GROUP_AUTHORIZATION_FAILED
     try:
@@ -44,6 +44,6 @@ def _delete(call: Call, group_id: str) -> int:
         if not group.empty:
             return NON_EMPTY_GROUP
         call.broker.groups.forget(group)
-    except Refused as exc:
+    except ApiError as exc:
         return exc.code
     return NONE

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.log_cleaner import advance_start
-from kclient.embedded.request_context import Call, usable
+from kclient.embedded.request_context import RequestContext, usable
 from kclient.generated.delete_records_request import DeleteRecordsPartition, DeleteRecordsRequest
 from kclient.generated.delete_records_response import (
     DeleteRecordsPartitionResult,
@@ -25,7 +25,7 @@ from kclient.types import TopicPartition
 HIGH_WATERMARK: Final = -1
 
 
-async def handle(call: Call, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+async def handle(call: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
     """One result for each partition."""
     topics = []
     for topic in request.topics:
@@ -33,13 +33,13 @@ async def handle(call: Call, request: DeleteRecordsRequest) -> DeleteRecordsResp
         for one in topic.partitions:
             try:
                 rows.append(_delete(call, topic.name, one))
-            except Refused as exc:
+            except ApiError as exc:
                 rows.append(_failed(one, exc.code))
         topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=rows))
     return DeleteRecordsResponse(topics=topics)
 
 
-def refuse(call: Call, request: DeleteRecordsRequest, refused: Refused) -> DeleteRecordsResponse:
+def refuse(call: RequestContext, request: DeleteRecordsRequest, refused: ApiError) -> DeleteRecordsResponse:
     """At every partition."""
     return DeleteRecordsResponse(
         topics=[
@@ -57,21 +57,21 @@ def _failed(asked: DeleteRecordsPartition, code: int) -> DeleteRecordsPartitionR
     )
 
 
-def _delete(call: Call, topic: str, asked: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
+def _delete(call: RequestContext, topic: str, asked: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
     if not call.allowed("DELETE", f"Topic:{topic}"):
-        raise Refused(TOPIC_AUTHORIZATION_FAILED)
+        raise ApiError(TOPIC_AUTHORIZATION_FAILED)
     partition = call.state.partition(TopicPartition(topic, asked.partition_index))
     if partition is None:
-        raise Refused(UNKNOWN_TOPIC_OR_PARTITION)
+        raise ApiError(UNKNOWN_TOPIC_OR_PARTITION)
     if partition.topic.internal:
-        raise Refused(INVALID_TOPIC_EXCEPTION)
+        raise ApiError(INVALID_TOPIC_EXCEPTION)
     if error := usable(call, partition, -1):
-        raise Refused(error)
+        raise ApiError(error)
     if "delete" not in partition.topic.config.get("cleanup.policy", "delete"):
-        raise Refused(POLICY_VIOLATION)
+        raise ApiError(POLICY_VIOLATION)
     before = partition.high_watermark if asked.offset == HIGH_WATERMARK else asked.offset
     if not 0 <= before <= partition.high_watermark:
-        raise Refused(OFFSET_OUT_OF_RANGE)
+        raise ApiError(OFFSET_OUT_OF_RANGE)
     advance_start(call.state, partition, before)
     return DeleteRecordsPartitionResult(
         partition_index=asked.partition_index, low_watermark=partition.log.start

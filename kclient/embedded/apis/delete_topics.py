@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 
 from kclient.embedded import controller
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.controller import check_controller, forwards
-from kclient.embedded.request_context import Call
+from kclient.embedded.request_context import RequestContext
 from kclient.generated.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kclient.generated.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
 from kclient.protocol.errors import (
@@ -21,7 +21,7 @@ from kclient.protocol.errors import (
 from kclient.protocol.primitives import ZERO_UUID
 
 
-async def handle(call: Call, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
+async def handle(call: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
     """One result for each topic. Who waits on a partition of it is answered."""
     check_controller(call)
     asked = list(_asked(call, request))
@@ -31,20 +31,20 @@ async def handle(call: Call, request: DeleteTopicsRequest) -> DeleteTopicsRespon
         if _key(one) not in answered:
             try:
                 if counted[_key(one)] > 1 and forwards(call):
-                    raise Refused(INVALID_REQUEST, "Duplicate topic name.")
+                    raise ApiError(INVALID_REQUEST, "Duplicate topic name.")
                 answered[_key(one)] = _delete(call, request, one)
-            except Refused as exc:
+            except ApiError as exc:
                 answered[_key(one)] = _failed(one, exc)
     rows = list(answered.values()) if forwards(call) else [answered[_key(one)] for one in asked]
     return DeleteTopicsResponse(responses=rows)
 
 
-def refuse(call: Call, request: DeleteTopicsRequest, refused: Refused) -> DeleteTopicsResponse:
+def refuse(call: RequestContext, request: DeleteTopicsRequest, refused: ApiError) -> DeleteTopicsResponse:
     """At every topic."""
     return DeleteTopicsResponse(responses=[_failed(one, refused) for one in _asked(call, request)])
 
 
-def _asked(call: Call, request: DeleteTopicsRequest) -> Iterator[DeleteTopicState]:
+def _asked(call: RequestContext, request: DeleteTopicsRequest) -> Iterator[DeleteTopicState]:
     if call.version >= 6:
         yield from request.topics
     else:
@@ -55,25 +55,27 @@ def _key(asked: DeleteTopicState) -> tuple[str | None, bytes]:
     return asked.name, asked.topic_id
 
 
-def _failed(asked: DeleteTopicState, no: Refused) -> DeletableTopicResult:
+def _failed(asked: DeleteTopicState, no: ApiError) -> DeletableTopicResult:
     return DeletableTopicResult(
         name=asked.name, topic_id=asked.topic_id, error_code=no.code, error_message=no.message
     )
 
 
-def _delete(call: Call, request: DeleteTopicsRequest, asked: DeleteTopicState) -> DeletableTopicResult:
+def _delete(
+    call: RequestContext, request: DeleteTopicsRequest, asked: DeleteTopicState
+) -> DeletableTopicResult:
     state, by_id = call.state, asked.name is None
     if (asked.name is None) == (asked.topic_id == ZERO_UUID):
-        raise Refused(INVALID_REQUEST, "Give a topic's name or its id, not both.")
+        raise ApiError(INVALID_REQUEST, "Give a topic's name or its id, not both.")
     topic = state.topic_of_id(asked.topic_id) if by_id else state.topics.get(asked.name or "")
     if topic is None and by_id:
-        raise Refused(UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
+        raise ApiError(UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
     if not call.allowed("DELETE", f"Topic:{topic.name if topic else asked.name}"):
-        raise Refused(TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed.")
+        raise ApiError(TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed.")
     if topic is None:
-        raise Refused(UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
+        raise ApiError(UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
     controller.delete_topic(state, topic)
     if request.timeout_ms <= 0:
-        raise Refused(REQUEST_TIMED_OUT)
+        raise ApiError(REQUEST_TIMED_OUT)
     topic_id = topic.topic_id if by_id or forwards(call) else ZERO_UUID
     return DeletableTopicResult(name=topic.name, topic_id=topic_id)

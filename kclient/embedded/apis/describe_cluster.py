@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.auth import CLUSTER, NOT_ASKED, OF_CLUSTER, authorized_operations
-from kclient.embedded.request_context import Call
+from kclient.embedded.request_context import RequestContext
 from kclient.generated.describe_cluster_request import DescribeClusterRequest
 from kclient.generated.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
 from kclient.protocol.errors import MISMATCHED_ENDPOINT_TYPE, UNSUPPORTED_ENDPOINT_TYPE
@@ -15,12 +15,12 @@ BROKERS: Final = 1
 CONTROLLERS: Final = 2
 
 
-async def handle(call: Call, request: DescribeClusterRequest) -> DescribeClusterResponse:
-    """What Metadata says of brokers. Raises Refused for endpoints of another kind."""
+async def handle(call: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
+    """What Metadata says of brokers. Raises ApiError for endpoints of another kind."""
     if request.endpoint_type != BROKERS:
         if request.endpoint_type == CONTROLLERS:
-            raise Refused(MISMATCHED_ENDPOINT_TYPE, "This is a broker's endpoint, not a controller's.")
-        raise Refused(UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
+            raise ApiError(MISMATCHED_ENDPOINT_TYPE, "This is a broker's endpoint, not a controller's.")
+        raise ApiError(UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
     brokers = [
         DescribeClusterBroker(broker_id=broker.node_id, host=host, port=port, rack=broker.rack)
         for broker, host, port in call.brokers()
@@ -36,6 +36,8 @@ async def handle(call: Call, request: DescribeClusterRequest) -> DescribeCluster
     )
 
 
-def refuse(call: Call, request: DescribeClusterRequest, refused: Refused) -> DescribeClusterResponse:
+def refuse(
+    call: RequestContext, request: DescribeClusterRequest, refused: ApiError
+) -> DescribeClusterResponse:
     """At the top."""
     return DescribeClusterResponse(error_code=refused.code, error_message=refused.message)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from kclient.embedded import topic_config
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.auth import CLUSTER
-from kclient.embedded.request_context import Call
+from kclient.embedded.request_context import RequestContext
 from kclient.embedded.settings import KEYS as BROKER_KEYS
 from kclient.embedded.topic_config import BROKER, CLUSTER_DEFAULT, DEFAULT, TOPIC, Described
 from kclient.generated.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
@@ -31,23 +31,25 @@ BROKERS: Final = 4
 TYPES: Final = {bool: 1, str: 2, int: 3}
 
 
-async def handle(call: Call, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+async def handle(call: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     """The keys that were asked for of each thing, all with null."""
     results = []
     for one in request.resources:
         try:
             results.append(_described(call, request, one))
-        except Refused as exc:
+        except ApiError as exc:
             results.append(_failed(one, exc))
     return DescribeConfigsResponse(results=results)
 
 
-def refuse(call: Call, request: DescribeConfigsRequest, refused: Refused) -> DescribeConfigsResponse:
+def refuse(
+    call: RequestContext, request: DescribeConfigsRequest, refused: ApiError
+) -> DescribeConfigsResponse:
     """At everything asked for."""
     return DescribeConfigsResponse(results=[_failed(one, refused) for one in request.resources])
 
 
-def _failed(asked: DescribeConfigsResource, no: Refused) -> DescribeConfigsResult:
+def _failed(asked: DescribeConfigsResource, no: ApiError) -> DescribeConfigsResult:
     return DescribeConfigsResult(
         error_code=no.code,
         error_message=no.message,
@@ -57,14 +59,14 @@ def _failed(asked: DescribeConfigsResource, no: Refused) -> DescribeConfigsResul
 
 
 def _described(
-    call: Call, request: DescribeConfigsRequest, asked: DescribeConfigsResource
+    call: RequestContext, request: DescribeConfigsRequest, asked: DescribeConfigsResource
 ) -> DescribeConfigsResult:
     if asked.resource_type == TOPICS:
         rows = _of_topic(call, request, asked.resource_name)
     elif asked.resource_type == BROKERS:
         rows = _of_broker(call, request, asked.resource_name)
     else:
-        raise Refused(INVALID_REQUEST, f"Unsupported resource type: {asked.resource_type}")
+        raise ApiError(INVALID_REQUEST, f"Unsupported resource type: {asked.resource_type}")
     keys = asked.configuration_keys
     # an empty list meant all keys until 2.0, and librdkafka and others send one to this day
     chosen = [row for row in rows if not keys or row.name in keys]
@@ -75,15 +77,17 @@ def _described(
     )
 
 
-def _of_topic(call: Call, request: DescribeConfigsRequest, name: str) -> list[DescribeConfigsResourceResult]:
+def _of_topic(
+    call: RequestContext, request: DescribeConfigsRequest, name: str
+) -> list[DescribeConfigsResourceResult]:
     state = call.state
     if not call.allowed("DESCRIBE_CONFIGS", f"Topic:{name}"):
-        raise Refused(TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed.")
+        raise ApiError(TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed.")
     if not is_legal_topic(name):
-        raise Refused(INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: '{name}'")
+        raise ApiError(INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: '{name}'")
     topic = state.topics.get(name)
     if topic is None:
-        raise Refused(UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
+        raise ApiError(UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
     rows = []
     for row in topic_config.described(topic.config, state.settings, state.release):
         result = DescribeConfigsResourceResult(
@@ -100,7 +104,7 @@ def _of_topic(call: Call, request: DescribeConfigsRequest, name: str) -> list[De
     return rows
 
 
-def _synonyms(call: Call, row: Described) -> list[DescribeConfigsSynonym]:
+def _synonyms(call: RequestContext, row: Described) -> list[DescribeConfigsSynonym]:
     """The topic's value, then the broker's, then the default: what there is of them."""
     settings, found = call.state.settings, []
     if row.source == TOPIC:
@@ -116,14 +120,16 @@ def _synonyms(call: Call, row: Described) -> list[DescribeConfigsSynonym]:
     return found
 
 
-def _of_broker(call: Call, request: DescribeConfigsRequest, name: str) -> list[DescribeConfigsResourceResult]:
+def _of_broker(
+    call: RequestContext, request: DescribeConfigsRequest, name: str
+) -> list[DescribeConfigsResourceResult]:
     if not call.allowed("DESCRIBE_CONFIGS", CLUSTER):
-        raise Refused(CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
+        raise ApiError(CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
     if name == "":
         return _of_all_brokers(call)
     if name != str(call.broker.node_id):
         text = f"Unexpected broker id, expected {call.broker.node_id} or empty string, but received {name}"
-        raise Refused(INVALID_REQUEST, text)
+        raise ApiError(INVALID_REQUEST, text)
     rows = []
     for key, field in BROKER_KEYS.items():
         source = topic_config.broker_source(key, call.state.settings)
@@ -147,7 +153,7 @@ def _of_broker(call: Call, request: DescribeConfigsRequest, name: str) -> list[D
     return rows
 
 
-def _of_all_brokers(call: Call) -> list[DescribeConfigsResourceResult]:
+def _of_all_brokers(call: RequestContext) -> list[DescribeConfigsResourceResult]:
     """What was set for the whole cluster while it ran: nothing but what a new cluster of 4.1 sets itself."""
     state, key = call.state, "min.insync.replicas"
     if state.release < topic_config.CLUSTER_DEFAULTS_SINCE:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.auth import group_operations
 from kclient.embedded.groups.classic import ClassicGroup
 from kclient.embedded.groups.group import Group
 from kclient.embedded.groups.member import Member
 from kclient.embedded.groups.states import State
-from kclient.embedded.request_context import Call
+from kclient.embedded.request_context import RequestContext
 from kclient.generated.describe_groups_request import DescribeGroupsRequest
 from kclient.generated.describe_groups_response import (
     DescribedGroup,
@@ -22,24 +22,24 @@ from kclient.protocol.errors import GROUP_AUTHORIZATION_FAILED, GROUP_ID_NOT_FOU
 SAYS_NOT_FOUND: Final = 6  # the first version in which an unknown group is an error
 
 
-async def handle(call: Call, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
+async def handle(call: RequestContext, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
     """Each group with an error of its own."""
     return DescribeGroupsResponse(groups=[_describe(call, request, group_id) for group_id in request.groups])
 
 
-def refuse(call: Call, request: DescribeGroupsRequest, refused: Refused) -> DescribeGroupsResponse:
+def refuse(call: RequestContext, request: DescribeGroupsRequest, refused: ApiError) -> DescribeGroupsResponse:
     """At every group."""
     return DescribeGroupsResponse(
         groups=[DescribedGroup(group_id=group_id, error_code=refused.code) for group_id in request.groups]
     )
 
 
-def _describe(call: Call, request: DescribeGroupsRequest, group_id: str) -> DescribedGroup:
+def _describe(call: RequestContext, request: DescribeGroupsRequest, group_id: str) -> DescribedGroup:
     if not call.allowed("DESCRIBE", f"Group:{group_id}"):
         return DescribedGroup(group_id=group_id, error_code=GROUP_AUTHORIZATION_FAILED)
     try:
         group = call.broker.groups.find(group_id)
-    except Refused as exc:
+    except ApiError as exc:
         return DescribedGroup(group_id=group_id, error_code=exc.code)
     row = _row(group) if isinstance(group, ClassicGroup) else _unknown(call, group_id, group)
     if request.include_authorized_operations and call.version >= 3:
@@ -47,7 +47,7 @@ def _describe(call: Call, request: DescribeGroupsRequest, group_id: str) -> Desc
     return row
 
 
-def _unknown(call: Call, group_id: str, group: Group | None) -> DescribedGroup:
+def _unknown(call: RequestContext, group_id: str, group: Group | None) -> DescribedGroup:
     """A group of the other protocol is unknown to those who ask for classic ones."""
     row = DescribedGroup(group_id=group_id, group_state=State.DEAD.value)
     if call.version >= SAYS_NOT_FOUND:

@@ -5,8 +5,8 @@ From version 5 on (transactions V2, KIP-890) the answer also holds the id and ep
 
 from __future__ import annotations
 
-from kclient.embedded.api_error import Refused
-from kclient.embedded.request_context import Call
+from kclient.embedded.api_error import ApiError
+from kclient.embedded.request_context import RequestContext
 from kclient.embedded.transactions import calls
 from kclient.embedded.transactions.fencing import FENCED_SINCE, error_of
 from kclient.embedded.transactions.transaction import V2, Producer
@@ -17,10 +17,10 @@ from kclient.protocol.errors import TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 V2_SINCE = 5
 
 
-async def handle(call: Call, request: EndTxnRequest) -> EndTxnResponse:
+async def handle(call: RequestContext, request: EndTxnRequest) -> EndTxnResponse:
     """End the producer's transaction. KIP-98, KIP-890."""
     if not call.allowed("WRITE", f"TransactionalId:{request.transactional_id}"):
-        raise Refused(TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        raise ApiError(TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     version = V2 if call.version >= V2_SINCE else 0
     producer = Producer(request.producer_id, request.producer_epoch)
     then = calls.end(call.broker.transactions, request.transactional_id, producer, request.committed, version)
@@ -29,6 +29,6 @@ async def handle(call: Call, request: EndTxnRequest) -> EndTxnResponse:
     return EndTxnResponse(producer_id=then.producer_id, producer_epoch=then.epoch)
 
 
-def refuse(call: Call, request: EndTxnRequest, refused: Refused) -> EndTxnResponse:
+def refuse(call: RequestContext, request: EndTxnRequest, refused: ApiError) -> EndTxnResponse:
     """At the top."""
     return EndTxnResponse(error_code=error_of(call, refused, FENCED_SINCE))

@@ -8,7 +8,7 @@ import attrs
 
 from kclient.change_signal import ChangeSignal, wait_any
 from kclient.embedded import request_context
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.auth import CLUSTER
 from kclient.embedded.broker import Broker
 from kclient.embedded.fetch import READ_COMMITTED, Budget, Fetcher, ends_wait, failed, read, unread
@@ -21,7 +21,7 @@ from kclient.embedded.fetch_sessions import (
     Sessions,
     Wanted,
 )
-from kclient.embedded.request_context import Call
+from kclient.embedded.request_context import RequestContext
 from kclient.generated.fetch_request import FetchRequest
 from kclient.generated.fetch_response import (
     FetchableTopicResponse,
@@ -54,16 +54,16 @@ class Conversation:
     opens: bool = False
 
 
-async def handle(call: Call, request: FetchRequest) -> FetchResponse:
+async def handle(call: RequestContext, request: FetchRequest) -> FetchResponse:
     """Read, and wait for more while there is too little."""
     if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
-        raise Refused(UNKNOWN_SERVER_ERROR)
+        raise ApiError(UNKNOWN_SERVER_ERROR)
     talk = _begin(call, request)
     rows = await _collect(call, request, talk.wanted)
     return _answer(call, request, talk, rows)
 
 
-def refuse(call: Call, request: FetchRequest, refused: Refused) -> FetchResponse:
+def refuse(call: RequestContext, request: FetchRequest, refused: ApiError) -> FetchResponse:
     """At the top from v7 on; before v13 at every partition too, unless the session is at fault."""
     named = call.version < IDS_SINCE and refused.code not in OF_SESSIONS
     asked = _asked(call, request) if named else ()
@@ -83,7 +83,7 @@ def sessions_of(broker: Broker) -> Sessions:
 # --- sessions
 
 
-def _begin(call: Call, request: FetchRequest) -> Conversation:
+def _begin(call: RequestContext, request: FetchRequest) -> Conversation:
     asked = list({wanted.key: wanted for wanted in _asked(call, request)}.values())
     if call.version < SESSIONS_SINCE:
         return Conversation(asked)
@@ -103,7 +103,7 @@ def _begin(call: Call, request: FetchRequest) -> Conversation:
     return Conversation(list(session.partitions.values()), session)
 
 
-def _asked(call: Call, request: FetchRequest) -> Iterator[Wanted]:
+def _asked(call: RequestContext, request: FetchRequest) -> Iterator[Wanted]:
     by_id = call.version >= IDS_SINCE
     for topic in request.topics:
         name = _name(call, topic.topic_id) if by_id else topic.topic
@@ -111,7 +111,7 @@ def _asked(call: Call, request: FetchRequest) -> Iterator[Wanted]:
             yield Wanted(name, topic.topic_id, partition, by_id)
 
 
-def _name(call: Call, topic_id: bytes) -> str | None:
+def _name(call: RequestContext, topic_id: bytes) -> str | None:
     topic = call.state.topic_of_id(topic_id)
     return None if topic is None else topic.name
 
@@ -125,7 +125,7 @@ def _forgotten(request: FetchRequest, by_id: bool) -> Iterator[Key]:
 # --- reading and waiting
 
 
-async def _collect(call: Call, request: FetchRequest, wanted: list[Wanted]) -> list[PartitionData]:
+async def _collect(call: RequestContext, request: FetchRequest, wanted: list[Wanted]) -> list[PartitionData]:
     fetcher, expired, timer = _fetcher(call, request), ChangeSignal(), None
     try:
         while True:
@@ -143,14 +143,14 @@ async def _collect(call: Call, request: FetchRequest, wanted: list[Wanted]) -> l
             timer.cancel()
 
 
-def _fetcher(call: Call, request: FetchRequest) -> Fetcher:
+def _fetcher(call: RequestContext, request: FetchRequest) -> Fetcher:
     state = request.replica_state
     replica_id = request.replica_id if call.version < 15 or state is None else state.replica_id
     allowed = replica_id < 0 or call.allowed("CLUSTER_ACTION", CLUSTER)
     return Fetcher(replica_id, request.isolation_level, request.rack_id, allowed)
 
 
-def _changes(call: Call, wanted: list[Wanted]) -> Iterator[ChangeSignal]:
+def _changes(call: RequestContext, wanted: list[Wanted]) -> Iterator[ChangeSignal]:
     for one in wanted:
         partition = call.state.partition(TopicPartition(one.topic or "", one.asked.partition))
         if partition is not None:
@@ -161,7 +161,7 @@ def _changes(call: Call, wanted: list[Wanted]) -> Iterator[ChangeSignal]:
 
 
 def _answer(
-    call: Call, request: FetchRequest, talk: Conversation, rows: list[PartitionData]
+    call: RequestContext, request: FetchRequest, talk: Conversation, rows: list[PartitionData]
 ) -> FetchResponse:
     pairs = sorted(zip(talk.wanted, rows, strict=True), key=lambda pair: unread(pair[1]))
     session_id = NO_SESSION

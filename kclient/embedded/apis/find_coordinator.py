@@ -10,8 +10,8 @@ from typing import Final
 import attrs
 
 from kclient.embedded import controller
-from kclient.embedded.api_error import Refused
-from kclient.embedded.request_context import Call
+from kclient.embedded.api_error import ApiError
+from kclient.embedded.request_context import RequestContext
 from kclient.embedded.state import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, ClusterState
 from kclient.generated.find_coordinator_request import FindCoordinatorRequest
 from kclient.generated.find_coordinator_response import Coordinator, FindCoordinatorResponse
@@ -44,18 +44,20 @@ KINDS: Final = {
 }
 
 
-async def handle(call: Call, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+async def handle(call: RequestContext, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
     """One answer for each key; before version 4 there is one key."""
     kind = KINDS.get(request.key_type)
     if kind is None:
-        raise Refused(INVALID_REQUEST)
+        raise ApiError(INVALID_REQUEST)
     if call.version >= BATCHED:
         found = [_find(call, kind, key) for key in request.coordinator_keys]
         return FindCoordinatorResponse(coordinators=found)
     return _single(_find(call, kind, request.key))
 
 
-def refuse(call: Call, request: FindCoordinatorRequest, refused: Refused) -> FindCoordinatorResponse:
+def refuse(
+    call: RequestContext, request: FindCoordinatorRequest, refused: ApiError
+) -> FindCoordinatorResponse:
     """For each key."""
     if call.version < BATCHED:
         return _single(_nowhere("", refused.code))
@@ -77,8 +79,8 @@ def _nowhere(key: str, code: int) -> Coordinator:
     return Coordinator(key=key, error_code=code, node_id=-1, host="", port=-1)
 
 
-def _find(call: Call, kind: Kind, key: str) -> Coordinator:
-    """Refused before anything is made."""
+def _find(call: RequestContext, kind: Kind, key: str) -> Coordinator:
+    """Return the coordinator; authorization is checked before the topic is created."""
     if not call.allowed("DESCRIBE", f"{kind.resource}:{key}"):
         return _nowhere(key, kind.denied)
     topic = call.state.topics.get(kind.topic)

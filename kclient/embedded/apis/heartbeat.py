@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kclient.embedded.api_error import Refused
-from kclient.embedded.request_context import Call
+from kclient.embedded.api_error import ApiError
+from kclient.embedded.request_context import RequestContext
 from kclient.generated.heartbeat_request import HeartbeatRequest
 from kclient.generated.heartbeat_response import HeartbeatResponse
 from kclient.protocol.errors import (
@@ -14,17 +14,17 @@ from kclient.protocol.errors import (
 )
 
 
-async def handle(call: Call, request: HeartbeatRequest) -> HeartbeatResponse:
+async def handle(call: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
     """The state of the group decides."""
     if not call.allowed("READ", f"Group:{request.group_id}"):
-        raise Refused(GROUP_AUTHORIZATION_FAILED)
+        raise ApiError(GROUP_AUTHORIZATION_FAILED)
     group = call.broker.groups.find(request.group_id)
     if group is None:
-        raise Refused(UNKNOWN_MEMBER_ID)
+        raise ApiError(UNKNOWN_MEMBER_ID)
     return HeartbeatResponse(error_code=group.classic_heartbeat(call, request))
 
 
-def refuse(call: Call, request: HeartbeatRequest, refused: Refused) -> HeartbeatResponse:
+def refuse(call: RequestContext, request: HeartbeatRequest, refused: ApiError) -> HeartbeatResponse:
     """While the coordinator loads it cannot tell, and says that all is well."""
     loading = refused.code == COORDINATOR_LOAD_IN_PROGRESS
     return HeartbeatResponse(error_code=NONE if loading else refused.code)

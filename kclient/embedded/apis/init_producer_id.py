@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.auth import CLUSTER
-from kclient.embedded.request_context import Call
+from kclient.embedded.request_context import RequestContext
 from kclient.embedded.transactions import calls
 from kclient.embedded.transactions.fencing import error_of
 from kclient.embedded.transactions.transaction import NO_EPOCH, NO_ID, Producer
@@ -19,14 +19,14 @@ from kclient.protocol.errors import (
 FENCED_SINCE = 4
 
 
-async def handle(call: Call, request: InitProducerIdRequest) -> InitProducerIdResponse:
+async def handle(call: RequestContext, request: InitProducerIdRequest) -> InitProducerIdResponse:
     """A producer id and its epoch. KIP-98, KIP-360."""
     if request.transactional_id is None:
         _check_idempotent(call)
         producer = Producer(call.broker.transactions.new_producer_id(), 0)
     else:
         if not call.allowed("WRITE", f"TransactionalId:{request.transactional_id}"):
-            raise Refused(TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+            raise ApiError(TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         producer = calls.init(
             call.broker.transactions,
             request.transactional_id,
@@ -36,21 +36,21 @@ async def handle(call: Call, request: InitProducerIdRequest) -> InitProducerIdRe
     return InitProducerIdResponse(producer_id=producer.producer_id, producer_epoch=producer.epoch)
 
 
-def refuse(call: Call, request: InitProducerIdRequest, refused: Refused) -> InitProducerIdResponse:
+def refuse(call: RequestContext, request: InitProducerIdRequest, refused: ApiError) -> InitProducerIdResponse:
     """At the top."""
     return InitProducerIdResponse(error_code=error_of(call, refused, FENCED_SINCE), producer_epoch=NO_EPOCH)
 
 
-def _check_idempotent(call: Call) -> None:
+def _check_idempotent(call: RequestContext) -> None:
     """Whoever may write to any topic may be an idempotent producer."""
     if call.allowed("IDEMPOTENT_WRITE", CLUSTER):
         return
     if not any(call.allowed("WRITE", f"Topic:{name}") for name in call.state.topics):
-        raise Refused(CLUSTER_AUTHORIZATION_FAILED)
+        raise ApiError(CLUSTER_AUTHORIZATION_FAILED)
 
 
 def _expected(request: InitProducerIdRequest) -> Producer | None:
     given = request.producer_id != NO_ID, request.producer_epoch != NO_EPOCH
     if any(given) and not all(given):
-        raise Refused(INVALID_REQUEST)
+        raise ApiError(INVALID_REQUEST)
     return Producer(request.producer_id, request.producer_epoch) if all(given) else None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.groups.classic import ClassicGroup
 from kclient.embedded.groups.coordinator import NEW_COORDINATOR, GroupCoordinator
 from kclient.embedded.groups.group import CONSUMER, Group
 from kclient.embedded.groups.written import group_record
-from kclient.embedded.request_context import Call
+from kclient.embedded.request_context import RequestContext
 from kclient.generated.join_group_request import JoinGroupRequest
 from kclient.generated.join_group_response import JoinGroupResponse
 from kclient.protocol.errors import (
@@ -18,10 +18,10 @@ from kclient.protocol.errors import (
 )
 
 
-async def handle(call: Call, request: JoinGroupRequest) -> JoinGroupResponse | None:
+async def handle(call: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse | None:
     """Answered when the group is complete."""
     if not call.allowed("READ", f"Group:{request.group_id}"):
-        raise Refused(GROUP_AUTHORIZATION_FAILED)
+        raise ApiError(GROUP_AUTHORIZATION_FAILED)
     coordinator, settings = call.broker.groups, call.state.settings
     found = coordinator.find(request.group_id)
     if not (
@@ -29,14 +29,14 @@ async def handle(call: Call, request: JoinGroupRequest) -> JoinGroupResponse | N
         <= request.session_timeout_ms
         <= settings.group_max_session_timeout_ms
     ):
-        raise Refused(INVALID_SESSION_TIMEOUT)
+        raise ApiError(INVALID_SESSION_TIMEOUT)
     if found is None or (found.kind == CONSUMER and found.empty):
         found = _new(coordinator, found, request)
     answer = await found.classic_join(call, request)
     return None if answer is None else _named(call, answer)
 
 
-def refuse(call: Call, request: JoinGroupRequest, refused: Refused) -> JoinGroupResponse:
+def refuse(call: RequestContext, request: JoinGroupRequest, refused: ApiError) -> JoinGroupResponse:
     """With the member id that was sent, except to those who are not let in at all."""
     hidden = refused.code in (GROUP_AUTHORIZATION_FAILED, GROUP_MAX_SIZE_REACHED)
     answer = JoinGroupResponse(
@@ -48,7 +48,7 @@ def refuse(call: Call, request: JoinGroupRequest, refused: Refused) -> JoinGroup
 def _new(coordinator: GroupCoordinator, found: Group | None, request: JoinGroupRequest) -> ClassicGroup:
     """For a member without id. An empty group of the other protocol becomes a classic one."""
     if request.member_id:
-        raise Refused(UNKNOWN_MEMBER_ID)
+        raise ApiError(UNKNOWN_MEMBER_ID)
     group = ClassicGroup(coordinator, request.group_id, since_ms=coordinator.broker.state.clock.wall_ms())
     records = []
     if found is not None:
@@ -62,7 +62,7 @@ def _new(coordinator: GroupCoordinator, found: Group | None, request: JoinGroupR
     return group
 
 
-def _named(call: Call, answer: JoinGroupResponse) -> JoinGroupResponse:
+def _named(call: RequestContext, answer: JoinGroupResponse) -> JoinGroupResponse:
     """Before version 7 no protocol is an empty name."""
     if call.version < 7 and answer.protocol_name is None:
         answer.protocol_name = ""

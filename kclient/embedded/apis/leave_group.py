@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from kclient.embedded.api_error import Refused
-from kclient.embedded.request_context import Call
+from kclient.embedded.api_error import ApiError
+from kclient.embedded.request_context import RequestContext
 from kclient.generated.leave_group_request import LeaveGroupRequest, MemberIdentity
 from kclient.generated.leave_group_response import LeaveGroupResponse, MemberResponse
 from kclient.protocol.errors import GROUP_AUTHORIZATION_FAILED, NONE, UNKNOWN_MEMBER_ID
 
 
-async def handle(call: Call, request: LeaveGroupRequest) -> LeaveGroupResponse:
+async def handle(call: RequestContext, request: LeaveGroupRequest) -> LeaveGroupResponse:
     """A result for each member; before version 3 the only one's is the whole answer."""
     if not call.allowed("READ", f"Group:{request.group_id}"):
-        raise Refused(GROUP_AUTHORIZATION_FAILED)
+        raise ApiError(GROUP_AUTHORIZATION_FAILED)
     group = call.broker.groups.find(request.group_id)
     whom = request.members if call.version >= 3 else [MemberIdentity(member_id=request.member_id)]
     codes = [UNKNOWN_MEMBER_ID if group is None else group.classic_leave(call, who) for who in whom]
@@ -25,6 +25,6 @@ async def handle(call: Call, request: LeaveGroupRequest) -> LeaveGroupResponse:
     return LeaveGroupResponse(error_code=NONE, members=rows)
 
 
-def refuse(call: Call, request: LeaveGroupRequest, refused: Refused) -> LeaveGroupResponse:
+def refuse(call: RequestContext, request: LeaveGroupRequest, refused: ApiError) -> LeaveGroupResponse:
     """At the top, without members."""
     return LeaveGroupResponse(error_code=refused.code)

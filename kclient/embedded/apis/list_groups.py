@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.auth import CLUSTER
 from kclient.embedded.groups.coordinator import NEW_COORDINATOR
 from kclient.embedded.groups.group import Group
-from kclient.embedded.request_context import Call
+from kclient.embedded.request_context import RequestContext
 from kclient.generated.list_groups_request import ListGroupsRequest
 from kclient.generated.list_groups_response import ListedGroup, ListGroupsResponse
 from kclient.protocol.errors import COORDINATOR_LOAD_IN_PROGRESS, NONE
 
 
-async def handle(call: Call, request: ListGroupsRequest) -> ListGroupsResponse:
+async def handle(call: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
     """Those that the client may see: all of them if it may DESCRIBE the cluster, else those that it may DESCRIBE.
 
     While the coordinator loads, releases up to 3.9 list what they have next to the error.
     """
     coordinator = call.broker.groups
     if coordinator.loading and call.state.release >= NEW_COORDINATOR:
-        raise Refused(COORDINATOR_LOAD_IN_PROGRESS)
+        raise ApiError(COORDINATOR_LOAD_IN_PROGRESS)
     everything = call.allowed("DESCRIBE", CLUSTER)
     groups = [
         _row(group)
@@ -31,12 +31,12 @@ async def handle(call: Call, request: ListGroupsRequest) -> ListGroupsResponse:
     return ListGroupsResponse(error_code=code, groups=groups)
 
 
-def refuse(call: Call, request: ListGroupsRequest, refused: Refused) -> ListGroupsResponse:
+def refuse(call: RequestContext, request: ListGroupsRequest, refused: ApiError) -> ListGroupsResponse:
     """At the top."""
     return ListGroupsResponse(error_code=refused.code)
 
 
-def _wanted(call: Call, group: Group, request: ListGroupsRequest) -> bool:
+def _wanted(call: RequestContext, group: Group, request: ListGroupsRequest) -> bool:
     """An empty filter lets everything through. Case counts for states up to 3.9, else it does not."""
     folded = str.lower if call.state.release >= NEW_COORDINATOR else str
     states = [folded(name) for name in request.states_filter]

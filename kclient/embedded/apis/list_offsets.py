@@ -6,9 +6,9 @@ from collections import Counter
 from typing import Final
 
 from kclient.embedded import offset_lookup
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.releases import Release, versions_of
-from kclient.embedded.request_context import Call, usable
+from kclient.embedded.request_context import RequestContext, usable
 from kclient.generated.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest
 from kclient.generated.list_offsets_response import (
     ListOffsetsPartitionResponse,
@@ -32,7 +32,7 @@ REPEATED_ONCE_SINCE: Final = Release.parse("3.0")
 SINCE: Final = {-1: 0, -2: 0, -3: 7, -4: 8, -5: 9, -6: 11}  # what has a meaning of its own → version
 
 
-async def handle(call: Call, request: ListOffsetsRequest) -> ListOffsetsResponse:
+async def handle(call: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
     """One answer for each partition."""
     counted = Counter(
         TopicPartition(topic.name, one.partition_index)
@@ -47,7 +47,7 @@ async def handle(call: Call, request: ListOffsetsRequest) -> ListOffsetsResponse
             repeated = counted[tp] > 1 and call.version >= 1
             try:
                 row = _failed(call, one, INVALID_REQUEST) if repeated else _partition(call, request, tp, one)
-            except Refused as exc:
+            except ApiError as exc:
                 row = _failed(call, one, exc.code)
             rows.setdefault(one.partition_index, []).append(row)
         told = [
@@ -59,7 +59,7 @@ async def handle(call: Call, request: ListOffsetsRequest) -> ListOffsetsResponse
     return ListOffsetsResponse(topics=topics)
 
 
-def refuse(call: Call, request: ListOffsetsRequest, refused: Refused) -> ListOffsetsResponse:
+def refuse(call: RequestContext, request: ListOffsetsRequest, refused: ApiError) -> ListOffsetsResponse:
     """At every partition."""
     return ListOffsetsResponse(
         topics=[
@@ -71,26 +71,26 @@ def refuse(call: Call, request: ListOffsetsRequest, refused: Refused) -> ListOff
     )
 
 
-def _failed(call: Call, asked: ListOffsetsPartition, code: int) -> ListOffsetsPartitionResponse:
+def _failed(call: RequestContext, asked: ListOffsetsPartition, code: int) -> ListOffsetsPartitionResponse:
     if code == OFFSET_NOT_AVAILABLE and call.version < 5:
         code = LEADER_NOT_AVAILABLE
     return ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=code)
 
 
 def _partition(
-    call: Call, request: ListOffsetsRequest, tp: TopicPartition, asked: ListOffsetsPartition
+    call: RequestContext, request: ListOffsetsRequest, tp: TopicPartition, asked: ListOffsetsPartition
 ) -> ListOffsetsPartitionResponse:
     if not call.allowed("DESCRIBE", f"Topic:{tp.topic}"):
-        raise Refused(TOPIC_AUTHORIZATION_FAILED)
+        raise ApiError(TOPIC_AUTHORIZATION_FAILED)
     partition = call.state.partition(tp)
     if partition is None:
-        raise Refused(UNKNOWN_TOPIC_OR_PARTITION)
+        raise ApiError(UNKNOWN_TOPIC_OR_PARTITION)
     is_known = asked.timestamp >= 0 or call.version >= SINCE.get(asked.timestamp, 2**15)
     if call.state.release >= WORDS_CHECKED_SINCE and not is_known:
-        raise Refused(UNSUPPORTED_VERSION)
+        raise ApiError(UNSUPPORTED_VERSION)
     leader_only = request.replica_id != DEBUGGING_REPLICA
     if error := usable(call, partition, asked.current_leader_epoch, leader_only):
-        raise Refused(error)
+        raise ApiError(error)
     isolation = request.isolation_level if request.replica_id == -1 else None
     row = ListOffsetsPartitionResponse(partition_index=asked.partition_index)
     if call.version == 0:
@@ -106,7 +106,7 @@ def _partition(
     return row
 
 
-def _meant(call: Call, timestamp: int) -> int:
+def _meant(call: RequestContext, timestamp: int) -> int:
     """A word for an offset, in releases that have it; else a time before all records."""
     newest = versions_of(call.state.release)[LIST_OFFSETS][1]
     return timestamp if timestamp >= 0 or newest >= SINCE.get(timestamp, 2**15) else 0

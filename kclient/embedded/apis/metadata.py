@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kclient.embedded import controller
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.auth import (
     CLUSTER,
     NOT_ASKED,
@@ -12,7 +12,7 @@ from kclient.embedded.auth import (
     authorized_operations,
 )
 from kclient.embedded.controller import forwards
-from kclient.embedded.request_context import Call
+from kclient.embedded.request_context import RequestContext
 from kclient.embedded.state import NO_LEADER, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Partition, Topic
 from kclient.generated.metadata_request import MetadataRequest
 from kclient.generated.metadata_response import (
@@ -37,7 +37,7 @@ from kclient.protocol.primitives import ZERO_UUID
 IDS_SINCE = 12
 
 
-async def handle(call: Call, request: MetadataRequest) -> MetadataResponse:
+async def handle(call: RequestContext, request: MetadataRequest) -> MetadataResponse:
     """What was asked for; topics that are missing are made if broker and client allow it."""
     state = call.state
     topics = sorted(_topics(call, request), key=lambda topic: topic.error_code != NONE)
@@ -57,7 +57,7 @@ async def handle(call: Call, request: MetadataRequest) -> MetadataResponse:
     )
 
 
-def refuse(call: Call, request: MetadataRequest, refused: Refused) -> MetadataResponse:
+def refuse(call: RequestContext, request: MetadataRequest, refused: ApiError) -> MetadataResponse:
     """At the top where there is room, else at every topic that was asked for."""
     topics = [
         MetadataResponseTopic(error_code=refused.code, name=topic.name or "", topic_id=topic.topic_id)
@@ -67,20 +67,20 @@ def refuse(call: Call, request: MetadataRequest, refused: Refused) -> MetadataRe
     return MetadataResponse(brokers=_brokers(call), topics=topics, error_code=error)
 
 
-def _brokers(call: Call) -> list[MetadataResponseBroker]:
+def _brokers(call: RequestContext) -> list[MetadataResponseBroker]:
     return [
         MetadataResponseBroker(node_id=broker.node_id, host=host, port=port, rack=broker.rack)
         for broker, host, port in call.brokers()
     ]
 
 
-def _topics(call: Call, request: MetadataRequest) -> list[MetadataResponseTopic]:
+def _topics(call: RequestContext, request: MetadataRequest) -> list[MetadataResponseTopic]:
     state, asked = call.state, request.topics
     if asked is None or (call.version == 0 and not asked):
         seen = [topic for topic in state.topics.values() if call.allowed("DESCRIBE", f"Topic:{topic.name}")]
         return [_described(call, topic) for topic in seen]
     if call.version < IDS_SINCE and any(one.name is None or one.topic_id != ZERO_UUID for one in asked):
-        raise Refused(INVALID_REQUEST)
+        raise ApiError(INVALID_REQUEST)
     answers = []
     for one in {(one.name, one.topic_id): one for one in asked}.values():
         if one.name is None:
@@ -90,7 +90,7 @@ def _topics(call: Call, request: MetadataRequest) -> list[MetadataResponseTopic]
     return answers
 
 
-def _by_id(call: Call, topic_id: bytes) -> MetadataResponseTopic:
+def _by_id(call: RequestContext, topic_id: bytes) -> MetadataResponseTopic:
     topic = call.state.topic_of_id(topic_id)
     if topic is None:
         return MetadataResponseTopic(error_code=UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
@@ -99,7 +99,7 @@ def _by_id(call: Call, topic_id: bytes) -> MetadataResponseTopic:
     return _described(call, topic)
 
 
-def _by_name(call: Call, name: str, may_create: bool) -> MetadataResponseTopic:
+def _by_name(call: RequestContext, name: str, may_create: bool) -> MetadataResponseTopic:
     state = call.state
     if not call.allowed("DESCRIBE", f"Topic:{name}"):
         return MetadataResponseTopic(error_code=TOPIC_AUTHORIZATION_FAILED, name=name)
@@ -114,7 +114,7 @@ def _by_name(call: Call, name: str, may_create: bool) -> MetadataResponseTopic:
     return MetadataResponseTopic(error_code=_created(call, name), name=name, is_internal=_internal(name))
 
 
-def _created(call: Call, name: str) -> int:
+def _created(call: RequestContext, name: str) -> int:
     """Make it; the first answer says that it has no leader yet."""
     settings = call.state.settings
     if _internal(name):
@@ -129,7 +129,7 @@ def _internal(name: str) -> bool:
     return name in (OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
 
 
-def _described(call: Call, topic: Topic) -> MetadataResponseTopic:
+def _described(call: RequestContext, topic: Topic) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id if call.version >= 10 else ZERO_UUID,
@@ -138,7 +138,7 @@ def _described(call: Call, topic: Topic) -> MetadataResponseTopic:
     )
 
 
-def _partition(call: Call, partition: Partition) -> MetadataResponsePartition:
+def _partition(call: RequestContext, partition: Partition) -> MetadataResponsePartition:
     state = call.state
     return MetadataResponsePartition(
         error_code=LEADER_NOT_AVAILABLE if partition.leader == NO_LEADER else NONE,

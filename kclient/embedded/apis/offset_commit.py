@@ -9,14 +9,14 @@ from typing import Final
 
 import attrs
 
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.groups.classic import ClassicGroup
 from kclient.embedded.groups.coordinator import NEW_COORDINATOR, GroupCoordinator
 from kclient.embedded.groups.group import Committer, Group
 from kclient.embedded.groups.offsets import Commit, too_long
 from kclient.embedded.groups.records import commit_record
 from kclient.embedded.releases import Release
-from kclient.embedded.request_context import Call
+from kclient.embedded.request_context import RequestContext
 from kclient.generated.offset_commit_request import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -50,10 +50,10 @@ Row = OffsetCommitRequestPartition
 Codes = dict[tuple[int, int], int]  # place of topic and partition in the request → error code
 
 
-async def handle(call: Call, request: OffsetCommitRequest) -> OffsetCommitResponse:
+async def handle(call: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:
     """Every partition with its error; one bad partition keeps no other out."""
     if not call.allowed("READ", f"Group:{request.group_id}"):
-        raise Refused(GROUP_AUTHORIZATION_FAILED)
+        raise ApiError(GROUP_AUTHORIZATION_FAILED)
     codes: Codes = {}
     commits: dict[TopicPartition, Row] = {}
     places: dict[TopicPartition, tuple[int, int]] = {}
@@ -71,7 +71,7 @@ async def handle(call: Call, request: OffsetCommitRequest) -> OffsetCommitRespon
     return _answer(request, codes)
 
 
-def refuse(call: Call, request: OffsetCommitRequest, refused: Refused) -> OffsetCommitResponse:
+def refuse(call: RequestContext, request: OffsetCommitRequest, refused: ApiError) -> OffsetCommitResponse:
     """At every partition."""
     places = [(i, j) for i, topic in enumerate(request.topics) for j in range(len(topic.partitions))]
     return _answer(request, dict.fromkeys(places, refused.code))
@@ -95,7 +95,7 @@ def _answer(request: OffsetCommitRequest, codes: Codes) -> OffsetCommitResponse:
 # --- what may be committed
 
 
-def _name(call: Call, topic: OffsetCommitRequestTopic) -> tuple[str, int]:
+def _name(call: RequestContext, topic: OffsetCommitRequestTopic) -> tuple[str, int]:
     """The topic's name, and what is wrong with all of it."""
     name = topic.name
     if call.version >= BY_ID:
@@ -106,7 +106,7 @@ def _name(call: Call, topic: OffsetCommitRequestTopic) -> tuple[str, int]:
     return name, NONE if call.allowed("READ", f"Topic:{name}") else TOPIC_AUTHORIZATION_FAILED
 
 
-def _problem(call: Call, tp: TopicPartition) -> int:
+def _problem(call: RequestContext, tp: TopicPartition) -> int:
     return NONE if call.state.partition(tp) is not None else UNKNOWN_TOPIC_OR_PARTITION
 
 
@@ -114,7 +114,7 @@ def _problem(call: Call, tp: TopicPartition) -> int:
 
 
 def _keep(
-    call: Call, request: OffsetCommitRequest, rows: dict[TopicPartition, Row]
+    call: RequestContext, request: OffsetCommitRequest, rows: dict[TopicPartition, Row]
 ) -> dict[TopicPartition, int]:
     """Version 0, which any broker takes of anybody."""
     codes = {}
@@ -128,7 +128,7 @@ def _keep(
 
 
 async def _commit(
-    call: Call, request: OffsetCommitRequest, rows: dict[TopicPartition, Row]
+    call: RequestContext, request: OffsetCommitRequest, rows: dict[TopicPartition, Row]
 ) -> dict[TopicPartition, int]:
     coordinator = call.broker.groups
     try:
@@ -139,19 +139,19 @@ async def _commit(
         commits = {tp: _new(call, request, tp, row) for tp, row in short.items()}
         if commits:
             await _store(coordinator, group, commits)
-    except Refused as exc:
+    except ApiError as exc:
         return dict.fromkeys(rows, exc.code)
     _tell(call, request, commits)
     return {tp: NONE if tp in commits else OFFSET_METADATA_TOO_LARGE for tp in rows}
 
 
-def _committer(call: Call, request: OffsetCommitRequest) -> Committer:
+def _committer(call: RequestContext, request: OffsetCommitRequest) -> Committer:
     return Committer(
         request.member_id, request.group_instance_id, request.generation_id_or_member_epoch, call.version
     )
 
 
-def _group(call: Call, request: OffsetCommitRequest) -> Group:
+def _group(call: RequestContext, request: OffsetCommitRequest) -> Group:
     """One that only stores offsets comes to be with its first commit."""
     coordinator = call.broker.groups
     group = coordinator.find(request.group_id, nameless=True)
@@ -159,11 +159,11 @@ def _group(call: Call, request: OffsetCommitRequest) -> Group:
         return group
     if request.generation_id_or_member_epoch >= 0:
         told = call.version >= TELLS_UNKNOWN_GROUPS and call.state.release >= NEW_COORDINATOR
-        raise Refused(GROUP_ID_NOT_FOUND if told else ILLEGAL_GENERATION)
+        raise ApiError(GROUP_ID_NOT_FOUND if told else ILLEGAL_GENERATION)
     return ClassicGroup(coordinator, request.group_id)
 
 
-def _new(call: Call, request: OffsetCommitRequest, tp: TopicPartition, row: Row) -> Commit:
+def _new(call: RequestContext, request: OffsetCommitRequest, tp: TopicPartition, row: Row) -> Commit:
     """Version 1 may bring the time of the commit, 2 to 4 a retention time. Up to 2.0 each has one. C.4."""
     now, retention = call.state.clock.wall_ms(), request.retention_time_ms
     if retention < 0 and call.state.release < RETENTION_OF_GROUPS_SINCE:
@@ -180,7 +180,7 @@ def _new(call: Call, request: OffsetCommitRequest, tp: TopicPartition, row: Row)
 
 
 async def _store(coordinator: GroupCoordinator, group: Group, commits: dict[TopicPartition, Commit]) -> None:
-    """Write, and let it be seen when it is on all in-sync replicas. Raises Refused."""
+    """Write, and let it be seen when it is on all in-sync replicas. Raises ApiError."""
     release = coordinator.broker.state.release
     too_large = UNKNOWN_SERVER_ERROR if release >= NEW_COORDINATOR else INVALID_COMMIT_OFFSET_SIZE
     records = [commit_record(release, group.group_id, tp, commit) for tp, commit in commits.items()]
@@ -195,7 +195,7 @@ async def _store(coordinator: GroupCoordinator, group: Group, commits: dict[Topi
         group.offsets.end(commits)
 
 
-def _tell(call: Call, request: OffsetCommitRequest, commits: dict[TopicPartition, Commit]) -> None:
+def _tell(call: RequestContext, request: OffsetCommitRequest, commits: dict[TopicPartition, Commit]) -> None:
     offsets = {tp: commit.plain() for tp, commit in commits.items()}
     for observer in call.state.observers if offsets else ():
         observer.committed(

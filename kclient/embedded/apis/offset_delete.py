@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kclient.embedded.api_error import Refused
-from kclient.embedded.request_context import Call
+from kclient.embedded.api_error import ApiError
+from kclient.embedded.request_context import RequestContext
 from kclient.generated.offset_delete_request import OffsetDeleteRequest
 from kclient.generated.offset_delete_response import (
     OffsetDeleteResponse,
@@ -21,10 +21,10 @@ from kclient.protocol.errors import (
 from kclient.types import TopicPartition
 
 
-async def handle(call: Call, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
+async def handle(call: RequestContext, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
     """Every partition with its error; the group's own error comes without them."""
     if not call.allowed("DELETE", f"Group:{request.group_id}"):
-        raise Refused(GROUP_AUTHORIZATION_FAILED)
+        raise ApiError(GROUP_AUTHORIZATION_FAILED)
     asked = [
         TopicPartition(topic.name, row.partition_index)
         for topic in request.topics
@@ -35,22 +35,24 @@ async def handle(call: Call, request: OffsetDeleteRequest) -> OffsetDeleteRespon
     return OffsetDeleteResponse(topics=_topics(codes))
 
 
-def refuse(call: Call, request: OffsetDeleteRequest, refused: Refused) -> OffsetDeleteResponse:
+def refuse(call: RequestContext, request: OffsetDeleteRequest, refused: ApiError) -> OffsetDeleteResponse:
     """At the top."""
     return OffsetDeleteResponse(error_code=refused.code)
 
 
-def _problem(call: Call, tp: TopicPartition) -> int:
+def _problem(call: RequestContext, tp: TopicPartition) -> int:
     if not call.allowed("READ", f"Topic:{tp.topic}"):
         return TOPIC_AUTHORIZATION_FAILED
     return NONE if call.state.partition(tp) is not None else UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _delete(call: Call, group_id: str, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
-    """Raises Refused for the whole group."""
+def _delete(
+    call: RequestContext, group_id: str, partitions: list[TopicPartition]
+) -> dict[TopicPartition, int]:
+    """Raises ApiError for the whole group."""
     group = call.broker.groups.find(group_id, nameless=True)
     if group is None:
-        raise Refused(GROUP_ID_NOT_FOUND)
+        raise ApiError(GROUP_ID_NOT_FOUND)
     group.check_offset_delete()
     subscribed = [tp for tp in partitions if group.subscribes_to(tp.topic)]
     free = [tp for tp in partitions if tp not in subscribed]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.groups.coordinator import NEW_COORDINATOR
 from kclient.embedded.groups.group import Group
 from kclient.embedded.groups.offset_forms import (
@@ -22,7 +22,7 @@ from kclient.embedded.groups.offset_forms import (
     single,
 )
 from kclient.embedded.groups.offsets import Commit
-from kclient.embedded.request_context import Call
+from kclient.embedded.request_context import RequestContext
 from kclient.generated.offset_fetch_request import OffsetFetchRequest
 from kclient.generated.offset_fetch_response import (
     OffsetFetchResponse,
@@ -45,18 +45,18 @@ BY_ID: Final = 10  # the first version that names topics by id
 TOP_ERROR: Final = 2  # the first with an error for the whole answer, and with all topics for null
 
 
-async def handle(call: Call, request: OffsetFetchRequest) -> OffsetFetchResponse:
+async def handle(call: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
     """The committed offsets."""
     rows = [_read_or_refuse(call, asked, request.require_stable) for asked in asked_of(request, call.version)]
     if call.version >= GROUPS:
         return OffsetFetchResponse(groups=rows)
     (row,) = rows
     if row.error_code != NONE:
-        raise Refused(row.error_code)
+        raise ApiError(row.error_code)
     return single(row)
 
 
-def refuse(call: Call, request: OffsetFetchRequest, refused: Refused) -> OffsetFetchResponse:
+def refuse(call: RequestContext, request: OffsetFetchRequest, refused: ApiError) -> OffsetFetchResponse:
     """At every group; before version 8 at the top, before version 2 at every partition."""
     asked = asked_of(request, call.version)
     if call.version >= GROUPS:
@@ -75,16 +75,16 @@ def refuse(call: Call, request: OffsetFetchRequest, refused: Refused) -> OffsetF
 # --- one group
 
 
-def _read_or_refuse(call: Call, asked: Asked, require_stable: bool) -> OffsetFetchResponseGroup:
+def _read_or_refuse(call: RequestContext, asked: Asked, require_stable: bool) -> OffsetFetchResponseGroup:
     try:
         return _read(call, asked, require_stable)
-    except Refused as exc:
+    except ApiError as exc:
         return no_offsets(asked, exc.code)
 
 
-def _read(call: Call, asked: Asked, require_stable: bool) -> OffsetFetchResponseGroup:
+def _read(call: RequestContext, asked: Asked, require_stable: bool) -> OffsetFetchResponseGroup:
     if not call.allowed("DESCRIBE", f"Group:{asked.group_id}"):
-        raise Refused(GROUP_AUTHORIZATION_FAILED)
+        raise ApiError(GROUP_AUTHORIZATION_FAILED)
     if call.version == 0:
         kept = [_of_version_0(call, asked.group_id, topic) for topic in asked.topics or ()]
         return OffsetFetchResponseGroup(group_id=asked.group_id, topics=kept)
@@ -96,7 +96,7 @@ def _read(call: Call, asked: Asked, require_stable: bool) -> OffsetFetchResponse
     return OffsetFetchResponseGroup(group_id=asked.group_id, topics=rows)
 
 
-def _all_topics(call: Call, group: Group | None) -> list[AskedTopic]:
+def _all_topics(call: RequestContext, group: Group | None) -> list[AskedTopic]:
     """All that the group has offsets of and the client may see."""
     numbers: dict[str, list[int]] = {}
     for tp in sorted(() if group is None else group.offsets.committed):
@@ -111,7 +111,7 @@ def _all_topics(call: Call, group: Group | None) -> list[AskedTopic]:
 
 
 def _topic(
-    call: Call, group: Group | None, topic: AskedTopic, require_stable: bool
+    call: RequestContext, group: Group | None, topic: AskedTopic, require_stable: bool
 ) -> OffsetFetchResponseTopics:
     name, problem = topic.name, NONE
     if call.version >= BY_ID:
@@ -129,7 +129,7 @@ def _topic(
 
 
 def _partition(
-    call: Call, group: Group | None, tp: TopicPartition, require_stable: bool
+    call: RequestContext, group: Group | None, tp: TopicPartition, require_stable: bool
 ) -> OffsetFetchResponsePartitions:
     if group is None:
         return no_row(tp.partition)
@@ -139,13 +139,13 @@ def _partition(
     return no_row(tp.partition) if commit is None else row_of(tp.partition, commit)
 
 
-def _unstable(call: Call, group: Group, tp: TopicPartition) -> bool:
+def _unstable(call: RequestContext, group: Group, tp: TopicPartition) -> bool:
     """Coordinators up to 3.9 also wait for plain commits that are being written."""
     writing = call.state.release < NEW_COORDINATOR and tp in group.offsets.writing
     return writing or group.offsets.in_transaction(tp)
 
 
-def _of_version_0(call: Call, group_id: str, topic: AskedTopic) -> OffsetFetchResponseTopics:
+def _of_version_0(call: RequestContext, group_id: str, topic: AskedTopic) -> OffsetFetchResponseTopics:
     """There no offset and no partition are the same."""
     rows = []
     for number in topic.numbers:

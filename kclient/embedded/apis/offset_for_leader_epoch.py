@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.auth import CLUSTER
-from kclient.embedded.request_context import Call, usable
+from kclient.embedded.request_context import RequestContext, usable
 from kclient.generated.offset_for_leader_epoch_request import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
@@ -20,7 +20,7 @@ from kclient.types import TopicPartition
 CONSUMERS_SINCE = 3  # older versions are for brokers
 
 
-async def handle(call: Call, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
+async def handle(call: RequestContext, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
     """One answer for each partition."""
     topics = []
     for topic in request.topics:
@@ -28,14 +28,14 @@ async def handle(call: Call, request: OffsetForLeaderEpochRequest) -> OffsetForL
         for one in topic.partitions:
             try:
                 rows.append(_partition(call, topic.topic, one))
-            except Refused as exc:
+            except ApiError as exc:
                 rows.append(EpochEndOffset(partition=one.partition, error_code=exc.code))
         topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=rows))
     return OffsetForLeaderEpochResponse(topics=topics)
 
 
 def refuse(
-    call: Call, request: OffsetForLeaderEpochRequest, refused: Refused
+    call: RequestContext, request: OffsetForLeaderEpochRequest, refused: ApiError
 ) -> OffsetForLeaderEpochResponse:
     """At every partition."""
     return OffsetForLeaderEpochResponse(
@@ -52,19 +52,19 @@ def refuse(
     )
 
 
-def _partition(call: Call, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+def _partition(call: RequestContext, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
     if not _allowed(call, topic):
-        raise Refused(TOPIC_AUTHORIZATION_FAILED)
+        raise ApiError(TOPIC_AUTHORIZATION_FAILED)
     partition = call.state.partition(TopicPartition(topic, asked.partition))
     if partition is None:
-        raise Refused(UNKNOWN_TOPIC_OR_PARTITION)
+        raise ApiError(UNKNOWN_TOPIC_OR_PARTITION)
     if error := usable(call, partition, asked.current_leader_epoch):
-        raise Refused(error)
+        raise ApiError(error)
     epoch, end = partition.log.epochs.end_of(asked.leader_epoch, partition.log.end)
     return EpochEndOffset(partition=asked.partition, leader_epoch=epoch, end_offset=end)
 
 
-def _allowed(call: Call, topic: str) -> bool:
+def _allowed(call: RequestContext, topic: str) -> bool:
     if call.version < CONSUMERS_SINCE:
         return call.allowed("CLUSTER_ACTION", CLUSTER)
     return call.allowed("DESCRIBE", f"Topic:{topic}")

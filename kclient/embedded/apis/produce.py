@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kclient.embedded import request_context
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.auth import CLUSTER
 from kclient.embedded.produce_validation import (
     RecordsRefused,
@@ -17,7 +17,7 @@ from kclient.embedded.produce_validation import (
 )
 from kclient.embedded.releases import Release
 from kclient.embedded.replication import Written, enough_replicas, replicated, tell
-from kclient.embedded.request_context import Call, usable
+from kclient.embedded.request_context import RequestContext, usable
 from kclient.embedded.state import Partition, Topic
 from kclient.generated.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kclient.generated.produce_response import (
@@ -58,7 +58,7 @@ TOLD_WITH_START: Final = (  # these errors come with the log start offset
 )
 
 
-async def handle(call: Call, request: ProduceRequest) -> ProduceResponse | None:
+async def handle(call: RequestContext, request: ProduceRequest) -> ProduceResponse | None:
     """Append, and wait for the replicas with acks −1. Without acks an error ends the connection."""
     authorize(call, request)
     written: list[Written] = []
@@ -78,7 +78,7 @@ async def handle(call: Call, request: ProduceRequest) -> ProduceResponse | None:
     return answer
 
 
-def refuse(call: Call, request: ProduceRequest, refused: Refused) -> ProduceResponse | None:
+def refuse(call: RequestContext, request: ProduceRequest, refused: ApiError) -> ProduceResponse | None:
     """At every partition; nowhere without acks."""
     if request.acks == 0:
         call.connection.abort()
@@ -95,19 +95,19 @@ def refuse(call: Call, request: ProduceRequest, refused: Refused) -> ProduceResp
     )
 
 
-def authorize(call: Call, request: ProduceRequest) -> None:
-    """Raise Refused where the transactional id must not be used, or the number of acks means nothing."""
+def authorize(call: RequestContext, request: ProduceRequest) -> None:
+    """Raise ApiError where the transactional id must not be used, or the number of acks means nothing."""
     transactional_id = request.transactional_id
     records = [data.records for topic in request.topic_data for data in topic.partition_data]
     if any(map(is_transactional, records)) and not (
         transactional_id is not None and call.allowed("WRITE", f"TransactionalId:{transactional_id}")
     ):
-        raise Refused(TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        raise ApiError(TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     wanted = call.state.release < ANYONE_IDEMPOTENT_SINCE and any(map(is_idempotent, records))
     if wanted and transactional_id is None and not call.allowed("IDEMPOTENT_WRITE", CLUSTER):
-        raise Refused(CLUSTER_AUTHORIZATION_FAILED)
+        raise ApiError(CLUSTER_AUTHORIZATION_FAILED)
     if request.acks not in (ALL, 0, 1):
-        raise Refused(INVALID_REQUIRED_ACKS)
+        raise ApiError(INVALID_REQUIRED_ACKS)
 
 
 def failed(index: int, code: int) -> PartitionProduceResponse:
@@ -116,7 +116,7 @@ def failed(index: int, code: int) -> PartitionProduceResponse:
 
 
 def _topic(
-    call: Call, request: ProduceRequest, asked: TopicProduceData, written: list[Written]
+    call: RequestContext, request: ProduceRequest, asked: TopicProduceData, written: list[Written]
 ) -> TopicProduceResponse:
     topic = (
         call.state.topic_of_id(asked.topic_id) if call.version >= 13 else call.state.topics.get(asked.name)
@@ -126,7 +126,7 @@ def _topic(
 
 
 def _partition(
-    call: Call,
+    call: RequestContext,
     request: ProduceRequest,
     asked: TopicProduceData,
     topic: Topic | None,
@@ -144,11 +144,13 @@ def _partition(
     try:
         batches = parsed(call.state, data.records, call.version)
         return _append(call, request, partition, data.index, batches, written)
-    except Refused as exc:
+    except ApiError as exc:
         return _refused(call, partition, data.index, exc)
 
 
-def _refused(call: Call, partition: Partition, index: int, no: Refused) -> PartitionProduceResponse:
+def _refused(
+    call: RequestContext, partition: Partition, index: int, no: ApiError
+) -> PartitionProduceResponse:
     row = failed(index, no.code)
     if no.code in TOLD_WITH_START and not isinstance(no, WireRefused):
         row.log_start_offset = partition.log.start
@@ -164,7 +166,7 @@ def _refused(call: Call, partition: Partition, index: int, no: Refused) -> Parti
 
 
 def _append(
-    call: Call,
+    call: RequestContext,
     request: ProduceRequest,
     partition: Partition,
     index: int,
@@ -187,17 +189,17 @@ def _append(
     return row
 
 
-def _check_partition(call: Call, request: ProduceRequest, partition: Partition) -> None:
+def _check_partition(call: RequestContext, request: ProduceRequest, partition: Partition) -> None:
     if partition.topic.internal and call.client_id != ADMIN_CLIENT:
-        raise Refused(INVALID_TOPIC_EXCEPTION)
+        raise ApiError(INVALID_TOPIC_EXCEPTION)
     if error := usable(call, partition, -1):
-        raise Refused(NOT_LEADER_OR_FOLLOWER if error == KAFKA_STORAGE_ERROR and call.version < 4 else error)
+        raise ApiError(NOT_LEADER_OR_FOLLOWER if error == KAFKA_STORAGE_ERROR and call.version < 4 else error)
     if request.acks == ALL and not enough_replicas(call.state, partition):
-        raise Refused(NOT_ENOUGH_REPLICAS)
+        raise ApiError(NOT_ENOUGH_REPLICAS)
 
 
 def _check_producer(
-    call: Call, request: ProduceRequest, partition: Partition, header: Batch | None
+    call: RequestContext, request: ProduceRequest, partition: Partition, header: Batch | None
 ) -> Batch | None:
     """The batch that this one repeats, of an idempotent producer."""
     if header is None or header.producer_id < 0:

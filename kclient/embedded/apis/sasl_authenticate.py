@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from kclient.embedded import auth
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.auth import Denied
-from kclient.embedded.request_context import Call
+from kclient.embedded.request_context import RequestContext
 from kclient.errors import ProtocolDecodeError
 from kclient.generated.sasl_authenticate_request import SaslAuthenticateRequest
 from kclient.generated.sasl_authenticate_response import SaslAuthenticateResponse
 from kclient.protocol.errors import ILLEGAL_SASL_STATE, SASL_AUTHENTICATION_FAILED
 
 
-async def handle(call: Call, request: SaslAuthenticateRequest) -> SaslAuthenticateResponse:
+async def handle(call: RequestContext, request: SaslAuthenticateRequest) -> SaslAuthenticateResponse:
     """Answer the token. A failure is told, and then the connection ends."""
     connection = call.connection
     conversation = connection.sasl
@@ -21,18 +21,20 @@ async def handle(call: Call, request: SaslAuthenticateRequest) -> SaslAuthentica
         raise ProtocolDecodeError("a token came before the handshake")
     if conversation is None:
         late = "SaslAuthenticate request received after successful authentication"
-        raise Refused(ILLEGAL_SASL_STATE, late)
+        raise ApiError(ILLEGAL_SASL_STATE, late)
     try:
         answer = SaslAuthenticateResponse(auth_bytes=conversation.step(request.auth_bytes))
     except Denied as exc:
-        raise Refused(SASL_AUTHENTICATION_FAILED, str(exc)) from None
+        raise ApiError(SASL_AUTHENTICATION_FAILED, str(exc)) from None
     if conversation.done:
         auth.end(connection)
         answer.session_lifetime_ms = call.state.settings.connections_max_reauth_ms
     return answer
 
 
-def refuse(call: Call, request: SaslAuthenticateRequest, refused: Refused) -> SaslAuthenticateResponse:
+def refuse(
+    call: RequestContext, request: SaslAuthenticateRequest, refused: ApiError
+) -> SaslAuthenticateResponse:
     """At the top, in words."""
     call.connection.last_answer = refused.code == SASL_AUTHENTICATION_FAILED
     return SaslAuthenticateResponse(error_code=refused.code, error_message=refused.message)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from kclient.embedded import auth
-from kclient.embedded.api_error import Refused
-from kclient.embedded.request_context import Call
+from kclient.embedded.api_error import ApiError
+from kclient.embedded.request_context import RequestContext
 from kclient.generated.sasl_handshake_request import SaslHandshakeRequest
 from kclient.generated.sasl_handshake_response import SaslHandshakeResponse
 from kclient.protocol.errors import ILLEGAL_SASL_STATE, UNSUPPORTED_SASL_MECHANISM
@@ -14,11 +14,11 @@ from kclient.protocol.errors import ILLEGAL_SASL_STATE, UNSUPPORTED_SASL_MECHANI
 FRAMED_SINCE: Final = 1
 
 
-async def handle(call: Call, request: SaslHandshakeRequest) -> SaslHandshakeResponse:
+async def handle(call: RequestContext, request: SaslHandshakeRequest) -> SaslHandshakeResponse:
     """Accept the mechanism if the listener has it."""
     connection = call.connection
     if not auth.may_begin(connection):
-        raise Refused(ILLEGAL_SASL_STATE)
+        raise ApiError(ILLEGAL_SASL_STATE)
     if request.mechanism not in connection.listener.mechanisms:
         connection.last_answer = True
         return SaslHandshakeResponse(
@@ -28,6 +28,6 @@ async def handle(call: Call, request: SaslHandshakeRequest) -> SaslHandshakeResp
     return SaslHandshakeResponse(mechanisms=list(connection.listener.mechanisms))
 
 
-def refuse(call: Call, request: SaslHandshakeRequest, refused: Refused) -> SaslHandshakeResponse:
+def refuse(call: RequestContext, request: SaslHandshakeRequest, refused: ApiError) -> SaslHandshakeResponse:
     """At the top."""
     return SaslHandshakeResponse(error_code=refused.code)

@@ -11,13 +11,13 @@ from typing import Final
 
 import attrs
 
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.groups.classic import ClassicGroup
 from kclient.embedded.groups.group import Committer, Group
 from kclient.embedded.groups.offsets import Commit, too_long
 from kclient.embedded.groups.records import commit_record
 from kclient.embedded.releases import Release
-from kclient.embedded.request_context import Call
+from kclient.embedded.request_context import RequestContext
 from kclient.embedded.state import Partition
 from kclient.embedded.transactions.enlisting import enlist, writes_already
 from kclient.embedded.transactions.transaction import Producer
@@ -62,29 +62,31 @@ Asked = dict[TopicPartition, TxnOffsetCommitRequestPartition]
 Codes = dict[TopicPartition, int]
 
 
-async def handle(call: Call, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
+async def handle(call: RequestContext, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
     """Every partition with its error; one bad partition keeps no other out. KIP-98, KIP-447, KIP-890."""
     if not call.allowed("WRITE", f"TransactionalId:{request.transactional_id}"):
-        raise Refused(TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        raise ApiError(TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if not call.allowed("READ", f"Group:{request.group_id}"):
-        raise Refused(GROUP_AUTHORIZATION_FAILED)
+        raise ApiError(GROUP_AUTHORIZATION_FAILED)
     asked = _asked(call, request)
     codes = {tp: _problem(call, tp) for tp in asked}
     known = {tp: row for tp, row in asked.items() if not codes[tp]}
     if known:
         try:
             codes |= await _commit(call, request, known)
-        except Refused as exc:
+        except ApiError as exc:
             codes |= dict.fromkeys(known, _code(call, exc))
     return _answer(call, request, codes, UNKNOWN_TOPIC_ID)
 
 
-def refuse(call: Call, request: TxnOffsetCommitRequest, refused: Refused) -> TxnOffsetCommitResponse:
+def refuse(
+    call: RequestContext, request: TxnOffsetCommitRequest, refused: ApiError
+) -> TxnOffsetCommitResponse:
     """At every partition."""
     return _answer(call, request, {}, _code(call, refused))
 
 
-def _code(call: Call, refused: Refused) -> int:
+def _code(call: RequestContext, refused: ApiError) -> int:
     if refused.code == NOT_ENOUGH_REPLICAS or (
         refused.code == COORDINATOR_LOAD_IN_PROGRESS and call.version < LOADING_SINCE
     ):
@@ -94,7 +96,7 @@ def _code(call: Call, refused: Refused) -> int:
     return refused.code
 
 
-def _asked(call: Call, request: TxnOffsetCommitRequest) -> Asked:
+def _asked(call: RequestContext, request: TxnOffsetCommitRequest) -> Asked:
     """What is to be committed, of the topics that exist."""
     return {
         TopicPartition(name, row.partition_index): row
@@ -104,7 +106,7 @@ def _asked(call: Call, request: TxnOffsetCommitRequest) -> Asked:
     }
 
 
-def _name(call: Call, topic: TxnOffsetCommitRequestTopic) -> str | None:
+def _name(call: RequestContext, topic: TxnOffsetCommitRequestTopic) -> str | None:
     """The topic's name; None for an id that no topic has."""
     if call.version < BY_ID:
         return topic.name
@@ -112,14 +114,14 @@ def _name(call: Call, topic: TxnOffsetCommitRequestTopic) -> str | None:
     return None if found is None else found.name
 
 
-def _problem(call: Call, tp: TopicPartition) -> int:
+def _problem(call: RequestContext, tp: TopicPartition) -> int:
     if not call.allowed("READ", f"Topic:{tp.topic}"):
         return TOPIC_AUTHORIZATION_FAILED
     return NONE if call.state.partition(tp) is not None else UNKNOWN_TOPIC_OR_PARTITION
 
 
-async def _commit(call: Call, request: TxnOffsetCommitRequest, rows: Asked) -> Codes:
-    """Write the offsets into the transaction. Raises Refused if none is taken."""
+async def _commit(call: RequestContext, request: TxnOffsetCommitRequest, rows: Asked) -> Codes:
+    """Write the offsets into the transaction. Raises ApiError if none is taken."""
     coordinator, group_id = call.broker.groups, request.group_id
     partition = coordinator.check(group_id)
     _enlist(call, request, partition)
@@ -147,7 +149,7 @@ async def _commit(call: Call, request: TxnOffsetCommitRequest, rows: Asked) -> C
     return dict.fromkeys(commits, NONE) | dict.fromkeys(long, OFFSET_METADATA_TOO_LARGE)
 
 
-def _enlist(call: Call, request: TxnOffsetCommitRequest, partition: Partition) -> None:
+def _enlist(call: RequestContext, request: TxnOffsetCommitRequest, partition: Partition) -> None:
     """See to it that the group's partition is part of the transaction."""
     producer = Producer(request.producer_id, request.producer_epoch)
     adds = call.version >= V2_SINCE
@@ -166,20 +168,20 @@ def _check_epoch(request: TxnOffsetCommitRequest, partition: Partition) -> None:
     """The log takes nothing of a producer from before its newest epoch."""
     known = partition.log.producers.known.get(request.producer_id)
     if known is not None and known.epoch > request.producer_epoch:
-        raise Refused(INVALID_PRODUCER_EPOCH)
+        raise ApiError(INVALID_PRODUCER_EPOCH)
 
 
-def _group(call: Call, group_id: str, committer: Committer) -> Group:
+def _group(call: RequestContext, group_id: str, committer: Committer) -> Group:
     """The group; one that only stores offsets is made by its first commit."""
     group = call.broker.groups.find(group_id)
     if group is not None:
         return group
     if committer.generation >= 0:
-        raise Refused(GROUP_ID_NOT_FOUND)
+        raise ApiError(GROUP_ID_NOT_FOUND)
     return ClassicGroup(call.broker.groups, group_id)
 
 
-def _new(call: Call, tp: TopicPartition, row: TxnOffsetCommitRequestPartition) -> Commit:
+def _new(call: RequestContext, tp: TopicPartition, row: TxnOffsetCommitRequestPartition) -> Commit:
     topic = call.state.topics.get(tp.topic)
     return Commit(
         offset=row.committed_offset,
@@ -190,7 +192,9 @@ def _new(call: Call, tp: TopicPartition, row: TxnOffsetCommitRequestPartition) -
     )
 
 
-def _answer(call: Call, request: TxnOffsetCommitRequest, codes: Codes, other: int) -> TxnOffsetCommitResponse:
+def _answer(
+    call: RequestContext, request: TxnOffsetCommitRequest, codes: Codes, other: int
+) -> TxnOffsetCommitResponse:
     """Every partition with its code; `other` is that of those without one."""
     topics = []
     for topic in request.topics:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kclient.embedded import controller
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.control import leaders
 from kclient.embedded.log_cleaner import advance_start, expire
 from kclient.embedded.partitioner import batches, codec_of, spread
@@ -27,7 +27,7 @@ def create(
         return controller.create_topic(
             state, name, count, controller.replication_factor(state, replicas), checked
         )
-    except Refused as exc:
+    except ApiError as exc:
         raise ArgumentError(f"Topic {name!r} cannot be made: {exc.message}") from None
 
 

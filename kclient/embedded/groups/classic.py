@@ -7,7 +7,7 @@ from typing import Final
 
 import attrs
 
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.groups import rebalance
 from kclient.embedded.groups.group import Committer
 from kclient.embedded.groups.join import Joiner, join
@@ -18,7 +18,7 @@ from kclient.embedded.groups.roster import Roster
 from kclient.embedded.groups.states import ANSWERS, State
 from kclient.embedded.groups.sync import sync
 from kclient.embedded.releases import Release
-from kclient.embedded.request_context import Call
+from kclient.embedded.request_context import RequestContext
 from kclient.generated.heartbeat_request import HeartbeatRequest
 from kclient.generated.join_group_request import JoinGroupRequest
 from kclient.generated.join_group_response import JoinGroupResponse
@@ -60,16 +60,16 @@ class ClassicGroup(Roster):
 
     # --- the conversation
 
-    async def classic_join(self, call: Call, request: JoinGroupRequest) -> JoinGroupResponse | None:
+    async def classic_join(self, call: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse | None:
         return await join(self, Joiner.of(call, request))
 
-    async def classic_sync(self, call: Call, request: SyncGroupRequest) -> SyncGroupResponse | None:
+    async def classic_sync(self, call: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse | None:
         return await sync(self, request)
 
-    def classic_heartbeat(self, call: Call, request: HeartbeatRequest) -> int:
+    def classic_heartbeat(self, call: RequestContext, request: HeartbeatRequest) -> int:
         return heartbeat(self, request)
 
-    def classic_leave(self, call: Call, who: MemberIdentity) -> int:
+    def classic_leave(self, call: RequestContext, who: MemberIdentity) -> int:
         return leave(self, who)
 
     # --- life
@@ -102,23 +102,23 @@ class ClassicGroup(Roster):
 
     def check_commit(self, committer: Committer, partitions: Sequence[TopicPartition]) -> None:
         if self.state is State.DEAD:
-            raise Refused(COORDINATOR_NOT_AVAILABLE)
+            raise ApiError(COORDINATOR_NOT_AVAILABLE)
         if committer.generation < 0 and self.state is State.EMPTY:
             return  # offsets are all that is kept of this group
         if committer.generation < 0 and not committer.member_id and committer.instance_id is None:
             if committer.transactional:
                 return  # producers before KIP-447 do not say who consumed
-            raise Refused(UNKNOWN_MEMBER_ID)
+            raise ApiError(UNKNOWN_MEMBER_ID)
         named = committer.member_id or committer.instance_id is not None
         old = self.coordinator.broker.state.release < NAMED_SINCE
         if named or not (committer.transactional and old):
             member = self.member_for(committer.member_id, committer.instance_id)
         if committer.generation != self.generation:
-            raise Refused(ILLEGAL_GENERATION)
+            raise ApiError(ILLEGAL_GENERATION)
         if committer.transactional:
             return
         if (code := ANSWERS[self.state].commit) != NONE:
-            raise Refused(code)
+            raise ApiError(code)
         rebalance.keep_alive(self, member)
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
@@ -126,7 +126,7 @@ class ClassicGroup(Roster):
 
     def check_offset_delete(self) -> None:
         if not self.empty and self.type_of_protocol != PROTOCOL_TYPE:
-            raise Refused(NON_EMPTY_GROUP)
+            raise ApiError(NON_EMPTY_GROUP)
 
     def subscribes_to(self, topic: str) -> bool:
         if self.state is State.EMPTY:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from kclient.embedded import topic_config
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.groups import loading, retention
 from kclient.embedded.groups.group import Group
 from kclient.embedded.groups.records import commit_tombstone
@@ -49,7 +49,7 @@ class _Wait:
 
 
 class GroupCoordinator:
-    """One broker's groups. Raises `Refused` wherever a group is not to be had here."""
+    """One broker's groups. Raises `ApiError` wherever a group is not to be had here."""
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
@@ -70,17 +70,17 @@ class GroupCoordinator:
         `nameless` allows the group "": offsets may be committed to it.
         """
         if not group_id and not nameless:
-            raise Refused(INVALID_GROUP_ID)
+            raise ApiError(INVALID_GROUP_ID)
         number = self.partition_of(group_id)
         partition = self.broker.state.partition(TopicPartition(OFFSETS_TOPIC, number))
         if partition is None or number not in self._led:
-            raise Refused(NOT_COORDINATOR)
+            raise ApiError(NOT_COORDINATOR)
         if number in self._waiting:
-            raise Refused(self._waiting[number].code)
+            raise ApiError(self._waiting[number].code)
         return partition
 
     def find(self, group_id: str, *, nameless: bool = False) -> Group | None:
-        """A group of this broker, None where there is no such. Raises Refused as `check` does."""
+        """A group of this broker, None where there is no such. Raises ApiError as `check` does."""
         self.check(group_id, nameless=nameless)
         return self.groups.get(group_id)
 
@@ -102,13 +102,13 @@ class GroupCoordinator:
     ) -> Stored:
         """Append records to the group's partition; with a producer they belong to its transaction.
 
-        Raises Refused with the code that a coordinator makes of a failed append; `too_large` is that for a batch
+        Raises ApiError with the code that a coordinator makes of a failed append; `too_large` is that for a batch
         that the topic does not take.
         """
         partition, state = self.check(group_id, nameless=True), self.broker.state
         config, settings = partition.topic.config, state.settings
         if len(partition.isr) < topic_config.number("min.insync.replicas", config, settings):
-            raise Refused(COORDINATOR_NOT_AVAILABLE)
+            raise ApiError(COORDINATOR_NOT_AVAILABLE)
         data = build_batch(
             records,
             producer_id=producer_id,
@@ -116,13 +116,13 @@ class GroupCoordinator:
             is_transactional=producer_id >= 0,
         )
         if len(data) > topic_config.number("max.message.bytes", config, settings):
-            raise Refused(too_large)
+            raise ApiError(too_large)
         return append(state, partition, data)
 
     async def replicated(self, group_id: str, stored: Stored) -> None:
         """Wait until what was written is on all in-sync replicas.
 
-        Raises Refused when that takes too long or the leadership was lost.
+        Raises ApiError when that takes too long or the leadership was lost.
         """
         partition, clock = self.check(group_id, nameless=True), self.broker.state.clock
         if partition.high_watermark > stored.last_offset:
@@ -132,15 +132,15 @@ class GroupCoordinator:
         try:
             while partition.high_watermark <= stored.last_offset:
                 if clock.now() >= deadline:
-                    raise Refused(COORDINATOR_NOT_AVAILABLE)
+                    raise ApiError(COORDINATOR_NOT_AVAILABLE)
                 await partition.changed.wait(partition.changed.count)
                 if partition.leader_epoch != epoch:
-                    raise Refused(NOT_COORDINATOR)
+                    raise ApiError(NOT_COORDINATOR)
         finally:
             timer.cancel()
 
     def forget(self, group: Group) -> None:
-        """The group is gone: tombstones for what was written of it and for its offsets. Raises Refused."""
+        """The group is gone: tombstones for what was written of it and for its offsets. Raises ApiError."""
         now = self.broker.state.clock.wall_ms()
         offsets = [commit_tombstone(group.group_id, tp, now) for tp in group.offsets.committed]
         if tombstones := [*offsets, *group.tombstones()]:
@@ -149,7 +149,7 @@ class GroupCoordinator:
         group.end(NOT_COORDINATOR)
 
     def delete_offsets(self, group: Group, partitions: Sequence[TopicPartition]) -> None:
-        """Remove committed offsets, with a tombstone for each that there is. Raises Refused."""
+        """Remove committed offsets, with a tombstone for each that there is. Raises ApiError."""
         now = self.broker.state.clock.wall_ms()
         wanted = dict.fromkeys(partitions, -1)
         known = [tp for tp in group.offsets.known() if tp in wanted]
@@ -213,5 +213,5 @@ class GroupCoordinator:
     def topic_deleted(self, name: str) -> None:
         """Offsets of a topic that is gone are gone as well."""
         for group in self.groups.values():
-            with suppress(Refused):  # too few replicas to write it: they stay, as on a real broker
+            with suppress(ApiError):  # too few replicas to write it: they stay, as on a real broker
                 self.delete_offsets(group, [tp for tp in group.offsets.known() if tp.topic == name])

@@ -1,7 +1,7 @@
 """What the APIs know of a group, whichever protocol its members speak.
 
 `ClassicGroup` (classic.py) and `ConsumerGroup` (consumer/) derive from it. Commits and fetches of offsets, listing and
-deletion are the same for both but for the checks below, which raise `Refused`.
+deletion are the same for both but for the checks below, which raise `ApiError`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import attrs
 
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.groups.offsets import Commit, Offsets
 from kclient.protocol.errors import INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID
 from kclient.records.writer import NewRecord
@@ -20,7 +20,7 @@ from kclient.types import TopicPartition
 
 if TYPE_CHECKING:
     from kclient.embedded.groups.coordinator import GroupCoordinator
-    from kclient.embedded.request_context import Call
+    from kclient.embedded.request_context import RequestContext
     from kclient.generated.heartbeat_request import HeartbeatRequest
     from kclient.generated.join_group_request import JoinGroupRequest
     from kclient.generated.join_group_response import JoinGroupResponse
@@ -94,21 +94,21 @@ class Group(ABC):
 
     # --- members of the classic protocol; a group of the other one may host them too
 
-    async def classic_join(self, call: Call, request: JoinGroupRequest) -> JoinGroupResponse | None:
+    async def classic_join(self, call: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse | None:
         """JoinGroup, allowed and with a fitting session timeout; None: the answer is not wanted any more."""
-        raise Refused(INCONSISTENT_GROUP_PROTOCOL)
+        raise ApiError(INCONSISTENT_GROUP_PROTOCOL)
 
-    async def classic_sync(self, call: Call, request: SyncGroupRequest) -> SyncGroupResponse | None:
+    async def classic_sync(self, call: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse | None:
         """SyncGroup, allowed; None as above."""
-        raise Refused(UNKNOWN_MEMBER_ID)
+        raise ApiError(UNKNOWN_MEMBER_ID)
 
-    def classic_heartbeat(self, call: Call, request: HeartbeatRequest) -> int:
+    def classic_heartbeat(self, call: RequestContext, request: HeartbeatRequest) -> int:
         """The code that a heartbeat is answered with."""
-        raise Refused(UNKNOWN_MEMBER_ID)
+        raise ApiError(UNKNOWN_MEMBER_ID)
 
-    def classic_leave(self, call: Call, who: MemberIdentity) -> int:
+    def classic_leave(self, call: RequestContext, who: MemberIdentity) -> int:
         """The code for one of the members that LeaveGroup names; an error of the whole group is raised."""
-        raise Refused(UNKNOWN_MEMBER_ID)
+        raise ApiError(UNKNOWN_MEMBER_ID)
 
     # --- life
 

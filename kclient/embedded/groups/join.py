@@ -7,14 +7,14 @@ from typing import Self
 
 import attrs
 
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.groups import rebalance
 from kclient.embedded.groups.member import Member, Parked
 from kclient.embedded.groups.observing import tell_rebalanced
 from kclient.embedded.groups.roster import Roster
 from kclient.embedded.groups.states import ANSWERS, Act, State
 from kclient.embedded.groups.written import group_record
-from kclient.embedded.request_context import Call
+from kclient.embedded.request_context import RequestContext
 from kclient.generated.join_group_request import JoinGroupRequest
 from kclient.generated.join_group_response import JoinGroupResponse
 from kclient.protocol.errors import (
@@ -42,7 +42,7 @@ class Joiner:
     version: int
 
     @classmethod
-    def of(cls, call: Call, request: JoinGroupRequest) -> Self:
+    def of(cls, call: RequestContext, request: JoinGroupRequest) -> Self:
         """Version 0 has no rebalance timeout: the session timeout is taken."""
         session, rebalance_ms = request.session_timeout_ms, request.rebalance_timeout_ms
         return cls(
@@ -81,18 +81,18 @@ class Joiner:
 
 
 async def join(group: Roster, joiner: Joiner) -> JoinGroupResponse | None:
-    """Let it in; the answer comes when the generation is complete. Raises Refused."""
+    """Let it in; the answer comes when the generation is complete. Raises ApiError."""
     if not _has_room(group, joiner.member_id):
         known = group.members.get(joiner.member_id)
         if known is not None:
             group.remove(known)
         group.drop_pending(joiner.member_id)
         rebalance.try_complete(group)
-        raise Refused(GROUP_MAX_SIZE_REACHED)
+        raise ApiError(GROUP_MAX_SIZE_REACHED)
     if group.state is State.DEAD:
-        raise Refused(COORDINATOR_NOT_AVAILABLE)
+        raise ApiError(COORDINATOR_NOT_AVAILABLE)
     if not group.supports(joiner.protocol_type, joiner.protocols):
-        raise Refused(INCONSISTENT_GROUP_PROTOCOL)
+        raise ApiError(INCONSISTENT_GROUP_PROTOCOL)
     if joiner.member_id:
         return await _known(group, joiner)
     return await _unknown(group, joiner)
@@ -151,7 +151,7 @@ async def _known(group: Roster, joiner: Joiner) -> JoinGroupResponse | None:
     member = group.member_for(joiner.member_id, joiner.instance_id, strict=True)
     act = ANSWERS[group.state].join
     if not isinstance(act, Act):
-        raise Refused(UNKNOWN_MEMBER_ID)
+        raise ApiError(UNKNOWN_MEMBER_ID)
     changed = member.protocols != joiner.protocols
     leads = act is Act.REJOIN_IF_CHANGED_OR_LEADER and group.leader == member.member_id
     if act is Act.REJOIN or changed or leads:
@@ -188,7 +188,7 @@ async def _step_in(group: Roster, joiner: Joiner, member: Member, member_id: str
     member.joining = None
     try:
         await _store(group)
-    except Refused:
+    except ApiError:
         member.protocols = protocols
         group.rename(member, old_id)
         raise

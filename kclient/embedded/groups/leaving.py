@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.groups import rebalance
 from kclient.embedded.groups.roster import Roster
 from kclient.embedded.groups.states import ANSWERS, State
@@ -24,7 +24,7 @@ PATIENT_SINCE: Final = Release.parse("2.6")
 
 
 def heartbeat(group: Roster, request: HeartbeatRequest) -> int:
-    """The code to answer. Raises Refused."""
+    """The code to answer. Raises ApiError."""
     member = group.present(request.member_id, request.group_instance_id, request.generation_id)
     if group.state is State.COMPLETING and group.coordinator.broker.state.release < PATIENT_SINCE:
         return REBALANCE_IN_PROGRESS
@@ -35,9 +35,9 @@ def heartbeat(group: Roster, request: HeartbeatRequest) -> int:
 
 
 def leave(group: Roster, who: MemberIdentity) -> int:
-    """Let one member go, by its id or its static name alone; the code for it. Raises Refused."""
+    """Let one member go, by its id or its static name alone; the code for it. Raises ApiError."""
     if group.state is State.DEAD:
-        raise Refused(COORDINATOR_NOT_AVAILABLE)
+        raise ApiError(COORDINATOR_NOT_AVAILABLE)
     holder = group.static.get(who.group_instance_id or "")
     if who.member_id and holder is not None and holder != who.member_id:
         return FENCED_INSTANCE_ID

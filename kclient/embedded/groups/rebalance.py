@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Final
 
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.groups.member import Member
 from kclient.embedded.groups.observing import tell_rebalanced
 from kclient.embedded.groups.roster import Roster
@@ -113,7 +113,7 @@ def _become_empty(group: Roster) -> None:
     group.subscribed = group.topics_of_members()
     group.enter(State.EMPTY)
     tell_rebalanced(group)
-    with suppress(Refused):  # then a new coordinator finds members that do not answer, and drops them
+    with suppress(ApiError):  # then a new coordinator finds members that do not answer, and drops them
         group.coordinator.write(group.group_id, [group_record(group, {})])
 
 

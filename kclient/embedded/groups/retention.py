@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 
 if TYPE_CHECKING:
     from kclient.embedded.groups.coordinator import GroupCoordinator
@@ -20,13 +20,13 @@ def schedule(coordinator: GroupCoordinator) -> None:
 
 
 def _again(coordinator: GroupCoordinator) -> None:
-    with suppress(Refused):  # too few replicas to write tombstones: the next round tries again
+    with suppress(ApiError):  # too few replicas to write tombstones: the next round tries again
         expire(coordinator)
     schedule(coordinator)
 
 
 def expire(coordinator: GroupCoordinator) -> None:
-    """Remove what is over its time now. Raises Refused where the tombstones cannot be written."""
+    """Remove what is over its time now. Raises ApiError where the tombstones cannot be written."""
     state = coordinator.broker.state
     now, retention_ms = state.clock.wall_ms(), state.settings.offsets_retention_minutes * 60_000
     for group in list(coordinator.groups.values()):

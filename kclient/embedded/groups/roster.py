@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 
 import attrs
 
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.clock import Timer
 from kclient.embedded.groups.group import CLASSIC, Group
 from kclient.embedded.groups.member import Member
@@ -105,25 +105,25 @@ class Roster(Group):
         return timer is not None
 
     def member_for(self, member_id: str, instance_id: str | None, *, strict: bool = False) -> Member:
-        """The member that speaks. Raises Refused for one that is unknown, and one whose static name another has.
+        """The member that speaks. Raises ApiError for one that is unknown, and one whose static name another has.
 
         A name that nobody has did not matter before 3.0, but to a `strict` caller.
         """
         holder = None if instance_id is None else self.static.get(instance_id)
         if holder is not None and holder != member_id:
-            raise Refused(FENCED_INSTANCE_ID)
+            raise ApiError(FENCED_INSTANCE_ID)
         strange = instance_id is not None and holder is None and (strict or self.knows_names)
         if strange or member_id not in self.members:
-            raise Refused(UNKNOWN_MEMBER_ID)
+            raise ApiError(UNKNOWN_MEMBER_ID)
         return self.members[member_id]
 
     def present(self, member_id: str, instance_id: str | None, generation: int) -> Member:
-        """The member that speaks of the present generation. Raises Refused for a group that is gone, and as above."""
+        """The member that speaks of the present generation. Raises ApiError for a group that is gone, and as above."""
         if self.state is State.DEAD:
-            raise Refused(COORDINATOR_NOT_AVAILABLE)
+            raise ApiError(COORDINATOR_NOT_AVAILABLE)
         member = self.member_for(member_id, instance_id)
         if generation != self.generation:
-            raise Refused(ILLEGAL_GENERATION)
+            raise ApiError(ILLEGAL_GENERATION)
         return member
 
     @property

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.groups import rebalance
 from kclient.embedded.groups.member import Member, Parked
 from kclient.embedded.groups.observing import tell_rebalanced
@@ -22,11 +22,11 @@ from kclient.records.writer import NewRecord
 
 
 async def sync(group: Roster, request: SyncGroupRequest) -> SyncGroupResponse | None:
-    """Give the member its part, as soon as there is a plan. Raises Refused."""
+    """Give the member its part, as soon as there is a plan. Raises ApiError."""
     member = _checked(group, request)
     act = ANSWERS[group.state].sync
     if not isinstance(act, Act):
-        raise Refused(act)
+        raise ApiError(act)
     group.unsynced.pop(member.member_id, None)
     if not group.unsynced:
         group.stop_planning()
@@ -43,7 +43,7 @@ def _checked(group: Roster, request: SyncGroupRequest) -> Member:
     member = group.present(request.member_id, request.group_instance_id, request.generation_id)
     told = (request.protocol_type, group.type_of_protocol), (request.protocol_name, group.protocol)
     if any(said is not None and said != known for said, known in told):
-        raise Refused(INCONSISTENT_GROUP_PROTOCOL)
+        raise ApiError(INCONSISTENT_GROUP_PROTOCOL)
     return member
 
 
@@ -51,10 +51,10 @@ async def _bring(group: Roster, parked: Parked[SyncGroupResponse], plan: Mapping
     """Write the plan, members that the leader forgot with an empty part; then go Stable."""
     full = {member_id: plan.get(member_id, b"") for member_id in group.members}
     generation = group.generation
-    failed: Refused | None = None
+    failed: ApiError | None = None
     try:
         await _store(group, parked, group_record(group, full))
-    except Refused as exc:
+    except ApiError as exc:
         failed = exc
     if group.state is not State.COMPLETING or group.generation != generation:
         return
@@ -72,7 +72,7 @@ async def _bring(group: Roster, parked: Parked[SyncGroupResponse], plan: Mapping
 
 
 async def _store(group: Roster, parked: Parked[SyncGroupResponse], record: NewRecord) -> None:
-    """Until it is replicated, or the leader has its answer because the plan was overtaken. Raises Refused."""
+    """Until it is replicated, or the leader has its answer because the plan was overtaken. Raises ApiError."""
     stored = group.coordinator.write(group.group_id, [record])
     replicated = group.coordinator.replicated(group.group_id, stored)
     storing = asyncio.get_running_loop().create_task(replicated, name=f"store {group.group_id}")

@@ -1,4 +1,4 @@
-"""What producers, and the brokers they write to, ask of the coordinator. Whatever is not granted raises `Refused`.
+"""What producers, and the brokers they write to, ask of the coordinator. Whatever is not granted raises `ApiError`.
 
 init → (add → end)*        transactions V1: the producer adds every partition, and the group it commits for
 init → (write → end)*      transactions V2 (KIP-890): the leader that is written to adds its partition
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.transactions.coordinator import V2_SINCE, TransactionCoordinator
 from kclient.embedded.transactions.states import State, Verdict
 from kclient.embedded.transactions.transaction import V2, Producer, Transaction
@@ -31,9 +31,9 @@ def init(
     """
     state = coordinator.state
     if not transactional_id:
-        raise Refused(INVALID_REQUEST)
+        raise ApiError(INVALID_REQUEST)
     if not 0 < timeout_ms <= state.settings.transaction_max_timeout_ms:
-        raise Refused(INVALID_TRANSACTION_TIMEOUT)
+        raise ApiError(INVALID_TRANSACTION_TIMEOUT)
     coordinator.check(transactional_id)
     transaction = coordinator.transactions.get(transactional_id)
     if transaction is None:
@@ -42,7 +42,7 @@ def init(
     transaction.check_init(expected)
     if transaction.state is State.ONGOING:
         coordinator.abort(transaction)
-        raise Refused(CONCURRENT_TRANSACTIONS)
+        raise ApiError(CONCURRENT_TRANSACTIONS)
     transaction.init(expected, timeout_ms, coordinator.new_producer_id, state.clock.wall_ms())
     coordinator.save(transaction)
     return transaction.producer
@@ -84,9 +84,9 @@ def end(
     transaction = coordinator.known(transactional_id)
     verdict = transaction.verdict(producer, commit, version)
     if verdict is Verdict.INVALID:
-        raise Refused(INVALID_TXN_STATE)
+        raise ApiError(INVALID_TXN_STATE)
     if verdict is Verdict.CONCURRENT:
-        raise Refused(CONCURRENT_TRANSACTIONS)
+        raise ApiError(CONCURRENT_TRANSACTIONS)
     if verdict is Verdict.PROCEED:
         if version == V2:
             transaction.bump(coordinator.new_producer_id)

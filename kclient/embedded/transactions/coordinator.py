@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.clock import Timer
 from kclient.embedded.releases import Release
 from kclient.embedded.replication import append
@@ -37,7 +37,7 @@ AGAIN_SECONDS: Final = 0.1
 
 
 class TransactionCoordinator:
-    """One broker's transactional ids. Raises `Refused` wherever one is not to be had here."""
+    """One broker's transactional ids. Raises `ApiError` wherever one is not to be had here."""
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
@@ -60,16 +60,16 @@ class TransactionCoordinator:
     def check(self, transactional_id: str | None) -> Partition:
         """The partition that holds an id, if this broker leads it and may write to it."""
         if not transactional_id:
-            raise Refused(INVALID_REQUEST)
+            raise ApiError(INVALID_REQUEST)
         settings = self.state.settings
         number = offsets_topic_partition(transactional_id, settings.transaction_state_log_num_partitions)
         partition = self.state.partition(TopicPartition(TRANSACTIONS_TOPIC, number))
         if partition is None or partition.leader != self.broker.node_id:
-            raise Refused(NOT_COORDINATOR)
+            raise ApiError(NOT_COORDINATOR)
         if number in self._waiting:
-            raise Refused(self._waiting[number][0])
+            raise ApiError(self._waiting[number][0])
         if len(partition.isr) < settings.transaction_state_log_min_isr:
-            raise Refused(COORDINATOR_NOT_AVAILABLE)
+            raise ApiError(COORDINATOR_NOT_AVAILABLE)
         return partition
 
     def known(self, transactional_id: str) -> Transaction:
@@ -77,7 +77,7 @@ class TransactionCoordinator:
         self.check(transactional_id)
         transaction = self.transactions.get(transactional_id)
         if transaction is None:
-            raise Refused(INVALID_PRODUCER_ID_MAPPING)
+            raise ApiError(INVALID_PRODUCER_ID_MAPPING)
         return transaction
 
     # --- keeping
@@ -157,7 +157,7 @@ class TransactionCoordinator:
         now_ms = self.state.clock.wall_ms()
         try:
             partition = self.check(transaction.transactional_id)
-        except Refused:
+        except ApiError:
             self.call_later(transaction, AGAIN_SECONDS)
             return
         if transaction.state in PREPARED:

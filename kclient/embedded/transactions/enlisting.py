@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.releases import Release
-from kclient.embedded.request_context import Call
+from kclient.embedded.request_context import RequestContext
 from kclient.embedded.state import NO_LEADER, TRANSACTIONS_TOPIC, ClusterState, Partition
 from kclient.embedded.transactions import calls
 from kclient.embedded.transactions.coordinator import TransactionCoordinator
@@ -39,10 +39,12 @@ VERIFIED_SINCE: Final = Release.parse("3.6")
 ASK_AGAIN: Final = (COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR)
 
 
-def enlist_batch(call: Call, transactional_id: str | None, partition: Partition, batch: Batch) -> None:
-    """See to it that a batch of a Produce request may go into its transaction. Raises Refused."""
+def enlist_batch(
+    call: RequestContext, transactional_id: str | None, partition: Partition, batch: Batch
+) -> None:
+    """See to it that a batch of a Produce request may go into its transaction. Raises ApiError."""
     if transactional_id is None:
-        raise Refused(TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        raise ApiError(TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     producer = Producer(batch.producer_id, batch.producer_epoch)
     if not writes_already(partition, producer):
         adds, knows_abortable = call.version >= PRODUCE_ADDS_SINCE, call.version >= PRODUCE_ABORTABLE_SINCE
@@ -55,7 +57,9 @@ def enlist_batch(call: Call, transactional_id: str | None, partition: Partition,
             knows_abortable=knows_abortable,
         )
         if adds and batch.base_sequence != 0 and producer.producer_id not in partition.log.producers.known:
-            raise Refused(OUT_OF_ORDER_SEQUENCE_NUMBER)  # whose records are gone from the log must begin anew
+            raise ApiError(
+                OUT_OF_ORDER_SEQUENCE_NUMBER
+            )  # whose records are gone from the log must begin anew
 
 
 def writes_already(partition: Partition, producer: Producer) -> bool:
@@ -74,7 +78,7 @@ def enlist(
     adds: bool,
     knows_abortable: bool,
 ) -> None:
-    """Make a partition part of the producer's transaction (`adds`), or see that it is. Raises Refused.
+    """Make a partition part of the producer's transaction (`adds`), or see that it is. Raises ApiError.
 
     `knows_abortable`: whether the request's version has TRANSACTION_ABORTABLE; older ones are told INVALID_TXN_STATE.
     """
@@ -85,19 +89,19 @@ def enlist(
         if adds:
             calls.add(coordinator, transactional_id, producer, [tp], V2)
         elif not calls.verify(coordinator, transactional_id, producer, tp):
-            raise Refused(TRANSACTION_ABORTABLE if knows_abortable else INVALID_TXN_STATE)
-    except Refused as exc:
-        raise Refused(_as_leaders_say(exc.code, adds)) from None
+            raise ApiError(TRANSACTION_ABORTABLE if knows_abortable else INVALID_TXN_STATE)
+    except ApiError as exc:
+        raise ApiError(_as_leaders_say(exc.code, adds)) from None
 
 
 def _coordinator(state: ClusterState, transactional_id: str) -> TransactionCoordinator:
     number = offsets_topic_partition(transactional_id, state.settings.transaction_state_log_num_partitions)
     partition = state.partition(TopicPartition(TRANSACTIONS_TOPIC, number))
     if partition is None or partition.leader == NO_LEADER:
-        raise Refused(COORDINATOR_NOT_AVAILABLE)
+        raise ApiError(COORDINATOR_NOT_AVAILABLE)
     broker = state.brokers[partition.leader]
     if not broker.running or broker.paused:
-        raise Refused(COORDINATOR_NOT_AVAILABLE)
+        raise ApiError(COORDINATOR_NOT_AVAILABLE)
     return broker.transactions
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import attrs
 
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.transactions.states import ENDING, ENDING_NEXT, FOLLOWS, PREPARED, State, Verdict
 from kclient.errors import InternalError
 from kclient.protocol.errors import CONCURRENT_TRANSACTIONS, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED
@@ -70,18 +70,18 @@ class Transaction:
     # --- InitProducerId
 
     def check_init(self, expected: Producer | None) -> None:
-        """Whether somebody with this id and epoch may have the next one. Raises Refused. KIP-360."""
+        """Whether somebody with this id and epoch may have the next one. Raises ApiError. KIP-360."""
         if expected is None or self.epoch == NO_EPOCH or expected.producer_id == self.producer_id:
             return
         if expected.producer_id != self.previous_id or expected.epoch < LAST_EPOCH:
-            raise Refused(PRODUCER_FENCED)
+            raise ApiError(PRODUCER_FENCED)
 
     def init(
         self, expected: Producer | None, timeout_ms: int, new_id: Callable[[], int], now_ms: int
     ) -> None:
         """Begin anew in the next epoch, or under the new id; the same request twice has the same result.
 
-        Raises Refused for an epoch that is neither the present one nor the one before.
+        Raises ApiError for an epoch that is neither the present one nor the one before.
         """
         if self.exhausted and (expected is None or expected.epoch == self.epoch):
             self.last_epoch = NO_EPOCH if expected is None else self.epoch
@@ -90,24 +90,24 @@ class Transaction:
             self.last_epoch = NO_EPOCH if expected is None else self.epoch
             self.epoch += 1
         elif expected.epoch != self.last_epoch:
-            raise Refused(PRODUCER_FENCED)
+            raise ApiError(PRODUCER_FENCED)
         self.timeout_ms, self.started_ms = timeout_ms, -1
         self._become(State.EMPTY, now_ms)
 
     # --- partitions
 
     def check_producer(self, producer: Producer) -> None:
-        """Whether a request comes from the producer of now, at a time when it may write. Raises Refused."""
+        """Whether a request comes from the producer of now, at a time when it may write. Raises ApiError."""
         if self.producer_id != producer.producer_id:
-            raise Refused(INVALID_PRODUCER_ID_MAPPING)
+            raise ApiError(INVALID_PRODUCER_ID_MAPPING)
         if self.epoch != producer.epoch:
-            raise Refused(PRODUCER_FENCED)
+            raise ApiError(PRODUCER_FENCED)
         self.check_settled()
 
     def check_settled(self) -> None:
-        """Whether no end is under way. Raises Refused."""
+        """Whether no end is under way. Raises ApiError."""
         if self.state in PREPARED:
-            raise Refused(CONCURRENT_TRANSACTIONS)
+            raise ApiError(CONCURRENT_TRANSACTIONS)
 
     def add(self, partitions: Iterable[TopicPartition], version: int, now_ms: int) -> bool:
         """Let the transaction write there; False if it could already."""
@@ -132,14 +132,14 @@ class Transaction:
         self.epoch += 1
 
     def verdict(self, producer: Producer, commit: bool, version: int) -> Verdict:
-        """What becomes of the producer's request to end its transaction. Raises Refused if it is not the producer."""
+        """What becomes of the producer's request to end its transaction. Raises ApiError if it is not the producer."""
         repeated = version == V2 and self._ended_as(producer)
         if producer.producer_id != self.producer_id and not repeated:
-            raise Refused(INVALID_PRODUCER_ID_MAPPING)
+            raise ApiError(INVALID_PRODUCER_ID_MAPPING)
         if producer.epoch != self.epoch and not repeated:
-            raise Refused(PRODUCER_FENCED)
+            raise ApiError(PRODUCER_FENCED)
         if version == V2 and self.state in PREPARED and not repeated:
-            raise Refused(PRODUCER_FENCED)
+            raise ApiError(PRODUCER_FENCED)
         table = ENDING_NEXT if version == V2 and not repeated else ENDING
         return table[self.state][0 if commit else 1]
 

@@ -9,7 +9,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from kclient.embedded.releases import Release
-from kclient.embedded.request_context import Call
+from kclient.embedded.request_context import RequestContext
 from kclient.protocol.errors import FENCED_MEMBER_EPOCH, ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID
 from kclient.protocol.message import Message
 from kclient.types import TopicPartition
@@ -122,7 +122,7 @@ class Commits(Invariant):
         others = [self.held, self.owned.get(generation, {})]
         return not any(tp in theirs for group in others for theirs in group.values())
 
-    def requested(self, call: Call) -> None:
+    def requested(self, call: RequestContext) -> None:
         if call.api == "OffsetCommit":
             late = self._is_given_up(call)
             for topic in call.message.topics:  # type: ignore[attr-defined]
@@ -133,7 +133,7 @@ class Commits(Invariant):
                     else:
                         self.arrived[place] = next(self.number)
 
-    def _is_given_up(self, call: Call) -> bool:
+    def _is_given_up(self, call: RequestContext) -> bool:
         """Whether the client has left: the request lay unread in the socket of a broker that stood still."""
         end = call.connection._transport
         number = getattr(end, "number", None)

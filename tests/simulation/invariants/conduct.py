@@ -6,7 +6,7 @@ import logging
 from collections import defaultdict, deque
 from typing import TYPE_CHECKING, Any, Final
 
-from kclient.embedded.request_context import Call
+from kclient.embedded.request_context import RequestContext
 from kclient.protocol.errors import FENCED_INSTANCE_ID
 from kclient.protocol.message import Message
 from kclient.runtime import Address
@@ -37,11 +37,11 @@ class OwnGenerations(Invariant):
         super().__init__(stage)
         self.joined: defaultdict[str, set[int]] = defaultdict(set)
 
-    def answered(self, call: Call, answer: Message | None) -> None:
+    def answered(self, call: RequestContext, answer: Message | None) -> None:
         if call.api == HEARTBEAT and answer is not None:
             self.joined[call.client_id].add(epoch_of(answer))
 
-    def requested(self, call: Call) -> None:
+    def requested(self, call: RequestContext) -> None:
         message: Any = call.message
         if call.api == "SyncGroup":
             self.joined[call.client_id].add(message.generation_id)
@@ -67,7 +67,7 @@ class StaticConduct(Invariant):
         if getattr(answer, "error_code", 0) == FENCED_INSTANCE_ID:
             self.fenced_at.setdefault(current_name(), self.stage.now)
 
-    def requested(self, call: Call) -> None:
+    def requested(self, call: RequestContext) -> None:
         if not is_static(self.stage, call.client_id):
             return
         if call.api == "LeaveGroup" or (call.api == HEARTBEAT and epoch_of(call.message) == LEAVING):
@@ -85,7 +85,7 @@ class UndisturbedRenewal(Invariant):
 
     id = "I-16"
 
-    def requested(self, call: Call) -> None:
+    def requested(self, call: RequestContext) -> None:
         if call.connection.sasl is not None and call.api != "SaslAuthenticate":
             self.broken(f"{call.client_id} sends {call.api} in the middle of an authentication")
 
@@ -108,7 +108,7 @@ class NewestEpoch(Invariant):
     def topic_deleted(self, name: str, topic_id: bytes) -> None:
         self.highest.clear()
 
-    def requested(self, call: Call) -> None:
+    def requested(self, call: RequestContext) -> None:
         if call.api not in ("Fetch", "OffsetForLeaderEpoch") or not self.applies:
             return
         message: Any = call.message

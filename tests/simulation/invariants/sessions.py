@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kclient.embedded.apis.fetch import sessions_of
 from kclient.embedded.fetch_sessions import INITIAL_EPOCH, LAST_EPOCH, NO_SESSION, Session
-from kclient.embedded.request_context import Call
+from kclient.embedded.request_context import RequestContext
 from kclient.protocol.message import Message
 from tests.simulation.application import Member
 from tests.simulation.hosts import current_name
@@ -43,7 +43,7 @@ class Sessions(Invariant):
         if request.session_epoch != due:
             self.broken(f"{name} goes on at epoch {request.session_epoch} of a session, due is {due}")
 
-    def answered(self, call: Call, answer: Message | None) -> None:
+    def answered(self, call: RequestContext, answer: Message | None) -> None:
         if call.api == "Fetch" and answer is not None:
             session_id: int = answer.session_id  # type: ignore[attr-defined]
             if session_id != NO_SESSION and (found := sessions_of(call.broker).open.get(session_id)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.groups.consumer.group import ConsumerGroup
 from kclient.embedded.groups.consumer.partitions import TopicIdPartition
 from kclient.errors import ProtocolDecodeError
@@ -20,11 +20,11 @@ from kclient.types import TopicPartition
 
 
 def read_subscription(blob: bytes) -> Subscription:
-    """What a classic member wants and owns. Raises Refused as brokers do for what cannot be read."""
+    """What a classic member wants and owns. Raises ApiError as brokers do for what cannot be read."""
     try:
         return decode_subscription(blob)
     except ProtocolDecodeError as exc:
-        raise Refused(UNKNOWN_SERVER_ERROR, str(exc)) from exc
+        raise ApiError(UNKNOWN_SERVER_ERROR, str(exc)) from exc
 
 
 def read_assignment(group: ConsumerGroup, blob: bytes) -> tuple[TopicIdPartition, ...]:
@@ -34,7 +34,7 @@ def read_assignment(group: ConsumerGroup, blob: bytes) -> tuple[TopicIdPartition
     try:
         return with_ids(group, decode_assignment(blob).partitions)
     except ProtocolDecodeError as exc:
-        raise Refused(UNKNOWN_SERVER_ERROR, str(exc)) from exc
+        raise ApiError(UNKNOWN_SERVER_ERROR, str(exc)) from exc
 
 
 def has_user_data(blob: bytes) -> bool:
@@ -42,7 +42,7 @@ def has_user_data(blob: bytes) -> bool:
     try:
         return bool(blob) and bool(decode_assignment(blob).user_data)
     except ProtocolDecodeError as exc:
-        raise Refused(UNKNOWN_SERVER_ERROR, str(exc)) from exc
+        raise ApiError(UNKNOWN_SERVER_ERROR, str(exc)) from exc
 
 
 def write_assignment(

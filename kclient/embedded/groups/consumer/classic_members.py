@@ -11,7 +11,7 @@ from typing import Final
 
 import attrs
 
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.groups.consumer import leave, sessions
 from kclient.embedded.groups.consumer.assignment import advance, target_of
 from kclient.embedded.groups.consumer.blobs import read_subscription, with_ids, write_assignment
@@ -23,7 +23,7 @@ from kclient.embedded.groups.consumer.member import ClassicPart, Member, MemberS
 from kclient.embedded.groups.consumer.migration import downgrade_if_all_classic
 from kclient.embedded.groups.consumer.timers import Kind
 from kclient.embedded.groups.consumer.validation import check_room, known_member
-from kclient.embedded.request_context import Call
+from kclient.embedded.request_context import RequestContext
 from kclient.generated.heartbeat_request import HeartbeatRequest
 from kclient.generated.join_group_request import JoinGroupRequest
 from kclient.generated.join_group_response import JoinGroupResponse
@@ -46,14 +46,14 @@ TWO_STEPS_SINCE: Final = 4  # the version of JoinGroup from which on a dynamic m
 # --- JoinGroup
 
 
-def join(group: ConsumerGroup, call: Call, request: JoinGroupRequest) -> JoinGroupResponse:
-    """Answered at once: there is nobody to wait for. Raises Refused."""
+def join(group: ConsumerGroup, call: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse:
+    """Answered at once: there is nobody to wait for. Raises ApiError."""
     check_room(group, request.member_id)
     part = ClassicPart(
         request.session_timeout_ms, tuple((row.name, bytes(row.metadata)) for row in request.protocols)
     )
     if not _supported(group, request.member_id, request.protocol_type, part):
-        raise Refused(INCONSISTENT_GROUP_PROTOCOL)
+        raise ApiError(INCONSISTENT_GROUP_PROTOCOL)
     member_id = request.member_id or new_member_id(call.state)
     if call.version >= TWO_STEPS_SINCE and request.group_instance_id is None and not request.member_id:
         return JoinGroupResponse(error_code=MEMBER_ID_REQUIRED, member_id=member_id, protocol_name=None)
@@ -71,7 +71,7 @@ def join(group: ConsumerGroup, call: Call, request: JoinGroupRequest) -> JoinGro
 
 def _enter(
     group: ConsumerGroup,
-    call: Call,
+    call: RequestContext,
     request: JoinGroupRequest,
     found: Member | None,
     member_id: str,
@@ -114,7 +114,7 @@ def _supported(group: ConsumerGroup, member_id: str, protocol_type: str, part: C
 
 
 def _find(group: ConsumerGroup, request: JoinGroupRequest) -> Member | None:
-    """The member, or the static one whose place it takes; None for a new one. Raises Refused."""
+    """The member, or the static one whose place it takes; None for a new one. Raises ApiError."""
     if request.group_instance_id is None:
         return group.members.get(request.member_id)
     if request.member_id:
@@ -137,15 +137,15 @@ def _joined(group: ConsumerGroup, member: Member) -> None:
 
 
 def sync(group: ConsumerGroup, request: SyncGroupRequest) -> SyncGroupResponse:
-    """What the coordinator assigned; what the request brings is not looked at. Raises Refused."""
+    """What the coordinator assigned; what the request brings is not looked at. Raises ApiError."""
     member, part = _classic(group, request.member_id, request.group_instance_id)
     name, subscription = part.protocols[0]
     if request.protocol_type not in (None, PROTOCOL_TYPE) or request.protocol_name not in (None, name):
-        raise Refused(INCONSISTENT_GROUP_PROTOCOL)
+        raise ApiError(INCONSISTENT_GROUP_PROTOCOL)
     _check_generation(member, request.generation_id)
     if group.epoch > member.epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
         _await_join(group, member)
-        raise Refused(REBALANCE_IN_PROGRESS)
+        raise ApiError(REBALANCE_IN_PROGRESS)
     group.timers.stop(member.member_id, Kind.SYNC)
     sessions.heard(group, member)
     return SyncGroupResponse(
@@ -159,7 +159,7 @@ def sync(group: ConsumerGroup, request: SyncGroupRequest) -> SyncGroupResponse:
 
 
 def heartbeat(group: ConsumerGroup, request: HeartbeatRequest) -> int:
-    """The code to answer. Raises Refused."""
+    """The code to answer. Raises ApiError."""
     member, _ = _classic(group, request.member_id, request.group_instance_id)
     _check_generation(member, request.generation_id)
     sessions.heard(group, member)
@@ -186,7 +186,7 @@ def leave_group(group: ConsumerGroup, who: MemberIdentity) -> int:
         member_id = "" if holder is None else holder.member_id
     try:
         member = known_member(group, member_id, who.group_instance_id)
-    except Refused as exc:
+    except ApiError as exc:
         return exc.code
     leave.remove(group, [member])
     return NONE
@@ -195,13 +195,13 @@ def leave_group(group: ConsumerGroup, who: MemberIdentity) -> int:
 def _classic(group: ConsumerGroup, member_id: str, instance_id: str | None) -> tuple[Member, ClassicPart]:
     member = known_member(group, member_id, instance_id)
     if member.classic is None:
-        raise Refused(UNKNOWN_MEMBER_ID)
+        raise ApiError(UNKNOWN_MEMBER_ID)
     return member, member.classic
 
 
 def _check_generation(member: Member, generation: int) -> None:
     if generation != member.epoch:
-        raise Refused(ILLEGAL_GENERATION)
+        raise ApiError(ILLEGAL_GENERATION)
 
 
 def _await_join(group: ConsumerGroup, member: Member) -> None:

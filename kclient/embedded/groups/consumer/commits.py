@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.groups.consumer.member import Member
 from kclient.embedded.groups.consumer.partitions import TopicIdPartition
 from kclient.embedded.groups.group import Committer
@@ -32,29 +32,29 @@ ASSIGNMENT_EPOCHS: Final = Release.parse("4.3")
 
 
 def check_commit(group: ConsumerGroup, committer: Committer, partitions: Sequence[TopicPartition]) -> None:
-    """Raise Refused unless the committer is a member in a fitting epoch, or no member and the group is empty."""
+    """Raise ApiError unless the committer is a member in a fitting epoch, or no member and the group is empty."""
     if committer.generation < 0 and group.empty:
         return
     if committer.transactional and _anonymous(committer):
         return
     member = _member(group, committer.member_id)
     if member.classic is None and not committer.transactional and committer.api_version < FIRST_VERSION:
-        raise Refused(UNSUPPORTED_VERSION)
+        raise ApiError(UNSUPPORTED_VERSION)
     if committer.generation == member.epoch:
         return
     if committer.generation > member.epoch or not _had_since(group, member, committer.generation, partitions):
-        raise Refused(_other_epoch(member))
+        raise ApiError(_other_epoch(member))
 
 
 def check_fetch(group: ConsumerGroup, member_id: str | None, member_epoch: int) -> None:
-    """Raise Refused unless it is a member in its current epoch, or nobody in particular."""
+    """Raise ApiError unless it is a member in its current epoch, or nobody in particular."""
     if member_id is None:
         if member_epoch >= 0:
-            raise Refused(UNKNOWN_SERVER_ERROR)  # as brokers do, which stumble over it
+            raise ApiError(UNKNOWN_SERVER_ERROR)  # as brokers do, which stumble over it
         return
     member = _member(group, member_id)
     if member_epoch != member.epoch:
-        raise Refused(_other_epoch(member))
+        raise ApiError(_other_epoch(member))
 
 
 def _other_epoch(member: Member) -> int:
@@ -68,7 +68,7 @@ def _anonymous(committer: Committer) -> bool:
 def _member(group: ConsumerGroup, member_id: str) -> Member:
     member = group.members.get(member_id)
     if member is None:
-        raise Refused(UNKNOWN_MEMBER_ID)
+        raise ApiError(UNKNOWN_MEMBER_ID)
     return member
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import attrs
 
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.groups.classic import ClassicGroup
 from kclient.embedded.groups.consumer import sessions
 from kclient.embedded.groups.consumer.group import ConsumerGroup
@@ -39,23 +39,23 @@ class Entered:
 
 
 def check_enabled(release: Release) -> None:
-    """Raise Refused where the consumer protocol is not switched on."""
+    """Raise ApiError where the consumer protocol is not switched on."""
     if release < ENABLED_SINCE:
-        raise Refused(UNSUPPORTED_VERSION)
+        raise ApiError(UNSUPPORTED_VERSION)
 
 
 def known_group(coordinator: GroupCoordinator, group_id: str, called: str) -> ConsumerGroup:
-    """A consumer group that there is. Raises Refused. `called` begins the message as brokers do."""
+    """A consumer group that there is. Raises ApiError. `called` begins the message as brokers do."""
     group = coordinator.find(group_id)
     if group is None:
-        raise Refused(GROUP_ID_NOT_FOUND, f"{called} {group_id} not found.")
+        raise ApiError(GROUP_ID_NOT_FOUND, f"{called} {group_id} not found.")
     if not isinstance(group, ConsumerGroup):
-        raise Refused(GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+        raise ApiError(GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
     return group
 
 
 def group_to_join(coordinator: GroupCoordinator, group_id: str) -> Entered:
-    """The group, a new one, or the one that a classic group turns into. Raises Refused where it may not."""
+    """The group, a new one, or the one that a classic group turns into. Raises ApiError where it may not."""
     group = coordinator.find(group_id)
     if isinstance(group, ConsumerGroup):
         return Entered(Journal(group), None)

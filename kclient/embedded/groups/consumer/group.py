@@ -31,7 +31,7 @@ from kclient.embedded.groups.consumer.timers import Timers
 from kclient.embedded.groups.group import CONSUMER, Committer, Group
 from kclient.embedded.groups.offsets import Commit
 from kclient.embedded.releases import Release
-from kclient.embedded.request_context import Call
+from kclient.embedded.request_context import RequestContext
 from kclient.embedded.state import ClusterState
 from kclient.generated.heartbeat_request import HeartbeatRequest
 from kclient.generated.join_group_request import JoinGroupRequest
@@ -135,22 +135,22 @@ class ConsumerGroup(Group):
 
     # --- members of the classic protocol
 
-    async def classic_join(self, call: Call, request: JoinGroupRequest) -> JoinGroupResponse | None:
+    async def classic_join(self, call: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse | None:
         from kclient.embedded.groups.consumer import classic_members
 
         return classic_members.join(self, call, request)
 
-    async def classic_sync(self, call: Call, request: SyncGroupRequest) -> SyncGroupResponse | None:
+    async def classic_sync(self, call: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse | None:
         from kclient.embedded.groups.consumer import classic_members
 
         return classic_members.sync(self, request)
 
-    def classic_heartbeat(self, call: Call, request: HeartbeatRequest) -> int:
+    def classic_heartbeat(self, call: RequestContext, request: HeartbeatRequest) -> int:
         from kclient.embedded.groups.consumer import classic_members
 
         return classic_members.heartbeat(self, request)
 
-    def classic_leave(self, call: Call, who: MemberIdentity) -> int:
+    def classic_leave(self, call: RequestContext, who: MemberIdentity) -> int:
         from kclient.embedded.groups.consumer import classic_members
 
         return classic_members.leave_group(self, who)

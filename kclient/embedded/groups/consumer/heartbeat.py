@@ -21,7 +21,7 @@ from kclient.embedded.groups.consumer.validation import (
     check_room,
     known_member,
 )
-from kclient.embedded.request_context import Call
+from kclient.embedded.request_context import RequestContext
 from kclient.generated.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kclient.generated.consumer_group_heartbeat_response import (
     Assignment,
@@ -33,8 +33,8 @@ Request = ConsumerGroupHeartbeatRequest
 Owned = Collection[TopicIdPartition] | None
 
 
-def heartbeat(journal: Journal, call: Call, request: Request) -> ConsumerGroupHeartbeatResponse:
-    """Everything is checked before anything changes. Raises Refused."""
+def heartbeat(journal: Journal, call: RequestContext, request: Request) -> ConsumerGroupHeartbeatResponse:
+    """Everything is checked before anything changes. Raises ApiError."""
     group = journal.group
     check_room(group, request.member_id)
     member_id = request.member_id or new_member_id(call.state)
@@ -73,7 +73,7 @@ def settle(journal: Journal, member: Member, owned: Owned) -> Member:
 
 
 def _find(group: ConsumerGroup, request: Request, member_id: str, owned: Owned) -> Member | None:
-    """The member, or the static one whose place it takes; None for a new one. Raises Refused."""
+    """The member, or the static one whose place it takes; None for a new one. Raises ApiError."""
     if request.member_epoch != JOINING:
         member = known_member(group, member_id, request.instance_id)
         check_epoch(group, member, request.member_epoch, owned)
@@ -108,7 +108,7 @@ def take_place(journal: Journal, found: Member | None, member_id: str, *, anew: 
 # --- what it says
 
 
-def _told(member: Member, call: Call, request: Request) -> Member:
+def _told(member: Member, call: RequestContext, request: Request) -> Member:
     """The member with what this heartbeat says of it; what it does not say stays as it was."""
     said: dict[str, Any] = {
         "instance_id": request.instance_id,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.groups.consumer import records
 from kclient.embedded.groups.consumer.group import ConsumerGroup, Resolved
 from kclient.embedded.groups.consumer.member import LEAVING, Member
@@ -29,12 +29,12 @@ class Journal:
     def write(self) -> None:
         """Append the records, if there are any, and tell the observers what changed hands.
 
-        Raises Refused if that fails; then nothing has changed.
+        Raises ApiError if that fails; then nothing has changed.
         """
         if self._records:
             try:
                 self.group.coordinator.write(self.group.group_id, self._records)
-            except Refused:
+            except ApiError:
                 self.group.go_back(self._before)
                 raise
         for member_id in self._moved:

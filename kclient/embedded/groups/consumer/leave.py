@@ -23,7 +23,7 @@ NO_MEMBERS_NO_TARGETS_SINCE: Final = Release.parse("4.4")  # an empty group's as
 
 
 def leave(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
-    """A heartbeat with epoch −1 or −2. Raises Refused for somebody who is no member."""
+    """A heartbeat with epoch −1 or −2. Raises ApiError for somebody who is no member."""
     member = known_member(group, request.member_id, request.instance_id)
     if request.member_epoch == LEAVING_FOR_A_WHILE:
         _pause(group, member)

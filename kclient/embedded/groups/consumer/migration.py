@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.groups import rebalance
 from kclient.embedded.groups.classic import ClassicGroup
 from kclient.embedded.groups.consumer.blobs import (
@@ -37,7 +37,7 @@ DOWN: Final = ("bidirectional", "downgrade")
 def upgraded(classic: ClassicGroup) -> Journal:
     """The group as a consumer group, all members in the epoch that was their generation; nothing is written yet.
 
-    Raises Refused where that may not be.
+    Raises ApiError where that may not be.
     """
     _check_upgrade(classic)
     group = ConsumerGroup(classic.coordinator, classic.group_id, classic.offsets)
@@ -70,7 +70,7 @@ def _check_upgrade(classic: ClassicGroup) -> None:
         )
     if why is not None:
         text = f"Cannot upgrade classic group {classic.group_id} to consumer group because {why}."
-        raise Refused(GROUP_ID_NOT_FOUND, text)
+        raise ApiError(GROUP_ID_NOT_FOUND, text)
 
 
 def _hosted(group: ConsumerGroup, classic: ClassicGroup, member: ClassicMember) -> Member:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Final
 
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.groups.consumer.group import ConsumerGroup, Resolved
 from kclient.embedded.groups.consumer.journal import Journal
 from kclient.embedded.groups.consumer.metadata import metadata_hash
 from kclient.embedded.groups.consumer.regex import matching
-from kclient.embedded.request_context import Call
+from kclient.embedded.request_context import RequestContext
 
 NOTHING: Final = Resolved((), 0)
 TOGETHER_MS: Final = 10_000
 
 
-def resolve_later(group: ConsumerGroup, call: Call) -> None:
+def resolve_later(group: ConsumerGroup, call: RequestContext) -> None:
     """Resolve the patterns again, as soon as the heartbeat is answered, if it is time."""
     if _due(group):
         call.broker.call_later(0, lambda: _resolve(group, call))
@@ -46,7 +46,7 @@ def _due(group: ConsumerGroup) -> bool:
     )
 
 
-def _resolve(group: ConsumerGroup, call: Call) -> None:
+def _resolve(group: ConsumerGroup, call: RequestContext) -> None:
     """With the eyes of who asked: a topic that it may not describe does not match."""
     if group.dead or not _due(group):
         return
@@ -59,6 +59,6 @@ def _resolve(group: ConsumerGroup, call: Call) -> None:
         journal.resolve(pattern, Resolved(found, now))
     if any(found.topics != before.get(one, NOTHING).topics for one, found in group.patterns.items()):
         journal.bump(metadata_hash(group))
-    with suppress(Refused):  # then nothing has changed, and the next heartbeat sees that it is still due
+    with suppress(ApiError):  # then nothing has changed, and the next heartbeat sees that it is still due
         journal.write()
         group.topics_seen = topics

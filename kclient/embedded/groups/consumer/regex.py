@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.protocol.errors import INVALID_REGULAR_EXPRESSION
 
 # What Python's patterns have and RE2's have not, and what RE2 says of it.
@@ -35,7 +35,7 @@ SAYS: Final = (
 
 
 def compiled(text: str) -> re.Pattern[str]:
-    """The pattern. Raises Refused with INVALID_REGULAR_EXPRESSION for one that brokers would not take."""
+    """The pattern. Raises ApiError with INVALID_REGULAR_EXPRESSION for one that brokers would not take."""
     plain = ESCAPED.sub("", text)
     problem = next((says for foreign, says in FOREIGN if foreign.search(plain)), None)
     if problem is None:
@@ -44,7 +44,7 @@ def compiled(text: str) -> re.Pattern[str]:
         except (re.error, OverflowError, RecursionError) as exc:
             said = str(exc)
             problem = next((says for ours, says in SAYS if said.startswith(ours)), said)
-    raise Refused(
+    raise ApiError(
         INVALID_REGULAR_EXPRESSION,
         f"SubscribedTopicRegex `{text}` is not a valid regular expression: {problem}.",
     )

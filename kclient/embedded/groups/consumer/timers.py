@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.broker import Broker
 from kclient.embedded.clock import Timer
 
@@ -41,7 +41,7 @@ class Timers:
     def _ring(self, member_id: str, kind: Kind, late: Callable[[], None]) -> None:
         try:
             late()
-        except Refused:  # it could not be written, so it has not happened: try again
+        except ApiError:  # it could not be written, so it has not happened: try again
             self.start(member_id, kind, AGAIN_MS, late)
 
     def running(self, member_id: str, kind: Kind) -> bool:

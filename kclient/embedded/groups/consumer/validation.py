@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from kclient.embedded.api_error import Refused
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.groups.consumer.group import ConsumerGroup
 from kclient.embedded.groups.consumer.member import JOINING, LEAVING, LEAVING_FOR_A_WHILE, Member
 from kclient.embedded.groups.consumer.partitions import TopicIdPartition
@@ -30,7 +30,7 @@ REJOINING_SINCE: Final = Release.parse("4.3")  # a member that is known may begi
 
 
 def check_form(request: ConsumerGroupHeartbeatRequest, version: int, assignors: Collection[str]) -> None:
-    """Raise Refused for a request that no group could take."""
+    """Raise ApiError for a request that no group could take."""
     epoch = request.member_epoch
     if version >= CLIENT_MADE_IDS or epoch > JOINING or epoch == LEAVING:
         _not_empty(request.member_id, "MemberId")
@@ -40,11 +40,11 @@ def check_form(request: ConsumerGroupHeartbeatRequest, version: int, assignors: 
     if epoch == JOINING:
         _check_joining(request)
     elif epoch == LEAVING_FOR_A_WHILE and request.instance_id is None:
-        raise Refused(INVALID_REQUEST, "InstanceId can't be null.")
+        raise ApiError(INVALID_REQUEST, "InstanceId can't be null.")
     elif epoch < LEAVING_FOR_A_WHILE:
-        raise Refused(INVALID_REQUEST, "MemberEpoch is invalid.")
+        raise ApiError(INVALID_REQUEST, "MemberEpoch is invalid.")
     if request.server_assignor is not None and request.server_assignor not in assignors:
-        raise Refused(
+        raise ApiError(
             UNSUPPORTED_ASSIGNOR,
             f"ServerAssignor {request.server_assignor} is not supported. "
             f"Supported assignors: {', '.join(assignors)}.",
@@ -53,58 +53,58 @@ def check_form(request: ConsumerGroupHeartbeatRequest, version: int, assignors: 
 
 def _not_empty(text: str | None, field: str) -> None:
     if text == "":
-        raise Refused(INVALID_REQUEST, f"{field} can't be empty.")
+        raise ApiError(INVALID_REQUEST, f"{field} can't be empty.")
 
 
 def _check_joining(request: ConsumerGroupHeartbeatRequest) -> None:
     if request.rebalance_timeout_ms == -1:
-        raise Refused(INVALID_REQUEST, "RebalanceTimeoutMs must be provided in first request.")
+        raise ApiError(INVALID_REQUEST, "RebalanceTimeoutMs must be provided in first request.")
     if request.topic_partitions is None or request.topic_partitions:
-        raise Refused(INVALID_REQUEST, "TopicPartitions must be empty when (re-)joining.")
+        raise ApiError(INVALID_REQUEST, "TopicPartitions must be empty when (re-)joining.")
     if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
         text = "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining."
-        raise Refused(INVALID_REQUEST, text)
+        raise ApiError(INVALID_REQUEST, text)
 
 
 def check_room(group: ConsumerGroup, member_id: str) -> None:
-    """Raise Refused for one member too many."""
+    """Raise ApiError for one member too many."""
     size = group.cluster.settings.group_consumer_max_size
     if len(group.members) >= size and member_id not in group.members:
         text = f"The consumer group has reached its maximum capacity of {size} members."
-        raise Refused(GROUP_MAX_SIZE_REACHED, text)
+        raise ApiError(GROUP_MAX_SIZE_REACHED, text)
 
 
 def known_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> Member:
-    """The member of this name. Raises Refused where there is none, or another has its instance id."""
+    """The member of this name. Raises ApiError where there is none, or another has its instance id."""
     if instance_id is None:
         member = group.members.get(member_id)
         if member is None:
             text = f"Member {member_id} is not a member of group {group.group_id}."
-            raise Refused(UNKNOWN_MEMBER_ID, text)
+            raise ApiError(UNKNOWN_MEMBER_ID, text)
         return member
     member = group.static_member(instance_id)
     if member is None:
-        raise Refused(UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+        raise ApiError(UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
     if member.member_id != member_id:
         text = f"Static member {member_id} with instance id {instance_id} was fenced by member {member.member_id}."
-        raise Refused(FENCED_INSTANCE_ID, text)
+        raise ApiError(FENCED_INSTANCE_ID, text)
     return member
 
 
 def check_released(member: Member, joining: str) -> None:
-    """Raise Refused unless the static member has left, for a while, the instance id that another one joins with."""
+    """Raise ApiError unless the static member has left, for a while, the instance id that another one joins with."""
     if member.epoch != LEAVING_FOR_A_WHILE:
         text = (
             f"Static member {joining} with instance id {member.instance_id} cannot join the group "
             f"because the instance id is owned by {member.member_id} member."
         )
-        raise Refused(UNRELEASED_INSTANCE_ID, text)
+        raise ApiError(UNRELEASED_INSTANCE_ID, text)
 
 
 def check_epoch(
     group: ConsumerGroup, member: Member, epoch: int, owned: Collection[TopicIdPartition] | None
 ) -> None:
-    """Raise Refused for an epoch that is not the member's.
+    """Raise ApiError for an epoch that is not the member's.
 
     The epoch before is taken from a member that owns nothing it should not: it has lost the last answer.
     """
@@ -119,4 +119,4 @@ def check_epoch(
             f"The consumer group member has a {size} member epoch ({epoch}) than the one known by the group "
             f"coordinator ({member.epoch}). The member must abandon all its partitions and rejoin."
         )
-        raise Refused(FENCED_MEMBER_EPOCH, text)
+        raise ApiError(FENCED_MEMBER_EPOCH, text)
