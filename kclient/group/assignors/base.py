@@ -22,7 +22,7 @@ Topics = Mapping[str, Sequence[frozenset[str]]]
 
 @attrs.frozen
 class Subscription:
-    """What a member tells the leader.
+    """What a member sends to the leader with JoinGroup.
 
     `topics` is what it wants. `owned_partitions` and `generation_id` are what it kept from the last rebalance,
     `rack_id` where it is; each is empty or None where unknown. `user_data` belongs to the assignor.
@@ -37,7 +37,7 @@ class Subscription:
 
 @attrs.frozen
 class Assignment:
-    """What the leader tells a member: its partitions, and data of the assignor's own."""
+    """What the leader assigns to a member: its partitions, and data of the assignor."""
 
     partitions: tuple[TopicPartition, ...] = ()
     user_data: bytes | None = None
@@ -87,7 +87,7 @@ class Assignor(Protocol):
 
 
 def assignor_failed(name: str, error: BaseException, doing: str, consequence: str) -> UsageError:
-    """What the user is told when an assignor of their own raises; raise it `from` that error."""
+    """Return the error for a custom assignor that raised; raise it `from` that exception."""
     return UsageError(
         f"The assignor {name!r} raised {type(error).__name__} {doing}. {consequence} Correct the assignor."
     )

@@ -1,4 +1,4 @@
-"""All members want the same topics: everybody gets the same number of partitions, or one more, and keeps what it can.
+"""Assign where all subscriptions are equal: members get the same number of partitions, or one more, and keep their own.
 
 keep       each member keeps its own up to its share; some may keep one more, as many as the division leaves over
 deal near  where racks matter: what is left, to members in the rack of a replica
@@ -96,7 +96,7 @@ class _Shares:
         return cls(small, small + (1 if over else 0), over, given, MemberQueue(racks), MemberQueue(racks))
 
     def keep(self, topics: Topics, past: PriorOwnership, racks: Racks) -> list[TopicPartition]:
-        """Let the members keep what is theirs, and return what nobody keeps, in order."""
+        """Let members keep what they own, and return the other partitions in order."""
         place = {topic: at for at, topic in enumerate(topics)}
         for member_id, owned in past.undisputed().items():
             own = [each for each in owned if not racks.far(member_id, each)]
@@ -128,7 +128,7 @@ class _Shares:
             self.at_small.clear()
 
     def deal_near(self, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
-        """In turn to members below the small share, else to the first one at it; returns what has nobody near."""
+        """Deal in turn to members below the small share, else to the first one at it; return the rest."""
         far, turn = list[TopicPartition](), 0
         for partition in partitions:
             if (at := self.below.next_near(partition, turn)) is not None:

@@ -1,4 +1,4 @@
-"""Members want different topics: everybody keeps what it can, and partitions move while that makes the loads more even.
+"""Assign where subscriptions differ: members keep what they can, and partitions move while that evens out the loads.
 
     keep      each member keeps what it had, where it still wants the topic and racks allow it
     hand out  what is left goes to the member with the fewest partitions among those that want the topic
@@ -38,7 +38,12 @@ from kclient.types import TopicPartition
 
 @attrs.define
 class MemberLoads:
-    """`at[n]` is the set of the members that have n partitions; `levels` are the bits of all n that somebody has."""
+    """The number of partitions of each member, kept so that the least loaded member of a set is found quickly.
+
+    `at[n]` is the set of the members with n partitions; bit n of `levels` is set if that set is not empty. Members a, b
+    and c with 2, 0 and 2 partitions: `sizes` is [2, 0, 2], `at` is [0b010, 0, 0b101] and `levels` is 0b101. The least
+    loaded member of {a, c} = 0b101: level 0 gives 0b010 & 0b101 = 0, level 2 gives 0b101, whose lowest bit is a.
+    """
 
     number: dict[str, int]
     names: list[str]
@@ -48,7 +53,7 @@ class MemberLoads:
 
     @classmethod
     def of(cls, members: Iterable[str]) -> MemberLoads:
-        """Nobody has anything yet."""
+        """Start with no partitions for any member."""
         names = sorted(members, key=utf16_key)
         return cls(
             {name: n for n, name in enumerate(names)}, names, [0] * len(names), [(1 << len(names)) - 1]
@@ -58,7 +63,7 @@ class MemberLoads:
         return self.sizes[self.number[member_id]]
 
     def bits(self, members: Iterable[str]) -> int:
-        """The set of these members."""
+        """Return the set of these members."""
         found = 0
         for member_id in members:
             found |= 1 << self.number[member_id]
@@ -77,19 +82,23 @@ class MemberLoads:
         self.levels |= 1 << after
 
     def least(self, among: int) -> str | None:
-        """The member with the fewest partitions in a set, the first by id if there are several."""
+        """Return the member of a set with the fewest partitions, the first by id of several; None if empty."""
         for level in _ascending(self.levels):
             if found := self.at[level] & among:
+                # found & -found keeps the lowest set bit alone: 0b10100 & -0b10100 == 0b00100, which is number 2
                 return self.names[(found & -found).bit_length() - 1]
         return None
 
     def unevenness(self, among: int) -> int:
-        """The differences between all pairs of members of a set, summed up."""
+        """Return the sum of the differences between all pairs of members of a set, as Java's getBalanceScore."""
+        # In ascending order the size at place p is the larger one of p pairs and the smaller one of the others, so it
+        # counts p times with plus and len - 1 - p times with minus: 2p + 1 - len in all. [1, 2, 4]: -2 + 0 + 8 = 6.
         sizes = sorted(self.sizes[number] for number in _ascending(among))
         return sum((2 * place + 1 - len(sizes)) * size for place, size in enumerate(sizes))
 
 
 def _ascending(bits: int) -> Iterator[int]:
+    """Yield the numbers of the set bits, lowest first: 0b10100 gives 2 and 4."""
     while bits:
         lowest = bits & -bits
         yield lowest.bit_length() - 1

@@ -1,8 +1,8 @@
 """The order in which Java's HashMap goes through its keys.
 
 Java's sticky assignors keep members in such maps. Where several members have a right to the partition that is one too
-many, that order decides, so whoever wants Java's result needs it. It depends on the keys alone, but for keys that
-fall into one bucket, which stay in the order in which they came.
+many, that order decides, so the same result as Java's needs the same order. It depends on the keys alone, but for
+keys that fall into one bucket, which stay in the order in which they came.
 """
 
 from __future__ import annotations

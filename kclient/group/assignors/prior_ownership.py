@@ -29,7 +29,7 @@ class PriorOwnership:
     """`owned` is each member's partitions without those that it lost to a better claim, in the order of its claim.
 
     `disputed` partitions were claimed twice in one generation. `earlier` names who had a partition in a generation
-    before the newest one, whoever has it now.
+    before the newest one, even if another member has it now.
     """
 
     owned: dict[str, dict[TopicPartition, None]]

@@ -19,7 +19,7 @@ def racks_matter(racks: Sequence[frozenset[str]], members: Sequence[Member]) -> 
 
 @attrs.frozen
 class Racks:
-    """The racks of members and partitions. Where racks do not matter, nobody has one and nothing is far."""
+    """The racks of members and partitions. Where racks do not matter, no member has one and no partition is far."""
 
     of_member: dict[str, str]
     topics: Topics

@@ -1,4 +1,4 @@
-"""`range`: every topic by itself, cut into runs of neighbouring partitions, one run for each subscriber in order.
+"""`range`: each topic separately, cut into runs of neighbouring partitions, one run for each subscriber in order.
 
 Topics with the same subscribers and partition counts are cut alike, so partition 7 of each goes to the same member.
 
@@ -51,7 +51,7 @@ class RangeAssignor(Assignor):
 
 @attrs.define
 class _Cut:
-    """One topic while it is being cut. `share` is what everybody gets, `extra` how many may still get one more."""
+    """One topic while it is being cut. `share` is what each member gets, `extra` how many may still get one more."""
 
     topic: str
     racks: Sequence[frozenset[str]]

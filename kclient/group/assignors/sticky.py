@@ -1,4 +1,4 @@
-"""`sticky` and `cooperative-sticky`: as even as can be, and everybody keeps as much as that allows.
+"""`sticky` and `cooperative-sticky`: as even as possible, and members keep as much as that allows.
 
 They share out alike. `sticky` belongs to eager groups, whose members give up everything before they join: what a
 member had it tells in user data. Members with `cooperative-sticky` keep their partitions while they join and tell
@@ -10,9 +10,9 @@ What members with the sticky assignors tell the leader of their past, byte for b
     sticky              int32 count; each topic: int16 length, UTF-8, int32 count, int32 partitions; int32 generation
     cooperative-sticky  int32 generation
 
-Old members of `sticky` write no generation. There is no version number: what is left behind the partitions tells.
+Old members of `sticky` write no generation. There is no version number: the bytes left after the partitions decide.
 Nothing here is worth an error, because the data comes from other members and losing it costs stickiness alone: what
-cannot be read counts as no partitions of no generation, and bytes behind it are ignored.
+cannot be read counts as no partitions of no generation, and trailing bytes are ignored.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _INT32_BYTES: Final = 4
 
 @attrs.frozen
 class StickyUserData:
-    """The partitions that a member had, in the order of the bytes; `generation` is None where it is not told."""
+    """The partitions that a member had, in the order of the bytes; `generation` is None where it is not sent."""
 
     partitions: tuple[TopicPartition, ...] = ()
     generation: int | None = NO_GENERATION
@@ -163,7 +163,7 @@ class CooperativeStickyAssignor(Assignor):
         self._generation = metadata.generation_id
 
     def assign(self, topics: Topics, members: Sequence[Member]) -> Mapping[str, Assignment]:
-        """Share out by what the members own, and hold back what somebody else still has."""
+        """Assign by what the members own, and hold back what another member still has."""
         claims = {each.member_id: _owned(each.subscription) for each in members}
         shares, had = share_out(topics, members, claims)
         return as_assignments(_without_transfers(shares, had, claims))

@@ -3,7 +3,8 @@
 An assignor of a user's own may err, and a group that went by its plan would read partitions twice or not at all; so
 the leader refuses the plan, and says which part of it is wrong.
 
-A topic that the member does not want, or nobody wants, is allowed: the member, who may know it by a pattern, decides.
+A topic to which the member, or every member, is not subscribed is allowed: the member, which may know it by a pattern,
+decides.
 
 The rule of cooperative plans: what one member has, no other gets before the first has given it up.
 
