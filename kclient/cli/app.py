@@ -1,4 +1,4 @@
-"""The commands, and how arguments that cannot be used are told: one sentence, and the help page to ask for.
+"""The commands, and how unusable arguments are reported: one sentence, and the help page to read.
 
 A command is a function with annotated parameters that returns its exit code. What only it needs, Spark above all, it
 imports when it is called.
@@ -40,7 +40,7 @@ ITSELF: Final = Group("About kclient", sort_key=3)
 
 
 def build() -> App:
-    """The whole tree of commands."""
+    """Build the whole tree of commands."""
     app = App(
         name=program(),
         help=DESCRIPTION,
@@ -81,7 +81,7 @@ def call(tokens: Sequence[str]) -> int:
 
 
 def name_of(tokens: Sequence[str]) -> str:
-    """The command as it was typed, without its arguments."""
+    """Return the command as it was typed, without its arguments."""
     chain, _, _ = build().parse_commands(tokens)
     return " ".join((program(), *chain))
 
@@ -106,7 +106,7 @@ def _sentence(error: CycloptsError, tokens: Sequence[str]) -> str:
 
 
 def _means_brokers(error: UnknownOptionError) -> bool:
-    """Whether it is another tool's name for -b, of a command that has -b."""
+    """Return whether it is another tool's name for -b, given to a command that has -b."""
     known = any("-b" in argument.names for argument in error.argument_collection)
     return known and _BROKERS.match(_typed(error)) is not None
 
@@ -116,7 +116,7 @@ def _typed(error: UnknownOptionError) -> str:
 
 
 def _unused(words: Sequence[str], chain: Sequence[str]) -> str:
-    """What is no option and no command of its own: perhaps a slip in the name of one."""
+    """Return the error for a word that is not an option or command: perhaps a mistyped name of one."""
     app = build()
     for name in chain:
         app = app[name]

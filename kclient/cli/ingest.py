@@ -173,7 +173,7 @@ class IngestOptions:
     ] = None
 
     def settings(self, connection: Connection) -> IngestSettings:
-        """All of it checked. Raises ConfigError with every problem."""
+        """Return the checked settings. Raise ConfigError with every problem."""
         given: dict[str, Any] = attrs.asdict(self, recurse=False)
         servers, theirs = connection.source()
         warn_of_arguments("--options", (text.partition("=")[0] for text in self.options or ()))
@@ -198,7 +198,7 @@ the checkpoint cannot be written, 130 when it was interrupted.
 
 
 def ingest_app(group: Group) -> App:
-    """The sub-app: `ingest` itself with its small sisters."""
+    """Build the sub-app: `ingest` itself and its subcommands."""
     app = App(name="ingest", help=HELP, group=group, group_commands=Group("Afterwards", sort_key=20))
     app.default(ingest)
     app.command(status)
@@ -239,9 +239,9 @@ def ingest(
     log = spark_log or os.path.join(settings.checkpoint, "kclient", "spark.log")
     quiet = settings.engine == "spark" and log != TERMINAL
     with talk_into(log) if quiet else contextlib.nullcontext():
-        told = reporters(metrics or (), json=json)
-        with contextlib.closing(told):
-            return _run(settings, told)
+        reporter = reporters(metrics or (), json=json)
+        with contextlib.closing(reporter):
+            return _run(settings, reporter)
 
 
 def _plan(settings: IngestSettings, *, json: bool) -> int:
@@ -255,32 +255,32 @@ def _plan(settings: IngestSettings, *, json: bool) -> int:
     return OK
 
 
-def _run(settings: IngestSettings, told: IngestReporter) -> int:
+def _run(settings: IngestSettings, reporter: IngestReporter) -> int:
     from kclient.spark.ingest.run import run
 
-    with _failures_told(told):
-        result = run(settings, told)
+    with _failures_reported(reporter):
+        result = run(settings, reporter)
     return _code(settings, result)
 
 
 @contextlib.contextmanager
-def _failures_told(told: IngestReporter) -> Iterator[None]:
-    """Machines learn of a failure before the person does; what nobody expected is told as a bug."""
+def _failures_reported(reporter: IngestReporter) -> Iterator[None]:
+    """Report a failure to the machine-readable reporters before it is raised; an unexpected error counts as a bug."""
     try:
         yield
     except KclientError as exc:
-        told.failed(exc, exit_code(exc))
+        reporter.failed(exc, exit_code(exc))
         raise
     except KeyboardInterrupt as exc:
-        told.failed(exc, INTERRUPTED)
+        reporter.failed(exc, INTERRUPTED)
         raise
     except Exception as exc:
         bug = InternalError.of("kclient ingest", exc)
-        told.failed(bug, FAILED)
+        reporter.failed(bug, FAILED)
         raise bug from exc
 
 
 def _code(settings: IngestSettings, result: IngestResult) -> int:
-    """0 when all is drained. A job without an end is ended by SIGTERM, which is no interruption."""
+    """Return 0 when all is drained. SIGTERM is the ordered end of a job without an end, not an interruption."""
     ordered = settings.trigger.kind == "interval" and result.signal == signal.SIGTERM
     return OK if result.ended == "drained" or ordered else INTERRUPTED

@@ -1,4 +1,4 @@
-"""`kclient ingest gc`: take away what killed batches left in a sink. Without `--apply` it only tells what that is.
+"""`kclient ingest gc`: remove what killed batches left in a sink. Without `--apply` it only lists the files.
 
 Files that no manifest names, and temporary ones. Never a file that counts, and nothing that a job did not write.
 """
@@ -31,7 +31,7 @@ HOUR_MS: Final = 3_600_000
 
 
 def _age(_type: Any, tokens: tuple[Token, ...]) -> int:
-    """A converter: `90m`, `2h`, `0s` → milliseconds."""
+    """Convert `90m`, `2h`, `0s` to milliseconds."""
     return duration_ms(tokens[0].value)
 
 
@@ -69,7 +69,7 @@ def gc(
 
 
 def _root(sink: str | None) -> Path:
-    """The sink's directory. Raises ArgumentError or ConfigError where it is none, SinkError for an unreadable one."""
+    """Return the sink's directory. Raise ArgumentError or ConfigError if it is not a sink, SinkError if unreadable."""
     if sink is None:
         raise ArgumentError(f"--sink is missing. Type: {program()} ingest gc --sink parquet:DIR")
     try:
@@ -95,7 +95,7 @@ def _sentence(found: list[Garbage], *, removed: bool) -> str:
 
 
 def _next(found: list[Garbage], sink: str, older_than: int, *, removed: bool) -> str:
-    """What to type to do what was told."""
+    """Return the command line that removes the listed files."""
     if removed or not found:
         return ""
     age = "" if older_than == MIN_AGE_MS else f" --older-than {older_than}ms"
@@ -103,7 +103,7 @@ def _next(found: list[Garbage], sink: str, older_than: int, *, removed: bool) ->
 
 
 def _fields(root: Path, found: list[Garbage], *, removed: bool) -> dict[str, Any]:
-    """The same for machines."""
+    """Return the fields of the JSON output."""
     return {
         "sink": str(root),
         "removed": removed,

@@ -55,12 +55,12 @@ class Status:
 
     @property
     def lag(self) -> int | None:
-        """Offsets to read; None where they are not known of every partition."""
+        """Return how many offsets are left to read; None unless they are known for every partition."""
         known = [lag for tp in self.next if (lag := self.lag_of(tp)) is not None]
         return sum(known) if len(known) == len(self.next) and self.ends is not None else None
 
     def lag_of(self, tp: TopicPartition) -> int | None:
-        """The same of one partition: a log that is gone, or ends before where the job is, is at no distance."""
+        """Return the same for one partition; None if its log is gone or ends before the job's position."""
         end = None if self.ends is None else self.ends.get(tp)
         return None if end is None or end < self.next[tp] else end - self.next[tp]
 
@@ -100,7 +100,7 @@ def _status(checkpoint: str, connection: Connection) -> Status:
 async def _logs(
     config: Config, job: Job, known: Set[str]
 ) -> tuple[str | None, Mapping[TopicPartition, LogBounds]]:
-    """Which cluster it is, and where the logs of the job's topics begin and end now; of those that it has.
+    """Return the cluster's id, and the current log bounds of those topics of the job that the cluster has.
 
     `known` are the topics that it has begun. What its expressions match by now it begins with its next batch.
     """
@@ -134,7 +134,7 @@ def _check_same(
 
 
 def _text(found: Status) -> str:
-    """The whole answer for people, with a line break at its end."""
+    """Return the whole report as text, with a line break at its end."""
     next_batch = found.position
     counted = NOTHING if found.rows is None else f"{found.rows:,}"
     head = (
@@ -165,7 +165,7 @@ def _row(found: Status, tp: TopicPartition) -> tuple[str, ...]:
 
 
 def _fields(found: Status) -> dict[str, Any]:
-    """The same for machines."""
+    """Return the fields of the JSON output."""
     return {
         "checkpoint": found.checkpoint,
         "cluster_id": found.job.cluster_id,

@@ -1,6 +1,6 @@
 """`kclient lag GROUP`: how far a group is behind the ends of its partitions.
 
-One report for each group; with `--json` one object on a line of its own. What fails for one group is told, and the
+One report for each group; with `--json` one object on a line of its own. A failure of one group is reported, and the
 others are still looked at; the exit code is that of the first failure.
 """
 
@@ -34,7 +34,7 @@ from kclient.types import IsolationLevel, TopicPartition
 CLEAR: Final = "\x1b[H\x1b[J"
 WATCH_SECONDS: Final = 5.0
 _TIME: Final = re.compile(r"-?[\d.]+(ms|s|m|h)?", re.ASCII)  # what is meant as one, whether or not it can be
-PATIENCE_SECONDS: Final = 1.0  # then a terminal is told what is waited for
+PATIENCE_SECONDS: Final = 1.0  # then a terminal shows what the command waits for
 
 Isolation = Literal["read_uncommitted", "read_committed"]
 
@@ -114,7 +114,7 @@ def lag(
 
 
 def with_interval(tokens: Sequence[str]) -> list[str]:
-    """The tokens of `lag` with the default interval after a bare `--watch`, whatever word follows it."""
+    """Return the tokens of `lag` with the default interval after a bare `--watch`, whatever word follows it."""
     found = list(tokens)
     if found[:1] != [lag.__name__]:
         return found
@@ -140,12 +140,12 @@ async def _run(asked: _Asked, config: Config) -> int:
 
 
 def _now(runtime: Runtime) -> str:
-    """When a log's reader may know that the block below was true."""
+    """Return the current time as text, for a reader of the output in a log."""
     return datetime.fromtimestamp(runtime.wall_ms() / 1000, UTC).isoformat(timespec="seconds")
 
 
 async def _round(meter: LagReader, asked: _Asked) -> tuple[int, str]:
-    """Every group once: the exit code, and what to show."""
+    """Measure every group once; return the exit code and the output."""
     texts: list[str] = []
     reports: list[GroupLag] = []
     code = OK
@@ -169,7 +169,7 @@ async def _round(meter: LagReader, asked: _Asked) -> tuple[int, str]:
 
 @contextlib.contextmanager
 def _patience(group_id: str) -> Iterator[None]:
-    """Who looks at a terminal is told what takes so long."""
+    """Write what the command waits for, on a terminal, once it takes long."""
     if not sys.stderr.isatty():
         yield
         return
@@ -198,7 +198,7 @@ PROBLEMS: Final = {
 
 
 def lag_text(report: GroupLag) -> str:
-    """The whole report, with a line break at its end."""
+    """Return the whole report, with a line break at its end."""
     lines = [_headline(report), *_partitions(report), f"total lag {_total(report)}{_left_out(report)}"]
     if report.group.members:
         lines += ["", *_members(report.group.members)]
@@ -206,7 +206,7 @@ def lag_text(report: GroupLag) -> str:
 
 
 def summary_text(reports: Sequence[GroupLag]) -> str:
-    """One line for each group, the one furthest behind first; groups without a known lag come last."""
+    """Return one line for each group, largest lag first; groups without a known lag come last."""
     ranked = sorted(reports, key=lambda one: (one.total is None, -(one.total or 0), one.group.group_id))
     rows = [
         (
@@ -298,7 +298,7 @@ def _client(member: MemberDescription) -> str:
 
 
 def _short(partitions: Iterable[TopicPartition]) -> str:
-    """orders 0,1,2 payments 0."""
+    """Format partitions in short: orders 0,1,2 payments 0."""
     topics: dict[str, list[int]] = {}
     for partition in sorted(partitions):
         topics.setdefault(partition.topic, []).append(partition.partition)

@@ -31,7 +31,7 @@ Type: pip install 'kclient-kafka[cli]', then {program} --help
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit code. Without the extra `cli`, say what to install."""
     if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 nobody listens to talk
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 standard error is closed: discard its output
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a name that the terminal cannot show ends nothing
@@ -52,7 +52,7 @@ def _guarded(command: Callable[[], int], name: Callable[[], str]) -> int:
         return _told(name(), "the output cannot be written: standard output is closed", OUTPUT)
     try:
         code = command()
-        sys.stdout.flush()  # a full disk is told here, and not by the interpreter when it is too late
+        sys.stdout.flush()  # report a full disk here: the interpreter's own flush at exit is too late
     except KeyboardInterrupt:
         return INTERRUPTED
     except KclientError as exc:
@@ -61,20 +61,20 @@ def _guarded(command: Callable[[], int], name: Callable[[], str]) -> int:
         return _not_written(name(), exc)
     except ModuleNotFoundError as exc:
         return _not_installed(name(), exc)
-    except Exception as exc:  # noqa: BLE001 what nobody expected is told as a bug
+    except Exception as exc:  # noqa: BLE001 an unexpected error is reported as a bug
         return _failed(name(), InternalError.of(name(), exc))
     return code
 
 
 def _failed(name: str, error: KclientError) -> int:
-    """Tell an error. Of a bug the traceback comes first: whoever mends it needs that."""
+    """Print an error. For a bug the traceback comes first: it is needed to fix it."""
     if isinstance(error, InternalError) and error.__cause__ is not None:
         sys.stderr.write(printable_traceback("".join(traceback.format_exception(error.__cause__))))
     return _told(name, str(error), exit_code(error))
 
 
 def _not_written(name: str, error: OSError) -> int:
-    """Let the interpreter flush into nothing. Who has closed our output has seen enough, and is told nothing."""
+    """Redirect the interpreter's last flush to /dev/null: the reader closed the pipe on purpose, so say nothing."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if isinstance(error, BrokenPipeError):
         return OUTPUT

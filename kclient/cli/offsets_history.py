@@ -56,32 +56,32 @@ def offsets_history(
             "options": given,
         }
     )
-    tell = _as_json if json else _as_text
+    report = _as_json if json else _as_text
     if not watch:
-        tell(run(settings))
+        report(run(settings))
         return OK
-    return _watch(settings, tell)
+    return _watch(settings, report)
 
 
-def _watch(settings: OffsetsHistorySettings, tell: Callable[[HistoryRun], None]) -> int:
-    """SIGTERM is the ordered end of what has none of its own."""
+def _watch(settings: OffsetsHistorySettings, report: Callable[[HistoryRun], None]) -> int:
+    """Run until SIGTERM, the ordered end of a command without an end of its own."""
     from kclient.spark.offsets_history import watch
 
     with stop_on_signals() as stop:
         stop.begin_work()
-        watch(settings, tell, stop)
+        watch(settings, report, stop)
     return OK if stop.signal == signal.SIGTERM else INTERRUPTED
 
 
-def _as_json(told: HistoryRun) -> None:
-    sys.stdout.write(json_form.dumps(attrs.asdict(told)) + "\n")
+def _as_json(result: HistoryRun) -> None:
+    sys.stdout.write(json_form.dumps(attrs.asdict(result)) + "\n")
     sys.stdout.flush()
 
 
-def _as_text(told: HistoryRun) -> None:
-    tables = "  ".join(f"{name} {rows:,}" for name, rows in told.rows.items()) or "nothing new"
+def _as_text(result: HistoryRun) -> None:
+    tables = "  ".join(f"{name} {rows:,}" for name, rows in result.rows.items()) or "nothing new"
     sys.stderr.write(
-        f"{'went on' if told.resumed else 'began'}  {format_count(told.records, 'record')} of "
-        f"{format_count(told.partitions, 'partition')}  {format_count(told.groups, 'group')}  {tables}  "
-        f"{told.seconds:.1f} s\n"
+        f"{'went on' if result.resumed else 'began'}  {format_count(result.records, 'record')} of "
+        f"{format_count(result.partitions, 'partition')}  {format_count(result.groups, 'group')}  {tables}  "
+        f"{result.seconds:.1f} s\n"
     )

@@ -33,22 +33,22 @@ CONSUMERS_OWN = {
 
 
 def flag(text: str, **more: Any) -> Parameter:
-    """A switch."""
+    """Declare a switch."""
     return Parameter(help=text, show_default=False, **more)
 
 
 def option(text: str, metavar: str | None = None, **more: Any) -> Parameter:
-    """An option with a value. Its default is shown where there is one."""
+    """Declare an option with a value. Help shows its default, if it has one."""
     return Parameter(help=text, metavar=metavar, **more)
 
 
 def choice(text: str, alias: Any, **more: Any) -> Parameter:
-    """An option that is one of a Literal's words. It is a text, so that the word none is a word as well."""
+    """Declare an option with one of a Literal's words. It is text, so that the word none is allowed too."""
     return Parameter(help=text, choices=get_args(alias), **more)
 
 
 def seconds(_type: Any, tokens: Sequence[Token]) -> float:
-    """A converter: a time greater than 0, `5` and `5s` alike, in seconds."""
+    """Convert a time greater than 0 to seconds; `5` and `5s` mean the same."""
     return interval_ms(tokens[0].value) / 1000
 
 
@@ -75,7 +75,7 @@ class Connection:
     ] = None
 
     def pairs(self) -> dict[str, str]:
-        """The settings given one by one. Raises ConfigError for what is not KEY=VALUE."""
+        """Return the settings given one by one. Raise ConfigError for one that is not KEY=VALUE."""
         pairs = {}
         for number, text in enumerate(self.settings or (), 1):
             key, equals, value = text.partition("=")
@@ -88,11 +88,11 @@ class Connection:
         return pairs
 
     def servers(self) -> dict[str, Any]:
-        """The argument behind `-b`, if it was given."""
+        """Return the argument of `-b`, if it was given."""
         return {} if self.bootstrap_servers is None else {"bootstrap_servers": self.bootstrap_servers}
 
     def source(self) -> tuple[str | None, dict[str, str]]:
-        """For the Spark source: the servers, and the other settings as its options `kafka.*`, `--set` before the file.
+        """Return the servers and the other settings as `kafka.*` options of the Spark source, `--set` before the file.
 
         A file that many clients share has settings that only a consumer uses (its group, where it begins, its
         deserializers): they are left out, and a line on standard error names them.
@@ -110,7 +110,7 @@ class Connection:
         return self.bootstrap_servers or servers, {f"kafka.{key}": value for key, value in pairs.items()}
 
     def _file(self) -> dict[str, str]:
-        """What the properties file says."""
+        """Return the settings of the properties file."""
         if self.properties is None:
             return {}
         try:
@@ -128,9 +128,9 @@ class Connection:
         return pairs
 
     def for_client(self) -> tuple[dict[str, Any], str | None]:
-        """Settings and file for `load` or a consumer, but for `-b`. Secrets may be named in them, as for `source`.
+        """Return settings and file for `load` or a consumer, without `-b`. They may name secrets, as for `source`.
 
-        Raises ConfigError for what is not KEY=VALUE; what is wrong with the file is told by who loads it.
+        Raise ConfigError for a setting that is not KEY=VALUE; problems of the file are raised by its loader.
         """
         pairs: dict[str, Any] = {**self.pairs()}
         warn_of_arguments("--set", pairs)
@@ -142,7 +142,7 @@ class Connection:
         return (pairs, self.properties) if found.keys() == both.keys() else (found, None)
 
     def config(self, **options: Any) -> Config:
-        """The client's settings: options before `--set` before the file."""
+        """Return the client's settings: options before `--set` before the file."""
         given = {**self.servers(), **options}
         arguments = {key: value for key, value in given.items() if value is not None}
         try:
@@ -175,7 +175,7 @@ def warn_of_arguments(option: str, keys: Iterable[str]) -> None:
 
 
 def _resolved(key: str, value: Any) -> tuple[str, Any]:
-    """`sasl.password.env=NAME` and `sasl.password.file=PATH` name a secret instead of holding it."""
+    """Resolve `sasl.password.env=NAME` and `sasl.password.file=PATH`, which name a secret instead of holding it."""
     for suffix, provider in REFERENCES.items():
         if key.replace("_", ".").endswith(suffix):
             return key[: -len(suffix)], provider(value)

@@ -11,6 +11,6 @@ MODULE: Final = "python -m kclient"
 
 
 def program() -> str:
-    """`kclient` where the installed script runs, `python -m kclient` otherwise."""
+    """Return `kclient` if the installed script runs, `python -m kclient` otherwise."""
     called = PurePath(sys.argv[0]).stem if sys.argv else ""
     return SCRIPT if called == SCRIPT else MODULE

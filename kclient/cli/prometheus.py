@@ -1,6 +1,6 @@
-"""What an ingest job tells Prometheus: numbers since it began, as text at http://127.0.0.1:PORT/metrics.
+"""The metrics of an ingest job for Prometheus: numbers since it began, as text at http://127.0.0.1:PORT/metrics.
 
-The page is written anew with each event, on the job's thread; kclient's loop thread only hands it out.
+The page is rewritten at each event, on the job's thread; kclient's loop thread only serves it.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class Prometheus:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """Return the port that it listens on."""
         return self._server.port
 
     @property
     def page(self) -> str:
-        """What is handed out now."""
+        """Return the current page."""
         return self._server.page
 
     def planned(self, plan: IngestPlan) -> None:
@@ -45,7 +45,7 @@ class Prometheus:
         self._publish()
 
     def batch(self, progress: BatchProgress) -> None:
-        self._lag = {(tp.topic, tp.partition): behind for tp, behind in progress.lag.items()}
+        self._lag = {(tp.topic, tp.partition): lag for tp, lag in progress.lag.items()}
         self._behind = progress.lag_seconds
         self._seconds.append(progress.duration_ms / 1000)
         self._rows += progress.rows
@@ -55,10 +55,10 @@ class Prometheus:
         self._publish()
 
     def finished(self, result: IngestResult) -> None:
-        """The last batch has told everything."""
+        """Do nothing: the last batch has set every number."""
 
     def failed(self, error: BaseException, exit_code: int) -> None:
-        """A job that has ended is not there to be asked: alert on its absence."""
+        """Do nothing: an ended job serves no metrics; alert on their absence."""
 
     def close(self) -> None:
         self._server.close()
@@ -68,8 +68,8 @@ class Prometheus:
 
     def _lines(self) -> Iterator[str]:
         yield from _head("kclient_lag", "gauge", "Offsets between what has landed and the end of the log.")
-        for (topic, partition), behind in sorted(self._lag.items()):
-            yield f'kclient_lag{{topic="{_escaped(topic)}",partition="{partition}"}} {behind}'
+        for (topic, partition), lag in sorted(self._lag.items()):
+            yield f'kclient_lag{{topic="{_escaped(topic)}",partition="{partition}"}} {lag}'
         if self._behind is not None:
             yield from _head(
                 "kclient_lag_seconds",
@@ -114,7 +114,7 @@ class ScrapeServer:
     """Serves `page` until it is closed."""
 
     def __init__(self, host: str, port: int) -> None:
-        """Listen; port 0 takes a free one. Raises ConfigError where that cannot be."""
+        """Listen; port 0 takes a free one. Raise ConfigError if the port cannot be bound."""
         self.page = ""
         self._user = object()
         self._thread = LoopThread.join(self._user)
@@ -128,7 +128,7 @@ class ScrapeServer:
         self.port: int = self._server.sockets[0].getsockname()[1]
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         self._thread.run(self._server.close)
         self._thread.leave(self._user)
 
@@ -142,7 +142,7 @@ class ScrapeServer:
                 writer.write(self._answer(request))
                 await writer.drain()
         except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            return  # who asks in such a way is not answered
+            return  # a malformed request gets no response
         finally:
             writer.close()
 

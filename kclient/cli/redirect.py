@@ -17,7 +17,7 @@ from kclient.errors import SinkError
 
 @contextlib.contextmanager
 def talk_into(path: str | Path) -> Iterator[None]:
-    """Descriptors 1 and 2 append to a file meanwhile. Raises SinkError where it cannot be written."""
+    """Let descriptors 1 and 2 append to a file for the block. Raise SinkError if it cannot be written."""
     try:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -37,7 +37,7 @@ def talk_into(path: str | Path) -> Iterator[None]:
         os.dup2(file, 2)
         yield
     finally:
-        with contextlib.suppress(BrokenPipeError):  # told already where it was met
+        with contextlib.suppress(BrokenPipeError):  # already reported where it occurred
             sys.stdout.close()
             sys.stderr.close()
         sys.stdout, sys.stderr = out, err

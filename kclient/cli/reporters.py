@@ -1,4 +1,4 @@
-"""Who is told of an ingest job: a terminal, a log, machines, or several of them at once."""
+"""Reporters of an ingest job's events: a terminal, a log, machine-readable files, or several of them at once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from kclient.types import TopicPartition
 
 
 class IngestReporter(IngestListener, Protocol):
-    """A listener that is also told how a run failed. `close` comes last, however it ended."""
+    """A listener that also gets the failure of a run. `close` is called last, however the run ended."""
 
     def failed(self, error: BaseException, exit_code: int) -> None: ...
 
@@ -55,13 +55,13 @@ class All:
     def close(self) -> None:
         self._each(lambda reporter: reporter.close())
 
-    def _each(self, tell: Callable[[IngestReporter], None]) -> None:
+    def _each(self, call: Callable[[IngestReporter], None]) -> None:
         for reporter in self._reporters:
-            tell(reporter)
+            call(reporter)
 
 
 class Lines:
-    """One line for each event on standard error: for logs, and for who reads later."""
+    """One line for each event on standard error, suited to log files."""
 
     def planned(self, plan: IngestPlan) -> None:
         self._say(plan_line(plan))
@@ -73,10 +73,10 @@ class Lines:
         self._say(finished_line(result))
 
     def failed(self, error: BaseException, exit_code: int) -> None:
-        """The command tells what failed."""
+        """Do nothing: the command prints the failure."""
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
     def _say(self, line: str) -> None:
         sys.stderr.write(line + "\n")
@@ -84,7 +84,7 @@ class Lines:
 
 
 class Screen:
-    """One line that stays and changes, on a terminal: how much has landed, how fast, and how far behind."""
+    """One line that is updated in place on a terminal: rows written, rate and lag."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -100,7 +100,7 @@ class Screen:
         self._show(Text("waiting for the first batch …", style="dim"))
 
     def batch(self, progress: BatchProgress) -> None:
-        """What matters most comes first: a narrow terminal cuts the end."""
+        """Update the line. What matters most comes first: a narrow terminal cuts the end."""
         self._rows += progress.rows
         line = Text.assemble(
             (f"{_bar(self._rows, self._wanted)} ", "cyan"),
@@ -140,12 +140,12 @@ def _bar(done: int, wanted: int, width: int = 20) -> str:
 
 
 SHOWN: Final = 8
-"""So many partitions a line names; of the others it tells how many there are."""
+"""A line names at most this many partitions, and counts the others."""
 UNITS: Final = ("B", "kB", "MB", "GB", "TB")
 
 
 def plan_line(plan: IngestPlan) -> str:
-    """Topics, partitions, backlog, start, tasks, sink and checkpoint."""
+    """Format topics, partitions, backlog, start, tasks, sink and checkpoint."""
     words = [
         f"plan  {printable(','.join(plan.topics), LONGEST_PATH) or 'nothing to read'}",
         *_backlog(plan),
@@ -161,7 +161,7 @@ def plan_line(plan: IngestPlan) -> str:
 
 
 def _backlog(plan: IngestPlan) -> list[str]:
-    """What waits in the logs; nothing is said of a replay, which reads none."""
+    """Format the backlog in the logs; empty for a replay, which reads no logs."""
     if not plan.partitions:
         return []
     size = "" if plan.backlog_bytes is None else f" (about {size_text(plan.backlog_bytes)})"
@@ -173,7 +173,7 @@ def _backlog(plan: IngestPlan) -> list[str]:
 
 
 def batch_line(progress: BatchProgress) -> str:
-    """Rates, lag, times, files and bad records."""
+    """Format rates, lag, times, files and bad records."""
     return "  ".join(
         (
             f"batch {progress.batch}",
@@ -188,7 +188,7 @@ def batch_line(progress: BatchProgress) -> str:
 
 
 def finished_line(result: IngestResult) -> str:
-    """How a run ended, in numbers."""
+    """Format the totals of a finished run."""
     words = [
         f"{result.ended}  {format_count(result.batches, 'batch', 'batches')}",
         format_count(result.rows, "row"),
@@ -204,18 +204,18 @@ def finished_line(result: IngestResult) -> str:
 
 
 def rates(progress: BatchProgress) -> str:
-    """Rows and bytes a second."""
+    """Format rows and bytes per second."""
     return f"{progress.rows_per_second:,.0f} rows/s  {size_text(progress.bytes_per_second)}/s"
 
 
 def lag(progress: BatchProgress) -> str:
-    """What is left to read, in records and in seconds."""
-    behind = "" if progress.lag_seconds is None else f" ({progress.lag_seconds:.1f} s)"
-    return f"lag {progress.lag_records:,}{behind}"
+    """Format the lag in records and in seconds."""
+    seconds = "" if progress.lag_seconds is None else f" ({progress.lag_seconds:.1f} s)"
+    return f"lag {progress.lag_records:,}{seconds}"
 
 
 def times(progress: BatchProgress) -> str:
-    """The batch's milliseconds, and those of its phases as far as they are known."""
+    """Format the batch's milliseconds, and those of its phases as far as they are known."""
     phases = ("fetch", "decode", "write", "commit")
     known = [(phase, getattr(progress, f"{phase}_ms")) for phase in phases]
     parts = [f"{phase} {ms:,}" for phase, ms in known if ms is not None]
@@ -223,7 +223,7 @@ def times(progress: BatchProgress) -> str:
 
 
 def starts(partitions: Iterable[PartitionPlan]) -> str:
-    """orders 0:12 1:7 clicks 0:3 … and 40 more"""
+    """Format start offsets: orders 0:12 1:7 clicks 0:3 … and 40 more"""
     shown: dict[str, list[str]] = {}
     ordered = sorted(partitions, key=lambda one: one.partition)
     for one in ordered[:SHOWN]:
@@ -234,7 +234,7 @@ def starts(partitions: Iterable[PartitionPlan]) -> str:
 
 
 def size_text(size: float) -> str:
-    """Bytes as people read them."""
+    """Format a size in bytes with its unit."""
     step = 0
     while size >= 1000 and step < len(UNITS) - 1:
         size, step = size / 1000, step + 1
@@ -245,7 +245,7 @@ VERSION: Final = 1
 
 
 class JsonLines:
-    """Writes every event, and flushes: who reads along sees it at once."""
+    """Writes every event and flushes, so that a reader of the file sees it at once."""
 
     def __init__(self, out: TextIO, runtime: Runtime) -> None:
         self._out = out
@@ -275,7 +275,7 @@ class JsonLines:
 
 
 def plan_fields(plan: IngestPlan) -> dict[str, Any]:
-    """What is about to be done."""
+    """Return the fields of a run's plan."""
     return {
         "cluster_id": plan.cluster_id,
         "topics": list(plan.topics),
@@ -304,7 +304,7 @@ def plan_fields(plan: IngestPlan) -> dict[str, Any]:
 
 
 def batch_fields(progress: BatchProgress) -> dict[str, Any]:
-    """A batch that counts now."""
+    """Return the fields of a finished batch."""
     return {
         "batch": progress.batch,
         "rows": progress.rows,
@@ -327,7 +327,7 @@ def batch_fields(progress: BatchProgress) -> dict[str, Any]:
 
 
 def finished_fields(result: IngestResult) -> dict[str, Any]:
-    """How a run ended. The totals are of this run."""
+    """Return the fields of a finished run, with the totals of this run."""
     return {
         "ended": result.ended,
         "signal": result.signal,
@@ -344,7 +344,7 @@ def finished_fields(result: IngestResult) -> dict[str, Any]:
 
 
 def failed_fields(error: BaseException, exit_code: int) -> dict[str, Any]:
-    """What ended a run before its time."""
+    """Return the fields of a failed run."""
     known = isinstance(error, KclientError)
     return {
         "error": type(error).__name__,
@@ -356,7 +356,7 @@ def failed_fields(error: BaseException, exit_code: int) -> dict[str, Any]:
 
 
 def offsets(found: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
-    """Offsets as checkpoints hold them."""
+    """Return offsets in the form that checkpoints use."""
     content: dict[str, dict[str, int]] = json.loads(dump_offsets(found))
     return content
 
@@ -367,9 +367,9 @@ FORM: Final = "is neither jsonl:FILE nor prometheus:[HOST:]PORT"
 
 
 def reporters(wanted: Iterable[str], *, json: bool) -> All:
-    """Everybody who is told. With `json` standard output gets the lines for machines, and people get none.
+    """Return all reporters. With `json` standard output gets the JSON lines, and no text for people is written.
 
-    It comes last: who reads an event there finds the file and the page up to date.
+    It comes last: a reader of its events finds the metrics file and page up to date.
 
     Raises ConfigError for a `--metrics` that is none, SinkError for a file that cannot be written.
     """

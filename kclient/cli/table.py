@@ -13,7 +13,7 @@ GAP = "  "
 
 
 def table(titles: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str]) -> list[str]:
-    """The lines of a table; columns whose titles are in `right` are aligned there."""
+    """Return the lines of a table; columns whose titles are in `right` are right-aligned."""
     rows = [[printable(cell) for cell in row] for row in rows]
     columns = list(zip(titles, *rows, strict=True))
     widths = [max(map(len, column)) for column in columns]

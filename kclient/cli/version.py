@@ -26,7 +26,7 @@ def version(*, json: Annotated[bool, flag("one JSON object")] = False) -> int:
 
 
 def installed(package: str) -> str | None:
-    """The version of an installed distribution; None where it is not."""
+    """Return the version of a distribution, None if it is not installed."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
