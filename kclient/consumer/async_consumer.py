@@ -88,7 +88,7 @@ class AsyncConsumer(Life):
         await choosing.assign(self._open(), partitions)
 
     async def unsubscribe(self) -> None:
-        """Leave the group and read nothing; the listener is told. Nothing is committed by itself.
+        """Leave the group, call the listener, and stop reading. Nothing is auto-committed.
 
         What the listener or another task subscribes to meanwhile stays.
         """
@@ -133,7 +133,7 @@ class AsyncConsumer(Life):
     def __aiter__(self) -> Self:
         """Records one by one, until the consumer is closed; `max_poll_records` are fetched at a time.
 
-        Asking for the next record releases the one before. Leaving the loop and coming back goes on behind it.
+        Asking for the next record releases the one before. A later loop continues after it.
         """
         self._open()
         self._processing.taken()
@@ -155,7 +155,7 @@ class AsyncConsumer(Life):
         offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None,
         timeout: float | None = None,
     ) -> None:
-        """Store offsets for the group: those behind everything that was handed out, or the given ones.
+        """Store offsets for the group: those after all returned records, or the given ones.
 
         An offset is that of the next record to consume: the last processed one + 1.
 
@@ -218,7 +218,7 @@ class AsyncConsumer(Life):
         moving.seek_to_beginning(self._open(), partitions)
 
     def seek_to_end(self, partitions: Iterable[TopicPartition] = ()) -> None:
-        """Go behind the last offset of these, or of all assigned partitions. Raises NotAssignedError."""
+        """Seek to the end of these, or of all assigned partitions. Raises NotAssignedError."""
         moving.seek_to_end(self._open(), partitions)
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
@@ -254,7 +254,7 @@ class AsyncConsumer(Life):
     async def end_offsets(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, int]:
-        """The offset behind the last record that `isolation_level` lets through, of each partition.
+        """Return the end of each partition: the offset after the last record that `isolation_level` lets through.
 
         High watermark, or last stable offset with read_committed. With timeout 0 nothing is waited for: an empty dict.
         A partition that does not exist is waited for: DeadlineError names it. Raises TopicAuthorizationError.
@@ -277,7 +277,7 @@ class AsyncConsumer(Life):
         """Records between what was handed out and the end, None until the end is known. Raises NotAssignedError.
 
         The end is the high watermark, or the last stable offset with read_committed. Where it is not known, it is
-        asked for, and nobody waits for it.
+        requested in the background.
         """
         return self._open().lag.current(partition)
 
@@ -343,7 +343,7 @@ class AsyncConsumer(Life):
         restart costs no rebalance; any other gives it up, so that others have its partitions at once. `leave=True`
         gives the place up in either case, `leave=False` keeps it (KIP-1092). Leaving a with-block is `leave=None`.
         """
-        # Judged by who asks, as the records are those of the task that asked: `wait_for` before 3.12 makes another one.
+        # Decided in the calling task, which also has the records: `wait_for` before 3.12 runs the coroutine in another.
         return self._close(timeout, clean=not self._processing.interrupted(), leave=leave)
 
     async def _poll_for_iteration(self) -> None:

@@ -1,11 +1,11 @@
-"""Work that a flow leaves for the user's next call, because it runs the user's code or changes what the user sees.
+"""Callbacks and rebalance steps that wait for the user's next call: they run user code or change what the user sees.
 
-The flow waits for the work as for an answer. What the work raises goes to the user who runs it, not to the flow.
-A flow that is cancelled while it waits takes its work with it.
+The background task awaits the step. An error of the step is raised in the user's call, not in the task.
+A task that is cancelled while it waits removes its step from the queue.
 
-Whether a call comes from inside another one: from a listener, a callback, or a task that they have begun.
+Reentrancy: whether a call comes from inside another one: from a listener, a callback, or a task that they started.
 
-Who leaves waits for what other tasks are doing, and must not wait for what waits for it. Imports nothing of ours.
+close() and unsubscribe() wait for other tasks, but must not wait for a call that waits for them.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def _compiled(pattern: re.Pattern[str] | str) -> re.Pattern[str]:
     try:
         return re.compile(pattern)
     except re.error as exc:
-        raise ArgumentError(f"The pattern {pattern!r} is no regular expression: {exc}.") from exc
+        raise ArgumentError(f"The pattern {pattern!r} is not a regular expression: {exc}.") from exc
     except TypeError:
         raise ArgumentError(f"The pattern must be text or a compiled one, not {pattern!r}.") from None
 

@@ -7,7 +7,7 @@
     2   commits under way get their answers, connected yet or not;        the next commit must not overtake them
         fetch sessions are given back meanwhile
     3   automatic commit of what the application came back from           as a member, before the partitions go
-        (`processing.py`)
+        (`delivered.py`)
     4   callbacks and interceptors of all of these                        as a member, so that they may commit
     5   the listener gives up the partitions                              as a member, so that it may commit
     6   what these two have committed gets its answers                    as a member still
@@ -27,14 +27,14 @@
 
 A step that fails does not keep the next from its turn; the first error of the user's code is raised at the end, one
 that a poll has kept goes before it. Every step is bounded by what is left of the timeout, and some of it is kept for
-LeaveGroup (`leaving.py`). A commit without an answer at the end of 2 or 6 fails with CommitFailedError (closed), so
+LeaveGroup (`group.py`). A commit without an answer at the end of 2 or 6 fails with CommitFailedError (closed), so
 that every callback runs. Where no broker can be reached any more, commits are given up after a second
-(`out_of_reach.py`).
+(`BrokersUnreachable`).
 
-Whether the last commit of all should be tried on: a cluster whose every broker refuses is seldom back in a moment.
+A cluster whose every broker refuses connections is rarely back within a moment: the final commit is given up soon.
 
-What is not committed is read again, so nothing is lost by going; waiting out the whole timeout of close() is what
-people call a hang.
+What is not committed is read again, so nothing is lost by giving up; waiting for the whole timeout would look like
+a hang.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ async def close(
 ) -> None:
     """End the session. After a clean close what is in hand counts as released; after an error it does not.
 
-    `leave` says whether the coordinator is told: None for a dynamic member only, True and False for either (KIP-1092).
+    `leave`: whether to send LeaveGroup. None: a dynamic member sends it, a static one does not (KIP-1092).
 
-    A close that is cancelled makes an end within LEAVING_SECONDS or so: the coordinator is told, the listener is not.
-    Cancelled again it goes on with that behind the scenes.
+    A cancelled close ends within about LEAVING_SECONDS: it sends LeaveGroup and does not call the listener. If it is
+    cancelled again, this continues in the background.
     """
     now = session.runtime.now()
     deadline = now + timeout
@@ -77,7 +77,7 @@ async def close(
         await polls.wait_until_left(before_leaving(deadline, now) - now)
         running = session.running
         if running:
-            ended = session.flows.errand("ending of fetch sessions", session.fetcher.end_sessions(deadline))
+            ended = session.flows.spawn("ending of fetch sessions", session.fetcher.end_sessions(deadline))
         first_error = await _part_from_group(session, deadline, running=running, clean=clean, leave=leave)
         if running:
             await asyncio.wait({ended})
@@ -92,13 +92,13 @@ async def close(
 
 
 async def abandon(session: ConsumerCore) -> None:
-    """End what runs for a consumer that was forgotten. Nobody is told: the group finds out by the session timeout."""
+    """End the tasks of a garbage-collected consumer. It sends no LeaveGroup: the session timeout removes the member."""
     session.waits.close()
     await _end_what_runs(session, session.runtime.now())
 
 
 async def unsubscribe(session: ConsumerCore, *, clean: bool = True) -> None:
-    """Give up the assignment and the subscription; nothing is committed by itself.
+    """Give up the assignment and the subscription; commit nothing automatically.
 
     What is subscribed to meanwhile, by a listener or another task, stays: this call ends what was there before it.
     A wakeup is left for the next call: the listener's commits are not cut short. After an error, `clean` is false and

@@ -1,16 +1,16 @@
-"""Commits in their order: what the user asked for, what is committed by itself, and what is committed at the end.
+"""Commits in order: those that the user asked for, automatic ones, and the final one before partitions go.
 
 Asynchronous and automatic commits are never retried: while the coordinator is out of reach they wait together, and
 then go out in their order. A synchronous commit, and the last automatic one, wait for the answers to those before, and
-are retried (`commit_line.py`). Callbacks run in the order of their commits, inside the user's next poll, commit,
+are retried. Callbacks run in the order of their commits, inside the user's next poll, commit,
 unsubscribe or close. A close gives every asynchronous commit its outcome: `end` waits for the answers, also where the
 consumer was not connected yet, and what has none by then fails with CommitFailedError (closed).
 
-The line in which the commits of one consumer stand: none overtakes an earlier one, whichever task asked for it.
+CommitQueue keeps the commits of one consumer in order: none overtakes an earlier one, whichever task asked for it.
 
 A commit that is tried once goes out as soon as the one before has gone out, for a connection keeps the order. One that
-is tried again and again goes out when all before it have their answers, and lets nobody out until it is over. Who gives
-up leaves the line as it was: those behind wait for those before.
+is retried goes out when all before it have their answers, and blocks all later ones until it is over. A commit that is
+given up does not change the order: later ones still wait for earlier ones.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ CommitCallback = Callable[[Offsets, KclientError | None], Awaitable[None] | None
 MAX_PENDING: Final = 10_000
 LOOK_SECONDS: Final = 0.1  # between two looks whether waiting for answers is hopeless
 UNWIND_SECONDS: Final = (
-    1.0  # for commits that were given up, behind one that another flow cannot give up at once
+    1.0  # for given-up commits that wait for one which another task cannot give up at once
 )
 
 
@@ -92,7 +92,8 @@ class CommitManager:
     async def commit(self, offsets: Offsets, tell: OnRetry = ignore_retry) -> None:
         """Store offsets, after the commits before and as the member that we are now. The caller bounds it.
 
-        `tell` hears why each try failed. A listener that close() runs does not wait for a cluster that has gone.
+        `tell` is called with the reason of each failed try. A listener that close() runs does not
+        wait for a cluster that has gone.
 
         Raises what `OffsetCommitter.commit` raises.
         """
@@ -122,7 +123,7 @@ class CommitManager:
             )
         place = self._line.join()
         commit = self._commit_beside(dict(offsets), callback, ready, place)
-        task = self._flows.errand("commit", commit)
+        task = self._flows.spawn("commit", commit)
         self._pending[task] = None
         task.add_done_callback(self._pending.pop)
 
@@ -205,7 +206,7 @@ class CommitManager:
         if offsets and self._interceptors:
             self._callbacks.leave(lambda: self._interceptors.on_commit(offsets))
 
-    # --- by itself
+    # --- automatic commits
 
     def restart_timer(self) -> None:
         """The next automatic commit is a whole interval away, and never follows at once."""
@@ -229,7 +230,7 @@ class CommitManager:
         self.restart_timer()
         if offsets:
             self._auto_in_flight = True
-            self._flows.errand("automatic commit", self._auto_commit(offsets, self._line.join()))
+            self._flows.spawn("automatic commit", self._auto_commit(offsets, self._line.join()))
 
     async def _auto_commit(self, offsets: Offsets, place: CommitTicket) -> None:
         try:
@@ -241,14 +242,14 @@ class CommitManager:
                 self._next_auto_commit = min(soon, self._next_auto_commit)
         else:
             self._counters.count("auto-commit-total")
-            log.debug("committed by itself: %d partitions", len(offsets))
+            log.debug("auto-committed %d partitions", len(offsets))
         finally:
             self._auto_in_flight = False
             self._callbacks.look_again()
             place.over()
 
     def _warn(self, what: str, error: KclientError) -> None:
-        """What fails by itself, or again and again, must not fill the log: a fault is told now and then."""
+        """Log a failure of a background commit, throttled: one that repeats must not fill the log."""
         fault = (what, error.kc_code, getattr(error, "reason", None) or getattr(error, "code", None))
         now, extra = self._runtime.now(), {"error": error.kc_code}
         self._throttled.warning(fault, now, f"{what} failed: %s", error, extra=extra)
@@ -292,7 +293,7 @@ class CommitTicket:
         _follow(None, self.sent)
 
     async def alone(self) -> None:
-        """Return when everybody before is answered; nobody behind goes out until this is over."""
+        """Return when all earlier commits are answered; no later one is sent until `over` is called."""
         if self.before is not None:
             await _done(self.before.answered)
 
@@ -303,7 +304,7 @@ class CommitTicket:
         _follow(None if before is None else before.answered, self.answered)
 
     async def all_over(self) -> None:
-        """Return when it is over, and everybody before."""
+        """Return when this commit and all earlier ones are over."""
         await _done(self.answered)
 
 
@@ -314,19 +315,19 @@ class CommitQueue:
         self._last: CommitTicket | None = None
 
     def join(self) -> CommitTicket:
-        """The place behind everybody else's; the commit says when it is `over`, whatever becomes of it."""
+        """Return a ticket at the end of the queue. The commit must call `over` on it, also when it fails."""
         loop = asyncio.get_running_loop()
         self._last = CommitTicket(loop.create_future(), loop.create_future(), self._last)
         return self._last
 
     async def settle(self) -> None:
-        """Wait until everybody who stands in the line now is over."""
+        """Wait until all commits that are in the queue now are over."""
         if self._last is not None:
             await self._last.all_over()
 
 
 async def _done(future: asyncio.Future[None]) -> None:
-    """Wait for it; who is cancelled meanwhile leaves it alone."""
+    """Wait for a future without cancelling it."""
     if not future.done():
         await asyncio.wait([future])
 

@@ -103,7 +103,7 @@ class ConsumerCore:
 
     @property
     def running(self) -> bool:
-        """Whether the cluster was reached once and the flows are at work: nothing may begin behind the end."""
+        """Whether the cluster was reached and the tasks run. False once the end has begun: nothing new may start."""
         start = self._start
         if self.ending is not None or start is None:
             return False
@@ -117,8 +117,8 @@ class ConsumerCore:
     async def start(self) -> None:
         """Reach the cluster and start the flows, once. Raises what `Cluster.start` raises; another call tries again.
 
-        A try goes on when its caller waits no longer. What it fails with then is raised by the next call, so that calls
-        with short timeouts are told as well.
+        A try continues when its caller has timed out. If it fails then, the next call raises the error, so that callers
+        with short timeouts see it too.
         """
         if self._start is None or self._start.cancelled():
             self._start = asyncio.create_task(self._begin(), name="kclient start")
@@ -130,7 +130,7 @@ class ConsumerCore:
             raise
         except BaseException:
             if self._start is start:
-                self._start = None  # told
+                self._start = None  # its error is raised here
             raise
 
     async def _begin(self) -> None:
@@ -150,7 +150,7 @@ class ConsumerCore:
     # --- what the user asked for
 
     def follow_subscription(self) -> None:
-        """The subscription changed: tell the cluster what to keep fresh, and the group what we want."""
+        """Pass a changed subscription to the metadata cache and to the group."""
         self.topic_watch.forget()
         self._metadata_seen = self.cluster.metadata.version
         self.cluster.set_topics(self._wanted_topics())
@@ -163,7 +163,7 @@ class ConsumerCore:
         self.news.notify()
 
     def join_group(self) -> None:
-        """Take part in the group, for a poll: a member that does not poll would own partitions that nobody reads."""
+        """Join the group. Only a poll does so: a member that does not poll would own partitions and not read them."""
         if self._join_due and (topics := self._topics_to_join) is not None:
             self.group_part.join(topics)
             self._join_due = False
@@ -222,14 +222,14 @@ class ConsumerCore:
         self._rewind(hand.take_all_back())
 
     def consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What an explicit commit stores: the positions behind everything that was handed out.
+        """Return what an explicit commit stores: the positions after all returned records.
 
         While an interrupted application closes, what is released.
         """
         return self.hand.consumed(self.positions.all_consumed())
 
     def released(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What an automatic commit stores: the positions behind everything that was released."""
+        """Return what an automatic commit stores: the positions after all released records."""
         return self.hand.released(self.positions.all_consumed())
 
     def in_hand(self) -> dict[TopicPartition, int]:
@@ -244,7 +244,7 @@ class ConsumerCore:
             if offset.offset < state.position.offset:
                 self.positions.seek(tp, offset, state.position.leader)
 
-    # --- what the next call must tell the user
+    # --- errors for the next call
 
     def raise_stored(self) -> None:
         """Raise the first error that a flow has left."""
@@ -254,6 +254,6 @@ class ConsumerCore:
 
 
 def _retrieve(task: asyncio.Task[Any]) -> None:
-    """asyncio need not log the error of a start that nobody waits for: the next call raises it."""
+    """Keep asyncio from logging the error of a start without a waiter: the next call raises it."""
     if not task.cancelled():
         task.exception()

@@ -20,7 +20,7 @@ record would slow down iteration, so it counts as half processed.
 `ThreadProcessing` of the sync facade holds the last line: a thread, unlike a task, leaves no trace of how it ended. A
 record whose exception the application has caught, and whose except block is over, counts as processed.
 
-Records whose deserializer failed and that were passed all the same: counted, and told in the log now and then.
+UndecodedRecords counts records whose deserializer failed and that were skipped or kept, and logs them, throttled.
 """
 
 from __future__ import annotations
@@ -257,7 +257,7 @@ DONE: Final[Mapping[str, str]] = {
 
 
 class UndecodedRecords:
-    """`total` counts those that were delivered or passed; `left_out` is told of those that nobody will see."""
+    """`total` counts those that were delivered or skipped; `left_out` is called with the number of skipped ones."""
 
     def __init__(self, on_decode_error: str, left_out: Callable[[int], None] | None = None) -> None:
         self.total = 0

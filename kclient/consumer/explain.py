@@ -212,7 +212,7 @@ def _at_the_end(session: ConsumerCore, tp: TopicPartition, state: PartitionState
 
 
 def _is_held(session: ConsumerCore, state: PartitionState) -> bool:
-    """Whether the position is the last stable offset, and the log goes on behind it."""
+    """Whether the position is the last stable offset, and the log continues after it."""
     return (
         session.config.isolation_level == "read_committed"
         and state.position is not None

@@ -1,17 +1,17 @@
-"""What only a consumer with a group has: the coordinator, the membership while subscribed, and commits.
+"""The group part of a consumer: coordinator, membership while subscribed, and commits.
 
-Leaving the group: what the user's call does, then the goodbye, which is said whatever cuts that call short.
+Leaving the group has two parts; the second happens whatever cuts the first short.
 
     in the user's call       no assignment changes any more → the listener gives up the partitions
                              → commits that it began get their answers
-    in a task of its own     the coordinator is told
+    in a task of its own     LeaveGroup, or the last heartbeat of KIP-848
 
-The call waits for the goodbye. One that is cancelled does not, and the goodbye is said behind it. Who joins again joins
-behind the goodbye, for the coordinator must not take the one for the other. Who leaves while another call does so waits
-for that one. All of it has one deadline, in the loop's time; some of that time nothing but the goodbye may take, so
-that the others get the partitions at once.
+The call waits for LeaveGroup. A cancelled call does not, and LeaveGroup is sent in the background. The next join waits
+for LeaveGroup, so that the coordinator does not confuse the two memberships. A second call that leaves waits for the
+first. One deadline, in the loop's time, covers all steps; part of it is reserved for LeaveGroup, so that the other
+members get the partitions soon.
 
-Which group protocol a consumer speaks: as configured, or, with `auto`, what the cluster allows.
+The group protocol is the configured one, or, with `auto`, what the cluster supports.
 
 classic     JoinGroup, SyncGroup: the group's leader shares out
 consumer    ConsumerGroupHeartbeat (KIP-848): the coordinator shares out
@@ -92,7 +92,7 @@ class GroupConsumer:
 
     @property
     def membership(self) -> Membership | None:
-        """For who only looks: the membership, while there is one."""
+        """Return the membership for inspection, None while there is none."""
         return self._membership
 
     @property
@@ -147,16 +147,16 @@ class GroupConsumer:
             return
         try:
             error = await self._leaving.give_up(self._membership, deadline)
-        finally:  # whatever cut that short, we are no member any more
+        finally:  # whatever cut that short, this is not a member any more
             self._say_goodbye(reason, deadline, leave)
         await self._leaving.goodbye_over()
         if error is not None:
             raise error
 
     async def be_gone(self, reason: str, deadline: float, leave: bool | None) -> None:
-        """Leave now, if that has not begun yet: a listener that was not told is not told any more. For close().
+        """Leave now, if that has not begun yet, without calling the listener. For close().
 
-        A goodbye that is still being said is waited for, at most LEAVING_SECONDS.
+        Wait for LeaveGroup, for at most LEAVING_SECONDS.
         """
         self._say_goodbye(reason, deadline, leave)
         await self._leaving.goodbye_over(LEAVING_SECONDS)
@@ -203,12 +203,12 @@ class GroupConsumer:
         error = None if self._membership is None else self._membership.take_error()
         if self._may_fall_back(error):
             log_protocol(self.group_id, self._protocol, "the coordinator refuses the consumer protocol")
-            self._session.flows.errand("change of the group protocol", self._fall_back(self._membership))
+            self._session.flows.spawn("change of the group protocol", self._fall_back(self._membership))
             return None
         return error
 
     def _may_fall_back(self, error: KclientError | None) -> bool:
-        """With auto: brokers may have the consumer protocol, and be told not to speak it."""
+        """With auto: brokers may list the consumer protocol and have it disabled."""
         if self._session.config.group_protocol != AUTO or self._protocol == CLASSIC:
             return False
         if not isinstance(error, VersionError) or error.api != HEARTBEAT:
@@ -217,7 +217,7 @@ class GroupConsumer:
         return True
 
     async def _fall_back(self, refused: Membership | None) -> None:
-        """Join anew in the classic protocol; whoever left meanwhile, or joined anew, has done that already."""
+        """Join again with the classic protocol, unless the subscription ended or a new join began meanwhile."""
         if self._membership is refused:
             await self._session.flows.stop(MEMBERSHIP)
         if self._membership is refused is not None and not self._leaving.under_way:
@@ -289,15 +289,15 @@ class Leaving:
     """How the memberships of one consumer end."""
 
     def __init__(self, session: ConsumerCore) -> None:
-        self.under_way = False  # from `give_up` until the goodbye begins
+        self.under_way = False  # from `give_up` until LeaveGroup begins
         self._session = session
         self._goodbye: asyncio.Task[None] | None = None
         self._goodbye_begun = ChangeSignal()
 
     async def over(self, deadline: float) -> None:
-        """Wait until another call has left, unless it waits for who calls: a listener that it tells leaves as well.
+        """Wait until another call has left, unless that call runs the listener that calls this.
 
-        Who waits no longer, and goes on all the same, leaves it to the next call to tell what is not told yet.
+        After the deadline the pending on_partitions_lost is left to the next call.
         """
         telling = self._session.group_part.rebalance.telling
         try:
@@ -312,7 +312,7 @@ class Leaving:
                 telling.leave_untold()
 
     async def give_up(self, membership: Membership, deadline: float) -> Exception | None:
-        """Tell the listener, as the member that we still are; what it raised. In the user's own call.
+        """Call the listener while this is still a member, in the user's call. Return what it raised.
 
         `say_goodbye` must follow, whatever cuts this short.
         """
@@ -330,16 +330,16 @@ class Leaving:
         return error
 
     def say_goodbye(self, membership: Membership, reason: str, deadline: float, leave: bool | None) -> None:
-        """Begin to tell the coordinator; nobody need wait for it."""
+        """Begin to send LeaveGroup in the background."""
         self.under_way = False
         flows = self._session.flows
         ended = flows.end(MEMBERSHIP)
         goodbye = self._say_goodbye(membership, ended, reason, deadline, leave)
-        self._goodbye = flows.errand("goodbye to the group", goodbye)
+        self._goodbye = flows.spawn("leave group", goodbye)
         self._goodbye_begun.notify()
 
     async def goodbye_over(self, timeout: float | None = None) -> None:
-        """Wait, for at most `timeout` seconds, until the goodbye is said, if there is one."""
+        """Wait, for at most `timeout` seconds, until LeaveGroup is over, if it has begun."""
         if self._goodbye is not None and not self._goodbye.done():
             await asyncio.wait({self._goodbye}, timeout=timeout)
 
@@ -363,7 +363,7 @@ class Leaving:
             await self._session.flows.stop(MEMBERSHIP)
 
     async def _settle(self, deadline: float) -> None:
-        """Wait for the answers to commits that the listener has begun."""
+        """Wait for the answers to commits that the listener started."""
         try:
             async with asyncio.timeout_at(deadline):
                 await self._session.group_part.committing.settle()
@@ -372,12 +372,12 @@ class Leaving:
 
 
 def before_leaving(deadline: float, now: float) -> float:
-    """Until when others may take their time; what is left of it then is the goodbye's."""
+    """Return the deadline of all steps before LeaveGroup; the rest of the time is reserved for that."""
     return deadline - min(LEAVING_SECONDS, max(0.0, deadline - now) / 4)
 
 
 async def error_of(step: Awaitable[None]) -> Exception | None:
-    """What it raised, for later: the next step comes all the same."""
+    """Await a step and return what it raised, so that the next step runs in any case."""
     try:
         await step
     except Exception as exc:  # noqa: BLE001 – raised when all is done
@@ -405,12 +405,12 @@ def chosen_protocol(configured: str, features: Features, group_id: str) -> str:
 
 
 def log_protocol(group_id: str, chosen: str | None, why: str) -> None:
-    """Say once which protocol it is."""
-    log.info("group %s: the %s group protocol is spoken: %s", group_id, chosen, why)
+    """Log which protocol is used."""
+    log.info("group %s: using the %s group protocol: %s", group_id, chosen, why)
 
 
 def no_broker_patterns() -> UsageError:
-    """The error for a pattern that nobody would resolve."""
+    """Return the error for a pattern that the brokers of a classic group do not resolve."""
     return UsageError(
         "A SubscriptionPattern is resolved by the brokers, and those of a classic group do not do that. "
         "Set group_protocol to 'consumer', or give a re.Pattern, which this client resolves."

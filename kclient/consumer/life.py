@@ -65,7 +65,7 @@ class Life:
         self._over = ChangeSignal()
         if listener is not None and not topics:
             raise ConfigError(
-                "The listener is given without topics, so nobody would call it. Name the topics here as well, or give "
+                "The listener is given without topics, so it is never called. Name the topics here as well, or give "
                 "the listener to subscribe().",
                 problems=("a listener is given without topics",),
             )
@@ -142,7 +142,7 @@ class Life:
             self._over.notify()
 
     async def _see_closed(self, timeout: float) -> None:
-        """Wait for the end of a close that is under way, at most `timeout` seconds, unless it waits for who calls."""
+        """Wait for a close that is under way, at most `timeout` seconds, unless that close waits for the caller."""
         group = self._session.group
         if any(map(is_inside, (self, self._polls, group and group.rebalance.telling))):
             return

@@ -2,10 +2,10 @@
 
 A listener may commit, seek and pause. Plain and async methods both suit an AsyncConsumer.
 
-Telling the listener, and giving up partitions once it was told.
+RebalanceListenerInvoker calls the listener and then gives up the partitions.
 
 A partition goes after the listener's method has returned, whatever it raised, so a listener can still commit. One
-method runs at a time; who leaves the group meanwhile waits for it, unless the listener itself leaves.
+method runs at a time; a call that leaves the group meanwhile waits for it, unless the listener itself makes that call.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def checked_listener(listener: Any) -> Any:
     if any(callable(getattr(listener, name, None)) for name in METHODS):
         return listener
     raise ArgumentError(
-        f"{listener!r} is no listener: it has none of {', '.join(METHODS)}. Inherit from kclient.RebalanceListener."
+        f"{listener!r} is not a listener: it has none of {', '.join(METHODS)}. Inherit from kclient.RebalanceListener."
     )
 
 
@@ -167,11 +167,11 @@ class RebalanceListenerInvoker:
         await self._give_up(REVOKED, revoked)
 
     async def lose(self, lost: Partitions) -> None:
-        """These may be somebody else's already; nothing is told if there are none. Raises as `revoke`."""
+        """Call on_partitions_lost, if there are any: another member may own them already. Raises as `revoke`."""
         if not lost:
             return
         log.info(
-            "partitions lost, for this consumer is no member any more%s: %s",
+            "partitions lost, because this consumer is not a member any more%s: %s",
             f" ({why})" if (why := self._session.group_part.ended) else "",
             format_partitions(lost),
             extra={"partitions": lost},
@@ -189,16 +189,16 @@ class RebalanceListenerInvoker:
                     await self._over.wait(self._over.count)
 
     def untold(self) -> Partitions:
-        """What the group has assigned still, but for what the listener is being told to give up."""
+        """Return the assigned partitions without those that the listener is giving up now."""
         if not self._session.subscription.automatic:
             return ()
         told_of = dict.fromkeys(self._partitions if self.method in (REVOKED, LOST) else ())
         return tuple(tp for tp in self._session.positions.assigned() if tp not in told_of)
 
     def leave_untold(self) -> None:
-        """The call that leaves was cut short before the listener knew: the next one tells it.
+        """Leave on_partitions_lost to the next call: the call that leaves was cut short before the listener ran.
 
-        It stands before whatever another membership will have to tell.
+        It runs before the callbacks of a later membership.
         """
         if lost := self.untold():
             session, listener = self._session, self._session.subscription.listener
@@ -217,7 +217,7 @@ class RebalanceListenerInvoker:
         return {tp: self._session.positions.find(tp) for tp in partitions}
 
     def _drop(self, given_up: States) -> None:
-        """These are not assigned any more; what was given up and assigned anew meanwhile stays."""
+        """Remove these from the assignment, but keep what was assigned again meanwhile."""
         session = self._session
         session.set_assignment(tp for tp, state in session.positions.items() if given_up.get(tp) is not state)
 

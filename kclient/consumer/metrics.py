@@ -1,4 +1,4 @@
-"""Everything one consumer measures: one registry, and for each part of the consumer the object that it tells."""
+"""The metrics of one consumer: one registry, and for each part of the consumer the object that it updates."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class ConsumerMetrics:
         self.fetch.follow_assignment(self._positions.assignment_id, self._positions.assigned())
 
     def listener(self, method: str | None) -> AbstractContextManager[None]:
-        """The time that a listener's method takes; nothing where there is no listener."""
+        """Measure the time that a listener's method takes; nothing without a listener."""
         return nullcontext() if method is None else self.coordinator.callback(METHODS[method])
 
     def position_jumped(self, jump: OffsetReset) -> None:
-        """Note a position that the log lost, and the records that nobody will read."""
+        """Note a position that the log lost, and the records that will not be read."""
         self.own.count("offset-resets-total")
         self.own.records_skipped(jump.skipped, "truncation" if jump.strategy == TRUNCATED else "retention")
 

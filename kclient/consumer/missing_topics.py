@@ -57,7 +57,7 @@ class MissingTopics:
         if late is not None and not self._asking and self._error is None:
             self._asking = True
             self._missing_since[late] = now
-            self._session.flows.errand("search for a missing topic", self._report(late))
+            self._session.flows.spawn("search for a missing topic", self._report(late))
 
     def next_look(self) -> float | None:
         """When a waiting poll must look again, None if nothing is missing."""
@@ -100,7 +100,7 @@ class MissingTopics:
         return subscription.topics if by_name else ()
 
     def _unwarned(self) -> list[str]:
-        """Topics that do not exist, and of which no WARNING has told."""
+        """Return the topics that do not exist and that no WARNING has named yet."""
         topics = [topic for topic in self._nonexistent() if topic in self._missing_since]
         return [topic for topic in topics if ("missing", topic) not in self._warned]
 
@@ -119,7 +119,7 @@ class MissingTopics:
         """Warn of each topic once that it was created after it had been asked for."""
         for topic in self._created():
             if self._first("created", topic):
-                self._session.flows.errand(
+                self._session.flows.spawn(
                     "search for a created topic's nearest name", self._warn_created(topic)
                 )
 

@@ -47,7 +47,7 @@ def seek_to_beginning(session: ConsumerCore, partitions: Iterable[TopicPartition
 
 
 def seek_to_end(session: ConsumerCore, partitions: Iterable[TopicPartition]) -> None:
-    """Go behind the last offset of each; looked up when it is next needed."""
+    """Seek to the end of each; the offset is looked up when it is next needed."""
     _reset(session, partitions, LATEST)
 
 

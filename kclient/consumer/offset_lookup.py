@@ -1,9 +1,8 @@
-"""Questions to the cluster that change nothing: topics and partitions, offsets by time, beginnings and ends.
+"""Lookups that change nothing: topics and partitions, offsets by time, beginnings and ends, lag.
 
-How far behind the end of an assigned partition its reader is.
-
-Where the end is not known yet, one errand asks for the ends of all partitions that somebody wanted meanwhile, a
-request to each leader: who looks at a thousand partitions one after the other does not ask a thousand times.
+Lag: where the end of a partition is not known yet, one background task requests the ends of all partitions that were
+asked for meanwhile, with one ListOffsets per leader, so that `current_lag` of a thousand partitions does not send a
+thousand requests.
 """
 
 from __future__ import annotations
@@ -123,7 +122,7 @@ async def beginning_offsets(
 async def end_offsets(
     session: ConsumerCore, partitions: Iterable[TopicPartition], timeout: float
 ) -> dict[TopicPartition, int]:
-    """The offset behind the last record that may be read: high watermark, or last stable offset."""
+    """Return the offset after the last record that may be read: high watermark, or last stable offset."""
     return await _ends(session, partitions, LATEST_TIMESTAMP, timeout)
 
 
@@ -139,7 +138,7 @@ async def _ask(
     session: ConsumerCore, times: Mapping[TopicPartition, int], timeout: float
 ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
     if timeout == 0:
-        session.flows.errand("lookup that nobody waits for", _ask_unheard(session, times))
+        session.flows.spawn("offset lookup", _ask_unheard(session, times))
         return {}
     deadline = session.runtime.now() + timeout
     async with session.waits.limit(timeout, "the first connection"):
@@ -160,7 +159,7 @@ async def _ask_unheard(session: ConsumerCore, times: Mapping[TopicPartition, int
     try:
         await _ask(session, times, session.config.request_timeout_ms / 1000)
     except KclientError as exc:
-        log.debug("a lookup that nobody waited for failed: %s", exc)
+        log.debug("a background offset lookup failed: %s", exc)
 
 
 def _partitions(
@@ -207,7 +206,7 @@ class ConsumerLag:
         self._asking = False
 
     def current(self, partition: TopicPartition) -> int | None:
-        """Records behind what was handed out, None until both ends are known; then the end is asked for."""
+        """Return the number of records after those returned; None while an end is unknown, which is then requested."""
         session = self._session
         state = session.positions.state(partition)
         end = self._end(state)
@@ -237,7 +236,7 @@ class ConsumerLag:
         self._unknown[partition] = state
         if not self._asking:
             self._asking = True
-            self._session.flows.errand("look at the ends of partitions", self._ask())
+            self._session.flows.spawn("look at the ends of partitions", self._ask())
 
     async def _ask(self) -> None:
         backoff = Backoff.for_retries(self._session.config, self._session.runtime)
@@ -254,7 +253,7 @@ class ConsumerLag:
             self._asking, self._asked = False, {}
 
     async def _ask_once(self) -> bool:
-        """Whether every partition was answered. For the others, who wants to know asks again."""
+        """Request the ends once. Return whether every partition was answered."""
         cluster, wanted = self._session.cluster, self._asked
         found = await ask_leaders(cluster, dict.fromkeys(wanted, LATEST_TIMESTAMP), self._isolation)
         for partition, answer in found.items():

@@ -1,13 +1,13 @@
 """The user's side of the group flow: what happens to partitions before a join and after a sync.
 
-    prepare     before a join: stop what goes → auto-commit → tell the listener, and give it up
-    take over   an assignment: stop what goes → auto-commit → tell the listener of what goes, give it up
-                → install → tell the listener of what came
+    prepare     before a join: stop what goes → auto-commit → on_partitions_revoked or _lost, and give it up
+    take over   an assignment: stop what goes → auto-commit → on_partitions_revoked, give it up
+                → install → on_partitions_assigned
 
 Eager members give up everything in `prepare`, so nothing goes when they take over; cooperative ones keep all but the
 partitions of topics that they do not want any more. The group flow awaits these. The steps that run listeners, or
-change what the user sees, are left for the user's next poll; between them the automatic commit goes on by itself, so
-a poll never waits for it. What stays is fetched all the while.
+change what the user sees, are left for the user's next poll; between them the automatic commit
+runs in the background, so a poll never waits for it. What stays is fetched all the while.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class Rebalance:
         """Give up the assignment because the consumer leaves. In the user's own call.
 
         A listener that another call of the user's runs comes to its end first, or until the deadline. What one gives
-        up at this moment is not told of again.
+        up at this moment is not reported to the listener again.
         """
         await self.telling.over(deadline)
         lost = lost or self._session.group_part.lost  # a heartbeat may have ended the membership meanwhile
@@ -164,7 +164,7 @@ class Rebalance:
             await self.telling.revoke(going)
 
     async def _step(self, change: Change) -> None:
-        """Revoke what goes, install, tell what came. What a listener raises comes out when all is done: the first."""
+        """Revoke what goes, install, call the listener with what came. Raise a listener's first error at the end."""
         if change.still() and await self._let_go(change):
             change.adopt()
             await self._install(change)

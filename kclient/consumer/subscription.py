@@ -1,7 +1,7 @@
 """What the user asked for: topics, a pattern, or partitions by hand – one kind at a time until `unsubscribe`. Pure.
 
 kind       topics                          who assigns
-NONE       –                               nobody
+NONE       –                               –
 TOPICS     as given                        the group
 PATTERN    those that match now            the group
 BROKERS    – (the brokers know)            the group
@@ -91,7 +91,7 @@ class Subscription:
         self._set_topics(())
 
     def match(self, topics: Mapping[str, TopicMetadata], *, exclude_internal: bool) -> bool:
-        """Find the topics of the pattern anew; True if they changed."""
+        """Match the pattern again. Return whether its topics changed."""
         if self.pattern is None:
             return False
         found = tuple(
@@ -133,7 +133,7 @@ class Subscription:
 
 
 def checked_topics(topics: Iterable[str]) -> tuple[str, ...]:
-    """Topic names, sorted, each once. Raises ArgumentError for what is no name."""
+    """Topic names, sorted, each once. Raise ArgumentError for anything else."""
     if isinstance(topics, str | bytes):
         raise ArgumentError(f"Topics must be a list of names, not the single {topics!r}. Write [{topics!r}].")
     if not isinstance(topics, Iterable):
@@ -151,7 +151,7 @@ def checked_topics(topics: Iterable[str]) -> tuple[str, ...]:
 
 
 def checked_partitions(partitions: Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
-    """Partitions in the given order, each once. Raises ArgumentError for what is no partition."""
+    """Partitions in the given order, each once. Raise ArgumentError for anything else."""
     if not isinstance(partitions, Iterable):
         raise ArgumentError(
             f"Partitions must be a list of TopicPartition(topic, number), not {partitions!r}."
@@ -159,10 +159,12 @@ def checked_partitions(partitions: Iterable[TopicPartition]) -> tuple[TopicParti
     found: dict[TopicPartition, None] = {}
     for item in [partitions] if isinstance(partitions, TopicPartition) else partitions:
         if not isinstance(item, tuple) or len(item) != 2 or not isinstance(item[0], str):
-            raise ArgumentError(f"{item!r} is no partition. Give a list of TopicPartition(topic, partition).")
+            raise ArgumentError(
+                f"{item!r} is not a partition. Give a list of TopicPartition(topic, partition)."
+            )
         if not item[0].strip() or not is_number(item[1], bits=31):
             raise ArgumentError(
-                f"{item!r} is no partition: the topic is blank, or the number is no int from 0 on and below 2**31."
+                f"{item!r} is not a partition: the topic is blank, or the number is not an int from 0 to 2**31 - 1."
             )
         found[TopicPartition(*item)] = None
     return tuple(found)

@@ -1,4 +1,4 @@
-"""The tasks of one consumer. A flow that fails ends nothing else; the next poll raises its error and starts it anew.
+"""The background tasks of one consumer. A failed task ends no other; the next poll raises its error and restarts it.
 
 What ends a wait early: the call's own timeout, `wakeup()`, and `close()`.
 
@@ -25,13 +25,13 @@ Flow = Callable[[], Coroutine[Any, Any, None]]
 
 
 class BackgroundTasks:
-    """Named tasks that run until `stop`, and short ones that end by themselves."""
+    """Named tasks that run until `stop`, and short ones that end on their own."""
 
     def __init__(self, failed: ChangeSignal) -> None:
         self._failed = failed
         self._flows: dict[str, Flow] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._errands: dict[asyncio.Task[None], None] = {}
+        self._spawned: dict[asyncio.Task[None], None] = {}
         self._errors: dict[str, BaseException] = {}
 
     def start(self, name: str, flow: Flow) -> None:
@@ -40,15 +40,15 @@ class BackgroundTasks:
         task = self._tasks[name] = asyncio.create_task(flow(), name=f"kclient {name}")
         task.add_done_callback(lambda ended: self._flow_ended(name, ended))
 
-    def errand(self, name: str, errand: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run something short beside the flows; its error too is raised by the next poll."""
-        task = asyncio.create_task(errand, name=f"kclient {name}")
-        self._errands[task] = None
-        task.add_done_callback(lambda ended: self._errand_ended(name, ended))
+    def spawn(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Start a short background task. The next poll raises its error."""
+        task = asyncio.create_task(work, name=f"kclient {name}")
+        self._spawned[task] = None
+        task.add_done_callback(lambda ended: self._spawned_ended(name, ended))
         return task
 
     def take_error(self) -> KclientError | None:
-        """The error of a flow that failed; the flow starts anew."""
+        """Return the error of a task that failed, and restart the task."""
         if not self._errors:
             return None
         name = next(iter(self._errors))
@@ -70,13 +70,13 @@ class BackgroundTasks:
             await asyncio.wait(ending)
 
     def end(self, *names: str) -> set[asyncio.Task[None]]:
-        """End these flows, or everything: from now on they are no flows any more. The tasks to wait for."""
+        """Cancel these tasks, or all. Return the tasks to wait for."""
         ending = {self._tasks.pop(name) for name in names or tuple(self._tasks) if name in self._tasks}
         for name in names or tuple(self._flows):
             self._flows.pop(name, None)
             self._errors.pop(name, None)
         if not names:
-            ending |= self._errands.keys()
+            ending |= self._spawned.keys()
         for task in ending:
             task.cancel()
         return ending
@@ -87,8 +87,8 @@ class BackgroundTasks:
         del self._tasks[name]
         self._keep(name, task)
 
-    def _errand_ended(self, name: str, task: asyncio.Task[None]) -> None:
-        self._errands.pop(task, None)
+    def _spawned_ended(self, name: str, task: asyncio.Task[None]) -> None:
+        self._spawned.pop(task, None)
         self._keep(name, task)
 
     def _keep(self, name: str, task: asyncio.Task[None]) -> None:
@@ -160,7 +160,7 @@ class CallTimeouts:
 
     @asynccontextmanager
     async def limit(self, timeout: float, waiting_for: str) -> AsyncIterator[CallTimeout]:
-        """Bound what is awaited inside; who waits can say why. Raises DeadlineError, WakeupError, ClosedError."""
+        """Bound what is awaited inside; `waiting_for` names it. Raise DeadlineError, WakeupError, ClosedError."""
         wakeable = not any(map(is_inside, self._undisturbed))
         if wakeable:
             self.check()

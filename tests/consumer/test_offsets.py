@@ -92,7 +92,7 @@ def test_a_bare_offset_can_be_sought_to_and_committed() -> None:
 def test_what_is_no_partition_is_not_committed(wrong: Any) -> None:
     async def scenario(cluster: EmbeddedCluster, consumer: AsyncConsumer) -> None:
         for call in (consumer.commit, consumer.commit_async):
-            with pytest.raises(ArgumentError, match="is no partition"):
+            with pytest.raises(ArgumentError, match="is not a partition"):
                 await call({wrong: OffsetAndMetadata(0)})  # type: ignore[misc]
         assert asked(cluster, "OffsetCommit") == []
 

@@ -213,7 +213,7 @@ def test_any_other_failure_of_an_automatic_commit_is_logged_and_the_interval_goe
             started = asyncio.get_running_loop().time()
             await polled_until(c, lambda: len(broker.commits) == 2)
             assert asyncio.get_running_loop().time() - started > 0.2
-            await polled_until(c, lambda: "committed by itself" in caplog.text)
+            await polled_until(c, lambda: "auto-committed" in caplog.text)
 
     with caplog.at_level(logging.DEBUG, "kclient.commit"):
         with_broker(scenario)

@@ -393,7 +393,7 @@ def test_a_consumer_whose_listener_refers_to_it_can_be_forgotten_too(broker: Min
 
 
 def test_an_object_without_any_of_the_methods_is_no_listener(broker: MiniBroker) -> None:
-    with pytest.raises(ArgumentError, match=r"1 is no listener.*RebalanceListener"):
+    with pytest.raises(ArgumentError, match=r"1 is not a listener.*RebalanceListener"):
         consumer(broker, "a", listener=1)
 
 

@@ -123,7 +123,7 @@ def test_the_log_tells_all_four_sets_why_partitions_are_lost_and_what_a_listener
         lines.setdefault(record.levelname, []).append(record.getMessage())
     four_sets = "t-0, t-1; owned t-0, t-1, t-2, t-3, added no partitions, revoked t-2, t-3"
     assert f"partitions assigned by keep-and-share: {four_sets}" in lines["INFO"]
-    why = "for this consumer is no member any more (heartbeat answered UNKNOWN_MEMBER_ID)"
+    why = "because this consumer is not a member any more (heartbeat answered UNKNOWN_MEMBER_ID)"
     assert f"partitions lost, {why}: t-0, t-1" in lines["INFO"]
     assert "the listener's on_partitions_lost raised LookupError for t-0, t-1" in lines["ERROR"]
     debug = [line for line in lines["DEBUG"] if "member" in line]

@@ -443,7 +443,7 @@ def test_auto_speaks_what_the_cluster_allows_and_says_so_once(
 
     with caplog.at_level(logging.INFO, "kclient.group"):
         on_a_cluster(scene, release=release)
-    said = [record for record in caplog.records if "group protocol is spoken" in record.getMessage()]
+    said = [record for record in caplog.records if "group protocol: " in record.getMessage()]
     (sentence,) = (record.getMessage() for record in said)
     assert f"the {protocol} group protocol" in sentence
 
@@ -461,9 +461,7 @@ def test_auto_falls_back_where_brokers_are_told_not_to_speak_the_consumer_protoc
 
     with caplog.at_level(logging.INFO, "kclient.group"):
         on_a_cluster(scene)
-    assert (
-        "the classic group protocol is spoken: the coordinator refuses the consumer protocol" in caplog.text
-    )
+    assert "using the classic group protocol: the coordinator refuses the consumer protocol" in caplog.text
 
 
 @pytest.mark.spec("B.1")
@@ -477,7 +475,7 @@ def test_who_subscribed_anew_before_the_fall_back_is_not_disturbed_by_it(
             late: list[Coroutine[Any, Any, None]] = []
             with monkeypatch.context() as patch:
                 flows = type(consumer._session.flows)
-                patch.setattr(flows, "errand", lambda self, name, errand: late.append(errand))
+                patch.setattr(flows, "spawn", lambda self, name, work: late.append(work))
                 await polled_until(lambda: late, consumer)
             await consumer.unsubscribe()
             await consumer.subscribe(["t"])
