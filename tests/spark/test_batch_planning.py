@@ -127,7 +127,7 @@ def test_an_end_that_nobody_knows_better_is_taken_as_it_is(cluster: EmbeddedClus
 
 @pytest.mark.spec("SP-32")
 def test_filters_narrow_what_is_planned(cluster: EmbeddedCluster) -> None:
-    narrowing = RangeFilter(partitions=frozenset([1]), first=3, ending_before=8)
+    narrowing = RangeFilter(partitions=frozenset([1]), first=3, end=8)
     assert planned(cluster, narrowing) == [(1, 3, 8)]
     assert planned(cluster, narrowing, minPartitions="2") == [(1, 3, 5), (1, 5, 8)]
     assert planned(cluster, RangeFilter(topics=frozenset(["other"]))) == []
