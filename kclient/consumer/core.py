@@ -32,7 +32,7 @@ from kclient.fetch.fetcher import Fetcher
 from kclient.fetch.lease import Lease
 from kclient.network.cluster import Cluster
 from kclient.positions.table import Positions
-from kclient.positions.upkeep import PositionUpkeep
+from kclient.positions.updater import PositionUpdater
 from kclient.protocol.errors import INVALID_GROUP_ID
 from kclient.runtime import Runtime
 from kclient.types import OffsetAndMetadata, TopicPartition
@@ -65,7 +65,9 @@ class ConsumerCore:
         self.group: GroupConsumer | None = GroupConsumer(self) if config.group_id is not None else None
         committed = self.group.committed.fetch if self.group is not None else None
         jumped = measures.position_jumped
-        self.upkeep = PositionUpkeep(self.cluster, self.positions, config, runtime, committed, jumped)
+        self.position_updater = PositionUpdater(
+            self.cluster, self.positions, config, runtime, committed, jumped
+        )
         self.undecoded = UndecodedRecords(
             config.on_decode_error, lambda count: measures.own.records_skipped(count, "decode")
         )
@@ -73,7 +75,7 @@ class ConsumerCore:
         self.lag = ConsumerLag(self)
         self._errors: list[Callable[[], KclientError | None]] = [
             self.cluster.metadata.take_error,
-            self.upkeep.take_error,
+            self.position_updater.take_error,
             self.fetcher.take_error,
             self.topic_watch.take_error,
             self.flows.take_error,
@@ -138,7 +140,7 @@ class ConsumerCore:
         await self.cluster.start()
         if self.waits.closing:
             return  # only asynchronous commits wait for the connection
-        self.flows.start("upkeep of positions", self.upkeep.run)
+        self.flows.start("position updater", self.position_updater.run)
         self.flows.start("fetcher", self.fetcher.run)
 
     async def stop_starting(self) -> None:
@@ -207,10 +209,10 @@ class ConsumerCore:
         new = [tp for tp in wanted if tp not in self.positions]
         self.take_back(tp for tp in self.positions.assigned() if tp not in wanted)
         self.positions.assign(wanted)
-        self.positions.await_poll(new)
+        self.positions.defer_lookup(new)
         self.measures.assignment_changed()
         self.buffer.retain(wanted)
-        self.upkeep.forget_pending()
+        self.position_updater.cancel_committed_lookup()
 
     def take_back(self, partitions: Iterable[TopicPartition] | None = None) -> None:
         """Records that iteration has not handed out yet will be read again, from where it stopped."""
@@ -239,7 +241,7 @@ class ConsumerCore:
     def _rewind(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
         for tp, offset in offsets.items():
             state = self.positions.find(tp)
-            if state is None or state.position is None or state.last_handed_is_gone:
+            if state is None or state.position is None or state.delivered_topic_is_gone:
                 continue
             if offset.offset < state.position.offset:
                 self.positions.seek(tp, offset, state.position.leader)

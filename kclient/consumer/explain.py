@@ -102,7 +102,7 @@ def _kept_from_the_user(
     if state.paused:
         waiting = _bytes_of(session, tp)
         return "paused: resume() lets it go on" + (f"; {waiting} bytes are buffered" if waiting else "")
-    if state.is_going:
+    if state.is_revoking:
         return "given back: a rebalance takes it away at the next poll()"
     if state.pending_callback:
         return "assigned just now: the listener's on_partitions_assigned has not returned"
@@ -112,7 +112,7 @@ def _kept_from_the_user(
 
 
 def _told_next(session: ConsumerCore, tp: TopicPartition) -> str | None:
-    problem = session.upkeep.error_about(tp)
+    problem = session.position_updater.error_about(tp)
     return None if problem is None else f"the next poll() raises {type(problem).__name__}: {problem.text}"
 
 
@@ -131,15 +131,18 @@ def _state_of_question(session: ConsumerCore, tp: TopicPartition, state: Partiti
     if not session.running:
         return "no broker has been reached yet"
     if state.fetch_state is INITIALIZING:
-        if state.awaits_poll:
+        if state.lookup_deferred:
             return "the next poll() has it asked for"
         if session.group is not None and session.group.coordinator.node_id is None:
             return "the group's coordinator is not known yet"
-        in_flight, retry_at = session.upkeep.asks_committed, session.upkeep.committed_retry_at
+        in_flight, retry_at = (
+            session.position_updater.committed_in_flight,
+            session.position_updater.committed_retry_at,
+        )
     else:
         if session.cluster.metadata.leader(tp).node_id is None:
             return _leader_unknown(session, tp)
-        in_flight, retry_at = state.asked, state.retry_at or 0.0
+        in_flight, retry_at = state.request_in_flight, state.retry_at or 0.0
     if in_flight:
         return "the answer is on its way"
     return f"backing off, asked again in {retry_at - now:.1f} s" if retry_at > now else "about to be asked"
@@ -266,7 +269,7 @@ async def _holder_of(session: ConsumerCore, tp: TopicPartition, state: Partition
     if leader is None or position is None:
         return "whose is not known, for there is no leader to ask"
     wanted = PartitionFetch(
-        tp, position.offset, position.leader.epoch, metadata.topic_id(tp.topic), state.era
+        tp, position.offset, position.leader.epoch, metadata.topic_id(tp.topic), state.position_version
     )
     try:
         return await find_holder(session.cluster, leader, wanted) or "it ended a moment ago"

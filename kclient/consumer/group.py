@@ -257,7 +257,7 @@ class GroupConsumer:
 
     def _topic_id_of(self, partition: TopicPartition, offset: int) -> bytes | None:
         state = self._session.positions.find(partition)
-        return None if state is None else state.topic_id_of(offset)
+        return None if state is None else state.topic_id_for_commit(offset)
 
     def _identity(self) -> Identity:
         """Under which name to commit. Raises CommitFailedError for a subscribed consumer that has not joined."""

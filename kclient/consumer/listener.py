@@ -154,11 +154,11 @@ class RebalanceListenerInvoker:
     async def assigned(self, added: Partitions) -> None:
         """Call on_partitions_assigned; fetching starts when it has returned, for it may seek. Raises ListenerError."""
         positions = self._session.positions
-        positions.await_callback(added)
+        positions.mark_pending_callback(added)
         try:
             await self._tell(ASSIGNED, added, self._session.subscription.listener)
         finally:
-            positions.callback_over(added)
+            positions.clear_pending_callback(added)
 
     async def revoke(self, revoked: Partitions) -> None:
         """Give these up. Raises ListenerError when that is done."""

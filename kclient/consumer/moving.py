@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from kclient.consumer.arguments import checked_offset
 from kclient.consumer.core import ConsumerCore
 from kclient.consumer.subscription import checked_partitions
-from kclient.positions.strategy import EARLIEST, LATEST, ResetStrategy
+from kclient.positions.state import EARLIEST, LATEST, ResetStrategy
 from kclient.types import OffsetAndMetadata, TopicPartition
 
 
@@ -22,7 +22,7 @@ async def position(session: ConsumerCore, partition: TopicPartition, timeout: fl
                 here = OffsetAndMetadata(known.offset, known.offset_epoch)
                 return session.hand.consumed({tp: here})[tp].offset
             await session.start()
-            session.positions.poll_needs([tp])
+            session.positions.start_deferred_lookups([tp])
             session.raise_stored()
             await session.news.wait(seen)
 
@@ -67,7 +67,7 @@ def resume(session: ConsumerCore, partitions: Iterable[TopicPartition]) -> None:
 def _reset(session: ConsumerCore, partitions: Iterable[TopicPartition], strategy: ResetStrategy) -> None:
     for tp in _assigned(session, partitions) or session.positions.assigned():
         session.take_back([tp])
-        session.positions.request_reset(tp, strategy)
+        session.positions.request_offset_reset(tp, strategy)
         session.buffer.drop([tp])
 
 

@@ -17,9 +17,8 @@ from kclient.errors import ArgumentError, KclientError
 from kclient.log import get_logger
 from kclient.network.backoff import Backoff
 from kclient.network.errors import broker_error
-from kclient.positions.list_offsets import ask_leaders, list_offsets
-from kclient.positions.state import PartitionState
-from kclient.positions.strategy import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from kclient.positions.list_offsets import list_offsets, list_offsets_once
+from kclient.positions.state import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, PartitionState
 from kclient.protocol.errors import INVALID_TOPIC_EXCEPTION, TOPIC_AUTHORIZATION_FAILED
 from kclient.types import (
     Broker,
@@ -255,7 +254,7 @@ class ConsumerLag:
     async def _ask_once(self) -> bool:
         """Request the ends once. Return whether every partition was answered."""
         cluster, wanted = self._session.cluster, self._asked
-        found = await ask_leaders(cluster, dict.fromkeys(wanted, LATEST_TIMESTAMP), self._isolation)
+        found = await list_offsets_once(cluster, dict.fromkeys(wanted, LATEST_TIMESTAMP), self._isolation)
         for partition, answer in found.items():
             if answer is not None:
                 self._note(wanted[partition], answer.offset)

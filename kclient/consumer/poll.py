@@ -77,7 +77,7 @@ class Poll:
                 if records is not None:
                     return await self._hand_out(records, one_by_one=one_by_one)
             else:
-                session.positions.poll_needs()  # of what was assigned by hand, as soon as a broker is reached
+                session.positions.start_deferred_lookups()  # of a manual assignment, once a broker is reached
             if session.runtime.now() >= deadline:
                 await asyncio.sleep(0)  # a loop of poll(0) must let the flows work
                 return Records(keeps_errors=session.config.on_decode_error == "keep")
@@ -123,7 +123,7 @@ class Poll:
             await self._run(session.rebalances)
         if session.group is not None and session.group.committing.auto_commit_due():
             session.group.auto_commit()
-        session.positions.poll_needs()
+        session.positions.start_deferred_lookups()
 
     async def _run(self, work: CallbackQueue) -> None:
         """Run what is posted; keep what it raises until `_raise_errors`."""

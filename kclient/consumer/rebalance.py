@@ -83,7 +83,7 @@ class Rebalance:
 
         def going() -> Partitions:
             positions = self._session.positions
-            return tuple(tp for tp, state in positions.items() if state.unwanted or not cooperative)
+            return tuple(tp for tp, state in positions.items() if state.unsubscribed or not cooperative)
 
         await self._stop_and_commit(going, "before the rebalance")
         await self._session.rebalances.post(lambda: self._give_back(going(), always=not cooperative))
@@ -203,7 +203,7 @@ class Rebalance:
     def _keep_after_all(self, partitions: Partitions) -> None:
         """The change came to nothing: what was stopped for it goes on, where it is still ours."""
         if partitions and not self._session.group_part.lost:
-            self._session.positions.keep_after_all(partitions)
+            self._session.positions.clear_pending_revocation(partitions)
 
     def _not_in(self, change: Change) -> Partitions:
         target = dict.fromkeys(change.target)

@@ -87,15 +87,17 @@ class Answers:
         if self._assignment_id != positions.assignment_id:
             self._assignment_id = positions.assignment_id
             self._follow_assignment()
-        touched = positions.take_touched()
+        dirty = positions.take_dirty()
         stale = [
-            tp for tp in touched if (queue := buffer.queue(tp)) and positions.find(tp, queue[-1].era) is None
+            tp
+            for tp in dirty
+            if (queue := buffer.queue(tp)) and positions.find(tp, queue[-1].position_version) is None
         ]
         if stale:
             logger.debug("Dropping what was fetched of %d partitions that were moved or revoked", len(stale))
             buffer.drop(stale)
-        for tp in touched:
-            buffer.touch(tp)
+        for tp in dirty:
+            buffer.mark_dirty(tp)
 
     def _follow_assignment(self) -> None:
         """Who stays keeps its turn."""
@@ -112,7 +114,7 @@ class Answers:
             state = self._positions.find(tp)
             if state is not None and state.preferred_read_replica is not None:
                 state.preferred_read_replica = None
-                self._buffer.touch(tp)
+                self._buffer.mark_dirty(tp)
 
     # --- an answer -------------------------------------------------------------------------------
 
@@ -163,13 +165,13 @@ class Answers:
         state = self._positions.find(asked.tp)
         if state is not None and not partition.error_code and state.topic_id in (None, asked.topic_id):
             _note(state, partition)  # though the position may have moved: a session tells it only once
-        if state is None or state.era != asked.era or state.position is None:
+        if state is None or state.position_version != asked.position_version or state.position is None:
             logger.debug("Dropping a fetch of %s at %d: moved or revoked meanwhile", asked.tp, asked.offset)
             return None
         if partition.error_code or partition.records:
             del self.turns[asked.tp]
             self.turns[asked.tp] = next(self._next_turn)
-            self._buffer.touch(asked.tp)
+            self._buffer.mark_dirty(asked.tp)
         expected = next_offset(self._buffer, asked.tp, state.position.offset)
         if expected != asked.offset:
             logger.debug("Dropping a fetch of %s at %d: %s is next", asked.tp, asked.offset, expected)
@@ -177,7 +179,7 @@ class Answers:
         if partition.error_code:
             return self._take_error(node_id, asked, partition.error_code, state, frame)
         if partition.preferred_read_replica >= 0:
-            self._buffer.touch(asked.tp)
+            self._buffer.mark_dirty(asked.tp)
             self._prefer(asked.tp, node_id, state, partition)
         else:
             self.delays.succeeded(asked.tp, node_id)
@@ -190,7 +192,9 @@ class Answers:
         data = memoryview(partition.records)
         transactions = partition.aborted_transactions
         logger.log(TRACE, "Fetch of %s at %d brought %d bytes", asked.tp, asked.offset, len(data))
-        return CompletedFetch(asked.tp, asked.era, asked.offset, frame, data, end_of(data), transactions)
+        return CompletedFetch(
+            asked.tp, asked.position_version, asked.offset, frame, data, end_of(data), transactions
+        )
 
     def _prefer(
         self, tp: TopicPartition, node_id: int, state: PartitionState, partition: PartitionData
@@ -226,7 +230,7 @@ class Answers:
                 (asked.tp, code), now, "Fetch of %s at %d: %s", asked.tp, asked.offset, name
             )
         if action in (Action.RESET, Action.TELL):
-            return CompletedFetch(asked.tp, asked.era, asked.offset, frame, error_code=code)
+            return CompletedFetch(asked.tp, asked.position_version, asked.offset, frame, error_code=code)
         if action is not Action.WARN_AND_RETRY:
             logger.debug("Fetch of %s at %d: %s", asked.tp, asked.offset, name)
         if action is Action.UPDATE_METADATA:

@@ -27,7 +27,7 @@ class FetchBuffer:
         self._queues: dict[TopicPartition, deque[CompletedFetch]] = {}
         self._ready: OrderedDict[TopicPartition, None] = OrderedDict()
         self._parked: dict[TopicPartition, None] = {}
-        self._touched: dict[TopicPartition, None] = {}
+        self._dirty: dict[TopicPartition, None] = {}
 
     def __len__(self) -> int:
         """How many partitions have something buffered."""
@@ -45,7 +45,7 @@ class FetchBuffer:
             if not fetch.frame.users:
                 self.bytes_used += fetch.frame.size_bytes
             fetch.frame.users += 1
-            self.touch(fetch.tp)
+            self.mark_dirty(fetch.tp)
             queue = self._queues.get(fetch.tp)
             if queue is None:
                 self._queues[fetch.tp] = deque([fetch])
@@ -67,7 +67,7 @@ class FetchBuffer:
 
     def put_back(self, tp: TopicPartition, *, in_front: bool) -> None:
         """Let a partition stand in line again, if it still has something."""
-        self.touch(tp)
+        self.mark_dirty(tp)
         if tp in self._queues:
             self._ready[tp] = None
             self._ready.move_to_end(tp, last=not in_front)
@@ -93,7 +93,7 @@ class FetchBuffer:
         queue = self._queues.get(fetch.tp)
         if queue and queue[0] is fetch:
             queue.popleft()
-            self.touch(fetch.tp)
+            self.mark_dirty(fetch.tp)
             if not queue:
                 del self._queues[fetch.tp]
             self._release([fetch])
@@ -101,7 +101,7 @@ class FetchBuffer:
     def drop(self, partitions: Iterable[TopicPartition]) -> None:
         """Forget everything of these partitions."""
         for tp in partitions:
-            self.touch(tp)
+            self.mark_dirty(tp)
             self._parked.pop(tp, None)
             self._release(self._queues.pop(tp, ()))
 
@@ -112,14 +112,14 @@ class FetchBuffer:
 
     # --- what is next to be fetched of it may have changed -----------------------------------------
 
-    def touch(self, tp: TopicPartition) -> None:
+    def mark_dirty(self, tp: TopicPartition) -> None:
         """Have the next plan look at this partition again."""
-        self._touched[tp] = None
+        self._dirty[tp] = None
 
-    def take_touched(self) -> Iterable[TopicPartition]:
-        """What was touched since the last call, each once."""
-        touched, self._touched = self._touched, {}
-        return touched
+    def take_dirty(self) -> Iterable[TopicPartition]:
+        """What was dirty since the last call, each once."""
+        dirty, self._dirty = self._dirty, {}
+        return dirty
 
     # --- questions -------------------------------------------------------------------------------
 

@@ -37,13 +37,13 @@ class Frame:
 
 @attrs.define(eq=False)
 class CompletedFetch:
-    """An entry of the buffer. `era` is what the partition was when it was asked for.
+    """An entry of the buffer. `position_version` is what the partition was when it was asked for.
 
     `failing` is set where the user was told of a broken batch or a failed deserializer, and has to act.
     """
 
     tp: TopicPartition
-    era: int
+    position_version: int
     fetch_offset: int
     frame: Frame
     data: memoryview = NOTHING

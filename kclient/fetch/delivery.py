@@ -54,7 +54,9 @@ class Delivery:
         self._seen = -1
         self._lease: Lease | None = None
         self._open: WeakSet[CompletedFetch] = WeakSet()  # with a batch that is decompressed and not used up
-        self._fetched_again: dict[TopicPartition, tuple[int, int]] = {}  # era and offset of a damaged batch
+        self._fetched_again: dict[
+            TopicPartition, tuple[int, int]
+        ] = {}  # position_version and offset of a damaged batch
 
     # --- begin ---------------------------------------------------------------------------------------------------
 
@@ -117,7 +119,7 @@ class Delivery:
     def _may_deliver(self, fetch: CompletedFetch) -> bool:
         """Whether it can be handed out now; else it is dropped, parked, or its error is dealt with."""
         tp = fetch.tp
-        state = self._positions.find(tp, fetch.era)
+        state = self._positions.find(tp, fetch.position_version)
         if state is None or state.position is None:
             self._drop(tp, "the position was moved or the partition revoked meanwhile")
         elif state.position.offset != fetch.next_offset:
@@ -152,7 +154,9 @@ class Delivery:
         topics: dict[str, None] = {}
         for tp in self._buffer.partitions():
             head = self._buffer.queue(tp)[0]
-            if head.error_code == TOPIC_AUTHORIZATION_FAILED and self._positions.find(tp, head.era):
+            if head.error_code == TOPIC_AUTHORIZATION_FAILED and self._positions.find(
+                tp, head.position_version
+            ):
                 self._buffer.remove_head(head)
                 topics[tp.topic] = None
         return topics
@@ -181,7 +185,7 @@ class Delivery:
 
     def _fetches_again(self, failed: CompletedFetch, failure: KclientError) -> bool:
         """Whether a damaged batch is fetched once more before it is told: a bit may flip on the way."""
-        place = (failed.era, failed.next_offset)
+        place = (failed.position_version, failed.next_offset)
         if isinstance(failure, TooManyHeadersError) or not isinstance(failure, CorruptBatchError):
             return False
         if self._fetched_again.get(failed.tp) == place:
@@ -223,7 +227,7 @@ class Delivery:
             fetch.frame.sizes.add(fetch.tp.topic, size_bytes, records)
 
     def _is_at(self, fetch: CompletedFetch, offset: int) -> bool:
-        state: PartitionState | None = self._positions.find(fetch.tp, fetch.era)
+        state: PartitionState | None = self._positions.find(fetch.tp, fetch.position_version)
         return (
             state is not None
             and state.is_fetchable

@@ -141,7 +141,7 @@ class Fetcher:
     def _look_again(self, now: float) -> bool:
         """Bring the plan up to date. False where nothing can be sent anyway, whatever it says.
 
-        What was touched then waits for the look after that.
+        What was dirty then waits for the look after that.
         """
         metadata = self._cluster.metadata.changed.count
         seen = (self._positions.changed.count, metadata)
@@ -150,10 +150,10 @@ class Fetcher:
             self._is_busy(node_id) or self._is_waiting(node_id) for node_id in self._plan.nodes
         ):
             return False
-        touched = self._buffer.take_touched()
+        dirty = self._buffer.take_dirty()
         if self._metadata_planned == metadata and now < self._plan.stands_until:
             self._keep_what_is_asked()
-            update_plan(self._plan, touched, self._sources, now)
+            update_plan(self._plan, dirty, self._sources, now)
             for node_id, news in self._plan.news.items():
                 if (node := self._nodes.get(node_id)) is not None and node.news is not None:
                     node.news |= news

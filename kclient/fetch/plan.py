@@ -5,7 +5,7 @@ node is left alone while one of its partitions is full and being drained, or whi
 request without that partition could be held back by the broker for the whole of fetch.max.wait while data for it are
 there.
 
-A plan stands until something changes. What the buffer or the positions call touched is looked at again, and nothing
+A plan stands until something changes. What the buffer or the positions call dirty is looked at again, and nothing
 else, so that a Fetch, a seek or a pause over thousands of idle partitions costs what the busy ones cost. All is planned
 anew where metadata or time may have changed any of them.
 """
@@ -38,7 +38,7 @@ class Plan:
     `lost_replica`: a preferred replica is offline.
 
     `news`: what came to `wanted`, went or changed since it was looked at. `stands_until` (seconds of the loop): before
-    that, only what is touched can change the plan.
+    that, only what is dirty can change the plan.
     """
 
     nodes: dict[int, dict[TopicPartition, None]] = attrs.field(factory=dict)
@@ -111,9 +111,9 @@ def make_plan(sources: Sources, now: float) -> Plan:
     return plan
 
 
-def update_plan(plan: Plan, touched: Iterable[TopicPartition], sources: Sources, now: float) -> None:
-    """Look again at the touched partitions. Then the plan says what a new one would say, for as long as it stands."""
-    for tp in touched:
+def update_plan(plan: Plan, dirty: Iterable[TopicPartition], sources: Sources, now: float) -> None:
+    """Look again at the dirty partitions. Then the plan says what a new one would say, for as long as it stands."""
+    for tp in dirty:
         plan.forget(tp)
         _place(plan, tp, sources, now)
 
@@ -124,7 +124,7 @@ def _place(plan: Plan, tp: TopicPartition, sources: Sources, now: float) -> None
     if state is None:
         return
     if not state.is_fetchable or state.position is None:
-        if state.asked and (leader := metadata.leader(tp).node_id) is not None:
+        if state.request_in_flight and (leader := metadata.leader(tp).node_id) is not None:
             plan.put(tp, leader, plan.asked)
         return
     if _loses_replica(tp, state, metadata, now):
@@ -150,7 +150,10 @@ def _place(plan: Plan, tp: TopicPartition, sources: Sources, now: float) -> None
         leader_epoch = state.position.leader.epoch
         offset_epoch = _offset_epoch(buffer, tp, state.position, node)
         turn = sources.turns[tp]
-        plan.want(node, PartitionFetch(tp, offset, leader_epoch, topic_id, state.era, offset_epoch, turn))
+        plan.want(
+            node,
+            PartitionFetch(tp, offset, leader_epoch, topic_id, state.position_version, offset_epoch, turn),
+        )
 
 
 def next_offset(buffer: FetchBuffer, tp: TopicPartition, position: int) -> int | None:

@@ -20,7 +20,7 @@ LAST_VERSION_BY_NAME = 12
 
 @attrs.frozen
 class PartitionFetch:
-    """What is asked of one partition. `era` says what the partition was then; None of an epoch or id: unknown.
+    """What is fetched of one partition, at `position_version`. None of an epoch or id: unknown.
 
     `offset_epoch` is that of the data before the offset: a leader whose log differs there says where they part. `turn`
     is its place in the order of service.
@@ -30,7 +30,7 @@ class PartitionFetch:
     offset: int
     leader_epoch: int | None
     topic_id: bytes | None
-    era: int
+    position_version: int
     offset_epoch: int | None = None
     turn: int = 0
 

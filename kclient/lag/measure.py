@@ -29,7 +29,7 @@ from kclient.lag.report import GroupLag, PartitionLag
 from kclient.network.backoff import Backoff
 from kclient.network.cluster import Cluster
 from kclient.positions.list_offsets import list_offsets
-from kclient.positions.strategy import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from kclient.positions.state import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from kclient.protocol import errors as codes
 from kclient.runtime import Runtime
 from kclient.types import OffsetAndMetadata, TopicPartition

@@ -1,1 +1,1 @@
-"""Where each assigned partition is read next, and how that offset is found, checked and moved."""
+"""The position of each assigned partition, and how it is looked up, validated and reset."""

@@ -1,27 +1,23 @@
-"""ListOffsets: which offset stands at the beginning, at the end, or at a time. Asked of each partition's leader.
+"""ListOffsets: the offset at the beginning, at the end, or at a timestamp, from each partition's leader.
 
-One request per leader, in parallel; what has no leader or no answer yet is asked again with fresh metadata.
+One request per leader, in parallel. Partitions without a leader or a result are retried with fresh metadata.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, cast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, cast
+
+import attrs
 
 from kclient.errors import DeadlineError, KclientError, VersionError
-from kclient.generated.list_offsets_response import ListOffsetsResponse
+from kclient.generated.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kclient.generated.list_offsets_response import ListOffsetsPartitionResponse, ListOffsetsResponse
 from kclient.log import get_logger
 from kclient.network.backoff import Backoff
 from kclient.network.errors import broker_error
-from kclient.positions.list_offsets_messages import (
-    ListedOffsets,
-    build_request,
-    min_version,
-    split_answer,
-    too_old,
-)
-from kclient.protocol.errors import TOPIC_AUTHORIZATION_FAILED
+from kclient.protocol.errors import TOPIC_AUTHORIZATION_FAILED, UNSUPPORTED_FOR_MESSAGE_FORMAT
 from kclient.text import format_partitions
 from kclient.types import IsolationLevel, OffsetAndTimestamp, TopicPartition
 
@@ -42,10 +38,10 @@ async def list_offsets(
     backoff: Backoff,
     timeout: float,
 ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-    """The offset of each partition at its timestamp (ms since 1970; −1 the end, −2 the beginning), None without one.
+    """Return the offset of each partition at its timestamp (ms since 1970; −1 the end, −2 the beginning), or None.
 
-    Goes on until every partition was answered. `timeout` is in seconds; 0 asks nobody and returns nothing. Raises
-    DeadlineError, TopicAuthorizationError, and whatever else no retry heals.
+    Retries until every partition has a result. `timeout` is in seconds; with 0 no request is sent and nothing is
+    returned. Raises DeadlineError, TopicAuthorizationError, and any other error that is not retriable.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + timeout
@@ -56,7 +52,7 @@ async def list_offsets(
     try:
         async with asyncio.timeout_at(deadline):
             while True:
-                answered |= await ask_leaders(cluster, remaining, isolation_level)
+                answered |= await list_offsets_once(cluster, remaining, isolation_level)
                 remaining = {tp: timestamp for tp, timestamp in wanted.items() if tp not in answered}
                 if not remaining:
                     return answered
@@ -72,16 +68,16 @@ async def list_offsets(
         ) from None
 
 
-async def ask_leader(
+async def list_offsets_from(
     cluster: Cluster,
     node_id: int,
     wanted: Mapping[TopicPartition, int],
     isolation_level: IsolationLevel,
     timeout_ms: int = DEFAULT_REQUEST_TIMEOUT_MS,
 ) -> ListedOffsets:
-    """One request to one leader. Raises TopicAuthorizationError, VersionError, or what else `Cluster.request` raises.
+    """Send one request to one leader. Raises TopicAuthorizationError, VersionError, and what `Cluster.request` raises.
 
-    Built anew for every attempt, so that a new leader epoch is sent.
+    Every attempt builds its request, so that a new leader epoch is sent.
     """
     epochs = {tp: cluster.metadata.leader(tp).epoch for tp in wanted}
     request = build_request(wanted, epochs, isolation_level, timeout_ms)
@@ -89,14 +85,14 @@ async def ask_leader(
     try:
         answer = await cluster.request(node_id, request, min_version=least)
     except VersionError as exc:
-        raise too_old(exc, least) from exc
-    return split_answer(cast(ListOffsetsResponse, answer), wanted)
+        raise version_error(exc, least) from exc
+    return parse_response(cast(ListOffsetsResponse, answer), wanted)
 
 
 def group_by_leader(
     metadata: MetadataCache, partitions: Iterable[TopicPartition]
 ) -> tuple[dict[int, list[TopicPartition]], list[TopicPartition]]:
-    """Leader → its partitions, and the partitions whose leader is not known."""
+    """Return the partitions of each leader, and the partitions whose leader is not known."""
     leaders: dict[int, list[TopicPartition]] = {}
     unknown = []
     for tp in partitions:
@@ -108,14 +104,16 @@ def group_by_leader(
     return leaders, unknown
 
 
-async def ask_leaders(
+async def list_offsets_once(
     cluster: Cluster, wanted: Mapping[TopicPartition, int], isolation_level: IsolationLevel
 ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-    """One round: each leader that is known is asked once. What has no answer is not in the result, and may be asked
-    again; raises what no retry heals."""
+    """Send one request to each known leader. Partitions to retry are not in the result.
+
+    Raises errors that are not retriable.
+    """
     leaders, _ = group_by_leader(cluster.metadata, wanted)
     questions = [
-        ask_leader(cluster, node_id, {tp: wanted[tp] for tp in partitions}, isolation_level)
+        list_offsets_from(cluster, node_id, {tp: wanted[tp] for tp in partitions}, isolation_level)
         for node_id, partitions in leaders.items()
     ]
     answered: dict[TopicPartition, OffsetAndTimestamp | None] = {}
@@ -137,7 +135,7 @@ async def ask_leaders(
 
 
 async def _refresh(cluster: Cluster, partitions: Iterable[TopicPartition], timeout: float) -> None:
-    """Ask for the leaders anew, also of topics that the consumer does not follow otherwise."""
+    """Request metadata of these topics, also of topics that the consumer is not subscribed to."""
     topics = list(dict.fromkeys(tp.topic for tp in partitions))
     try:
         answer = await cluster.describe_topics(topics, allow_auto_create=False, timeout=timeout)
@@ -148,3 +146,120 @@ async def _refresh(cluster: Cluster, partitions: Iterable[TopicPartition], timeo
     refused = [topic.name or "" for topic in answer.topics if topic.error_code == TOPIC_AUTHORIZATION_FAILED]
     if refused:
         raise broker_error(TOPIC_AUTHORIZATION_FAILED, "Looking up offsets", topics=refused)
+
+
+# --- the messages ---------------------------------------------------------------------------------------------
+#
+# no error and an offset       found
+# no error and offset -1       there is none (a search by time beyond the last record)
+# 43, format too old           counts as none
+# 29, not authorized           the whole response fails, with every such topic in the error
+# any other code, or missing   retried
+
+
+ISOLATION_SINCE: Final = 2
+TIMES_SINCE: Final = 1
+MISSING_FEATURES: Final = {
+    ISOLATION_SINCE: "isolation_level read_committed needs Kafka 0.11, the first with transactions; "
+    "read_uncommitted reads the same from older brokers. ",
+    TIMES_SINCE: "A search by time needs Kafka 0.10.1. ",
+}
+
+
+@attrs.frozen
+class ListedOffsets:
+    """A response by partition: found offsets, partitions without such an offset, and partitions to retry.
+
+    `refused` holds the error codes of partitions to retry.
+    """
+
+    found: Mapping[TopicPartition, OffsetAndTimestamp]
+    missing: Sequence[TopicPartition]
+    retry: Sequence[TopicPartition]
+    refused: Mapping[TopicPartition, int]
+
+
+def min_version(timestamps: Iterable[int], isolation_level: IsolationLevel) -> int:
+    """Return the lowest usable version: 2 has isolation levels, 1 a search by time, 0 only begin and end."""
+    if isolation_level is IsolationLevel.READ_COMMITTED:
+        return ISOLATION_SINCE
+    return TIMES_SINCE if any(timestamp >= 0 for timestamp in timestamps) else 0
+
+
+def version_error(refusal: VersionError, version: int) -> VersionError:
+    """Return the same error with the feature that is missing and the alternative."""
+    return VersionError(
+        MISSING_FEATURES.get(version, "") + refusal.text,
+        api=refusal.api,
+        host=refusal.host,
+        port=refusal.port,
+        node_id=refusal.node_id,
+    )
+
+
+def build_request(
+    wanted: Mapping[TopicPartition, int],
+    epochs: Mapping[TopicPartition, int | None],
+    isolation_level: IsolationLevel,
+    timeout_ms: int,
+) -> ListOffsetsRequest:
+    """Return the request for partitions of one leader: partition → timestamp, with the present leader epochs."""
+    topics: dict[str, ListOffsetsTopic] = {}
+    for tp, timestamp in wanted.items():
+        topic = topics.setdefault(tp.topic, ListOffsetsTopic(name=tp.topic))
+        epoch = epochs[tp]
+        topic.partitions.append(
+            ListOffsetsPartition(
+                partition_index=tp.partition,
+                current_leader_epoch=-1 if epoch is None else epoch,
+                timestamp=timestamp,
+            )
+        )
+    return ListOffsetsRequest(
+        replica_id=-1,
+        isolation_level=int(isolation_level),
+        topics=list(topics.values()),
+        timeout_ms=timeout_ms,
+    )
+
+
+def parse_response(answer: ListOffsetsResponse, wanted: Iterable[TopicPartition]) -> ListedOffsets:
+    """Sort the partitions of a response. Raises TopicAuthorizationError with every unauthorized topic."""
+    found: dict[TopicPartition, OffsetAndTimestamp] = {}
+    missing: dict[TopicPartition, None] = {}
+    refused: dict[TopicPartition, int] = {}
+    forbidden: dict[str, None] = {}
+    for tp, partition in _partitions(answer):
+        if partition.error_code == TOPIC_AUTHORIZATION_FAILED:
+            forbidden[tp.topic] = None
+        elif partition.error_code == UNSUPPORTED_FOR_MESSAGE_FORMAT:
+            missing[tp] = None
+        elif partition.error_code:
+            refused[tp] = partition.error_code
+        elif (offset := _offset(partition)) < 0:
+            missing[tp] = None
+        else:
+            epoch = partition.leader_epoch if partition.leader_epoch >= 0 else None
+            found[tp] = OffsetAndTimestamp(offset, partition.timestamp, epoch)
+    if forbidden:
+        raise broker_error(TOPIC_AUTHORIZATION_FAILED, "Looking up offsets (ListOffsets)", topics=forbidden)
+    wanted = dict.fromkeys(wanted)
+    return ListedOffsets(
+        {tp: offset for tp, offset in found.items() if tp in wanted},
+        [tp for tp in wanted if tp in missing],
+        [tp for tp in wanted if tp not in found and tp not in missing],
+        {tp: code for tp, code in refused.items() if tp in wanted},
+    )
+
+
+def _partitions(
+    answer: ListOffsetsResponse,
+) -> Iterator[tuple[TopicPartition, ListOffsetsPartitionResponse]]:
+    for topic in answer.topics:
+        for partition in topic.partitions:
+            yield TopicPartition(topic.name, partition.partition_index), partition
+
+
+def _offset(partition: ListOffsetsPartitionResponse) -> int:
+    """Return the offset; version 0 returns a list, and the request limits it to one entry."""
+    return partition.old_style_offsets[0] if partition.old_style_offsets else partition.offset

@@ -1,11 +1,11 @@
 """AWAIT_VALIDATION → FETCHING: is the position still in the log of the new leader? (KIP-320)
 
-    the leader answers epoch and end offset of the position's epoch
-    nothing known (−1)           the position is lost: reset policy, or LogTruncatedError
-    end offset < position        the log was cut below it: go to the end offset if a policy allows jumps, else the error
+    OffsetForLeaderEpoch returns, for the position's epoch, an epoch and its end offset:
+    unknown (−1)                 the position is lost: reset policy, or LogTruncatedError
+    end offset < position        the log was truncated: with a reset policy continue at the end offset, else the error
     otherwise                    the position is valid
 
-Answers are used only where the position is what it was when the question was sent.
+A response is used only where the position has not changed since the request was sent.
 """
 
 from __future__ import annotations
@@ -13,17 +13,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
-from kclient.errors import KclientError, VersionError
-from kclient.generated.offset_for_leader_epoch_request import OffsetForLeaderEpochRequest
+import attrs
+
+from kclient.errors import KclientError, LogTruncatedError, VersionError
+from kclient.generated.offset_for_leader_epoch_request import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
 from kclient.generated.offset_for_leader_epoch_response import OffsetForLeaderEpochResponse
 from kclient.log import get_logger
-from kclient.positions.jumps import TRUNCATED, OffsetReset, tell
-from kclient.positions.refusals import note
-from kclient.positions.shared import Shared
+from kclient.network.errors import broker_error
+from kclient.positions.lookup_context import LookupContext
+from kclient.positions.reset_events import TRUNCATED, OffsetReset, report_resets
 from kclient.positions.state import AWAIT_VALIDATION, EpochEnd, FetchPosition, PartitionState
-from kclient.positions.truncation import log_truncated
-from kclient.positions.validation_messages import build_request, split_answer
-from kclient.types import TopicPartition
+from kclient.protocol.errors import TOPIC_AUTHORIZATION_FAILED
+from kclient.text import format_names, format_partitions
+from kclient.types import OffsetAndMetadata, TopicPartition
 
 logger = get_logger("kclient.positions")
 
@@ -31,134 +37,216 @@ KIND = "OffsetForLeaderEpoch"
 FIRST_USABLE_VERSION = 3
 
 
-def can_validate(shared: Shared, node_id: int | None) -> bool:
-    """Whether the node answers OffsetForLeaderEpoch 3; one not met yet counts as new enough."""
+def can_validate(context: LookupContext, node_id: int | None) -> bool:
+    """Return whether the node supports OffsetForLeaderEpoch 3. A node without a connection counts as new enough."""
     if node_id is None:
         return True
     try:
-        shared.cluster.usable_version(node_id, OffsetForLeaderEpochRequest, min_version=FIRST_USABLE_VERSION)
+        context.cluster.usable_version(node_id, OffsetForLeaderEpochRequest, min_version=FIRST_USABLE_VERSION)
     except VersionError:
         return False
     return True
 
 
-class Validation:
-    """Checks positions after a change of leader."""
+class PositionValidator:
+    """Validates positions after a change of leader."""
 
-    def __init__(self, shared: Shared) -> None:
-        self._shared = shared
-        self._backoff = shared.backoff()
+    def __init__(self, context: LookupContext) -> None:
+        self._context = context
+        self._backoff = context.backoff()
 
     def start_due(self, now: float) -> None:
-        """Ask the leaders of positions whose backoff is over; judge at once what a fetch has brought."""
-        due = self._shared.positions.needing_validation(now)
-        if not due or KIND in self._shared.errors:
+        """Send OffsetForLeaderEpoch for positions whose backoff is over; apply what Fetch responses brought."""
+        due = self._context.positions.partitions_needing_validation(now)
+        if not due or KIND in self._context.errors:
             return
-        self._settle_divergences(due)
+        self._apply_divergences(due)
         by_node: dict[int | None, dict[TopicPartition, FetchPosition]] = {}
         for tp, state in due.items():
-            if state.position is not None and state.fetch_state is AWAIT_VALIDATION and state.is_due(now):
+            # The state is checked again: applying a divergence may have changed it.
+            if state.position is not None and state.fetch_state is AWAIT_VALIDATION and state.can_send(now):
                 by_node.setdefault(state.position.leader.node_id, {})[tp] = state.position
-        for node_id, asked in by_node.items():
-            self._start(node_id, asked, {tp: due[tp].era for tp in asked})
+        for node_id, wanted in by_node.items():
+            self._start(node_id, wanted, {tp: due[tp].position_version for tp in wanted})
 
     def _start(
         self,
         node_id: int | None,
-        asked: Mapping[TopicPartition, FetchPosition],
-        eras: Mapping[TopicPartition, int],
+        wanted: Mapping[TopicPartition, FetchPosition],
+        versions: Mapping[TopicPartition, int],
     ) -> None:
-        shared = self._shared
+        context = self._context
         if node_id is None:
-            shared.cluster.request_update(
+            context.cluster.request_update(
                 "the leader of a position to be checked is not known", reset_backoff=False
             )
-        elif not can_validate(shared, node_id):
-            self._complete(eras)
+        elif not can_validate(context, node_id):
+            self._complete(versions)
         else:
-            shared.sent(eras)
-            shared.spawn(self._ask(node_id, asked, eras), KIND)
+            context.sent(versions)
+            context.spawn(self._send(node_id, wanted, versions), KIND)
 
-    async def _ask(
-        self, node_id: int, asked: Mapping[TopicPartition, FetchPosition], eras: Mapping[TopicPartition, int]
+    async def _send(
+        self,
+        node_id: int,
+        wanted: Mapping[TopicPartition, FetchPosition],
+        versions: Mapping[TopicPartition, int],
     ) -> None:
-        shared = self._shared
+        context = self._context
         try:
-            answer = await shared.cluster.request(
-                node_id, build_request(asked), min_version=FIRST_USABLE_VERSION
+            response = await context.cluster.request(
+                node_id, build_request(wanted), min_version=FIRST_USABLE_VERSION
             )
-            self._apply(cast(OffsetForLeaderEpochResponse, answer), eras)
+            self._apply(cast(OffsetForLeaderEpochResponse, response), versions)
         except VersionError as exc:
-            if can_validate(shared, node_id):
-                shared.failed(KIND, eras, exc, self._backoff.next())
+            # A node that was unknown in `_start` has turned out to be too old: positions count as valid, as in Java.
+            if can_validate(context, node_id):
+                context.failed(KIND, versions, exc, self._backoff.next())
             else:
-                self._complete(eras)
+                self._complete(versions)
         except KclientError as exc:
             logger.debug("OffsetForLeaderEpoch to node %d failed: %s", node_id, exc)
-            shared.failed(KIND, eras, exc, self._backoff.next())
+            context.failed(KIND, versions, exc, self._backoff.next())
         finally:
-            shared.positions.set_answered(eras)
+            context.positions.clear_in_flight(versions)
 
-    def _complete(self, eras: Mapping[TopicPartition, int]) -> None:
-        for tp, era in eras.items():
-            if self._shared.positions.find(tp, era) is not None:
-                self._shared.positions.complete_validation(tp)
+    def _complete(self, versions: Mapping[TopicPartition, int]) -> None:
+        for tp, version in versions.items():
+            if self._context.positions.find(tp, version) is not None:
+                self._context.positions.complete_validation(tp)
 
-    def _apply(self, answer: OffsetForLeaderEpochResponse, eras: Mapping[TopicPartition, int]) -> None:
-        ends = split_answer(answer)
-        note(self._shared.throttled, self._shared.runtime.now(), KIND, ends.refused)
-        current = {tp: era for tp, era in eras.items() if self._shared.positions.find(tp, era) is not None}
-        self._retry({tp: era for tp, era in current.items() if tp not in ends.found})
-        self.settle({tp: ends.found[tp] for tp in current if tp in ends.found})
+    def _apply(self, response: OffsetForLeaderEpochResponse, versions: Mapping[TopicPartition, int]) -> None:
+        ends = parse_response(response)
+        self._context.log_refused(KIND, ends.refused)
+        positions = self._context.positions
+        current = {tp: version for tp, version in versions.items() if positions.find(tp, version) is not None}
+        self._retry({tp: version for tp, version in current.items() if tp not in ends.found})
+        self.apply_epoch_ends({tp: ends.found[tp] for tp in current if tp in ends.found})
 
-    def _settle_divergences(self, due: Mapping[TopicPartition, PartitionState]) -> None:
-        """A position that the log does hold takes over its epoch, or the next fetch would be told the same again."""
+    def _apply_divergences(self, due: Mapping[TopicPartition, PartitionState]) -> None:
+        """Apply diverging epochs that Fetch responses brought.
+
+        A position that the leader's log does contain takes over the leader's epoch, or the next Fetch would return the
+        same diverging epoch again.
+        """
         ends: dict[TopicPartition, EpochEnd] = {}
         for tp, state in due.items():
             if (end := state.divergence) is not None and (position := state.position) is not None:
                 state.divergence = None
                 if end.covers(position.offset):
                     moved = FetchPosition(position.offset, end.epoch, position.leader)
-                    self._shared.positions.set_position(tp, moved)
+                    self._context.positions.set_position(tp, moved)
                 else:
                     ends[tp] = end
-        self.settle(ends)
+        self.apply_epoch_ends(ends)
 
-    def settle(self, ends: Mapping[TopicPartition, EpochEnd]) -> None:
-        """Judge the positions of partitions that are AWAIT_VALIDATION by what their leaders say."""
+    def apply_epoch_ends(self, ends: Mapping[TopicPartition, EpochEnd]) -> None:
+        """Complete, move or reset the positions of AWAIT_VALIDATION partitions by the leaders' answers."""
         truncated: dict[TopicPartition, EpochEnd] = {}
-        jumps: list[OffsetReset] = []
-        strategy = self._shared.policy.on_out_of_range
+        resets: list[OffsetReset] = []
+        strategy = self._context.policy.on_out_of_range
         for tp, end in ends.items():
-            position = self._shared.positions.state(tp).position
+            position = self._context.positions.state(tp).position
             if position is None:
                 continue
             if end.covers(position.offset):
-                self._shared.positions.complete_validation(tp)
+                self._context.positions.complete_validation(tp)
             elif strategy is None:
                 truncated[tp] = end
             elif end.is_known:
                 cut = FetchPosition(end.end_offset, end.epoch, position.leader)
-                self._shared.positions.set_position(tp, cut)
-                jumps.append(OffsetReset(tp, position.offset, cut.offset, TRUNCATED))
+                self._context.positions.set_position(tp, cut)
+                resets.append(OffsetReset(tp, position.offset, cut.offset, TRUNCATED))
             else:
-                self._shared.positions.request_reset(tp, strategy, lost=True)
-        tell(jumps, self._shared.jumped)
+                self._context.positions.request_offset_reset(tp, strategy, lost=True)
+        report_resets(resets, self._context.on_offset_reset)
         if truncated:
-            self._tell_user(truncated)
+            self._store_error(truncated)
 
-    def _retry(self, eras: Mapping[TopicPartition, int]) -> None:
-        if not eras:
+    def _retry(self, versions: Mapping[TopicPartition, int]) -> None:
+        if not versions:
             self._backoff.reset()
             return
-        self._shared.positions.ask_again_at(eras, self._shared.runtime.now() + self._backoff.next())
-        self._shared.cluster.request_update("OffsetForLeaderEpoch was refused for some partitions")
+        retry_at = self._context.runtime.now() + self._backoff.next()
+        self._context.positions.set_next_allowed_retry(versions, retry_at)
+        self._context.cluster.request_update("OffsetForLeaderEpoch was refused for some partitions")
 
-    def _tell_user(self, truncated: Mapping[TopicPartition, EpochEnd]) -> None:
-        """One error for all truncations of an answer; their positions stay."""
-        shared = self._shared
-        states = {tp: shared.positions.state(tp) for tp in truncated}
-        eras = {tp: state.era for tp, state in states.items()}
+    def _store_error(self, truncated: Mapping[TopicPartition, EpochEnd]) -> None:
+        """Store one error for all truncations of a response; the positions stay."""
+        context = self._context
+        states = {tp: context.positions.state(tp) for tp in truncated}
+        versions = {tp: state.position_version for tp, state in states.items()}
         offsets = {tp: state.position.offset for tp, state in states.items() if state.position is not None}
-        shared.positions.ask_again_at(eras, shared.runtime.now() + self._backoff.next())
-        shared.errors.store(KIND, log_truncated(offsets, truncated), eras)
+        context.positions.set_next_allowed_retry(versions, context.runtime.now() + self._backoff.next())
+        context.errors.store(KIND, log_truncated(offsets, truncated), versions)
+
+
+# --- the messages and the error -----------------------------------------------------------------------------
+
+
+@attrs.frozen
+class EpochEnds:
+    """A response by partition: the epoch ends, and the error codes of partitions that the leader refused."""
+
+    found: Mapping[TopicPartition, EpochEnd]
+    refused: Mapping[TopicPartition, int]
+
+
+def build_request(wanted: Mapping[TopicPartition, FetchPosition]) -> OffsetForLeaderEpochRequest:
+    """Return the request: it looks up the epoch of the data, and carries the epoch of the leader for fencing."""
+    topics: dict[str, OffsetForLeaderTopic] = {}
+    for tp, position in wanted.items():
+        epoch, leader_epoch = position.offset_epoch, position.leader.epoch
+        topics.setdefault(tp.topic, OffsetForLeaderTopic(topic=tp.topic)).partitions.append(
+            OffsetForLeaderPartition(
+                partition=tp.partition,
+                current_leader_epoch=-1 if leader_epoch is None else leader_epoch,
+                leader_epoch=-1 if epoch is None else epoch,
+            )
+        )
+    return OffsetForLeaderEpochRequest(replica_id=-1, topics=list(topics.values()))
+
+
+def parse_response(response: OffsetForLeaderEpochResponse) -> EpochEnds:
+    """Sort the partitions of a response; those not found are retried. Raises TopicAuthorizationError."""
+    found: dict[TopicPartition, EpochEnd] = {}
+    refused: dict[TopicPartition, int] = {}
+    forbidden: dict[str, None] = {}
+    for topic in response.topics:
+        for partition in topic.partitions:
+            tp = TopicPartition(topic.topic, partition.partition)
+            if partition.error_code == TOPIC_AUTHORIZATION_FAILED:
+                forbidden[topic.topic] = None
+            elif partition.error_code:
+                refused[tp] = partition.error_code
+            else:
+                found[tp] = EpochEnd(partition.leader_epoch, partition.end_offset)
+    if forbidden:
+        raise broker_error(
+            TOPIC_AUTHORIZATION_FAILED, "Checking positions (OffsetForLeaderEpoch)", topics=forbidden
+        )
+    return EpochEnds(found, refused)
+
+
+def log_truncated(
+    positions: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, EpochEnd]
+) -> LogTruncatedError:
+    """Return one error for all truncations of a response; `divergent` is None where the leader knows no such epoch."""
+    divergent = {
+        tp: OffsetAndMetadata(end.end_offset, end.epoch) if end.is_known else None for tp, end in ends.items()
+    }
+    places = [
+        f"{tp} at {positions[tp]}, which agrees up to {end.offset}" if end else f"{tp} at {positions[tp]}"
+        for tp, end in divergent.items()
+    ]
+    one = next(iter(ends)) if len(ends) == 1 else None
+    return LogTruncatedError(
+        f"The log of {format_partitions(ends)} was cut below what was consumed ({format_names(places)}). An "
+        "unclean leader election lost records that were read before. Seek to where to go on (`divergent` "
+        "says where the logs part), or set on_out_of_range to 'earliest' or 'latest'.",
+        partition=one,
+        position=None if one is None else positions[one],
+        partitions=tuple(ends),
+        positions=dict(positions),
+        divergent=divergent,
+    )

@@ -10,7 +10,7 @@ import pytest
 
 from kclient.config import load
 from kclient.errors import ConfigError
-from kclient.positions.strategy import EARLIEST, LATEST, ResetStrategy, reset_policy
+from kclient.positions.state import EARLIEST, LATEST, ResetStrategy, reset_policy
 
 HERE = {"bootstrap_servers": "localhost:9092"}
 HOUR = ResetStrategy("by_duration", 3_600_000)

@@ -72,9 +72,9 @@ class Shop:
         assert at is not None
         view = memoryview(records)
         end = end_of(view) if records else None
-        era = self.positions.state(tp).era
+        position_version = self.positions.state(tp).position_version
         frame = Frame(len(records))
-        self.buffer.add([CompletedFetch(tp, era, at, frame, view, end, aborted, error_code)])
+        self.buffer.add([CompletedFetch(tp, position_version, at, frame, view, end, aborted, error_code)])
 
     def poll(self, max_records: int = 500) -> Records[Any, Any] | None:
         """One poll; None where there was nothing to decode."""

@@ -221,13 +221,13 @@ def test_a_preferred_replica_expires_and_is_not_used_while_offline() -> None:
         async with fetching(cluster, P0, metadata_max_age_ms=2_000) as (shop, _):
             state = shop.positions.state(P0)
             state.preferred_read_replica, state.preferred_until = 2, asyncio.get_running_loop().time() + 2
-            shop.buffer.touch(P0)
+            shop.buffer.mark_dirty(P0)
             await asyncio.sleep(3.1)
             nodes = [asked.node_id for asked in cluster.of(FETCH)]
             assert nodes == [1, 2, 2, 2, 1, 1, 1]
             assert cluster.updates == []
             state.preferred_read_replica, state.preferred_until = 9, asyncio.get_running_loop().time() + 99
-            shop.buffer.touch(P0)
+            shop.buffer.mark_dirty(P0)
             await asyncio.sleep(1.1)
             assert {asked.node_id for asked in cluster.of(FETCH)[len(nodes) :]} == {1}
             assert state.preferred_read_replica is None
@@ -383,7 +383,7 @@ def test_a_failed_request_ends_the_preference_for_a_replica() -> None:
         async with fetching(cluster, P0) as (shop, _):
             state = shop.positions.state(P0)
             state.preferred_read_replica, state.preferred_until = 2, 10**9
-            shop.buffer.touch(P0)
+            shop.buffer.mark_dirty(P0)
             await asyncio.sleep(0.6)
             assert [asked.node_id for asked in cluster.of(FETCH)] == [1, 2, 1]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kclient.errors import AuthenticationError, DecodeError, PortClosedError, VersionError
-from kclient.positions.strategy import EARLIEST
+from kclient.positions.state import EARLIEST
 from kclient.records.writer import NewRecord, build_batch
 from kclient.types import LeaderAndEpoch, OffsetAndMetadata, TopicPartition
 from tests.fetch.fetch_support import P0, P1, P2, batch
@@ -418,13 +418,13 @@ def test_a_node_is_asked_for_records_when_it_has_said_where_all_its_partitions_b
         cluster = FakeCluster({("orders", 0): (1, 5), ("orders", 1): (1, 5), ("orders", 2): (2, 5)})
         Logs(cluster)
         async with fetching(cluster, P0, P1, P2) as (shop, _):
-            shop.positions.request_reset(P1, EARLIEST)
-            eras = {P1: shop.positions.state(P1).era}
-            shop.positions.set_asked(eras, 10**9)
+            shop.positions.request_offset_reset(P1, EARLIEST)
+            versions = {P1: shop.positions.state(P1).position_version}
+            shop.positions.mark_in_flight(versions, 10**9)
             await asyncio.sleep(1.1)  # the fetches in flight have ended
             assert len([asked for asked in cluster.of(FETCH) if asked.node_id == 1]) == 1
             assert len([asked for asked in cluster.of(FETCH) if asked.node_id == 2]) == 3
-            shop.positions.set_answered(eras)
+            shop.positions.clear_in_flight(versions)
             shop.positions.seek(P1, OffsetAndMetadata(7), LeaderAndEpoch(1, 5))
             await settle()
             assert offsets_asked(cluster)[-1] == [(0, 0), (1, 7)]

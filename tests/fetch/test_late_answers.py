@@ -23,7 +23,9 @@ def test_records_of_a_revoked_partition_are_dropped_and_the_others_kept() -> Non
     runtime = Runtime(rng=random.Random(1))
     answers = Answers(cluster, shop.positions, shop.buffer, shop.config, runtime)
     answers.follow_positions()
-    wanted = {tp: PartitionFetch(tp, 0, 5, None, shop.positions.state(tp).era) for tp in (P0, P1)}
+    wanted = {
+        tp: PartitionFetch(tp, 0, 5, None, shop.positions.state(tp).position_version) for tp in (P0, P1)
+    }
     session = FetchSession()
     session.next_step(wanted)
     shop.positions.assign([P1])
@@ -42,7 +44,7 @@ def test_an_answer_about_data_that_are_in_the_buffer_already_is_dropped_and_the_
     cluster = FakeCluster({("orders", 0): (1, 5)})
     answers = Answers(cluster, shop.positions, shop.buffer, shop.config, Runtime(rng=random.Random(1)))
     answers.follow_positions()
-    wanted = {P0: PartitionFetch(P0, 0, 5, None, shop.positions.state(P0).era)}
+    wanted = {P0: PartitionFetch(P0, 0, 5, None, shop.positions.state(P0).position_version)}
     for node_id in (1, 2):
         session = FetchSession()
         session.next_step(wanted)

@@ -12,7 +12,7 @@ import pytest
 from kclient.errors import ConnectError
 from kclient.fetch import plan
 from kclient.fetch.session import FetchSession
-from kclient.positions.strategy import EARLIEST
+from kclient.positions.state import EARLIEST
 from kclient.positions.table import Positions
 from kclient.types import LeaderAndEpoch, OffsetAndMetadata, TopicPartition
 from tests.fetch.fetch_support import P0, P1, Shop, batch
@@ -42,7 +42,7 @@ def test_2000_partitions_without_data_are_not_looked_at_when_one_has_some() -> N
     shop.arrive(P0, batch(0))
     looked_at = []
     find = shop.positions.find
-    shop.positions.find = lambda tp, era=None: looked_at.append(tp) or find(tp, era)  # type: ignore[method-assign]
+    shop.positions.find = lambda tp, position_version=None: looked_at.append(tp) or find(tp, position_version)  # type: ignore[method-assign]
     assert shop.offsets() == [(0, 0)]
     assert set(looked_at) == {P0}
 
@@ -120,7 +120,7 @@ MOVES: dict[str, Callable[[Positions, TopicPartition], object]] = {
     "seek": lambda positions, tp: positions.seek(tp, OffsetAndMetadata(7), LeaderAndEpoch(1, 5)),
     "pause": lambda positions, tp: positions.pause(tp),
     "resume": lambda positions, tp: positions.resume(tp),
-    "reset": lambda positions, tp: positions.request_reset(tp, EARLIEST),
+    "reset": lambda positions, tp: positions.request_offset_reset(tp, EARLIEST),
 }
 
 
@@ -137,7 +137,7 @@ def test_who_moves_partitions_one_by_one_has_each_looked_at_once(
         Logs(cluster)
         async with fetching(cluster, *partitions) as (shop, _):
             if not told:
-                shop.positions.await_callback(partitions)
+                shop.positions.mark_pending_callback(partitions)
                 shop.positions.changed.notify()
                 await settle()
             looked_at.clear()

@@ -24,7 +24,7 @@ from kclient.generated.list_offsets_response import (
 )
 from kclient.network.cluster import Cluster
 from kclient.positions.table import Positions
-from kclient.positions.upkeep import PositionUpkeep
+from kclient.positions.updater import PositionUpdater
 from kclient.runtime import Runtime
 from kclient.types import TopicPartition
 from tests.fetch.fetch_support import P0, batch
@@ -42,7 +42,7 @@ class Reader:
         self.cluster = Cluster(config, runtime)
         self.positions = Positions()
         self.buffer = FetchBuffer()
-        self.upkeep = PositionUpkeep(self.cluster, self.positions, config, runtime)
+        self.position_updater = PositionUpdater(self.cluster, self.positions, config, runtime)
         self.fetcher = Fetcher(self.cluster, self.positions, self.buffer, config, runtime)
         self.delivery = Delivery(self.positions, self.buffer, config)
 
@@ -52,7 +52,7 @@ class Reader:
         async with asyncio.timeout(10):
             while len(found) < count:
                 seen = [(signal, signal.count) for signal in (self.positions.changed, self.buffer.changed)]
-                if (error := self.upkeep.take_error() or self.fetcher.take_error()) is not None:
+                if (error := self.position_updater.take_error() or self.fetcher.take_error()) is not None:
                     raise error
                 if (lease := self.delivery.begin(500)) is None:
                     await wait_any(*seen)
@@ -68,7 +68,7 @@ async def reading(peer: ScriptedBroker, *partitions: TopicPartition, **keys: Any
     reader.positions.assign(partitions)
     reader.cluster.set_topics(dict.fromkeys(tp.topic for tp in partitions))
     await reader.cluster.start()
-    flows = [asyncio.create_task(flow.run()) for flow in (reader.upkeep, reader.fetcher)]
+    flows = [asyncio.create_task(flow.run()) for flow in (reader.position_updater, reader.fetcher)]
     try:
         yield reader
     finally:

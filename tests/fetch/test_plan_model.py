@@ -20,7 +20,7 @@ from kclient.fetch.node import NodeFetches
 from kclient.fetch.plan import Plan, make_plan
 from kclient.generated.fetch_response import EpochEndOffset
 from kclient.network.backoff import Backoff
-from kclient.positions.strategy import EARLIEST
+from kclient.positions.state import EARLIEST
 from kclient.runtime import Runtime
 from kclient.types import LeaderAndEpoch, OffsetAndMetadata, TopicPartition
 from tests.fetch.fetch_support import Shop, answer, batch, data
@@ -66,8 +66,10 @@ class PlanMachine(RuleBasedStateMachine):
     def leader(self, tp: TopicPartition) -> LeaderAndEpoch:
         return self.cluster.metadata.leader(tp)
 
-    def eras(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
-        return {tp: state.era for tp in partitions if (state := self.positions.find(tp)) is not None}
+    def versions(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+        return {
+            tp: state.position_version for tp in partitions if (state := self.positions.find(tp)) is not None
+        }
 
     # --- users and rebalances
 
@@ -84,7 +86,7 @@ class PlanMachine(RuleBasedStateMachine):
     @rule(tp=some, lost=st.booleans())
     def reset(self, tp: TopicPartition, lost: bool) -> None:
         if tp in self.positions:
-            self.positions.request_reset(tp, EARLIEST, lost=lost)
+            self.positions.request_offset_reset(tp, EARLIEST, lost=lost)
 
     @rule(tp=some, pause=st.booleans())
     def pause_or_resume(self, tp: TopicPartition, pause: bool) -> None:
@@ -93,11 +95,13 @@ class PlanMachine(RuleBasedStateMachine):
 
     @rule(partitions=subsets, going=st.booleans())
     def revoke(self, partitions: list[TopicPartition], going: bool) -> None:
-        (self.positions.mark_pending_revocation if going else self.positions.keep_after_all)(partitions)
+        (self.positions.mark_pending_revocation if going else self.positions.clear_pending_revocation)(
+            partitions
+        )
 
     @rule(partitions=subsets, over=st.booleans())
     def tell(self, partitions: list[TopicPartition], over: bool) -> None:
-        (self.positions.callback_over if over else self.positions.await_callback)(partitions)
+        (self.positions.clear_pending_callback if over else self.positions.mark_pending_callback)(partitions)
 
     @rule(covered=st.sets(st.sampled_from("ab")))
     def subscribe(self, covered: set[str]) -> None:
@@ -107,24 +111,26 @@ class PlanMachine(RuleBasedStateMachine):
 
     @rule(partitions=subsets)
     def ask(self, partitions: list[TopicPartition]) -> None:
-        waiting = self.positions.needing_reset(self.clock.now()) | self.positions.needing_validation(
+        waiting = self.positions.partitions_needing_reset(
             self.clock.now()
+        ) | self.positions.partitions_needing_validation(self.clock.now())
+        self.positions.mark_in_flight(
+            self.versions([tp for tp in partitions if tp in waiting]), self.clock.now() + 30
         )
-        self.positions.set_asked(self.eras([tp for tp in partitions if tp in waiting]), self.clock.now() + 30)
 
     @rule(partitions=subsets, found=st.booleans())
     def is_answered(self, partitions: list[TopicPartition], found: bool) -> None:
-        self.positions.set_answered(self.eras(partitions))
-        for tp in self.eras(partitions):
+        self.positions.clear_in_flight(self.versions(partitions))
+        for tp in self.versions(partitions):
             if found:
                 self.positions.complete_validation(tp)
-            if found and tp in self.positions.needing_reset(self.clock.now()):
+            if found and tp in self.positions.partitions_needing_reset(self.clock.now()):
                 self.positions.seek(tp, OffsetAndMetadata(0), self.leader(tp))
 
     @rule(tp=some, told=st.booleans())
     def is_out_of_range(self, tp: TopicPartition, told: bool) -> None:
         if tp in self.positions and self.positions.position(tp) is not None:
-            (self.positions.look_again if told else self.positions.mark_out_of_range)(tp)
+            (self.positions.resume_after_error if told else self.positions.mark_out_of_range)(tp)
 
     @rule(tp=some, leader=st.integers(1, 4), epoch=st.integers(5, 7))
     def lead(self, tp: TopicPartition, leader: int, epoch: int) -> None:

@@ -187,7 +187,7 @@ def test_a_request_that_was_given_up_leaves_a_full_one_that_ends_the_old_session
 def test_an_answer_finds_what_was_asked_last_though_the_wire_did_not_repeat_it() -> None:
     """A seek away and back: the same on the wire, but not the same partition state any more."""
     session = established(at(0), at(1))
-    again = PartitionFetch(TopicPartition("orders", 0), 0, 5, ID, era=9)
+    again = PartitionFetch(TopicPartition("orders", 0), 0, 5, ID, position_version=9)
     assert says(ask(session, again, at(1))) == (7, 1, [], [])
     answer = told(0)
     ((asked, _),) = session.rows(answer)

@@ -15,8 +15,7 @@ from kclient.errors import (
     NoOffsetError,
     TopicAuthorizationError,
 )
-from kclient.positions.state import FetchPosition
-from kclient.positions.strategy import EARLIEST, LATEST
+from kclient.positions.state import EARLIEST, LATEST, FetchPosition
 from kclient.types import LeaderAndEpoch, OffsetAndMetadata, TopicPartition
 from tests.positions.fake_cluster import run, settle, until
 from tests.positions.upkeep_support import (
@@ -127,7 +126,7 @@ def test_policy_none_raises_once_for_all_partitions_without_commit_paused_ones_t
             assert cluster.asked == []
             await settle()
             assert one.take_error() is None  # the user may commit first
-            positions.poll_needs()
+            positions.start_deferred_lookups()
             await settle()
             assert isinstance(one.take_error(), NoOffsetError)
             positions.seek(P0, OffsetAndMetadata(1), ON_1)
@@ -199,7 +198,7 @@ def test_a_fatal_failure_of_offset_fetch_is_told_once_and_then_asked_again() -> 
             assert not all_found(positions)
             assert isinstance(one.take_error(), TopicAuthorizationError)
             assert one.take_error() is None
-            positions.poll_needs()
+            positions.start_deferred_lookups()
             await until(lambda: all_found(positions))
 
     run(scenario())
@@ -320,7 +319,7 @@ def test_a_new_generation_forgets_the_pending_offset_fetch() -> None:
             return asked[-1]
 
         async with upkeep(led_by_1(), P0, committed=committed) as (positions, one):
-            one.forget_pending()
+            one.cancel_committed_lookup()
             await settle()
             assert len(asked) == 2
             assert asked[0].cancelled()
@@ -363,7 +362,7 @@ def test_a_partition_that_waits_for_a_reset_needs_no_coordinator() -> None:
         cluster.answer(LIST, lists(8))
         async with upkeep(cluster, committed=committed) as (positions, _):
             positions.assign([P0])
-            positions.request_reset(P0, LATEST)
+            positions.request_offset_reset(P0, LATEST)
             await settle()
             assert positions.position(P0) == FetchPosition(8, None, ON_1)
             assert asked == []
@@ -402,7 +401,7 @@ def test_an_answer_leaves_one_line_in_the_log(caplog: pytest.LogCaptureFixture) 
         many = [TopicPartition("orders", n) for n in range(300)]
         async with upkeep(cluster, *many, committed=committed) as (positions, _):
             for tp in many:
-                positions.request_reset(tp, EARLIEST)
+                positions.request_offset_reset(tp, EARLIEST)
             await settle()
             assert all_found(positions)
 

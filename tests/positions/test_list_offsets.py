@@ -19,8 +19,7 @@ from kclient.generated.metadata_response import (
     MetadataResponseTopic,
 )
 from kclient.network.backoff import Backoff
-from kclient.positions.list_offsets import list_offsets
-from kclient.positions.list_offsets_messages import build_request, min_version, split_answer
+from kclient.positions.list_offsets import build_request, list_offsets, min_version, parse_response
 from kclient.types import IsolationLevel, OffsetAndTimestamp, TopicPartition
 from tests.positions.fake_cluster import FakeCluster, run
 
@@ -61,7 +60,7 @@ def ask(
 
 @pytest.mark.spec("S0-60", "B.15.9")
 def test_an_answer_is_split_into_found_missing_and_retry() -> None:
-    listed = split_answer(answer((P0, 0, 7), (P1, 0, -1), (P2, 6, -1), epoch=4, time=99), [P0, P1, P2])
+    listed = parse_response(answer((P0, 0, 7), (P1, 0, -1), (P2, 6, -1), epoch=4, time=99), [P0, P1, P2])
     assert listed.found == {P0: OffsetAndTimestamp(7, 99, 4)}
     assert listed.missing == [P1]
     assert listed.retry == [P2]
@@ -70,30 +69,30 @@ def test_an_answer_is_split_into_found_missing_and_retry() -> None:
 @pytest.mark.parametrize("code", [6, 9, 56, 78, 5, 74, 75, 3, 7, 999])
 @pytest.mark.spec("S0-60", "B.15.9", "D-61")
 def test_every_other_error_code_is_asked_again(code: int) -> None:
-    listed = split_answer(answer((P0, code, -1)), [P0])
+    listed = parse_response(answer((P0, code, -1)), [P0])
     assert (listed.found, listed.missing, listed.retry) == ({}, [], [P0])
 
 
 @pytest.mark.spec("S0-60", "B.8", "B.15.9")
 def test_an_old_message_format_counts_as_no_offset() -> None:
-    assert split_answer(answer((P0, 43, -1)), [P0]).missing == [P0]
+    assert parse_response(answer((P0, 43, -1)), [P0]).missing == [P0]
 
 
 @pytest.mark.spec("S0-60")
 def test_a_partition_that_the_answer_leaves_out_is_asked_again() -> None:
-    assert split_answer(answer((P0, 0, 7)), [P0, P1]).retry == [P1]
+    assert parse_response(answer((P0, 0, 7)), [P0, P1]).retry == [P1]
 
 
 @pytest.mark.spec("S0-31", "S0-60")
 def test_offset_zero_is_an_offset_and_epoch_minus_one_none() -> None:
-    assert split_answer(answer((P0, 0, 0)), [P0]).found == {P0: OffsetAndTimestamp(0, -1, None)}
+    assert parse_response(answer((P0, 0, 0)), [P0]).found == {P0: OffsetAndTimestamp(0, -1, None)}
 
 
 @pytest.mark.spec("S0-60")
 def test_one_refused_topic_fails_the_whole_answer_and_all_are_named() -> None:
     other = TopicPartition("audit", 0)
     with pytest.raises(TopicAuthorizationError) as caught:
-        split_answer(answer((P0, 0, 7), (P1, 29, -1), (other, 29, -1), (P2, 6, -1)), [P0, P1, other, P2])
+        parse_response(answer((P0, 0, 7), (P1, 29, -1), (other, 29, -1), (P2, 6, -1)), [P0, P1, other, P2])
     assert caught.value.topics == ("audit", "orders")
 
 
@@ -101,7 +100,7 @@ def test_one_refused_topic_fails_the_whole_answer_and_all_are_named() -> None:
 def test_version_0_answers_with_a_list() -> None:
     old = answer((P0, 0, -1))
     old.topics[0].partitions[0].old_style_offsets = [12]
-    assert split_answer(old, [P0]).found[P0].offset == 12
+    assert parse_response(old, [P0]).found[P0].offset == 12
 
 
 @pytest.mark.spec("S0-50", "B.8")

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from kclient.errors import OffsetOutOfRangeError
-from kclient.positions.jumps import OffsetReset
+from kclient.positions.reset_events import OffsetReset
 from kclient.positions.state import FetchPosition
 from kclient.types import LeaderAndEpoch, OffsetAndMetadata
 from tests.positions.fake_cluster import FakeCluster, run, settle, until
@@ -66,7 +66,7 @@ def test_without_a_policy_it_is_told_also_when_the_leader_changes_before_the_pol
                 assert not positions.is_fetchable(P0)
             error = one.take_error()
             assert isinstance(error, OffsetOutOfRangeError)
-            assert "created anew" in error.text
+            assert "created again" in error.text
 
     run(scenario())
 

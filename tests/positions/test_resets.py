@@ -11,8 +11,7 @@ from kclient.errors import (
     PortClosedError,
     TopicAuthorizationError,
 )
-from kclient.positions.state import FetchPosition
-from kclient.positions.strategy import EARLIEST
+from kclient.positions.state import EARLIEST, FetchPosition
 from kclient.types import LeaderAndEpoch, OffsetAndMetadata, TopicPartition
 from tests.positions.fake_cluster import FakeCluster, run, settle, until
 from tests.positions.test_list_offsets import answer
@@ -119,10 +118,10 @@ def test_whatever_becomes_of_a_question_it_is_noted_as_in_flight_only_until_then
         cluster = led_by_1()
         cluster.answer(LIST, lambda node, request: asyncio.sleep(0.05, reply))
         async with upkeep(cluster, P0) as (positions, _):
-            assert positions.state(P0).asked
+            assert positions.state(P0).request_in_flight
             seen = positions.changed.count
             await asyncio.sleep(0.06)
-            assert not positions.state(P0).asked
+            assert not positions.state(P0).request_in_flight
             assert positions.changed.count > seen
 
     run(scenario())
@@ -191,7 +190,7 @@ def test_a_fatal_error_of_a_reset_is_told_once_by_each_poll_until_it_is_gone() -
     ("meanwhile", "state", "offset"),
     [
         (lambda positions: positions.seek(P0, OffsetAndMetadata(77), ON_1), FETCHING, 77),
-        (lambda positions: positions.request_reset(P0, EARLIEST), AWAIT_RESET, None),
+        (lambda positions: positions.request_offset_reset(P0, EARLIEST), AWAIT_RESET, None),
         (lambda positions: positions.assign([P1]), None, None),
         (lambda positions: (positions.assign([]), positions.assign([P0])), AWAIT_RESET, None),
     ],

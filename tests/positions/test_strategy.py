@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kclient.positions.strategy import EARLIEST, LATEST, ResetStrategy, reset_policy
+from kclient.positions.state import EARLIEST, LATEST, ResetStrategy, reset_policy
 from tests.positions.fake_cluster import config
 
 

@@ -8,8 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from kclient.errors import InternalError, NotAssignedError
-from kclient.positions.state import TRANSITIONS, FetchPosition, FetchState
-from kclient.positions.strategy import EARLIEST, LATEST
+from kclient.positions.state import EARLIEST, LATEST, TRANSITIONS, FetchPosition, FetchState
 from kclient.positions.table import Positions
 from kclient.types import LeaderAndEpoch, OffsetAndMetadata, TopicPartition
 
@@ -30,7 +29,7 @@ def in_state(state: FetchState) -> Positions:
     if state is FETCHING:
         table.seek(P0, OffsetAndMetadata(10), LEADER)
     elif state is AWAIT_RESET:
-        table.request_reset(P0, LATEST)
+        table.request_offset_reset(P0, LATEST)
     elif state is AWAIT_VALIDATION:
         table.seek(P0, OffsetAndMetadata(10, 4), LEADER)
     assert table.state(P0).fetch_state is state
@@ -52,7 +51,7 @@ def test_a_new_partition_is_initializing_without_position_and_not_fetchable() ->
     assert table.state(P0).fetch_state is INITIALIZING
     assert table.position(P0) is None
     assert not table.is_fetchable(P0)
-    assert table.needing_committed() == [P0]
+    assert table.partitions_needing_committed() == [P0]
     assert table.all_consumed() == {}
 
 
@@ -70,9 +69,9 @@ def test_only_fetching_fetches_delivers_and_commits(state: FetchState) -> None:
 def test_each_state_asks_its_own_question(state: FetchState) -> None:
     table = in_state(state)
     questions = (
-        bool(table.needing_committed()),
-        bool(table.needing_reset(0)),
-        bool(table.needing_validation(0)),
+        bool(table.partitions_needing_committed()),
+        bool(table.partitions_needing_reset(0)),
+        bool(table.partitions_needing_validation(0)),
     )
     assert questions == (state is INITIALIZING, state is AWAIT_RESET, state is AWAIT_VALIDATION)
 
@@ -108,7 +107,7 @@ def test_seek_to_an_end_leads_to_await_reset_from_every_state_and_clears_the_pos
     state: FetchState,
 ) -> None:
     table = in_state(state)
-    table.request_reset(P0, EARLIEST)
+    table.request_offset_reset(P0, EARLIEST)
     assert table.state(P0).fetch_state is AWAIT_RESET
     assert table.state(P0).position is None
     assert table.state(P0).reset_strategy == EARLIEST
@@ -126,13 +125,13 @@ def test_a_new_leader_is_validated_with_the_epoch_of_the_data_kept_apart() -> No
 
 @pytest.mark.spec("B.6.4", "D-41")
 def test_a_new_leader_is_only_taken_over_where_it_cannot_be_asked_or_an_epoch_is_missing() -> None:
-    without_epoch, too_old = positions(P0), positions(P0)
+    without_epoch, version_error = positions(P0), positions(P0)
     without_epoch.seek(P0, OffsetAndMetadata(10), LEADER)
     without_epoch.follow_leader(P0, NEW_LEADER, can_validate=True)
-    too_old.seek(P0, OffsetAndMetadata(10, 3), LeaderAndEpoch(1, None))
-    too_old.follow_leader(P0, NEW_LEADER, can_validate=False)
+    version_error.seek(P0, OffsetAndMetadata(10, 3), LeaderAndEpoch(1, None))
+    version_error.follow_leader(P0, NEW_LEADER, can_validate=False)
     assert without_epoch.position(P0) == FetchPosition(10, None, NEW_LEADER)
-    assert too_old.position(P0) == FetchPosition(10, 3, NEW_LEADER)
+    assert version_error.position(P0) == FetchPosition(10, 3, NEW_LEADER)
 
 
 @pytest.mark.parametrize("can_validate", [True, False])
@@ -174,7 +173,7 @@ def test_partitions_that_stay_keep_their_whole_state() -> None:
     assert (kept.position, kept.paused, kept.high_watermark) == (FetchPosition(10, None, LEADER), True, 99)
     assert table.assigned() == (P2, P0)
     assert P1 not in table
-    assert table.needing_committed() == [P2]
+    assert table.partitions_needing_committed() == [P2]
     assert table.assignment_id == 2
 
 
@@ -182,11 +181,11 @@ def test_partitions_that_stay_keep_their_whole_state() -> None:
 def test_a_partition_that_comes_back_begins_anew() -> None:
     table = positions(P0)
     table.seek(P0, OffsetAndMetadata(10), LEADER)
-    era = table.state(P0).era
+    position_version = table.state(P0).position_version
     table.assign([])
     table.assign([P0])
     assert table.state(P0).fetch_state is INITIALIZING
-    assert table.find(P0, era) is None
+    assert table.find(P0, position_version) is None
 
 
 @pytest.mark.spec("S0-14", "B.6.4", "D-27")
@@ -218,17 +217,17 @@ def test_whatever_keeps_a_partition_from_being_fetched() -> None:
 def test_a_partition_that_will_be_revoked_is_not_looked_up() -> None:
     table = positions(P0, P1)
     table.mark_pending_revocation([P0])
-    assert table.needing_committed() == [P1]
+    assert table.partitions_needing_committed() == [P1]
 
 
 @pytest.mark.spec("S2-39", "B.9", "D-33")
 def test_delivery_moves_the_position_and_keeps_the_leader() -> None:
     table = in_state(FETCHING)
-    era = table.state(P0).era
+    position_version = table.state(P0).position_version
     table.advance(P0, 25, 4)
     assert table.position(P0) == FetchPosition(25, 4, LEADER)
     assert table.all_consumed() == {P0: OffsetAndMetadata(25, 4)}
-    assert table.state(P0).era == era
+    assert table.state(P0).position_version == position_version
 
 
 def test_delivery_without_a_valid_position_is_a_bug() -> None:
@@ -238,7 +237,7 @@ def test_delivery_without_a_valid_position_is_a_bug() -> None:
 
 MOVES: list[Callable[[Positions], None]] = [
     lambda table: table.seek(P0, OffsetAndMetadata(10), LEADER),
-    lambda table: table.request_reset(P0, LATEST),
+    lambda table: table.request_offset_reset(P0, LATEST),
     lambda table: table.follow_leader(P0, NEW_LEADER, can_validate=True),
 ]
 
@@ -249,31 +248,31 @@ def test_every_move_but_delivery_makes_old_answers_unusable(move: Callable[[Posi
     table = positions(P0)
     table.seek(P0, OffsetAndMetadata(10), LEADER)
     table.advance(P0, 10, 4)
-    era = table.state(P0).era
+    position_version = table.state(P0).position_version
     move(table)
-    assert table.find(P0, era) is None
+    assert table.find(P0, position_version) is None
 
 
 @pytest.mark.spec("S0-48")
 def test_the_same_reset_asked_for_twice_keeps_the_answer_on_its_way_usable() -> None:
     table = in_state(AWAIT_RESET)
-    era = table.state(P0).era
-    table.request_reset(P0, LATEST)
-    assert table.find(P0, era) is not None
-    table.request_reset(P0, EARLIEST)
-    assert table.find(P0, era) is None
+    position_version = table.state(P0).position_version
+    table.request_offset_reset(P0, LATEST)
+    assert table.find(P0, position_version) is not None
+    table.request_offset_reset(P0, EARLIEST)
+    assert table.find(P0, position_version) is None
 
 
 @pytest.mark.spec("S0-43", "S0-46", "S0-47")
 def test_a_partition_is_not_asked_for_again_before_its_time() -> None:
     table = in_state(AWAIT_RESET)
-    era = table.state(P0).era
-    table.ask_again_at({P0: era}, 5.0)
-    assert not table.needing_reset(4.9)
+    position_version = table.state(P0).position_version
+    table.set_next_allowed_retry({P0: position_version}, 5.0)
+    assert not table.partitions_needing_reset(4.9)
     assert table.next_retry(4.9) == 5.0
-    assert list(table.needing_reset(5.0)) == [P0]
-    table.ask_again_at({P0: era - 1}, 9.0)
-    assert list(table.needing_reset(5.0)) == [P0]
+    assert list(table.partitions_needing_reset(5.0)) == [P0]
+    table.set_next_allowed_retry({P0: position_version - 1}, 9.0)
+    assert list(table.partitions_needing_reset(5.0)) == [P0]
 
 
 def test_unassigned_partitions_are_named_in_the_error() -> None:

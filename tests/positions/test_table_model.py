@@ -14,8 +14,7 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from kclient.errors import InternalError, NotAssignedError
-from kclient.positions.state import FetchPosition, FetchState
-from kclient.positions.strategy import EARLIEST, LATEST
+from kclient.positions.state import EARLIEST, LATEST, FetchPosition, FetchState
 from kclient.positions.table import Positions
 from kclient.types import LeaderAndEpoch, OffsetAndMetadata, TopicPartition
 
@@ -61,22 +60,24 @@ subsets = st.lists(some, unique=True)
 @pytest.mark.parametrize("old", STATES)
 @pytest.mark.parametrize("new", STATES)
 @pytest.mark.spec("S0-15", "S0-16", "S0-17", "S0-18", "B.6.2")
-def test_every_move_is_made_or_ignored_as_the_table_says(old: str, new: str) -> None:
+def test_every_transition_is_made_or_refused_as_the_table_says(old: str, new: str) -> None:
     tp, here = PARTITIONS[0], FetchPosition(7, 2, LeaderAndEpoch(1, 3))
     table = Positions()
     table.assign([tp])
     state = table.state(tp)
     if old != "initializing":
-        table._move(tp, state, FetchState(old), here if old in NEEDS_POSITION else None)
-    before = (state.fetch_state, state.position, state.era)
-    table._move(tp, state, FetchState(new), here if new in NEEDS_POSITION else None)
+        table._transition(tp, state, FetchState(old), here if old in NEEDS_POSITION else None)
+    before = (state.fetch_state, state.position, state.position_version)
     if MAY_MOVE[old, new]:
+        table._transition(tp, state, FetchState(new), here if new in NEEDS_POSITION else None)
         assert state.fetch_state.value == new
         assert state.position == (here if new in NEEDS_POSITION else None)
         with pytest.raises(InternalError):
-            table._move(tp, state, FetchState.FETCHING, None)
+            table._transition(tp, state, FetchState.FETCHING, None)
     else:
-        assert (state.fetch_state, state.position, state.era) == before
+        with pytest.raises(InternalError):
+            table._transition(tp, state, FetchState(new), here if new in NEEDS_POSITION else None)
+        assert (state.fetch_state, state.position, state.position_version) == before
 
 
 class TableMachine(RuleBasedStateMachine):
@@ -132,7 +133,7 @@ class TableMachine(RuleBasedStateMachine):
     def reset(self, tp: TopicPartition, strategy: Any, lost: bool) -> None:
         if (one := self.model.get(tp)) is None:
             return
-        self.table.request_reset(tp, strategy, lost=lost)
+        self.table.request_offset_reset(tp, strategy, lost=lost)
         if one["strategy"] != strategy:
             offset = one["at"][0] if lost and one["at"] else None
             self.move(one, "await_reset", strategy=strategy, lost=offset)
@@ -170,7 +171,7 @@ class TableMachine(RuleBasedStateMachine):
 
     @rule(partitions=subsets, over=st.booleans())
     def is_told(self, partitions: list[TopicPartition], over: bool) -> None:
-        (self.table.callback_over if over else self.table.await_callback)(partitions)
+        (self.table.clear_pending_callback if over else self.table.mark_pending_callback)(partitions)
         for tp in partitions:
             if tp in self.model:
                 self.model[tp]["telling"] = not over
@@ -214,25 +215,25 @@ class TableMachine(RuleBasedStateMachine):
     @rule(tp=some)
     def ask(self, tp: TopicPartition) -> None:
         if (one := self.model.get(tp)) is not None:
-            era = self.table.state(tp).era
-            self.asked.append((tp, era, one["life"]))
-            self.table.set_asked({tp: era}, self.now + 3)
+            position_version = self.table.state(tp).position_version
+            self.asked.append((tp, position_version, one["life"]))
+            self.table.mark_in_flight({tp: position_version}, self.now + 3)
             one |= {"asked": True, "retry": self.now + 3}
 
     @rule(data=st.data(), wait=st.integers(0, 5))
     def fail(self, data: st.DataObject, wait: int) -> None:
         """Answers of long ago come too."""
         if self.asked:
-            tp, era, life = data.draw(st.sampled_from(self.asked))
-            self.table.ask_again_at({tp: era}, self.now + wait)
+            tp, position_version, life = data.draw(st.sampled_from(self.asked))
+            self.table.set_next_allowed_retry({tp: position_version}, self.now + wait)
             if tp in self.model and self.model[tp]["life"] == life:
                 self.model[tp]["retry"] = self.now + wait
 
     @rule(data=st.data())
     def is_answered(self, data: st.DataObject) -> None:
         if self.asked:
-            tp, era, life = data.draw(st.sampled_from(self.asked))
-            self.table.set_answered({tp: era})
+            tp, position_version, life = data.draw(st.sampled_from(self.asked))
+            self.table.clear_in_flight({tp: position_version})
             if tp in self.model and self.model[tp]["life"] == life:
                 self.model[tp]["asked"] = False
 
@@ -264,9 +265,11 @@ class TableMachine(RuleBasedStateMachine):
         def due(one: dict[str, Any]) -> bool:
             return not one["asked"] and (one["retry"] is None or one["retry"] <= self.now)
 
-        assert set(self.table.needing_committed()) == where("OffsetFetch", lambda one: not one["revoked"])
-        assert set(self.table.needing_reset(self.now)) == where("ListOffsets", due)
-        assert set(self.table.needing_validation(self.now)) == where("OffsetForLeader", due)
+        assert set(self.table.partitions_needing_committed()) == where(
+            "OffsetFetch", lambda one: not one["revoked"]
+        )
+        assert set(self.table.partitions_needing_reset(self.now)) == where("ListOffsets", due)
+        assert set(self.table.partitions_needing_validation(self.now)) == where("OffsetForLeader", due)
         assert set(self.table.all_consumed()) == where("commit", lambda one: True)
         assert set(self.table.paused()) == {tp for tp, one in self.model.items() if one["paused"]}
         later = [
@@ -278,9 +281,9 @@ class TableMachine(RuleBasedStateMachine):
 
     @invariant()
     def an_old_answer_fits_only_what_is_as_it_was(self) -> None:
-        for tp, era, life in self.asked:
+        for tp, position_version, life in self.asked:
             unchanged = tp in self.model and self.model[tp]["life"] == life
-            assert (self.table.find(tp, era) is not None) == unchanged
+            assert (self.table.find(tp, position_version) is not None) == unchanged
 
 
 TestTable = pytest.mark.spec("S0-10", "S0-13", "S0-19", "S0-43", "S0-48", "B.6.2", "B.6.3", "B.6.4")(

@@ -13,10 +13,10 @@ from kclient.generated.offset_for_leader_epoch_response import (
     OffsetForLeaderEpochResponse,
     OffsetForLeaderTopicResult,
 )
-from kclient.positions.jumps import OffsetReset
+from kclient.positions.reset_events import OffsetReset
 from kclient.positions.state import FetchState
 from kclient.positions.table import Positions
-from kclient.positions.upkeep import PositionUpkeep
+from kclient.positions.updater import PositionUpdater
 from kclient.runtime import Runtime
 from kclient.types import LeaderAndEpoch, OffsetAndMetadata, TopicPartition
 from tests.positions.fake_cluster import FakeCluster, config, settle
@@ -38,12 +38,12 @@ async def upkeep(
     committed: Any = None,
     jumps: list[OffsetReset] | None = None,
     **keys: Any,
-) -> AsyncIterator[tuple[Positions, PositionUpkeep]]:
+) -> AsyncIterator[tuple[Positions, PositionUpdater]]:
     positions = Positions()
     positions.assign(partitions)
     runtime = Runtime(rng=random.Random(1), wall_clock=lambda: NOW_MS / 1000)
     told = [] if jumps is None else jumps
-    one = PositionUpkeep(cluster, positions, config(**keys), runtime, committed, told.append)  # type: ignore[arg-type]
+    one = PositionUpdater(cluster, positions, config(**keys), runtime, committed, told.append)  # type: ignore[arg-type]
     task = asyncio.create_task(one.run())
     try:
         await settle()

@@ -207,7 +207,7 @@ def test_a08_fetch_sessions_without_a_policy_tell_of_the_new_topic_until_the_use
         cluster.recreate_topic("t")
         cluster.produce("t", [b"anew"] * 50, partition=3)
         for _ in range(3):
-            with pytest.raises(OffsetOutOfRangeError, match="created anew"):
+            with pytest.raises(OffsetOutOfRangeError, match="created again"):
                 await until_told(consumer, TopicPartition("t", 3))
         assert await consumer.position(TopicPartition("t", 3)) == 5
         for tp in ALL:

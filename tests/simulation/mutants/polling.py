@@ -9,7 +9,7 @@ from typing import Any
 from kclient.consumer.core import ConsumerCore
 from kclient.consumer.poll import Poll
 from kclient.consumer.rebalance import Rebalance
-from kclient.positions.assigned import AssignedPartitions
+from kclient.positions.table import Positions
 from kclient.types import TopicPartition
 from tests.simulation.mutants import polling_scripts as scripts
 from tests.simulation.mutants.table import Patch, mutant
@@ -32,10 +32,10 @@ def errors_first(patch: Patch) -> None:
 def positions_at_once(patch: Patch) -> None:
     """Look up the positions of new partitions as soon as they are assigned."""
 
-    def await_poll(self: AssignedPartitions, partitions: Iterable[TopicPartition]) -> None:
+    def defer_lookup(self: Positions, partitions: Iterable[TopicPartition]) -> None:
         return
 
-    patch.put(AssignedPartitions, "await_poll", await_poll)
+    patch.put(Positions, "defer_lookup", defer_lookup)
 
 
 @mutant("M-127", "I-28", look=scripts.connected_only)
@@ -53,11 +53,11 @@ def join_on_connect(patch: Patch) -> None:
 def stale_error(patch: Patch) -> None:
     """Ask for a first position again as soon as the error about it is raised."""
 
-    def look_again(self: AssignedPartitions, tp: TopicPartition) -> Any:
+    def resume_after_error(self: Positions, tp: TopicPartition) -> Any:
         before(self, tp)
-        self.state(tp).awaits_poll = False
+        self.state(tp).lookup_deferred = False
 
-    before = patch.put(AssignedPartitions, "look_again", look_again)
+    before = patch.put(Positions, "resume_after_error", resume_after_error)
 
 
 @mutant("M-129", "I-28", look=scripts.slowly_erring_member)

@@ -12,9 +12,7 @@ from kclient.fetch.answers import Answers
 from kclient.fetch.fetcher import Fetcher
 from kclient.fetch.lease import Lease
 from kclient.group import offset_fetch
-from kclient.positions.assigned import AssignedPartitions
-from kclient.positions.state import FETCHING, PartitionState
-from kclient.positions.strategy import EARLIEST
+from kclient.positions.state import EARLIEST, FETCHING, PartitionState
 from kclient.positions.table import Positions
 from kclient.protocol.errors import OFFSET_OUT_OF_RANGE
 from kclient.records import reader
@@ -32,8 +30,8 @@ def reset_on_disconnect(patch: Patch) -> None:
     def failed(self: Fetcher, node: Any, error: Any) -> None:
         before(self, node, error)
         for tp, one in node.asked.items():
-            if self._positions.find(tp, one.era) is not None:
-                self._positions.request_reset(tp, EARLIEST)
+            if self._positions.find(tp, one.position_version) is not None:
+                self._positions.request_offset_reset(tp, EARLIEST)
 
     before = patch.put(Fetcher, "_failed", failed)
 
@@ -60,7 +58,7 @@ def seek_keeps_buffer(patch: Patch) -> None:
         state = session.positions.state(partition)
         if kept and state.fetch_state is FETCHING and state.position is not None:
             for one in kept:
-                one.era = state.era
+                one.position_version = state.position_version
             state.position = attrs.evolve(state.position, offset=kept[0].next_offset)
             session.buffer.add(kept)
 
@@ -73,10 +71,14 @@ def late_answer_after_seek(patch: Patch) -> None:
 
     def take_one(self: Answers, node_id: int, asked: Any, partition: Any, frame: Any) -> Any:
         state = self._positions.find(asked.tp)
-        if state is not None and state.fetch_state is FETCHING and state.era != asked.era:
+        if (
+            state is not None
+            and state.fetch_state is FETCHING
+            and state.position_version != asked.position_version
+        ):
             if not self._buffer.queue(asked.tp) and state.position is not None:
                 state.position = attrs.evolve(state.position, offset=asked.offset)
-            asked = attrs.evolve(asked, era=state.era)
+            asked = attrs.evolve(asked, position_version=state.position_version)
         return before(self, node_id, asked, partition, frame)
 
     before = patch.put(Answers, "_take_one", take_one)
@@ -173,7 +175,7 @@ def deliver_below_position(patch: Patch) -> None:
 def remember_position(patch: Patch) -> None:
     """Go on where one stood when a partition comes back that others had meanwhile."""
 
-    def assign(self: AssignedPartitions, partitions: Any) -> None:
+    def assign(self: Positions, partitions: Any) -> None:
         known = self.__dict__.setdefault("known", {})
         known |= {tp: state.position for tp, state in self.items() if state.fetch_state is FETCHING}
         had = self.assigned()
@@ -182,7 +184,7 @@ def remember_position(patch: Patch) -> None:
             if isinstance(self, Positions) and tp not in had and (place := known.get(tp)) is not None:
                 self.seek(tp, OffsetAndMetadata(place.offset, place.offset_epoch), place.leader)
 
-    before = patch.put(AssignedPartitions, "assign", assign)
+    before = patch.put(Positions, "assign", assign)
 
 
 @mutant("M-23", "I-11", seed=180)

@@ -23,7 +23,13 @@ def fetched(asked: Any, partition: Any, frame: Frame) -> CompletedFetch:
     """What an answer brought for a partition, as the client would have buffered it."""
     data = memoryview(partition.records)
     return CompletedFetch(
-        asked.tp, asked.era, asked.offset, frame, data, end_of(data), partition.aborted_transactions
+        asked.tp,
+        asked.position_version,
+        asked.offset,
+        frame,
+        data,
+        end_of(data),
+        partition.aborted_transactions,
     )
 
 

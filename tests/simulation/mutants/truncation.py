@@ -7,10 +7,9 @@ from typing import Any
 from kclient.fetch.answers import Answers
 from kclient.fetch.completed import CompletedFetch
 from kclient.group import offset_commit, offset_fetch
-from kclient.positions.state import AWAIT_VALIDATION, FETCHING, FetchPosition, PartitionState
-from kclient.positions.strategy import EARLIEST
+from kclient.positions.state import AWAIT_VALIDATION, EARLIEST, FETCHING, FetchPosition, PartitionState
 from kclient.positions.table import Positions
-from kclient.positions.validation import Validation
+from kclient.positions.validation import PositionValidator
 from kclient.types import TopicPartition
 from tests.simulation.hosts import current_name
 from tests.simulation.mutants.reading_scripts import cut_and_unchecked
@@ -22,11 +21,11 @@ from tests.simulation.mutants.table import Patch, mutant
 def ignore_divergence(patch: Patch) -> None:
     """Stay where one is although the leader's log parts from what was read."""
 
-    def settle(self: Validation, ends: Any) -> None:
+    def apply_epoch_ends(self: PositionValidator, ends: Any) -> None:
         for tp in ends:
-            self._shared.positions.complete_validation(tp)
+            self._context.positions.complete_validation(tp)
 
-    patch.put(Validation, "settle", settle)
+    patch.put(PositionValidator, "apply_epoch_ends", apply_epoch_ends)
 
 
 @mutant("M-111", "I-13", "I-15", seed=156)
@@ -37,7 +36,7 @@ def unknown_epoch_is_loss(patch: Patch) -> None:
         position = self.state(tp).position
         moved = position is not None and leader.node_id is not None and position.leader != leader
         if position is not None and moved and position.offset_epoch is None:
-            self.request_reset(tp, EARLIEST, lost=True)
+            self.request_offset_reset(tp, EARLIEST, lost=True)
         else:
             before(self, tp, leader, *args, **options)
 

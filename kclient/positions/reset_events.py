@@ -1,6 +1,6 @@
-"""A lost position that is now somewhere else: never quietly. One WARNING for each answer, one event for each jump.
+"""Reports of positions that the log lost: one WARNING for each response, one event for each partition.
 
-Whoever wants the events gives `PositionUpkeep` a function; the log record carries them too, as `offset_resets`.
+`PositionUpdater` passes the events to a callback; the log record carries them too, as `offset_resets`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class OffsetReset:
     """The log did not hold offset `lost` of the partition any more, and reading goes on at `position`.
 
     `strategy` is the policy that chose the position: earliest, latest, by_duration; or `truncated` where the new
-    leader's log said where it parts from what was read.
+    leader returned the offset at which its log diverges.
     """
 
     partition: TopicPartition
@@ -33,7 +33,7 @@ class OffsetReset:
 
     @property
     def skipped(self) -> int:
-        """How many offsets nobody will read; 0 where reading goes back."""
+        """How many offsets are skipped; 0 where reading goes back."""
         return max(0, self.position - self.lost)
 
     def __str__(self) -> str:
@@ -41,19 +41,19 @@ class OffsetReset:
         return f"{self.partition} from {self.lost} to {self.position} ({self.strategy}), {distance}"
 
 
-Jumped: TypeAlias = Callable[[OffsetReset], None]
+OnOffsetReset: TypeAlias = Callable[[OffsetReset], None]
 
 
-def tell(jumps: Sequence[OffsetReset], jumped: Jumped) -> None:
-    """Say what became of the lost positions of one answer."""
-    if not jumps:
+def report_resets(resets: Sequence[OffsetReset], on_offset_reset: OnOffsetReset) -> None:
+    """Log the lost positions of one response, and call `on_offset_reset` for each."""
+    if not resets:
         return
     logger.warning(
         "Positions were not in the log any more and jumped: %s%s. %d records skipped in all",
-        "; ".join(map(str, jumps[:5])),
-        f"; and {len(jumps) - 5} more" if len(jumps) > 5 else "",
-        sum(jump.skipped for jump in jumps),
-        extra={"offset_resets": tuple(jumps)},
+        "; ".join(map(str, resets[:5])),
+        f"; and {len(resets) - 5} more" if len(resets) > 5 else "",
+        sum(reset.skipped for reset in resets),
+        extra={"offset_resets": tuple(resets)},
     )
-    for jump in jumps:
-        jumped(jump)
+    for reset in resets:
+        on_offset_reset(reset)
