@@ -1,13 +1,13 @@
 """The user's side of the group flow: what happens to partitions before a join and after a sync.
 
-    prepare     before a join: stop what goes → auto-commit → on_partitions_revoked or _lost, and give it up
-    take over   an assignment: stop what goes → auto-commit → on_partitions_revoked, give it up
-                → install → on_partitions_assigned
+    on_join_prepare     before a join: stop what goes → auto-commit → on_partitions_revoked or _lost, and give it up
+    on_join_complete    an assignment: stop what goes → auto-commit → on_partitions_revoked, give it up
+                        → install → on_partitions_assigned
 
-Eager members give up everything in `prepare`, so nothing goes when they take over; cooperative ones keep all but the
-partitions of topics that they do not want any more. The group flow awaits these. The steps that run listeners, or
-change what the user sees, are left for the user's next poll; between them the automatic commit
-runs in the background, so a poll never waits for it. What stays is fetched all the while.
+Eager members give up everything in `on_join_prepare`, so nothing goes when they take over; cooperative ones keep all
+but the partitions of topics that they do not want any more. The group flow awaits these. The steps that run listeners,
+or change what the user sees, are left for the user's next poll; between them the automatic commit runs in the
+background, so a poll never waits for it. What stays is fetched all the while.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Rebalance:
             extra={"partitions": tuple(in_hand)},
         )
 
-    async def prepare(self, lost: bool, *, cooperative: bool = False) -> None:
+    async def on_join_prepare(self, lost: bool, *, cooperative: bool = False) -> None:
         """Give up what must go before a join. Returns when the user's polls have done it."""
         with self._needing_polls():
             await self._prepare(lost, cooperative=cooperative)
@@ -88,7 +88,7 @@ class Rebalance:
         await self._stop_and_commit(going, "before the rebalance")
         await self._session.rebalances.post(lambda: self._give_back(going(), always=not cooperative))
 
-    async def complete(
+    async def on_join_complete(
         self, protocol: str, assignment: Partitions, generation: Generation, remember: Callable[[], None]
     ) -> bool:
         """Take over the assignment of a generation; whether something was revoked."""

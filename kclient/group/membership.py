@@ -185,7 +185,7 @@ class RebalanceHandler(Protocol):
         """The last poll was `since_poll` seconds ago, most of max_poll_interval_ms: warn."""
         ...
 
-    async def prepare(self, lost: bool, *, cooperative: bool = False) -> None:
+    async def on_join_prepare(self, lost: bool, *, cooperative: bool = False) -> None:
         """Auto-commit, then give partitions up before a join, and tell the listener.
 
         `on_partitions_revoked` for all of them; if `cooperative`, for those whose topic is not wanted any more; if
@@ -195,7 +195,7 @@ class RebalanceHandler(Protocol):
         """
         ...
 
-    async def complete(
+    async def on_join_complete(
         self,
         protocol: str,
         assignment: tuple[TopicPartition, ...],
@@ -212,7 +212,7 @@ class RebalanceHandler(Protocol):
         ...
 
     async def reconcile(self, assignment: tuple[TopicPartition, ...], still: Callable[[], bool]) -> bool:
-        """As `complete`, for an assignment of the coordinator's (KIP-848), while `still()` says that it counts.
+        """As `on_join_complete`, for an assignment of the coordinator's (KIP-848), while `still()` says that it counts.
 
         Returns whether the assignment is in place and no listener raised. Else try again: what is done already is
         not done twice.

@@ -28,6 +28,7 @@ from kclient.generated.group_metadata_value import GroupMetadataValue, MemberMet
 from kclient.generated.offset_commit_key import OffsetCommitKey
 from kclient.generated.offset_commit_value import OffsetCommitValue
 from kclient.group.assignors.base import Assignment, Subscription
+from kclient.group.assignors.java_order import string_hash
 from kclient.group.subscription_codec import PROTOCOL_TYPE, decode_assignment, decode_subscription
 from kclient.protocol.json import to_json
 from kclient.protocol.message import Message, within
@@ -37,9 +38,7 @@ from kclient.types import TopicPartition
 
 def java_hash(text: str) -> int:
     """Java's `String.hashCode` as a signed 32-bit number."""
-    value = 0
-    for (code_unit,) in struct.iter_unpack(">H", text.encode("utf-16-be", "surrogatepass")):
-        value = (31 * value + code_unit) & 0xFFFF_FFFF
+    value = string_hash(text)
     return value - (1 << 32) if value >= 1 << 31 else value
 
 

@@ -99,14 +99,14 @@ class RecordingUser:
     def poll_slow(self, since_poll: float) -> None:
         self.slow.append(since_poll)
 
-    async def prepare(self, lost: bool, *, cooperative: bool = False) -> None:
+    async def on_join_prepare(self, lost: bool, *, cooperative: bool = False) -> None:
         if self.gate is not None:
             await self.gate.wait()
         if lost or not cooperative:
             self.has = ()
         self.calls.append(("prepare", lost))
 
-    async def complete(
+    async def on_join_complete(
         self,
         protocol: str,
         assignment: tuple[TopicPartition, ...],

@@ -145,7 +145,7 @@ def cache(topics: dict[str, list[list[int]]], racks: dict[int, str], broken: str
 RACKS = {1: "a", 2: "b", 3: ""}
 
 
-def watched(metadata: MetadataCache, *topics: str, by_rack: bool = True) -> MetadataSnapshot:
+def assignment_snapshot(metadata: MetadataCache, *topics: str, by_rack: bool = True) -> MetadataSnapshot:
     return MetadataSnapshot(topics, by_rack, racks_of(metadata, topics, by_rack=by_rack))
 
 
@@ -174,7 +174,7 @@ def test_the_racks_of_a_partition_are_those_of_all_its_replicas() -> None:
 def test_what_counts_as_a_change_of_the_leaders_topics(
     after: dict[str, list[list[int]]], broken: str, by_rack: bool, change: str | None
 ) -> None:
-    before = watched(cache({"flights": [[1], [1]]}, RACKS), "flights", by_rack=by_rack)
+    before = assignment_snapshot(cache({"flights": [[1], [1]]}, RACKS), "flights", by_rack=by_rack)
     found = before.change(cache(after, RACKS, broken))
     assert found is None if change is None else change in (found or "")
 
@@ -182,21 +182,21 @@ def test_what_counts_as_a_change_of_the_leaders_topics(
 @pytest.mark.spec("B.5.9", "B.13.2")
 def test_to_forget_all_brokers_and_begin_again_is_no_change() -> None:
     metadata = cache({"flights": [[1], [2]]}, RACKS)
-    before = watched(metadata, "flights")
+    before = assignment_snapshot(metadata, "flights")
     metadata.forget_brokers()
     assert before.change(metadata) is None
 
 
 @pytest.mark.spec("D-14", "B.13.2")
 def test_a_topic_that_did_not_exist_and_comes_is_a_change() -> None:
-    before = watched(cache({}, RACKS), "flights")
+    before = assignment_snapshot(cache({}, RACKS), "flights")
     assert "from 0 to 1" in (before.change(cache({"flights": [[1]]}, RACKS)) or "")
 
 
 def test_of_thousands_of_topics_the_reason_to_rejoin_names_those_that_came_and_went() -> None:
-    wanted = SubscriptionTracker(joined_with=tuple(f"t{number:04}" for number in range(2_000)))
-    wanted.subscribe([*wanted.joined_with[10:], "new"], None)
-    assert wanted.why_rejoin(cache({}, RACKS)) == (
+    wanted = SubscriptionTracker(joined_subscription=tuple(f"t{number:04}" for number in range(2_000)))
+    wanted.subscribe([*wanted.joined_subscription[10:], "new"], None)
+    assert wanted.rejoin_reason_for(cache({}, RACKS)) == (
         "subscription has changed since the last join: 1 (new) came, "
         "10 (t0000, t0001, t0002, t0003, t0004 and 5 more) went"
     )
@@ -206,16 +206,17 @@ def test_of_thousands_of_topics_the_reason_to_rejoin_names_those_that_came_and_w
 def test_what_is_wanted_against_what_was_joined_with() -> None:
     wanted = SubscriptionTracker()
     wanted.subscribe(["b", "a", "b"], None)
-    wanted.joined_with = wanted.topics or ()
+    wanted.joined_subscription = wanted.topics or ()
     metadata = cache({}, RACKS)
-    assert wanted.why_rejoin(metadata) is None
+    assert wanted.rejoin_reason_for(metadata) is None
     assert wanted.accept(Assignment((TopicPartition("a", 0),)))
     assert not wanted.accept(Assignment((TopicPartition("c", 0),)))
     wanted.subscribe(["a"], lambda topic: topic in ("a", "c"))
     assert (
-        wanted.why_rejoin(metadata) == "subscription has changed since the last join: none came, 1 (b) went"
+        wanted.rejoin_reason_for(metadata)
+        == "subscription has changed since the last join: none came, 1 (b) went"
     )
-    wanted.joined_with = wanted.topics or ()
+    wanted.joined_subscription = wanted.topics or ()
     assert wanted.accept(Assignment((TopicPartition("c", 0),)))
-    assert (wanted.topics, wanted.why_rejoin(metadata)) == (("a", "c"), None)
+    assert (wanted.topics, wanted.rejoin_reason_for(metadata)) == (("a", "c"), None)
     assert not wanted.accept(Assignment((TopicPartition("d", 0),)))

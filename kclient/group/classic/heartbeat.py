@@ -45,7 +45,7 @@ class HeartbeatTask:
     def __init__(
         self,
         coordinator: Coordinator,
-        standing: MemberStatus,
+        status: MemberStatus,
         config: Config,
         runtime: Runtime,
         poll_expired: Callable[[], Awaitable[None]],
@@ -54,7 +54,7 @@ class HeartbeatTask:
         metrics: CoordinatorMetrics,
     ) -> None:
         self._coordinator = coordinator
-        self._standing = standing
+        self._status = status
         self._runtime = runtime
         self._poll_expired = poll_expired
         self._fail = fail
@@ -81,9 +81,9 @@ class HeartbeatTask:
     def poll_started(self) -> None:
         """Restart the poll timer; heartbeats that an error has ended go on."""
         self._polls.restart()
-        if self._standing.heartbeating and not self._on:
+        if self._status.heartbeating and not self._on:
             self.switch_on()
-            self._standing.changed.notify()
+            self._status.changed.notify()
 
     def since_poll(self) -> float:
         """Seconds since the last poll."""
@@ -92,18 +92,18 @@ class HeartbeatTask:
     async def run(self) -> None:
         """Heartbeats for the consumer's life; end it by cancelling."""
         while True:
-            seen = self._standing.changed.count
-            if not (self._on and self._standing.heartbeating):
+            seen = self._status.changed.count
+            if not (self._on and self._status.heartbeating):
                 self._on = False
-                await self._standing.changed.wait(seen)
+                await self._status.changed.wait(seen)
                 continue
             try:
-                await self._round(seen)
+                await self._run_once(seen)
             except KclientError as exc:
                 self._on = False
                 self._fail(exc)
 
-    async def _round(self, seen: int) -> None:
+    async def _run_once(self, seen: int) -> None:
         now = self._runtime.now()
         session_ends = max(self._answered_at, self._coordinator.found_at) + self._session_timeout
         poll_ends = self._polls.ends
@@ -115,16 +115,16 @@ class HeartbeatTask:
         elif now >= poll_ends:
             await self._poll_expired()
         elif now >= self._due:
-            await self._beat(session_ends, poll_ends)
+            await self._send_heartbeat(session_ends, poll_ends)
         else:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout_at(min(self._due, session_ends, self._polls.next_at)):
-                    await self._standing.changed.wait(seen)
+                    await self._status.changed.wait(seen)
 
-    async def _beat(self, session_ends: float, poll_ends: float) -> None:
+    async def _send_heartbeat(self, session_ends: float, poll_ends: float) -> None:
         """One heartbeat. If it is not answered before the session is over, its connection counts as dead."""
         now = self._runtime.now()
-        sent = self._standing.generation
+        sent = self._status.generation
         self._due = now + self._interval
         request = HeartbeatRequest(
             group_id=self._coordinator.group_id,
@@ -148,17 +148,17 @@ class HeartbeatTask:
             return  # the next round sees which timer it was
         else:
             self._metrics.heartbeat_answered(began)
-            self._judge(response.error_code, sent)
+            self._handle_code(response.error_code, sent)
 
-    def _judge(self, code: int, sent: Generation) -> None:
+    def _handle_code(self, code: int, sent: Generation) -> None:
         """What the answer to a heartbeat means."""
         name = codes.error(code).name
         if code == codes.NONE:
             self._answered()
         elif code == codes.REBALANCE_IN_PROGRESS:
             self._answered()
-            if self._standing.state is ClassicMemberState.STABLE:
-                self._standing.request_rejoin("group is already rebalancing")
+            if self._status.state is ClassicMemberState.STABLE:
+                self._status.request_rejoin("group is already rebalancing")
         elif code in (codes.ILLEGAL_GENERATION, codes.UNKNOWN_MEMBER_ID, codes.FENCED_INSTANCE_ID):
             self._rejected(code, sent)
         else:
@@ -168,12 +168,12 @@ class HeartbeatTask:
 
     def _rejected(self, code: int, sent: Generation) -> None:
         """The coordinator does not count us in; unless the answer speaks of an older generation than ours."""
-        if self._standing.generation != sent:
+        if self._status.generation != sent:
             self._answered()
             return
         doing = f"A heartbeat of group {self._coordinator.group_id}"
         logger.info("%s was answered with %s (%d)", doing, codes.error(code).name, code)
-        self._standing.reset(
+        self._status.reset(
             f"heartbeat answered {codes.error(code).name}", keep_member_id=code == codes.ILLEGAL_GENERATION
         )
         if code == codes.FENCED_INSTANCE_ID:

@@ -106,24 +106,24 @@ class GroupLeader:
         members = read_members(joined)
         wanted = dict.fromkeys(topic for member in members for topic in member.subscription.topics)
         topics = tuple(sorted(wanted | dict.fromkeys(own_topics), key=utf16_key))
-        await self._learn(topics)
+        await self._fetch_metadata(topics)
         by_rack = any(member.subscription.rack_id for member in members)
         seen = racks_of(self._cluster.metadata, topics, by_rack=by_rack)
-        watched = MetadataSnapshot(topics, by_rack, seen)
+        assignment_snapshot = MetadataSnapshot(topics, by_rack, seen)
         if joined.skip_assignment:
-            return {}, watched
+            return {}, assignment_snapshot
         assignor = self._assignors[joined.generation.protocol or ""]
         plan = await self._runtime.offload(make_plan, assignor, seen, members)
         if self._cooperative:
             validate_cooperative_assignment(assignor.name, plan, members)
-        extra = _report(plan, topics, seen)
+        extra = _log_topics_left_out(plan, topics, seen)
         if extra:
-            await self._learn(extra)
+            await self._fetch_metadata(extra)
             seen = racks_of(self._cluster.metadata, topics + extra, by_rack=by_rack)
-            watched = MetadataSnapshot(topics + extra, by_rack, seen)
-        return {member_id: encode_assignment(part) for member_id, part in plan.items()}, watched
+            assignment_snapshot = MetadataSnapshot(topics + extra, by_rack, seen)
+        return {member_id: encode_assignment(part) for member_id, part in plan.items()}, assignment_snapshot
 
-    async def _learn(self, topics: tuple[str, ...]) -> None:
+    async def _fetch_metadata(self, topics: tuple[str, ...]) -> None:
         """Keep the metadata of all these topics fresh, and ask at once for those that are not known."""
         missing = [topic for topic in topics if self._cluster.metadata.partition_count(topic) is None]
         if not missing:
@@ -169,7 +169,9 @@ def read_members(joined: JoinedGeneration) -> list[Member]:
     return list(members.values())
 
 
-def _report(plan: Mapping[str, Assignment], topics: Sequence[str], known: Topics) -> tuple[str, ...]:
+def _log_topics_left_out(
+    plan: Mapping[str, Assignment], topics: Sequence[str], known: Topics
+) -> tuple[str, ...]:
     """Say what a plan leaves out, and return the topics that it adds of its own."""
     assigned = dict.fromkeys(partition.topic for part in plan.values() for partition in part.partitions)
     unassigned = [topic for topic in topics if topic not in assigned]
@@ -190,12 +192,12 @@ def _report(plan: Mapping[str, Assignment], topics: Sequence[str], known: Topics
 
 @attrs.define
 class SubscriptionTracker:
-    """`topics` is None while nothing is subscribed; `watched` is what a leader shared out, else None."""
+    """`topics` is None while nothing is subscribed; `assignment_snapshot` is what a leader shared out, else None."""
 
     topics: tuple[str, ...] | None = None
     matches: Callable[[str], bool] | None = None  # a pattern, asked about topics that are not in `topics` yet
-    joined_with: tuple[str, ...] = ()
-    watched: MetadataSnapshot | None = None
+    joined_subscription: tuple[str, ...] = ()
+    assignment_snapshot: MetadataSnapshot | None = None
 
     def subscribe(self, topics: Iterable[str], matches: Callable[[str], bool] | None) -> None:
         """Want these topics from now on."""
@@ -204,20 +206,23 @@ class SubscriptionTracker:
 
     def unsubscribe(self) -> None:
         """Want nothing."""
-        self.topics = self.matches = self.watched = None
+        self.topics = self.matches = self.assignment_snapshot = None
 
     def keep_fresh(self, cluster: Cluster) -> None:
         """Tell the cluster whose metadata is needed; with a pattern all topics are asked for already."""
         if self.topics is not None and self.matches is None:
-            group = self.watched.topics if self.watched is not None else ()
+            group = self.assignment_snapshot.topics if self.assignment_snapshot is not None else ()
             cluster.set_topics(dict.fromkeys((*self.topics, *group)))
 
-    def why_rejoin(self, metadata: MetadataCache) -> str | None:
+    def rejoin_reason_for(self, metadata: MetadataCache) -> str | None:
         """What has changed since the last join, None if nothing has."""
-        if self.topics is not None and self.topics != self.joined_with:
-            came, went = _not_in(self.joined_with, self.topics), _not_in(self.topics, self.joined_with)
+        if self.topics is not None and self.topics != self.joined_subscription:
+            came, went = (
+                _not_in(self.joined_subscription, self.topics),
+                _not_in(self.topics, self.joined_subscription),
+            )
             return f"subscription has changed since the last join: {came} came, {went} went"
-        return self.watched.change(metadata) if self.watched is not None else None
+        return self.assignment_snapshot.change(metadata) if self.assignment_snapshot is not None else None
 
     def accept(self, assignment: Assignment) -> bool:
         """Whether every assigned topic is wanted. If so, a topic that only the leader knew yet and that matches our
@@ -227,9 +232,9 @@ class SubscriptionTracker:
         new = dict.fromkeys(tp.topic for tp in assignment.partitions if tp.topic not in known)
         if any(self.matches is None or not self.matches(topic) for topic in new):
             return False
-        if new and self.topics == self.joined_with:
+        if new and self.topics == self.joined_subscription:
             self.subscribe((*known, *new), self.matches)
-            self.joined_with = self.topics or ()
+            self.joined_subscription = self.topics or ()
         return True
 
 

@@ -43,7 +43,7 @@ class ClassicMembership:
         cluster: Cluster,
         config: Config,
         runtime: Runtime,
-        user: RebalanceHandler,
+        handler: RebalanceHandler,
         metrics: CoordinatorMetrics | None = None,
     ) -> None:
         """Raises ConfigError for a `partition_assignment_strategy` that cannot be used."""
@@ -52,29 +52,29 @@ class ClassicMembership:
         self._coordinator = coordinator
         self._cluster = cluster
         self._config = config
-        self._standing = MemberStatus(now=runtime.now)
-        self._wanted = SubscriptionTracker()
-        self._trouble = RejoinPolicy(coordinator.group_id, Backoff.for_retries(config, runtime))
+        self._status = MemberStatus(now=runtime.now)
+        self._subscription = SubscriptionTracker()
+        self._rejoin_policy = RejoinPolicy(coordinator.group_id, Backoff.for_retries(config, runtime))
         self._heartbeats = HeartbeatTask(
             coordinator,
-            self._standing,
+            self._status,
             config,
             runtime,
             self._poll_expired,
-            user.poll_slow,
+            handler.poll_slow,
             self._fail,
             metrics,
         )
-        self._flow = RebalanceLoop(
+        self._loop = RebalanceLoop(
             coordinator,
             cluster,
             config,
             runtime,
-            user,
+            handler,
             assignors,
-            self._standing,
-            self._wanted,
-            self._trouble,
+            self._status,
+            self._subscription,
+            self._rejoin_policy,
             self._heartbeats,
             metrics,
         )
@@ -84,32 +84,32 @@ class ClassicMembership:
     @property
     def state(self) -> ClassicMemberState:
         """Where this member stands."""
-        return self._standing.state
+        return self._status.state
 
     @property
     def since(self) -> float:
         """When it came to stand there, in the loop's time; 0 if it has not moved yet."""
-        return self._standing.since
+        return self._status.since
 
     @property
     def ended(self) -> str:
         """Why the membership before this one ended, "" if there was none."""
-        return self._standing.ended
+        return self._status.ended
 
     @property
     def generation(self) -> Generation:
         """The present generation; `Generation()` while there is none."""
-        return self._standing.generation
+        return self._status.generation
 
     @property
     def changed(self) -> ChangeSignal:
         """Wakes who waits for a change of state or generation, for the wish to rejoin, or for an error to take."""
-        return self._standing.changed
+        return self._status.changed
 
     @property
     def lost(self) -> bool:
         """Whether partitions that are given up now are lost rather than revoked."""
-        return self._standing.generation.lost
+        return self._status.generation.lost
 
     @property
     def rebalancing(self) -> bool:
@@ -121,11 +121,6 @@ class ClassicMembership:
         """Whether the assignment of the present generation stands: only then may this member commit."""
         return self.state is ClassicMemberState.STABLE
 
-    @property
-    def is_leader(self) -> bool:
-        """Whether this member shared out the partitions of the present generation."""
-        return self._wanted.watched is not None
-
     # --- what the consumer tells
 
     def set_subscription(self, topics: Iterable[str], matches: Callable[[str], bool] | None = None) -> None:
@@ -134,24 +129,24 @@ class ClassicMembership:
         With a pattern, `topics` are those that match so far, and `matches` says whether another one does. Metadata
         of all topics is then the caller's business.
         """
-        if self._wanted.topics is None:
-            self._standing.rejoin_reason = ""
-        self._wanted.subscribe(topics, matches)
-        self._wanted.keep_fresh(self._cluster)
-        self._standing.changed.notify()
+        if self._subscription.topics is None:
+            self._status.rejoin_reason = ""
+        self._subscription.subscribe(topics, matches)
+        self._subscription.keep_fresh(self._cluster)
+        self._status.changed.notify()
 
     def poll_started(self) -> None:
         """Restart the poll timer: when a poll begins, and again in every round of one that waits."""
         self._heartbeats.poll_started()
-        self._trouble.polls.notify()
+        self._rejoin_policy.polls.notify()
 
     def take_error(self) -> KclientError | None:
         """An error of flow or heartbeats that the next poll raises: each once, but a fenced instance every time."""
-        return self._trouble.take()
+        return self._rejoin_policy.take()
 
     def request_rejoin(self, reason: str) -> None:
         """Join again when the next poll allows it; `reason` goes to the broker's log."""
-        self._standing.request_rejoin(reason)
+        self._status.request_rejoin(reason)
 
     async def leave(self, reason: str, timeout: float, leave: bool | None = None) -> None:
         """Unsubscribe or close: no member any more, and no subscription. The user has given its partitions up before.
@@ -159,17 +154,17 @@ class ClassicMembership:
         LeaveGroup is sent for a dynamic member and not for a static one, unless `leave` says yes or no for either; its
         failure is logged.
         """
-        self._wanted.unsubscribe()
-        self._trouble.forget()
-        await self._go(reason, timeout, leave)
+        self._subscription.unsubscribe()
+        self._rejoin_policy.forget()
+        await self._leave_group(reason, timeout, leave)
 
     # --- commits
 
     def commit_identity(self) -> Identity:
         """Under which name to commit. Raises CommitFailedError; BrokerError once fenced."""
-        self._trouble.check_fence()
+        self._rejoin_policy.check_fence()
         group_id, instance_id = self._coordinator.group_id, self._config.group_instance_id
-        return commit_identity_of(self._standing, group_id, instance_id, self._pace())
+        return commit_identity_of(self._status, group_id, instance_id, self._pace())
 
     def fetch_identity(self) -> Identity:
         """Under which name to read committed offsets: a classic member has no other than anybody."""
@@ -177,7 +172,7 @@ class ClassicMembership:
 
     def commit_refused(self, code: int, sent: Identity) -> KclientError:
         """What a refused commit means for the membership, and the error for who committed."""
-        error = handle_commit_error(self._standing, self._coordinator.group_id, code, sent, self._pace())
+        error = handle_commit_error(self._status, self._coordinator.group_id, code, sent, self._pace())
         if code_of(error) == codes.FENCED_INSTANCE_ID:
             self._fail(error)
         return error
@@ -188,15 +183,15 @@ class ClassicMembership:
         """Join, stay and rejoin, with heartbeats beside it; end it by cancelling."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._heartbeats.run(), name="kclient heartbeats")
-            tasks.create_task(self._flow.run(), name="kclient group")
+            tasks.create_task(self._loop.run(), name="kclient group")
 
     def _pace(self) -> PollTiming:
         return PollTiming.now(self._config, self._heartbeats.since_poll())
 
     def _fail(self, error: KclientError) -> None:
         """Keep an error for the next poll, and wake a poll that waits."""
-        self._trouble.keep(error)
-        self._standing.changed.notify()
+        self._rejoin_policy.keep(error)
+        self._status.changed.notify()
 
     async def _poll_expired(self) -> None:
         """The application has not polled in time: leave, and join again with its next poll."""
@@ -208,52 +203,54 @@ class ClassicMembership:
             self._coordinator.group_id,
             late,
         )
-        await self._go(f"consumer poll timeout has expired: {late}", self._config.request_timeout_ms / 1000)
+        await self._leave_group(
+            f"consumer poll timeout has expired: {late}", self._config.request_timeout_ms / 1000
+        )
 
-    async def _go(self, reason: str, timeout: float, leave: bool | None = None) -> None:
+    async def _leave_group(self, reason: str, timeout: float, leave: bool | None = None) -> None:
         """Reset everything, and tell the coordinator if it counts on us and our place is not to be kept."""
         member_id, was, joining = self.generation.member_id, self.state, self.rebalancing
-        self._standing.reset(reason)
+        self._status.reset(reason)
         goes = sends_leave(leave, self._config.group_instance_id)
         if goes and member_id and was is not ClassicMemberState.UNJOINED:
             await send_leave(self._coordinator, member_id, reason, timeout, joining=joining)
 
 
 def commit_identity_of(
-    standing: MemberStatus, group_id: str, instance_id: str | None, pace: PollTiming
+    status: MemberStatus, group_id: str, instance_id: str | None, pace: PollTiming
 ) -> Identity:
     """Under which name a member commits; only a stable one may. Raises CommitFailedError."""
-    if standing.state is ClassicMemberState.STABLE:
-        generation = standing.generation
+    if status.state is ClassicMemberState.STABLE:
+        generation = status.generation
         return Identity(generation.generation_id, generation.member_id, instance_id)
-    if standing.state is ClassicMemberState.UNJOINED and standing.ended:
-        why = f"this consumer is not a member any more: {standing.ended}"
+    if status.state is ClassicMemberState.UNJOINED and status.ended:
+        why = f"this consumer is not a member any more: {status.ended}"
         raise commit_failed("evicted", group_id, why, pace=pace)
-    if standing.state is ClassicMemberState.UNJOINED:
+    if status.state is ClassicMemberState.UNJOINED:
         raise commit_failed("not_joined", group_id, "this consumer is not a member of the group yet")
     raise commit_failed("rebalancing", group_id, "the group is rebalancing")
 
 
 def handle_commit_error(
-    standing: MemberStatus, group_id: str, code: int, sent: Identity, pace: PollTiming
+    status: MemberStatus, group_id: str, code: int, sent: Identity, pace: PollTiming
 ) -> KclientError:
     """What 22, 25, 27 and 82 in an answer to OffsetCommit mean for a member.
 
     An answer to a commit of an earlier generation changes nothing for the present one.
     """
     why = f"the coordinator answered {codes.error(code).name} ({code})"
-    now = standing.generation
+    now = status.generation
     unchanged = (now.generation_id, now.member_id) == (sent.generation_id, sent.member_id)
     if code == codes.REBALANCE_IN_PROGRESS:
         if unchanged:
-            standing.request_rejoin("offset commit answered REBALANCE_IN_PROGRESS")
+            status.request_rejoin("offset commit answered REBALANCE_IN_PROGRESS")
         return commit_failed("rebalancing", group_id, why)
     if not unchanged:
-        rebalancing = standing.state not in (ClassicMemberState.STABLE, ClassicMemberState.UNJOINED)
+        rebalancing = status.state not in (ClassicMemberState.STABLE, ClassicMemberState.UNJOINED)
         if rebalancing:
             return commit_failed("rebalancing", group_id, why)
         return commit_failed("evicted", group_id, why, pace=pace)
-    standing.reset(
+    status.reset(
         f"offset commit answered {codes.error(code).name}", keep_member_id=code == codes.ILLEGAL_GENERATION
     )
     if code == codes.FENCED_INSTANCE_ID:

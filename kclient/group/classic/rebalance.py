@@ -90,14 +90,14 @@ class JoinGroup:
     def __init__(
         self,
         coordinator: Coordinator,
-        standing: MemberStatus,
+        status: MemberStatus,
         heartbeats: HeartbeatTask,
         config: Config,
         assignors: Sequence[Assignor],
         owned: Callable[[], tuple[TopicPartition, ...]],
     ) -> None:
         self._coordinator = coordinator
-        self._standing = standing
+        self._status = status
         self._heartbeats = heartbeats
         self._config = config
         self._assignors = assignors
@@ -105,8 +105,8 @@ class JoinGroup:
 
     async def join(self, topics: Sequence[str]) -> JoinedGeneration:
         """Send one JoinGroup for a subscription to `topics` and wait for the group. Raises KclientError."""
-        self._standing.advance(MembershipEvent.JOINING)
-        sent = self._standing.generation
+        self._status.advance(MembershipEvent.JOINING)
+        sent = self._status.generation
         instance_id = self._config.group_instance_id
         timeout_ms = max(self._config.request_timeout_ms, self._config.max_poll_interval_ms + GRACE_MS)
         try:
@@ -124,7 +124,7 @@ class JoinGroup:
     def _request(self, topics: Sequence[str], sent: Generation) -> JoinGroupRequest:
         """The request."""
         config = self._config
-        reason = self._standing.rejoin_reason or ""
+        reason = self._status.rejoin_reason or ""
         return JoinGroupRequest(
             group_id=self._coordinator.group_id,
             session_timeout_ms=config.session_timeout_ms,
@@ -162,16 +162,16 @@ class JoinGroup:
 
     def _accepted(self, response: JoinGroupResponse) -> JoinedGeneration:
         """Take the new generation over, unless we left while the answer was on its way."""
-        if self._standing.state is not ClassicMemberState.PREPARING_REBALANCE:
+        if self._status.state is not ClassicMemberState.PREPARING_REBALANCE:
             raise self._error(codes.UNKNOWN_MEMBER_ID, "the member left while it was joining")
         names = [assignor.name for assignor in self._assignors]
         if response.protocol_type not in (None, PROTOCOL_TYPE) or response.protocol_name not in names:
             chosen = f"{response.protocol_type or PROTOCOL_TYPE}/{response.protocol_name}"
             raise self._error(codes.INCONSISTENT_GROUP_PROTOCOL, f"the group chose the protocol {chosen}")
         generation = Generation(response.generation_id, response.member_id, response.protocol_name)
-        self._standing.generation = generation
+        self._status.generation = generation
         self._heartbeats.switch_on()
-        self._standing.advance(MembershipEvent.JOINED)
+        self._status.advance(MembershipEvent.JOINED)
         return JoinedGeneration(
             generation,
             is_leader=response.leader == response.member_id,
@@ -182,11 +182,11 @@ class JoinGroup:
     def _refused(self, response: JoinGroupResponse, sent: Generation) -> KclientError:
         """What an error code changes here; returns the error that decides how the flow goes on."""
         code = response.error_code
-        unchanged = self._standing.generation == sent
+        unchanged = self._status.generation == sent
         if code == codes.MEMBER_ID_REQUIRED and unchanged:
-            self._standing.generation = Generation(member_id=response.member_id)
+            self._status.generation = Generation(member_id=response.member_id)
         elif code == codes.UNKNOWN_MEMBER_ID and unchanged:
-            self._standing.reset("JoinGroup answered UNKNOWN_MEMBER_ID")
+            self._status.reset("JoinGroup answered UNKNOWN_MEMBER_ID")
         elif code in MOVED:
             self._coordinator.mark_unknown(f"it answered JoinGroup with {codes.error(code).name} ({code})")
         elif code == codes.UNSUPPORTED_VERSION and self._config.group_instance_id is not None:
@@ -213,9 +213,9 @@ class JoinGroup:
 class SyncGroup:
     """SyncGroup of one member."""
 
-    def __init__(self, coordinator: Coordinator, standing: MemberStatus, config: Config) -> None:
+    def __init__(self, coordinator: Coordinator, status: MemberStatus, config: Config) -> None:
         self._coordinator = coordinator
-        self._standing = standing
+        self._status = status
         self._instance_id = config.group_instance_id
 
     async def sync(self, generation: Generation, plan: Mapping[str, bytes]) -> bytes:
@@ -234,7 +234,7 @@ class SyncGroup:
         if (response.protocol_name or generation.protocol) != generation.protocol:
             raise self._error(codes.INCONSISTENT_GROUP_PROTOCOL, f"the group uses {response.protocol_name}")
         self._check_still_completing(generation)
-        self._standing.synced()
+        self._status.synced()
         return response.assignment
 
     def _request(self, generation: Generation, plan: Mapping[str, bytes]) -> SyncGroupRequest:
@@ -253,16 +253,16 @@ class SyncGroup:
 
     def _check_still_completing(self, generation: Generation) -> None:
         """A heartbeat may have ended the membership meanwhile: then the answer is worth nothing."""
-        standing = self._standing
-        if standing.generation != generation or standing.state is not ClassicMemberState.COMPLETING_REBALANCE:
+        status = self._status
+        if status.generation != generation or status.state is not ClassicMemberState.COMPLETING_REBALANCE:
             raise self._error(codes.ILLEGAL_GENERATION, "the membership ended while the group was syncing")
 
     def _refused(self, code: int, sent: Generation) -> KclientError:
         name = codes.error(code).name
-        unchanged = self._standing.generation == sent
+        unchanged = self._status.generation == sent
         if code in (codes.UNKNOWN_MEMBER_ID, codes.ILLEGAL_GENERATION) and unchanged:
             keep_member_id = code == codes.ILLEGAL_GENERATION
-            self._standing.reset(f"SyncGroup answered {name}", keep_member_id=keep_member_id)
+            self._status.reset(f"SyncGroup answered {name}", keep_member_id=keep_member_id)
         elif code in MOVED:
             self._coordinator.mark_unknown(f"it answered SyncGroup with {name} ({code})")
         return self._error(code)
@@ -281,29 +281,29 @@ class RebalanceLoop:
         cluster: Cluster,
         config: Config,
         runtime: Runtime,
-        user: RebalanceHandler,
+        handler: RebalanceHandler,
         assignors: Sequence[Assignor],
-        standing: MemberStatus,
+        status: MemberStatus,
         wanted: SubscriptionTracker,
-        trouble: RejoinPolicy,
+        rejoin_policy: RejoinPolicy,
         heartbeats: HeartbeatTask,
         metrics: CoordinatorMetrics,
     ) -> None:
         self._coordinator = coordinator
         self._cluster = cluster
-        self._user = user
+        self._handler = handler
         self._assignors = {assignor.name: assignor for assignor in assignors}
         self._cooperative = common_protocol(assignors) == COOPERATIVE
-        self._standing = standing
-        self._wanted = wanted
-        self._trouble = trouble
+        self._status = status
+        self._subscription = wanted
+        self._rejoin_policy = rejoin_policy
         self._metrics = metrics
         self._instance_id = config.group_instance_id
         self._request_timeout = config.request_timeout_ms / 1000
         self._now = runtime.now
         self._throttled = ThrottledLogger(logger)
-        self._join = JoinGroup(coordinator, standing, heartbeats, config, assignors, user.owned)
-        self._sync = SyncGroup(coordinator, standing, config)
+        self._join = JoinGroup(coordinator, status, heartbeats, config, assignors, handler.owned)
+        self._sync = SyncGroup(coordinator, status, config)
         self._leader = GroupLeader(cluster, config, runtime, assignors)
 
     async def run(self) -> None:
@@ -311,7 +311,7 @@ class RebalanceLoop:
         while True:
             try:
                 await self._subscribed()
-                if self._standing.generation.lost and self._user.owned():
+                if self._status.generation.lost and self._handler.owned():
                     await (
                         self._prepare()
                     )  # others may own it already: do not wait until a coordinator is found
@@ -324,29 +324,29 @@ class RebalanceLoop:
             except KclientError as exc:
                 if code_of(exc) != codes.MEMBER_ID_REQUIRED:
                     self._metrics.rebalance_failed()
-                    self._standing.request_rejoin(f"rebalance failed due to {exc.text}")
-                await self._trouble.recover(exc)
+                    self._status.request_rejoin(f"rebalance failed due to {exc.text}")
+                await self._rejoin_policy.recover(exc)
 
     async def _subscribed(self) -> None:
         """Wait for a subscription. A fenced instance waits until it has left."""
-        while self._wanted.topics is None or self._trouble.fenced is not None:
-            await self._standing.changed.wait(self._standing.changed.count)
+        while self._subscription.topics is None or self._rejoin_policy.fenced is not None:
+            await self._status.changed.wait(self._status.changed.count)
 
     async def _prepare(self) -> None:
         """Once for every rebalance, again if the membership ended meanwhile."""
-        while self._standing.prepare_due:
-            self._standing.prepare_due = False
+        while self._status.prepare_due:
+            self._status.prepare_due = False
             self._log("preparing to join")
-            await self._user.prepare(self._standing.generation.lost, cooperative=self._cooperative)
+            await self._handler.on_join_prepare(self._status.generation.lost, cooperative=self._cooperative)
 
     async def _join_group(self) -> JoinedGeneration:
-        if self._wanted.topics is None:
+        if self._subscription.topics is None:
             raise broker_error(codes.UNKNOWN_MEMBER_ID, "Joining", message="unsubscribed meanwhile")
-        self._wanted.watched = None
-        self._wanted.joined_with = self._wanted.topics
+        self._subscription.assignment_snapshot = None
+        self._subscription.joined_subscription = self._subscription.topics
         self._metrics.rebalance_began()
         sent = self._metrics.now()
-        joined = await self._join.join(self._wanted.joined_with)
+        joined = await self._join.join(self._subscription.joined_subscription)
         self._metrics.joined(sent)
         return joined
 
@@ -354,8 +354,9 @@ class RebalanceLoop:
         """The leader shares out; everybody waits for their part."""
         plan: dict[str, bytes] = {}
         if joined.is_leader:
-            plan, self._wanted.watched = await self._leader.plan(joined, self._wanted.joined_with)
-        self._wanted.keep_fresh(self._cluster)
+            topics = self._subscription.joined_subscription
+            plan, self._subscription.assignment_snapshot = await self._leader.plan(joined, topics)
+        self._subscription.keep_fresh(self._cluster)
         sent = self._metrics.now()
         blob = await self._sync.sync(joined.generation, plan)
         self._metrics.synced(sent)
@@ -364,29 +365,29 @@ class RebalanceLoop:
     async def _complete(self, generation: Generation, assignment: Assignment) -> None:
         """Hand the assignment over, unless it is not for what we want now."""
         await self._require_possible(assignment)
-        if not self._wanted.accept(assignment):
+        if not self._subscription.accept(assignment):
             self._throttled.warning(
                 "mismatch",
                 self._now(),
                 "group %s: the assignment %s does not match the subscription %s: joining again",
                 self._coordinator.group_id,
                 format_partitions(assignment.partitions),
-                format_names(self._wanted.topics or ()),
+                format_names(self._subscription.topics or ()),
             )
-            self._standing.request_rejoin("received assignment does not match the current subscription")
-            await self._trouble.pause()
+            self._status.request_rejoin("received assignment does not match the current subscription")
+            await self._rejoin_policy.pause()
             return
-        self._trouble.over()
+        self._rejoin_policy.succeeded()
         self._log("taking over the assignment")
         protocol = generation.protocol or ""
-        gave_up = await self._user.complete(
+        gave_up = await self._handler.on_join_complete(
             protocol,
             assignment.partitions,
             generation,
             lambda: self._tell_assignor(protocol, assignment, generation),
         )
         if gave_up:
-            self._standing.request_rejoin("need to revoke partitions and re-join")
+            self._status.request_rejoin("need to revoke partitions and re-join")
 
     async def _require_possible(self, assignment: Assignment) -> None:
         """Raise for an assignment that cannot be, also in the light of newer metadata."""
@@ -399,20 +400,23 @@ class RebalanceLoop:
 
     async def _rejoin_needed(self) -> None:
         """Wait until the flag is up, the subscription is another, or the leader's topics have changed."""
-        standing, metadata = self._standing, self._cluster.metadata
+        status, metadata = self._status, self._cluster.metadata
         while True:
-            seen, seen_metadata = standing.changed.count, metadata.changed.count
-            if standing.rejoin_reason is None and (reason := self._wanted.why_rejoin(metadata)) is not None:
-                standing.request_rejoin(reason)
-            if standing.rejoin_reason is not None:
+            seen, seen_metadata = status.changed.count, metadata.changed.count
+            if (
+                status.rejoin_reason is None
+                and (reason := self._subscription.rejoin_reason_for(metadata)) is not None
+            ):
+                status.request_rejoin(reason)
+            if status.rejoin_reason is not None:
                 logger.info(
-                    "group %s: a join is needed: %s", self._coordinator.group_id, standing.rejoin_reason
+                    "group %s: a join is needed: %s", self._coordinator.group_id, status.rejoin_reason
                 )
                 return
-            await wait_any((standing.changed, seen), (metadata.changed, seen_metadata))
+            await wait_any((status.changed, seen), (metadata.changed, seen_metadata))
 
     def _log(self, doing: str) -> None:
-        group_id, now = self._coordinator.group_id, self._standing.generation
+        group_id, now = self._coordinator.group_id, self._status.generation
         logger.debug(
             "group %s: %s, generation %d, member %r", group_id, doing, now.generation_id, now.member_id
         )
@@ -430,4 +434,4 @@ class RebalanceLoop:
             in_place = "The assignment is in place; what the assignor wanted to remember is not."
             failure = assignor_failed(protocol, exc, "in on_assignment", in_place)
             failure.__cause__ = exc
-            self._trouble.keep(failure)
+            self._rejoin_policy.keep(failure)

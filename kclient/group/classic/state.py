@@ -172,14 +172,14 @@ class RejoinPolicy:
         if self.fenced is not None:
             raise copy.copy(self.fenced)
 
-    def over(self) -> None:
+    def succeeded(self) -> None:
         """A rebalance went through: pauses start short again."""
         self._at_once = 0
         self._backoff.reset()
 
     def forget(self) -> None:
         """The consumer left the group on purpose: nothing of the past matters."""
-        self.over()
+        self.succeeded()
         self.fenced = self._kept = None
 
     async def pause(self) -> None:

@@ -1,6 +1,6 @@
 """What the coordinator wants this member to own, and what it owns. Both speak of topics by id. Pure.
 
-    target    the last assignment of an answer; `round` counts its changes
+    target    the last assignment of an answer; `local_epoch` counts its changes
     owned     what the application has taken over, and in which round
 
 The way from one to the other leads through names, which metadata knows, maybe not yet for every topic: then what is
@@ -27,10 +27,10 @@ NameOf = Callable[[Uuid], str | None]
 class LocalAssignment:
     """Partitions by topic id, as of a round; the same partitions in a newer round are worth telling again."""
 
-    round: int = 0
+    local_epoch: int = 0
     partitions: ById = attrs.field(factory=dict)
 
-    def on_the_wire(self) -> list[TopicPartitions]:
+    def to_request(self) -> list[TopicPartitions]:
         """As heartbeats say it."""
         return [TopicPartitions(topic_id=one, partitions=list(some)) for one, some in self.partitions.items()]
 
@@ -54,7 +54,7 @@ class AssignmentTracker:
     """Target and owned assignment of one member."""
 
     def __init__(self) -> None:
-        self.round = 0
+        self.local_epoch = 0
         self.target: ById = {}
         self.owned = LocalAssignment()
         self._names: Mapping[Uuid, str] = {}  # of what we own, should metadata forget it
@@ -64,9 +64,9 @@ class AssignmentTracker:
     @property
     def settled(self) -> bool:
         """Whether we own what the coordinator wants, all of it and nothing else."""
-        return self.owned == LocalAssignment(self.round, self.target)
+        return self.owned == LocalAssignment(self.local_epoch, self.target)
 
-    def take(self, answer: Answered | None) -> bool:
+    def update_target(self, answer: Answered | None) -> bool:
         """An answer's assignment, None where it has none. Returns whether the target is another one now."""
         if answer is None:
             return False
@@ -75,29 +75,29 @@ class AssignmentTracker:
         if self._received and told == self.target:
             return False
         self._received, self.target = True, told
-        self.round += 1
+        self.local_epoch += 1
         return True
 
     def next_step(self, name_of: NameOf) -> ReconciliationStep | None:
         """The way to as much of the target as has names; None where we have come as far as we can."""
         known = {one: name for one in self.target if (name := self._name(one, name_of)) is not None}
-        owned = LocalAssignment(self.round, {one: self.target[one] for one in known})
+        owned = LocalAssignment(self.local_epoch, {one: self.target[one] for one in known})
         first = not self._taken_over and len(known) == len(self.target)
         same = owned.partitions == self.owned.partitions and not first
         return None if owned == self.owned else ReconciliationStep(owned, known, same)
 
-    def nameless(self, name_of: NameOf) -> tuple[Uuid, ...]:
+    def unresolved_topic_ids(self, name_of: NameOf) -> tuple[Uuid, ...]:
         """The topics of the target that metadata must name first."""
         return tuple(one for one in self.target if self._name(one, name_of) is None)
 
-    def done(self, step: ReconciliationStep) -> None:
+    def mark_reconciled(self, step: ReconciliationStep) -> None:
         """The application owns what the step says."""
         self.owned, self._names = step.owned, step.names
         self._taken_over = self._taken_over or not step.same
 
     def forget(self) -> None:
         """No member any more: nothing is owned, and nothing is wanted."""
-        self.target, self.owned, self._names = {}, LocalAssignment(self.round), {}
+        self.target, self.owned, self._names = {}, LocalAssignment(self.local_epoch), {}
         self._received = self._taken_over = False
 
     def _name(self, topic_id: Uuid, name_of: NameOf) -> str | None:

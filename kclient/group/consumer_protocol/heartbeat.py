@@ -20,9 +20,9 @@ What the coordinator's answer to a heartbeat means, code by code. Pure.
 
 code                                        action
 0                                           ACCEPT     epoch and assignment are ours
-15, 16                                      ELSEWHERE  find the coordinator, and ask that one
-14 COORDINATOR_LOAD_IN_PROGRESS             AGAIN      after a pause
-29 TOPIC_AUTHORIZATION_FAILED               TELL       the next poll raises it; heartbeats go on
+15, 16                                      FIND_COORDINATOR  find the coordinator, and ask that one
+14 COORDINATOR_LOAD_IN_PROGRESS             RETRY      after a pause
+29 TOPIC_AUTHORIZATION_FAILED               RAISE_ON_POLL       the next poll raises it; heartbeats go on
 25 UNKNOWN_MEMBER_ID, 110                   REJOIN     everything is lost; join with epoch 0
 anything else                               FATAL      the polls raise it; there is no way back
 """
@@ -63,19 +63,19 @@ class HeartbeatAction(enum.Enum):
     """What follows from an answer."""
 
     ACCEPT = "accept"
-    ELSEWHERE = "elsewhere"
-    AGAIN = "again"
-    TELL = "tell"
+    FIND_COORDINATOR = "elsewhere"
+    RETRY = "again"
+    RAISE_ON_POLL = "tell"
     REJOIN = "rejoin"
     FATAL = "fatal"
 
 
 ACTIONS: Final[Mapping[int, HeartbeatAction]] = {
     codes.NONE: HeartbeatAction.ACCEPT,
-    codes.COORDINATOR_NOT_AVAILABLE: HeartbeatAction.ELSEWHERE,
-    codes.NOT_COORDINATOR: HeartbeatAction.ELSEWHERE,
-    codes.COORDINATOR_LOAD_IN_PROGRESS: HeartbeatAction.AGAIN,
-    codes.TOPIC_AUTHORIZATION_FAILED: HeartbeatAction.TELL,
+    codes.COORDINATOR_NOT_AVAILABLE: HeartbeatAction.FIND_COORDINATOR,
+    codes.NOT_COORDINATOR: HeartbeatAction.FIND_COORDINATOR,
+    codes.COORDINATOR_LOAD_IN_PROGRESS: HeartbeatAction.RETRY,
+    codes.TOPIC_AUTHORIZATION_FAILED: HeartbeatAction.RAISE_ON_POLL,
     codes.UNKNOWN_MEMBER_ID: HeartbeatAction.REJOIN,
     codes.FENCED_MEMBER_EPOCH: HeartbeatAction.REJOIN,
 }
@@ -129,56 +129,58 @@ class HeartbeatRequests:
         self._rack_id = config.client_rack or None
         self._rebalance_timeout_ms = config.max_poll_interval_ms
         self._assignor = config.group_remote_assignor
-        self._said: dict[str, Any] = {}
-        self._regex_told = False  # the coordinator may know a pattern of ours
+        self._last_sent: dict[str, Any] = {}
+        self._regex_sent = False  # the coordinator may know a pattern of ours
 
-    def join(self, member_id: str, epoch: int, wanted: ConsumerSubscription) -> VersionedRequest:
+    def join(self, member_id: str, epoch: int, subscription: ConsumerSubscription) -> VersionedRequest:
         """The first heartbeat: everything, and nothing is owned."""
         self.forget()
-        fields = {"rack_id": self._rack_id, **self._news(wanted, LocalAssignment())}
-        return self._form(member_id, epoch, fields)
+        fields = {"rack_id": self._rack_id, **self._changed_fields(subscription, LocalAssignment())}
+        return self._versioned(member_id, epoch, fields)
 
     def stay(
-        self, member_id: str, epoch: int, wanted: ConsumerSubscription, owned: LocalAssignment
+        self, member_id: str, epoch: int, subscription: ConsumerSubscription, owned: LocalAssignment
     ) -> VersionedRequest:
         """Any later one: what has changed."""
-        return self._form(member_id, epoch, self._news(wanted, owned))
+        return self._versioned(member_id, epoch, self._changed_fields(subscription, owned))
 
-    def says_owned(self, owned: LocalAssignment) -> bool:
+    def includes_owned(self, owned: LocalAssignment) -> bool:
         """Whether `stay` would say what is owned."""
-        return self._said.get("topic_partitions") != owned
+        return self._last_sent.get("topic_partitions") != owned
 
     def leave(self, member_id: str, epoch: int) -> VersionedRequest:
         """The last one, with epoch −1, or −2 for a while."""
-        return self._form(member_id, epoch, {})
+        return self._versioned(member_id, epoch, {})
 
     def forget(self) -> None:
         """A heartbeat failed: the next one says everything."""
-        self._said = {}
+        self._last_sent = {}
 
-    def _news(self, wanted: ConsumerSubscription, owned: LocalAssignment) -> dict[str, Any]:
+    def _changed_fields(self, subscription: ConsumerSubscription, owned: LocalAssignment) -> dict[str, Any]:
         """The fields that differ from what was said last, noted as said."""
-        regex = wanted.regex
-        if regex is None and self._regex_told:
+        regex = subscription.regex
+        if regex is None and self._regex_sent:
             regex = ""
         now = {
             "rebalance_timeout_ms": self._rebalance_timeout_ms,
-            "subscribed_topic_names": wanted.topics,
+            "subscribed_topic_names": subscription.topics,
             "subscribed_topic_regex": regex,
             "server_assignor": self._assignor,
             "topic_partitions": owned,
         }
         news = {
-            name: value for name, value in now.items() if name not in self._said or self._said[name] != value
+            name: value
+            for name, value in now.items()
+            if name not in self._last_sent or self._last_sent[name] != value
         }
-        self._said = now
-        self._regex_told = self._regex_told or regex is not None
+        self._last_sent = now
+        self._regex_sent = self._regex_sent or regex is not None
         return news
 
-    def _form(self, member_id: str, epoch: int, fields: dict[str, Any]) -> VersionedRequest:
+    def _versioned(self, member_id: str, epoch: int, fields: dict[str, Any]) -> VersionedRequest:
         owned, topics = fields.get("topic_partitions"), fields.get("subscribed_topic_names")
         if isinstance(owned, LocalAssignment):
-            fields["topic_partitions"] = owned.on_the_wire()
+            fields["topic_partitions"] = owned.to_request()
         if topics is not None:
             fields["subscribed_topic_names"] = list(topics)
         request = ConsumerGroupHeartbeatRequest(
@@ -199,7 +201,7 @@ class ConsumerHeartbeatTask:
     def __init__(
         self,
         coordinator: Coordinator,
-        standing: ConsumerMemberStatus,
+        status: ConsumerMemberStatus,
         assignments: AssignmentTracker,
         requests: HeartbeatRequests,
         config: Config,
@@ -210,12 +212,12 @@ class ConsumerHeartbeatTask:
         metrics: CoordinatorMetrics,
     ) -> None:
         self._coordinator = coordinator
-        self._standing = standing
+        self._status = status
         self._assignments = assignments
         self._requests = requests
         self._runtime = runtime
         self._poll_expired = poll_expired
-        self._tell = tell
+        self._report_error = tell
         self._metrics = metrics
         self._request_timeout = config.request_timeout_ms / 1000
         self._shortest_interval = config.retry_backoff_ms / 1000
@@ -248,35 +250,35 @@ class ConsumerHeartbeatTask:
     async def run(self) -> None:
         """Heartbeats while there is a membership; end it by cancelling."""
         while True:
-            seen = self._standing.changed.count
-            if self._standing.rhythm is HeartbeatSchedule.NEVER:
-                await self._standing.changed.wait(seen)
+            seen = self._status.changed.count
+            if self._status.schedule is HeartbeatSchedule.NEVER:
+                await self._status.changed.wait(seen)
                 continue
             try:
-                await self._round(seen)
+                await self._run_once(seen)
             except KclientError as exc:
-                self._tell(exc)
+                self._report_error(exc)
                 self._failed(exc.text)
 
-    async def _round(self, seen: int) -> None:
+    async def _run_once(self, seen: int) -> None:
         """The first of these that holds: the poll timer is over, no coordinator, a heartbeat is due; else wait."""
         now = self._runtime.now()
-        leaving = self._standing.state is ConsumerMemberState.PREPARE_LEAVING
+        leaving = self._status.state is ConsumerMemberState.PREPARE_LEAVING
         poll_ends = None if leaving else self._polls.ends
         if not leaving:
             self._polls.warn_if_due()
-        due = self._not_before if self._standing.rhythm is HeartbeatSchedule.AT_ONCE else self._due
+        due = self._not_before if self._status.schedule is HeartbeatSchedule.AT_ONCE else self._due
         if poll_ends is not None and now >= poll_ends:
             await self._poll_expired()
         elif now < due:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout_at(due if leaving else min(due, self._polls.next_at)):
-                    await self._standing.changed.wait(seen)
+                    await self._status.changed.wait(seen)
         else:
             try:
                 async with asyncio.timeout_at(poll_ends):
                     await self._coordinator.ensure()
-                    await self._beat()
+                    await self._send_heartbeat()
             except KclientError:
                 raise
             except TimeoutError:
@@ -284,10 +286,10 @@ class ConsumerHeartbeatTask:
 
     # --- one heartbeat
 
-    async def _beat(self) -> None:
-        if self._standing.rhythm is HeartbeatSchedule.NEVER:
+    async def _send_heartbeat(self) -> None:
+        if self._status.schedule is HeartbeatSchedule.NEVER:
             return  # left, while the coordinator was looked up
-        form = self._next()
+        form = self._build_request()
         began = self._metrics.heartbeat_sent()
         try:
             response = await self._coordinator.request(
@@ -302,44 +304,44 @@ class ConsumerHeartbeatTask:
             self._failed(exc.text)
         else:
             self._metrics.heartbeat_answered(began)
-            self._judge(response)
+            self._handle_response(response)
 
-    def _next(self) -> VersionedRequest:
+    def _build_request(self) -> VersionedRequest:
         """The heartbeat that is due. With it goes the acknowledgment."""
-        standing, owned = self._standing, self._assignments.owned
+        status, owned = self._status, self._assignments.owned
         self._due = self._runtime.now() + self._interval
-        standing.hurry = False
-        wanted = standing.wanted or ConsumerSubscription()
-        if not standing.member:  # also where it is about to leave and its join has no answer yet
+        status.send_now = False
+        subscription = status.subscription or ConsumerSubscription()
+        if not status.member:  # also where it is about to leave and its join has no answer yet
             self.sent_join = True
-            return self._requests.join(standing.member_id, JOIN_EPOCH, wanted)
-        if standing.state is ConsumerMemberState.ACKNOWLEDGING:
-            standing.enter(
+            return self._requests.join(status.member_id, JOIN_EPOCH, subscription)
+        if status.state is ConsumerMemberState.ACKNOWLEDGING:
+            status.enter(
                 ConsumerMemberState.STABLE if self._assignments.settled else ConsumerMemberState.RECONCILING
             )
-        self.owned_unanswered = self.owned_unanswered or self._requests.says_owned(owned)
-        return self._requests.stay(standing.member_id, standing.epoch, wanted, owned)
+        self.owned_unanswered = self.owned_unanswered or self._requests.includes_owned(owned)
+        return self._requests.stay(status.member_id, status.epoch, subscription, owned)
 
-    def _judge(self, response: ConsumerGroupHeartbeatResponse) -> None:
+    def _handle_response(self, response: ConsumerGroupHeartbeatResponse) -> None:
         """What the answer changes."""
-        if self._standing.rhythm is HeartbeatSchedule.NEVER:
+        if self._status.schedule is HeartbeatSchedule.NEVER:
             return
         code = response.error_code
         told = f"it answered a heartbeat with {codes.error(code).name} ({code})"
         match action_for(code):
             case HeartbeatAction.ACCEPT:
                 self._accept(response)
-            case HeartbeatAction.ELSEWHERE:
+            case HeartbeatAction.FIND_COORDINATOR:
                 self._coordinator.mark_unknown(told)
                 self._failed(told, at_once=True)
-            case HeartbeatAction.AGAIN:
+            case HeartbeatAction.RETRY:
                 self._failed(told)
-            case HeartbeatAction.TELL:
-                self._tell(heartbeat_error(code, self._coordinator.group_id, response.error_message))
+            case HeartbeatAction.RAISE_ON_POLL:
+                self._report_error(heartbeat_error(code, self._coordinator.group_id, response.error_message))
                 self._failed(told)
             case HeartbeatAction.REJOIN:
                 self._failed(told, at_once=True)
-                self._standing.end(ConsumerMemberState.FENCED, f"heartbeat answered {codes.error(code).name}")
+                self._status.end(ConsumerMemberState.FENCED, f"heartbeat answered {codes.error(code).name}")
             case HeartbeatAction.FATAL:
                 self._end_for_good(heartbeat_error(code, self._coordinator.group_id, response.error_message))
 
@@ -348,26 +350,26 @@ class ConsumerHeartbeatTask:
         if response.member_epoch < JOIN_EPOCH:
             self._failed("the answer is to somebody who leaves")  # KAFKA-19335
             return
-        standing = self._standing
+        status = self._status
         self._backoff.reset()
         self._failures = 0
         told = response.heartbeat_interval_ms / 1000
         sent = self._due - self._interval
         self._interval = max(told, self._shortest_interval)
         self._due = sent + self._interval
-        standing.epoch = response.member_epoch
-        standing.heard += 1
+        status.epoch = response.member_epoch
+        status.heard += 1
         self.owned_unanswered = False
-        if standing.in_group:
-            changed = self._assignments.take(response.assignment)
-            if not self._assignments.settled and (changed or standing.state is ConsumerMemberState.JOINING):
-                standing.enter(ConsumerMemberState.RECONCILING)
-            elif self._assignments.settled and standing.state in (
+        if status.in_group:
+            changed = self._assignments.update_target(response.assignment)
+            if not self._assignments.settled and (changed or status.state is ConsumerMemberState.JOINING):
+                status.enter(ConsumerMemberState.RECONCILING)
+            elif self._assignments.settled and status.state in (
                 ConsumerMemberState.JOINING,
                 ConsumerMemberState.RECONCILING,
             ):
-                standing.enter(ConsumerMemberState.STABLE)
-        standing.changed.notify()
+                status.enter(ConsumerMemberState.STABLE)
+        status.changed.notify()
 
     def _failed(self, why: str, *, at_once: bool = False) -> None:
         """Nobody knows what the coordinator has heard: say everything again, after a pause.
@@ -381,5 +383,5 @@ class ConsumerHeartbeatTask:
         self._due = self._not_before = self._runtime.now() + pause
 
     def _end_for_good(self, error: KclientError) -> None:
-        self._standing.fatal = error
-        self._standing.end(ConsumerMemberState.FATAL, error.text)
+        self._status.fatal = error
+        self._status.end(ConsumerMemberState.FATAL, error.text)

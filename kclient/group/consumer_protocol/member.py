@@ -87,52 +87,52 @@ class ReconciliationLoop:
         self,
         coordinator: Coordinator,
         cluster: Cluster,
-        user: RebalanceHandler,
-        standing: ConsumerMemberStatus,
+        handler: RebalanceHandler,
+        status: ConsumerMemberStatus,
         assignments: AssignmentTracker,
         heartbeats: ConsumerHeartbeatTask,
         metrics: CoordinatorMetrics,
     ) -> None:
         self._coordinator = coordinator
         self._cluster = cluster
-        self._user = user
-        self._standing = standing
+        self._handler = handler
+        self._status = status
         self._assignments = assignments
         self._heartbeats = heartbeats
         self._metrics = metrics
-        self._refused_round = 0  # of an assignment that cannot be
+        self._refused_epoch = 0  # of an assignment that cannot be
 
     async def run(self) -> None:
         """Member again and again, until cancelled."""
         while True:
             await self._subscribed()
             self._heartbeats.begin()
-            self._standing.enter(ConsumerMemberState.JOINING)
-            while self._standing.in_group:
+            self._status.enter(ConsumerMemberState.JOINING)
+            while self._status.in_group:
                 step = await self._next_step()
                 if step is not None:
-                    await self._take(step)
-            await self._give_up()
+                    await self._reconcile(step)
+            await self._lose_partitions()
 
     async def _subscribed(self) -> None:
         """Wait for a subscription. There is no way back from FATAL."""
-        standing = self._standing
-        while standing.wanted is None or standing.state is ConsumerMemberState.FATAL:
-            await standing.changed.wait(standing.changed.count)
+        status = self._status
+        while status.subscription is None or status.state is ConsumerMemberState.FATAL:
+            await status.changed.wait(status.changed.count)
 
     async def _next_step(self) -> ReconciliationStep | None:
         """Wait until there is something to do; None when the membership is over."""
-        standing, metadata = self._standing, self._cluster.metadata
+        status, metadata = self._status, self._cluster.metadata
         asked_for: tuple[bytes, ...] = ()
-        while standing.in_group:
-            seen, seen_metadata = standing.changed.count, metadata.changed.count
-            if standing.state is ConsumerMemberState.RECONCILING and not self._heartbeats.owned_unanswered:
+        while status.in_group:
+            seen, seen_metadata = status.changed.count, metadata.changed.count
+            if status.state is ConsumerMemberState.RECONCILING and not self._heartbeats.owned_unanswered:
                 self._keep_fresh()
                 step = self._assignments.next_step(metadata.topic_name)
                 if step is not None and self._is_possible(step):
                     return step
-                asked_for = self._ask_for_names(asked_for)
-            await wait_any((standing.changed, seen), (metadata.changed, seen_metadata))
+                asked_for = self._request_topic_names(asked_for)
+            await wait_any((status.changed, seen), (metadata.changed, seen_metadata))
         return None
 
     def _is_possible(self, step: ReconciliationStep) -> bool:
@@ -141,53 +141,55 @@ class ReconciliationLoop:
         why = assignment_problem(assigned, self._cluster.metadata)
         if why is None:
             return True
-        if self._refused_round != step.owned.round:
-            self._refused_round = step.owned.round
+        if self._refused_epoch != step.owned.local_epoch:
+            self._refused_epoch = step.owned.local_epoch
             logger.warning("%s", invalid_assignment(self._coordinator.group_id, why).text)
         self._cluster.request_update("the assignment names what is not known", reset_backoff=False)
         return False
 
     def _keep_fresh(self) -> None:
         """Only the coordinator knows the topics of its pattern: theirs is the metadata that is needed."""
-        wanted = self._standing.wanted
-        if wanted is not None and wanted.regex is not None:
+        subscription = self._status.subscription
+        if subscription is not None and subscription.regex is not None:
             self._cluster.set_topic_ids((*self._assignments.target, *self._assignments.owned.partitions))
 
-    def _ask_for_names(self, asked_for: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    def _request_topic_names(self, asked_for: tuple[bytes, ...]) -> tuple[bytes, ...]:
         """Have metadata name the topics of the target that are not known."""
-        nameless = self._assignments.nameless(self._cluster.metadata.topic_name)
-        if nameless:
+        unresolved_topic_ids = self._assignments.unresolved_topic_ids(self._cluster.metadata.topic_name)
+        if unresolved_topic_ids:
             self._cluster.request_update(
-                f"{len(nameless)} topics that were assigned have no name yet",
-                reset_backoff=nameless != asked_for,
+                f"{len(unresolved_topic_ids)} topics that were assigned have no name yet",
+                reset_backoff=unresolved_topic_ids != asked_for,
             )
-        return nameless
+        return unresolved_topic_ids
 
-    async def _take(self, step: ReconciliationStep) -> None:
+    async def _reconcile(self, step: ReconciliationStep) -> None:
         """Make the step's partitions ours, and have the next heartbeat say so."""
-        standing = self._standing
+        status = self._status
 
         def still() -> bool:
-            outdated = self._assignments.round != step.owned.round or self._heartbeats.owned_unanswered
-            return standing.in_group and not outdated
+            outdated = (
+                self._assignments.local_epoch != step.owned.local_epoch or self._heartbeats.owned_unanswered
+            )
+            return status.in_group and not outdated
 
         if not step.same:
             self._metrics.rebalance_began()
-            if not await self._user.reconcile(step.partitions, still):
+            if not await self._handler.reconcile(step.partitions, still):
                 return  # a listener raised, or another target has come: again, if this is still a member
             self._metrics.reconciled(self._metrics.now())
-        if standing.in_group:
-            self._assignments.done(step)
-            if standing.state is ConsumerMemberState.RECONCILING:
-                standing.enter(ConsumerMemberState.ACKNOWLEDGING)
+        if status.in_group:
+            self._assignments.mark_reconciled(step)
+            if status.state is ConsumerMemberState.RECONCILING:
+                status.enter(ConsumerMemberState.ACKNOWLEDGING)
 
-    async def _give_up(self) -> None:
+    async def _lose_partitions(self) -> None:
         """All is lost. A member that was late, or fenced, joins anew behind it."""
-        logger.info("group %s: not a member any more: %s", self._coordinator.group_id, self._standing.ended)
-        if self._user.owned() or self._standing.state is ConsumerMemberState.STALE:
-            await self._user.prepare(lost=True)
+        logger.info("group %s: not a member any more: %s", self._coordinator.group_id, self._status.ended)
+        if self._handler.owned() or self._status.state is ConsumerMemberState.STALE:
+            await self._handler.on_join_prepare(lost=True)
         self._assignments.forget()
-        self._standing.changed.notify()
+        self._status.changed.notify()
 
 
 class ConsumerMembership:
@@ -199,7 +201,7 @@ class ConsumerMembership:
         cluster: Cluster,
         config: Config,
         runtime: Runtime,
-        user: RebalanceHandler,
+        handler: RebalanceHandler,
         member_id: str,
         metrics: CoordinatorMetrics | None = None,
     ) -> None:
@@ -208,25 +210,25 @@ class ConsumerMembership:
         self._coordinator = coordinator
         self._cluster = cluster
         self._config = config
-        self._standing = standing = ConsumerMemberStatus(member_id, now=runtime.now)
+        self._status = status = ConsumerMemberStatus(member_id, now=runtime.now)
         self._assignments = assignments = AssignmentTracker()
         self._requests = HeartbeatRequests(config, coordinator.group_id)
         self._heartbeats = ConsumerHeartbeatTask(
             coordinator,
-            standing,
+            status,
             assignments,
             self._requests,
             config,
             runtime,
             self._poll_expired,
-            user.poll_slow,
-            self._tell,
+            handler.poll_slow,
+            self._report_error,
             metrics,
         )
-        self._flow = ReconciliationLoop(
-            coordinator, cluster, user, standing, assignments, self._heartbeats, metrics
+        self._loop = ReconciliationLoop(
+            coordinator, cluster, handler, status, assignments, self._heartbeats, metrics
         )
-        self._following: asyncio.Task[None] | None = None
+        self._loop_task: asyncio.Task[None] | None = None
         self._throttled = ThrottledLogger(logger)
         self._kept: KclientError | None = None
 
@@ -235,32 +237,32 @@ class ConsumerMembership:
     @property
     def state(self) -> ConsumerMemberState:
         """Where this member stands."""
-        return self._standing.state
+        return self._status.state
 
     @property
     def since(self) -> float:
         """When it came to stand there, in the loop's time; 0 if it has not moved yet."""
-        return self._standing.since
+        return self._status.since
 
     @property
     def ended(self) -> str:
         """Why the membership before this one ended, "" if there was none."""
-        return self._standing.ended
+        return self._status.ended
 
     @property
     def generation(self) -> Generation:
         """Member epoch and member id; `Generation()` while the coordinator has given no epoch."""
-        return self._standing.generation
+        return self._status.generation
 
     @property
     def changed(self) -> ChangeSignal:
         """Wakes who waits for a change of state or epoch, or for an error to take."""
-        return self._standing.changed
+        return self._status.changed
 
     @property
     def lost(self) -> bool:
         """Whether partitions that are given up now are lost rather than revoked."""
-        return not self._standing.member
+        return not self._status.member
 
     @property
     def rebalancing(self) -> bool:
@@ -270,23 +272,23 @@ class ConsumerMembership:
     @property
     def stable(self) -> bool:
         """Whether this is a member that may commit: reconciling does not stand in the way."""
-        return self._standing.member
+        return self._status.member
 
     # --- what the consumer tells
 
     def set_subscription(self, topics: Iterable[str], matches: Callable[[str], bool] | None = None) -> None:
         """The topics wanted now; the next heartbeat tells, and does not wait."""
-        self._want(ConsumerSubscription(tuple(sorted(dict.fromkeys(topics)))))
+        self._subscribe(ConsumerSubscription(tuple(sorted(dict.fromkeys(topics)))))
 
     def follow_pattern(self, regex: str) -> None:
         """The topics that the brokers find for this pattern are wanted now."""
-        self._want(ConsumerSubscription(regex=regex))
+        self._subscribe(ConsumerSubscription(regex=regex))
 
-    def _want(self, wanted: ConsumerSubscription) -> None:
-        if wanted != self._standing.wanted:
-            self._standing.wanted = wanted
-            self._standing.hurry = True
-            self._standing.changed.notify()
+    def _subscribe(self, subscription: ConsumerSubscription) -> None:
+        if subscription != self._status.subscription:
+            self._status.subscription = subscription
+            self._status.send_now = True
+            self._status.changed.notify()
 
     def poll_started(self) -> None:
         """Restart the poll timer: when a poll begins, and in every round of one that waits."""
@@ -297,8 +299,8 @@ class ConsumerMembership:
 
         That one waits until the listener was told that the partitions are lost.
         """
-        if self._standing.fatal is not None and not self._assignments.owned.partitions:
-            return copy.copy(self._standing.fatal)
+        if self._status.fatal is not None and not self._assignments.owned.partitions:
+            return copy.copy(self._status.fatal)
         kept, self._kept = self._kept, None
         return kept
 
@@ -310,11 +312,11 @@ class ConsumerMembership:
 
     async def prepare_leaving(self) -> None:
         """The user is about to give everything up: stay a member meanwhile, but take no new assignment."""
-        if self._standing.in_group:
-            self._standing.enter(ConsumerMemberState.PREPARE_LEAVING)
-        if self._following is not None and self._following is not asyncio.current_task():
-            self._following.cancel()
-            await asyncio.wait({self._following})
+        if self._status.in_group:
+            self._status.enter(ConsumerMemberState.PREPARE_LEAVING)
+        if self._loop_task is not None and self._loop_task is not asyncio.current_task():
+            self._loop_task.cancel()
+            await asyncio.wait({self._loop_task})
 
     async def leave(self, reason: str, timeout: float, leave: bool | None = None) -> None:
         """Unsubscribe or close: no member any more. The user has given its partitions up before. Never raises.
@@ -322,45 +324,45 @@ class ConsumerMembership:
         `leave` says whether this member does not come back; None: a static one does.
         """
         await self.prepare_leaving()
-        standing = self._standing
-        standing.wanted, self._kept = None, None
+        status = self._status
+        status.subscription, self._kept = None, None
         self._cluster.set_topic_ids(())
-        if standing.state is not ConsumerMemberState.PREPARE_LEAVING:
+        if status.state is not ConsumerMemberState.PREPARE_LEAVING:
             return
         logger.info("group %s: leaving: %s", self._coordinator.group_id, reason)
-        standing.enter(ConsumerMemberState.LEAVING)
-        standing.epoch = JOIN_EPOCH
-        standing.enter(ConsumerMemberState.UNSUBSCRIBED)
+        status.enter(ConsumerMemberState.LEAVING)
+        status.epoch = JOIN_EPOCH
+        status.enter(ConsumerMemberState.UNSUBSCRIBED)
         self._assignments.forget()
-        await self._say_goodbye(leave, timeout)
+        await self._send_leave(leave, timeout)
 
     # --- commits
 
     def commit_identity(self) -> Identity:
         """Under which name to commit. Raises CommitFailedError; BrokerError once fenced."""
-        standing, group_id = self._standing, self._coordinator.group_id
-        if isinstance(standing.fatal, BrokerError) and standing.fatal.code == codes.FENCED_INSTANCE_ID:
-            raise copy.copy(standing.fatal)
-        if standing.member:
+        status, group_id = self._status, self._coordinator.group_id
+        if isinstance(status.fatal, BrokerError) and status.fatal.code == codes.FENCED_INSTANCE_ID:
+            raise copy.copy(status.fatal)
+        if status.member:
             return self.fetch_identity()
-        if standing.ended:
-            why = f"this consumer is not a member any more: {standing.ended}"
+        if status.ended:
+            why = f"this consumer is not a member any more: {status.ended}"
             raise commit_failed("evicted", group_id, why, pace=self._pace())
         raise commit_failed("not_joined", group_id, "this consumer is not a member of the group yet")
 
     def fetch_identity(self) -> Identity:
         """Under which name to read committed offsets: ours, or nobody's while there is no epoch."""
-        standing = self._standing
-        if not standing.member:
+        status = self._status
+        if not status.member:
             return Identity()
         instance_id = self._config.group_instance_id
         return Identity(
-            standing.epoch,
-            standing.member_id,
+            status.epoch,
+            status.member_id,
             instance_id,
             by_epoch=True,
-            joined=standing.joined,
-            heard=standing.heard,
+            joined=status.joined,
+            heard=status.heard,
         )
 
     def commit_refused(self, code: int, sent: Identity) -> KclientError:
@@ -376,17 +378,17 @@ class ConsumerMembership:
         """Join, stay and rejoin, with heartbeats beside it; end it by cancelling."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._heartbeats.run(), name="kclient heartbeats")
-            self._following = tasks.create_task(self._flow.run(), name="kclient group")
+            self._loop_task = tasks.create_task(self._loop.run(), name="kclient group")
 
     def _pace(self) -> PollTiming:
         return PollTiming.now(self._config, self._heartbeats.since_poll())
 
-    def _tell(self, error: KclientError) -> None:
+    def _report_error(self, error: KclientError) -> None:
         """Keep an error for the next poll, and wake a poll that waits; the first one wins."""
         fault, group_id = (error.kc_code, getattr(error, "code", None)), self._coordinator.group_id
-        self._throttled.warning(fault, self._standing.now(), "group %s: %s", group_id, error.text)
+        self._throttled.warning(fault, self._status.now(), "group %s: %s", group_id, error.text)
         self._kept = self._kept or error
-        self._standing.changed.notify()
+        self._status.changed.notify()
 
     async def _poll_expired(self) -> None:
         """The application has not polled in time: leave, and join again with its next poll."""
@@ -397,13 +399,13 @@ class ConsumerMembership:
             self._coordinator.group_id,
             late,
         )
-        self._standing.enter(ConsumerMemberState.PREPARE_LEAVING)
-        self._standing.enter(ConsumerMemberState.LEAVING)
-        self._standing.end(ConsumerMemberState.STALE, f"consumer poll timeout has expired: {late}")
-        await self._say_goodbye(None, self._config.request_timeout_ms / 1000)
+        self._status.enter(ConsumerMemberState.PREPARE_LEAVING)
+        self._status.enter(ConsumerMemberState.LEAVING)
+        self._status.end(ConsumerMemberState.STALE, f"consumer poll timeout has expired: {late}")
+        await self._send_leave(None, self._config.request_timeout_ms / 1000)
 
-    async def _say_goodbye(self, leave: bool | None, timeout: float) -> None:
+    async def _send_leave(self, leave: bool | None, timeout: float) -> None:
         epoch = leave_epoch(leave, self._config.group_instance_id)
         if epoch is not None and self._heartbeats.sent_join:
-            form = self._requests.leave(self._standing.member_id, epoch)
+            form = self._requests.leave(self._status.member_id, epoch)
             await send_leave_heartbeat(self._coordinator, form, timeout)

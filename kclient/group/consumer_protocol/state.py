@@ -143,8 +143,8 @@ class ConsumerMemberStatus:
     heard: int = 0  # how many answers have brought an epoch
     ended: str = ""  # why the last membership ended, "" if none has
     fatal: KclientError | None = None  # why there is no way back
-    wanted: ConsumerSubscription | None = None  # None: nothing is subscribed to
-    hurry: bool = False  # something to tell that need not wait for the interval
+    subscription: ConsumerSubscription | None = None  # None: nothing is subscribed to
+    send_now: bool = False  # something to tell that need not wait for the interval
     changed: ChangeSignal = attrs.field(factory=ChangeSignal)
 
     @property
@@ -158,10 +158,14 @@ class ConsumerMemberStatus:
         return self.epoch > JOIN_EPOCH
 
     @property
-    def rhythm(self) -> HeartbeatSchedule:
+    def schedule(self) -> HeartbeatSchedule:
         """When the next heartbeat is due."""
-        rhythm = HEARTBEAT_SCHEDULE[self.state]
-        return HeartbeatSchedule.AT_ONCE if self.hurry and rhythm is HeartbeatSchedule.ON_INTERVAL else rhythm
+        schedule = HEARTBEAT_SCHEDULE[self.state]
+        return (
+            HeartbeatSchedule.AT_ONCE
+            if self.send_now and schedule is HeartbeatSchedule.ON_INTERVAL
+            else schedule
+        )
 
     @property
     def generation(self) -> Generation:

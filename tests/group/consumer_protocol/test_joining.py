@@ -80,12 +80,12 @@ def test_another_subscription_is_told_at_once_and_unsubscribing_leaves() -> None
             await polled_until(lambda: len(numbers(consumer)) == 4, consumer)
             await consumer.subscribe(["u"])
             await polled_until(lambda: [tp.topic for tp in consumer.assignment()] == ["u"], consumer)
-            before = membership(consumer)._standing.member_id
+            before = membership(consumer)._status.member_id
             await consumer.unsubscribe()
             assert heartbeats(cluster)[-1].member_epoch == -1
             await consumer.subscribe(["t"])
             await polled_until(lambda: len(numbers(consumer)) == 4, consumer)
-            assert membership(consumer)._standing.member_id == before
+            assert membership(consumer)._status.member_id == before
 
     on_a_cluster(scene, group_consumer_heartbeat_interval_ms=20_000)
 

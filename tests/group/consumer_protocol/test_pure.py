@@ -73,9 +73,11 @@ def test_a_state_follows_only_those_that_it_may(
 @pytest.mark.spec("B.17.1")
 def test_every_state_has_its_rhythm_and_its_predecessors() -> None:
     assert set(PREDECESSORS) == set(HEARTBEAT_SCHEDULE) == set(S)
-    at_once = {state for state, rhythm in HEARTBEAT_SCHEDULE.items() if rhythm is HeartbeatSchedule.AT_ONCE}
+    at_once = {
+        state for state, schedule in HEARTBEAT_SCHEDULE.items() if schedule is HeartbeatSchedule.AT_ONCE
+    }
     on_interval = {
-        state for state, rhythm in HEARTBEAT_SCHEDULE.items() if rhythm is HeartbeatSchedule.ON_INTERVAL
+        state for state, schedule in HEARTBEAT_SCHEDULE.items() if schedule is HeartbeatSchedule.ON_INTERVAL
     }
     assert at_once == {S.JOINING, S.ACKNOWLEDGING}
     assert on_interval == {S.RECONCILING, S.STABLE, S.PREPARE_LEAVING}
@@ -209,10 +211,10 @@ def test_the_epoch_of_the_last_heartbeat(
 def test_every_code_has_its_action_and_what_is_not_listed_is_fatal() -> None:
     expected = {
         0: "ACCEPT",
-        15: "ELSEWHERE",
-        16: "ELSEWHERE",
-        14: "AGAIN",
-        29: "TELL",
+        15: "FIND_COORDINATOR",
+        16: "FIND_COORDINATOR",
+        14: "RETRY",
+        29: "RAISE_ON_POLL",
         25: "REJOIN",
         110: "REJOIN",
     }
@@ -252,14 +254,14 @@ NAMES = {T: "t", U: "u"}
 def test_an_assignment_becomes_a_step_and_then_what_is_owned() -> None:
     ours = AssignmentTracker()
     assert ours.settled
-    assert not ours.take(None)
-    assert ours.take(told(t=[1, 0], u=[]))
-    assert not ours.take(told(t=[0, 1]))
+    assert not ours.update_target(None)
+    assert ours.update_target(told(t=[1, 0], u=[]))
+    assert not ours.update_target(told(t=[0, 1]))
     assert not ours.settled
     step = ours.next_step(NAMES.get)
     assert step is not None
     assert (step.partitions, step.same) == ((TopicPartition("t", 0), TopicPartition("t", 1)), False)
-    ours.done(step)
+    ours.mark_reconciled(step)
     assert ours.settled
     assert ours.next_step(NAMES.get) is None
 
@@ -267,9 +269,9 @@ def test_an_assignment_becomes_a_step_and_then_what_is_owned() -> None:
 @pytest.mark.spec("B.17.3")
 def test_an_empty_assignment_is_one() -> None:
     ours = AssignmentTracker()
-    ours.take(told(t=[0]))
-    ours.done(ours.next_step(NAMES.get))  # type: ignore[arg-type]
-    assert ours.take(told())
+    ours.update_target(told(t=[0]))
+    ours.mark_reconciled(ours.next_step(NAMES.get))  # type: ignore[arg-type]
+    assert ours.update_target(told())
     step = ours.next_step(NAMES.get)
     assert step is not None
     assert step.partitions == ()
@@ -278,41 +280,41 @@ def test_an_empty_assignment_is_one() -> None:
 @pytest.mark.spec("B.17.3", "A-14")
 def test_what_has_a_name_is_taken_first_and_the_rest_when_it_has_one() -> None:
     ours = AssignmentTracker()
-    ours.take(told(t=[0], u=[3]))
+    ours.update_target(told(t=[0], u=[3]))
     only_t = {T: "t"}
-    assert ours.nameless(only_t.get) == (U,)
+    assert ours.unresolved_topic_ids(only_t.get) == (U,)
     step = ours.next_step(only_t.get)
     assert step is not None
     assert step.partitions == (TopicPartition("t", 0),)
-    ours.done(step)
+    ours.mark_reconciled(step)
     assert ours.next_step(only_t.get) is None
     assert not ours.settled
     rest = ours.next_step(NAMES.get)
     assert rest is not None
     assert rest.partitions == (TopicPartition("t", 0), TopicPartition("u", 3))
-    ours.done(rest)
+    ours.mark_reconciled(rest)
     assert ours.settled
 
 
 @pytest.mark.spec("B.17.3")
 def test_where_nothing_new_has_a_name_what_is_owned_is_told_once_more() -> None:
     ours = AssignmentTracker()
-    ours.take(told(t=[0]))
-    ours.done(ours.next_step(NAMES.get))  # type: ignore[arg-type]
-    ours.take(told(t=[0], u=[1]))
+    ours.update_target(told(t=[0]))
+    ours.mark_reconciled(ours.next_step(NAMES.get))  # type: ignore[arg-type]
+    ours.update_target(told(t=[0], u=[1]))
     step = ours.next_step({T: "t"}.get)
     assert step is not None
     assert step.same
-    ours.done(step)
+    ours.mark_reconciled(step)
     assert ours.next_step({T: "t"}.get) is None
 
 
 @pytest.mark.spec("B.17.3")
 def test_a_topic_that_is_owned_keeps_its_name_when_metadata_forgets_it() -> None:
     ours = AssignmentTracker()
-    ours.take(told(t=[0, 1]))
-    ours.done(ours.next_step(NAMES.get))  # type: ignore[arg-type]
-    ours.take(told(t=[0]))
+    ours.update_target(told(t=[0, 1]))
+    ours.mark_reconciled(ours.next_step(NAMES.get))  # type: ignore[arg-type]
+    ours.update_target(told(t=[0]))
     step = ours.next_step(lambda topic_id: None)
     assert step is not None
     assert step.partitions == (TopicPartition("t", 0),)
@@ -321,10 +323,10 @@ def test_a_topic_that_is_owned_keeps_its_name_when_metadata_forgets_it() -> None
 @pytest.mark.spec("B.17.3", "B.17.4")
 def test_who_is_no_member_any_more_owns_nothing_and_takes_the_same_target_anew() -> None:
     ours = AssignmentTracker()
-    ours.take(told(t=[0]))
-    ours.done(ours.next_step(NAMES.get))  # type: ignore[arg-type]
+    ours.update_target(told(t=[0]))
+    ours.mark_reconciled(ours.next_step(NAMES.get))  # type: ignore[arg-type]
     ours.forget()
     assert ours.settled
     assert ours.owned.partitions == {}
-    assert ours.take(told(t=[0]))
+    assert ours.update_target(told(t=[0]))
     assert ours.next_step(NAMES.get) is not None

@@ -159,8 +159,8 @@ def test_a_target_that_changes_before_a_poll_came_is_all_that_is_taken_over() ->
             await one.poll(0)  # joins, and takes nothing over
             await reached(lambda: membership(one).state is ConsumerMemberState.RECONCILING)
             assert len(membership(one)._assignments.target) == 1
-            first = membership(one)._assignments.round
-            await polled_until(lambda: membership(one)._assignments.round > first, two)
+            first = membership(one)._assignments.local_epoch
+            await polled_until(lambda: membership(one)._assignments.local_epoch > first, two)
             assert diary.told == []
             await shared(one, two)
             assert diary.told == [("assigned", tuple(sorted(numbers(one))))]

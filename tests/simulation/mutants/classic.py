@@ -40,7 +40,7 @@ def only_beat_if(patch: Patch, allowed: Any) -> None:
         self._due = self._runtime.now() + self._interval
         self._answered()
 
-    before = patch.put(HeartbeatTask, "_beat", beat)
+    before = patch.put(HeartbeatTask, "_send_heartbeat", beat)
 
 
 def heartbeats_of(poll: Poll) -> Any:
@@ -100,11 +100,11 @@ def reset_by_rebalance(patch: Patch) -> None:
 
     def judge(self: HeartbeatTask, code: int, sent: Any) -> None:
         if code == codes.REBALANCE_IN_PROGRESS:
-            self._standing.reset("group is already rebalancing")
+            self._status.reset("group is already rebalancing")
         else:
             before(self, code, sent)
 
-    before = patch.put(HeartbeatTask, "_judge", judge)
+    before = patch.put(HeartbeatTask, "_handle_code", judge)
 
 
 @mutant("M-56", "I-27", look=scripts.slow_partner)
@@ -279,7 +279,7 @@ def no_poll_limit(patch: Patch) -> None:
         self._polls._interval = FOR_EVER
         await before(self, seen)
 
-    before = patch.put(HeartbeatTask, "_round", round_)
+    before = patch.put(HeartbeatTask, "_run_once", round_)
 
 
 @mutant("M-74", "I-28", "I-22", seed=94)
@@ -288,7 +288,7 @@ def never_back(patch: Patch) -> None:
 
     async def poll_expired(self: ClassicMembership) -> None:
         await before(self)
-        self._wanted.unsubscribe()
+        self._subscription.unsubscribe()
 
     before = patch.put(ClassicMembership, "_poll_expired", poll_expired)
 
@@ -301,11 +301,11 @@ def rejoin_by_refresh(patch: Patch) -> None:
     def why_rejoin(self: SubscriptionTracker, metadata: Any) -> str | None:
         seen = versions.get(metadata, metadata.version)
         versions[metadata] = metadata.version
-        if self.watched is not None and seen != metadata.version:
+        if self.assignment_snapshot is not None and seen != metadata.version:
             return "the metadata was refreshed"
         return before(self, metadata)  # type: ignore[no-any-return]
 
-    before = patch.put(SubscriptionTracker, "why_rejoin", why_rejoin)
+    before = patch.put(SubscriptionTracker, "rejoin_reason_for", why_rejoin)
 
 
 @mutant("M-76", "I-18", "I-12", seed=275)
@@ -326,13 +326,13 @@ def session_by_wall_clock(patch: Patch) -> None:
             > self._session_timeout * 1000
         ):
             self.wall = self._runtime.wall_ms()  # type: ignore[attr-defined]
-            self._standing.reset("the session is over")
+            self._status.reset("the session is over")
         else:
             await rounded(self, seen)
 
     before = patch.put(HeartbeatTask, "_answered", answered)
     switched = patch.put(HeartbeatTask, "switch_on", switch_on)
-    rounded = patch.put(HeartbeatTask, "_round", round_)
+    rounded = patch.put(HeartbeatTask, "_run_once", round_)
 
 
 @mutant("M-77", "I-27", "I-22", seed=46)

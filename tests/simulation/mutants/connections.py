@@ -97,7 +97,7 @@ def heartbeats_left(patch: Patch) -> None:
 
     async def run(self: ClassicMembership) -> None:
         self.left = asyncio.create_task(self._heartbeats.run(), name="kclient heartbeats")  # type: ignore[attr-defined]
-        await self._flow.run()
+        await self._loop.run()
 
     patch.put(ClassicMembership, "run", run)
 
@@ -304,10 +304,10 @@ def rejoin_by_lost_connection(patch: Patch) -> None:
         await beaten(self, session_ends, poll_ends)
         if getattr(self._coordinator, "cut", False):
             self._coordinator.cut = False  # type: ignore[attr-defined]
-            self._standing.request_rejoin("the coordinator's connection was lost")
+            self._status.request_rejoin("the coordinator's connection was lost")
 
     before = patch.put(Coordinator, "request", request)
-    beaten = patch.put(HeartbeatTask, "_beat", beat)
+    beaten = patch.put(HeartbeatTask, "_send_heartbeat", beat)
 
 
 @mutant("M-123", "I-34", seed=2)

@@ -23,9 +23,9 @@ def epoch_restored(patch: Patch) -> None:
     """Take the epoch of an answer that comes when the member has left because the application did not poll."""
 
     async def poll_expired(self: ConsumerMembership) -> None:
-        epoch = self._standing.epoch
+        epoch = self._status.epoch
         await before(self)
-        self._standing.epoch = epoch
+        self._status.epoch = epoch
 
     before = patch.put(ConsumerMembership, "_poll_expired", poll_expired)
 
@@ -40,12 +40,12 @@ def acknowledged_early(patch: Patch) -> None:
             kept = {
                 one: step.owned.partitions[one] for one in owned.partitions if one in step.owned.partitions
             }
-            self._assignments.owned = LocalAssignment(owned.round, kept)
-            self._standing.hurry = True
-            self._standing.changed.notify()
+            self._assignments.owned = LocalAssignment(owned.local_epoch, kept)
+            self._status.send_now = True
+            self._status.changed.notify()
         await before(self, step)
 
-    before = patch.put(ReconciliationLoop, "_take", take)
+    before = patch.put(ReconciliationLoop, "_reconcile", take)
 
 
 @mutant("M-80", "I-10", look=plans.looking_at(plans.SLOW_LISTENERS))
@@ -54,13 +54,13 @@ def target_is_owned(patch: Patch) -> None:
 
     def next_(self: ConsumerHeartbeatTask) -> Any:
         found, owned = self._assignments, self._assignments.owned
-        found.owned = LocalAssignment(found.round, found.target)
+        found.owned = LocalAssignment(found.local_epoch, found.target)
         try:
             return before(self)
         finally:
             found.owned = owned
 
-    before = patch.put(ConsumerHeartbeatTask, "_next", next_)
+    before = patch.put(ConsumerHeartbeatTask, "_build_request", next_)
 
 
 @mutant("M-81", "I-23", "I-26", look=plans.looking_at(plans.STALE))
@@ -91,14 +91,14 @@ def fenced_keeps(patch: Patch) -> None:
     """Join anew when fenced, and keep the partitions."""
 
     def judge(self: ConsumerHeartbeatTask, response: Any) -> None:
-        if response.error_code not in FENCED or not self._standing.in_group:
+        if response.error_code not in FENCED or not self._status.in_group:
             before(self, response)
             return
         self._failed("it was fenced")
-        self._standing.state, self._standing.epoch = ConsumerMemberState.JOINING, 0
-        self._standing.changed.notify()
+        self._status.state, self._status.epoch = ConsumerMemberState.JOINING, 0
+        self._status.changed.notify()
 
-    before = patch.put(ConsumerHeartbeatTask, "_judge", judge)
+    before = patch.put(ConsumerHeartbeatTask, "_handle_response", judge)
 
 
 @mutant("M-83", "I-22", "I-02", look=plans.looking_at(plans.BY_PATTERN))
@@ -106,7 +106,7 @@ def nameless_dropped(patch: Patch) -> None:
     """Forget the topics of an assignment that metadata does not name yet."""
 
     def next_step(self: AssignmentTracker, name_of: Any) -> ReconciliationStep | None:
-        gone = self.nameless(name_of)
+        gone = self.unresolved_topic_ids(name_of)
         self.target = {one: numbers for one, numbers in self.target.items() if one not in gone}
         return before(self, name_of)  # type: ignore[no-any-return]
 

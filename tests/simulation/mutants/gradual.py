@@ -51,7 +51,7 @@ def one_join_only(patch: Patch) -> None:
         await before(self, *args, **more)
         return False
 
-    before = patch.put(Rebalance, "complete", complete)
+    before = patch.put(Rebalance, "on_join_complete", complete)
 
 
 def mixed_subscriptions(seed: int) -> Symptoms:
