@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.spec_plugin import NOT_YET_A_PAGE, PAGES, PARAGRAPH, known_rows
+from tests.spec_plugin import PAGES, PARAGRAPH, known_rows
 
 TESTS = Path(__file__).parents[1]
 FILES = sorted(PAGES.glob("*.md"))
@@ -33,11 +33,7 @@ def anchor_of(row: str) -> str:
 
 
 def test_every_id_that_a_test_names_has_a_paragraph() -> None:
-    assert [
-        pair
-        for pair in ids_of_tests()
-        if pair[1] not in known_rows() and not NOT_YET_A_PAGE.fullmatch(pair[1])
-    ] == []
+    assert [pair for pair in ids_of_tests() if pair[1] not in known_rows()] == []
 
 
 def test_every_row_has_one_paragraph() -> None:
@@ -55,7 +51,8 @@ def test_anchors_are_the_ids(page: Path) -> None:
 @pytest.mark.parametrize("page", FILES, ids=lambda page: page.name)
 def test_what_a_page_refers_to_exists(page: Path) -> None:
     named = set(ID.findall(page.read_text(encoding="utf-8")))
-    assert sorted(row for row in named - set(known_rows()) if not NOT_YET_A_PAGE.fullmatch(row)) == []
+    sections = {row.rpartition(".")[0] for row in known_rows()}  # "B.15" names all rows from B.15.1 on
+    assert sorted(named - set(known_rows()) - sections) == []
 
 
 @pytest.mark.parametrize("page", FILES, ids=lambda page: page.name)
