@@ -61,7 +61,7 @@ class Handed:
 
 
 class Invariant:
-    """One promise of reliability.md section 3. `stage` holds whatever one may want to look at."""
+    """One invariant of docs/specification/simulation.md. `stage` holds whatever one may want to look at."""
 
     id: ClassVar[str] = ""
 

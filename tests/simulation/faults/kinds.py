@@ -22,7 +22,7 @@ Amount = Callable[[Random, Scenario], float]
 
 @attrs.frozen
 class Kind:
-    """One kind. `ids` are those of reliability.md section 2."""
+    """One kind. `ids` are rows of docs/specification/simulation.md."""
 
     name: str
     ids: tuple[str, ...]

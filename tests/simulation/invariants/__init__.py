@@ -1,4 +1,4 @@
-"""The promises of reliability.md section 3, as classes that look on while a seed runs; every seed checks `ALL`."""
+"""The invariants of docs/specification/simulation.md, as classes that observe a seed; every seed checks `ALL`."""
 
 from __future__ import annotations
 

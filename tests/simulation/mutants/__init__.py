@@ -1,4 +1,4 @@
-"""Planted bugs: each a small patch of the client under a name of reliability.md section 4, to see that it is noticed.
+"""Planted bugs: each a small patch of the client with a name (M-01, …), to see that an invariant notices it.
 
     with planted("M-01"):
         verdict = run_seed(7)
