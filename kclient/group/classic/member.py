@@ -1,8 +1,7 @@
-"""Membership in a group, classic protocol: what the consumer tells it, and what it tells the consumer.
+"""Membership of one consumer in a group with the classic protocol: the interface to the consumer.
 
-Two tasks run behind it for the consumer's life, the conversation with the coordinator (`flow.py`) and the heartbeats
-(`heartbeat.py`). They share one record of where the member stands (`generation.py`). Everything the application must
-do or know waits for its next poll.
+Two tasks run for the consumer's life, the rebalance loop (`rebalance.py`) and the heartbeats (`heartbeat.py`). They
+share the member's status (`state.py`). Steps that run user code, and errors, wait for the application's next poll.
 """
 
 from __future__ import annotations

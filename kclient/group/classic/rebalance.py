@@ -1,4 +1,4 @@
-"""Being a member of a group, classic protocol: one straight line, again and again.
+"""The rebalance loop of a classic member: find the coordinator, JoinGroup, SyncGroup, again when a rejoin is needed.
 
     while subscribed:
         find the coordinator
@@ -10,8 +10,8 @@
                     gives up what goes to others
         wait until a rejoin is needed: at once if something was given up, for others wait for it
 
-A poll that is cancelled ends its own waiting and nothing here. What a failure means is in `trouble.py`, what each
-error code means in `join.py`, `sync.py` and `heartbeat.py`.
+A poll that is cancelled ends its own waiting and nothing here. What a failure means is in `RejoinPolicy` (`state.py`);
+what each error code of JoinGroup and SyncGroup means stands below, of Heartbeat in `heartbeat.py`.
 
 JoinGroup: asking to be a member of the group's next generation.
 

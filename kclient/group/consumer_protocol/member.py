@@ -1,10 +1,10 @@
-"""Membership in a group, consumer protocol: what the consumer tells it, and what it tells the consumer.
+"""Membership of one consumer in a group with the consumer protocol (KIP-848): the interface to the consumer.
 
-Two tasks run behind it, what the member does (`flow.py`) and the heartbeats (`heartbeat.py`). They share where the
-member stands (`standing.py`) and what it owns (`assignment.py`). Everything the application must do or know waits for
-its next poll.
+Two tasks run for the consumer's life, the reconciliation loop and the heartbeats (`heartbeat.py`). They share the
+member's status (`state.py`) and what it owns (`assignment.py`). Steps that run user code, and errors, wait for the
+application's next poll.
 
-Being a member of a group, consumer protocol: one straight line, again and again.
+The reconciliation loop:
 
     while subscribed:
         join                the heartbeats do the talking

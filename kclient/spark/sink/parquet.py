@@ -327,7 +327,7 @@ class DirectTarget:
 
     `suffix` ends the names of files whose range has files of another kind already. `rows_per_file` is how many records
     a file should have, None for any number. `run` is the token of the run whose tasks may give files their names
-    (`fence.py`), None where the writer's process holds the sink's lock.
+    (`atomic_files.py`), None where the writer's process holds the sink's lock.
     """
 
     root: str
