@@ -98,3 +98,12 @@ def inside(scope: object) -> Iterator[None]:
 def is_inside(scope: object) -> bool:
     """Whether this code was called from inside of `scope`."""
     return any(outer is scope for outer in _around.get())
+
+
+async def error_of(step: Awaitable[None]) -> Exception | None:
+    """Await a step and return what it raised, so that the next step runs in any case."""
+    try:
+        await step
+    except Exception as exc:  # noqa: BLE001 – raised when all is done
+        return exc
+    return None

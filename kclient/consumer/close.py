@@ -44,9 +44,9 @@ from collections.abc import Awaitable
 from typing import Final
 
 from kclient.config.plugins import close_deserializer
-from kclient.consumer.callbacks import CallbackQueue
+from kclient.consumer.callbacks import CallbackQueue, error_of
 from kclient.consumer.core import ConsumerCore
-from kclient.consumer.group import LEAVING_SECONDS, before_leaving, error_of
+from kclient.consumer.group import LEAVING_SECONDS, before_leaving
 from kclient.consumer.poll import Poll
 from kclient.consumer.subscription import SubscriptionKind
 from kclient.log import get_logger

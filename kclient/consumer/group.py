@@ -21,13 +21,12 @@ auto        consumer where brokers list that request and the feature group.versi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kclient.change_signal import ChangeSignal
-from kclient.consumer.callbacks import is_inside
+from kclient.consumer.callbacks import error_of, is_inside
 from kclient.consumer.commits import CommitManager
 from kclient.consumer.rebalance import Rebalance
 from kclient.consumer.subscription import SubscriptionKind
@@ -374,15 +373,6 @@ class Leaving:
 def before_leaving(deadline: float, now: float) -> float:
     """Return the deadline of all steps before LeaveGroup; the rest of the time is reserved for that."""
     return deadline - min(LEAVING_SECONDS, max(0.0, deadline - now) / 4)
-
-
-async def error_of(step: Awaitable[None]) -> Exception | None:
-    """Await a step and return what it raised, so that the next step runs in any case."""
-    try:
-        await step
-    except Exception as exc:  # noqa: BLE001 – raised when all is done
-        return exc
-    return None
 
 
 log = get_logger("kclient.group")

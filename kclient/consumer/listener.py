@@ -136,8 +136,6 @@ async def tell(
         ) from exc
 
 
-log = get_logger("kclient.group")
-
 Partitions = tuple[TopicPartition, ...]
 States = dict[TopicPartition, PartitionState | None]
 

@@ -191,9 +191,6 @@ def _infos(topic: MetadataResponseTopic, named: Mapping[int, Broker]) -> list[Pa
     ]
 
 
-log = get_logger("kclient.consumer")
-
-
 class ConsumerLag:
     """The lag of one consumer's partitions, and the ends that it still has to learn."""
 

@@ -12,12 +12,13 @@ background, so a poll never waits for it. What stays is fetched all the while.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import attrs
 
+from kclient.consumer.callbacks import error_of
 from kclient.consumer.listener import Partitions, RebalanceListenerInvoker
 from kclient.group.membership import Generation
 from kclient.log import get_logger
@@ -179,7 +180,7 @@ class Rebalance:
         if not going:
             return True
         change.revoked += going
-        change.error = await _heard(self.telling.revoke(going))
+        change.error = await error_of(self.telling.revoke(going))
         return change.still()
 
     async def _install(self, change: Change) -> None:
@@ -195,7 +196,7 @@ class Rebalance:
             told += f"; owned {format_partitions(owned)}, added {format_partitions(added)}"
             told += f", revoked {format_partitions(change.revoked)}"
         log.info(told, extra={"partitions": change.target})
-        error = await _heard(self.telling.assigned(added))
+        error = await error_of(self.telling.assigned(added))
         change.error = change.error or error
 
     # --- small questions
@@ -221,12 +222,3 @@ class Rebalance:
         )
         session.group_part.request_rejoin("the assignment does not match the subscription")
         return False
-
-
-async def _heard(telling: Awaitable[None]) -> Exception | None:
-    """What a listener raised; a cancelled call is cut short."""
-    try:
-        await telling
-    except Exception as exc:  # noqa: BLE001 – raised when the assignment has changed
-        return exc
-    return None

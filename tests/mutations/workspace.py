@@ -62,7 +62,7 @@ def index_rows() -> dict[str, list[str]]:
 
 
 class Workspace:
-    """One copy of the tracked files. Close it to remove it."""
+    """One copy of the tracked files in a folder that the caller removes."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
