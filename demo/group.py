@@ -1,7 +1,8 @@
 """Two members read the topic. On the way a broker is killed, and half way the member with more left to read.
 
 What the members tell comes through their pipes. A line that a member wrote before SIGKILL is still read after it, so
-the count of distinct records is exact, whatever was delivered twice.
+the count of distinct records is exact, whatever was delivered twice. Until one member is killed, both may read no
+further than half of each partition (and a poll): the killed one always leaves records to the other.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from demo.terminal import bar
 from localkafka.held import signals_held
 
 DEADLINE_SECONDS: Final = 240.0
+MAX_POLL_RECORDS: Final = 1000
 
 
 @attrs.define(eq=False)
@@ -50,6 +52,11 @@ class Outcome:
     taken_over: list[int]
 
 
+def poll_records(published: Sequence[int]) -> int:
+    """Return max_poll_records: at most a quarter of an average partition, so that half and a poll is not all of it."""
+    return max(1, min(MAX_POLL_RECORDS, sum(published) // len(published) // 4))
+
+
 class Group:
     """Runs the members until every published record was consumed and committed."""
 
@@ -57,6 +64,7 @@ class Group:
         self, servers: str, topic: str, group: str, published: Sequence[int], chronicle: Chronicle, logs: Path
     ) -> None:
         self._arguments = ["--bootstrap-servers", servers, "--topic", topic, "--group", group]
+        self._arguments += ["--max-poll-records", str(poll_records(published))]
         self._published = published
         self._total = sum(published)
         self._chronicle = chronicle
@@ -65,6 +73,7 @@ class Group:
         self._committed = dict.fromkeys(range(len(published)), 0)
         self._members: list[Member] = []
         self._reading = False
+        self._half = [(end + 1) // 2 for end in published]
         self._killed: Member | None = None
         self._broker_killed = False
         self._orphans: list[int] = []
@@ -129,7 +138,7 @@ class Group:
         if not self._reading and all(member.assigned for member in self._members):
             self._reading = True
             for member in self._members:
-                member.child.send({"read": True})
+                member.child.send({"read_to": self._half})
                 self._chronicle.begin(member.lane, "reads")
 
     def _listen(self, member: Member) -> bool:
@@ -189,6 +198,9 @@ class Group:
             f"member {victim.name} (pid {victim.child.pid}) killed with {left:,} records of partitions "
             f"{', '.join(map(str, orphans))} unread",
         )
+        for member in self._members:
+            if member.alive:
+                member.child.send({"read_to": self._published})
 
     def _lag(self, partition: int) -> int:
         return self._published[partition] - self._tally.distinct(partition)

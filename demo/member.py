@@ -5,8 +5,14 @@
     {"committed": {"0": 600, "1": 250}}
 
 Records are told as consumed before they are committed, so that a member which is killed in between has told more than
-it committed: its successor delivers these once more, and the demo counts them once. What it owns is paused until a line
-comes through standard input, so that no member is done before the other has begun. SIGTERM ends it cleanly.
+it committed: its successor delivers these once more, and the demo counts them once. SIGTERM ends it cleanly.
+
+A line on standard input allows the member to read each partition up to an offset, and the next line further:
+
+    {"read_to": [500, 500, 480]}
+
+A partition that has reached its offset is paused, and all are before the first line. So no member is done before the
+other has begun, nor before one of them is killed, however late the demo sees how far they are.
 """
 
 from __future__ import annotations
@@ -46,7 +52,7 @@ class Member:
 
     def __init__(self, consumer: Consumer) -> None:
         self._consumer = consumer
-        self._started = False
+        self._read_to: list[int] = []
         self._stopping = False
 
     def stop(self, signum: int, frame: FrameType | None) -> None:
@@ -55,26 +61,27 @@ class Member:
 
     def own(self, partitions: tuple[TopicPartition, ...]) -> None:
         """Partitions were assigned. Tell where they go on: a commit whose answer was lost may have been stored."""
-        if not self._started:
-            self._consumer.pause(partitions)
         stored = self._consumer.committed(partitions)
-        tell(
-            committed={
-                tp.partition: position.offset for tp, position in stored.items() if position is not None
-            }
-        )
+        committed = {tp: position.offset for tp, position in stored.items() if position is not None}
+        tell(committed={tp.partition: offset for tp, offset in committed.items()})
+        self._pause_read({tp: committed.get(tp, 0) for tp in partitions})
         tell(assigned=sorted(tp.partition for tp in self._consumer.assignment()))
 
-    def _start_when_told(self) -> None:
-        if not self._started and select.select([sys.stdin], [], [], 0)[0]:
-            sys.stdin.readline()
-            self._started = True
+    def _pause_read(self, offsets: dict[TopicPartition, int]) -> None:
+        """Pause the partitions that have reached the offset up to which this member may read."""
+        self._consumer.pause(
+            tp for tp, offset in offsets.items() if not self._read_to or offset >= self._read_to[tp.partition]
+        )
+
+    def _read_on_when_told(self) -> None:
+        while select.select([sys.stdin], [], [], 0)[0] and (line := sys.stdin.buffer.readline()):
+            self._read_to = json.loads(line)["read_to"]
             self._consumer.resume(self._consumer.assignment())
 
     def run(self) -> None:
         """Read until told to stop; an idle poll tells an empty line, so that a member without its parent ends."""
         while not self._stopping:
-            self._start_when_told()
+            self._read_on_when_told()
             records = self._consumer.poll(timeout=0.2)
             consumed = [
                 [tp.partition, start, end]
@@ -83,6 +90,7 @@ class Member:
             ]
             tell(consumed=consumed, at=time.time())
             if consumed:
+                self._pause_read({tp: position.offset for tp, position in records.next_offsets().items()})
                 self._commit(records.next_offsets())
 
     def _commit(self, offsets: dict[TopicPartition, Any]) -> None:
@@ -111,6 +119,7 @@ def main() -> None:
     for name in ("--bootstrap-servers", "--topic", "--group"):
         parser.add_argument(name, required=True)
     parser.add_argument("--session-timeout-ms", type=int, default=3000)
+    parser.add_argument("--max-poll-records", type=int, default=1000)
     arguments = parser.parse_args()
     consumer = Consumer(
         bootstrap_servers=arguments.bootstrap_servers,
@@ -119,7 +128,7 @@ def main() -> None:
         auto_offset_reset="earliest",
         session_timeout_ms=arguments.session_timeout_ms,
         heartbeat_interval_ms=arguments.session_timeout_ms // 6,
-        max_poll_records=1000,
+        max_poll_records=arguments.max_poll_records,
     )
     with consumer:
         member = Member(consumer)

@@ -30,6 +30,8 @@ def signals_held() -> Iterator[None]:
         yield
     finally:
         for signum, handler in before.items():
-            signal.signal(signum, handler)
+            # If not, the old handler ran at the edge of the block and set another: the program ends already.
+            if signal.getsignal(signum) is note:
+                signal.signal(signum, handler)
         for taken in came:
             signal.raise_signal(taken)

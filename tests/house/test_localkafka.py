@@ -154,6 +154,39 @@ def test_signals_that_are_held_take_effect_behind_the_outermost_block() -> None:
         signal.signal(signal.SIGHUP, before)
 
 
+@pytest.mark.parametrize("moment", [1, 2, 3, 4, 5, 6])
+def test_a_handler_that_runs_at_the_edge_of_the_block_keeps_what_it_sets(
+    moment: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first signal ends the program and has the others ignored: one that comes while it ends must not kill it."""
+    handled = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    changes, change = 0, signal.signal
+
+    def end(signum: int, frame: object) -> None:
+        for other in handled:
+            change(other, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    def interrupted(signum: int, handler: Any) -> Any:
+        """Change a handler; the signal that takes effect at its end comes before one of these changes."""
+        nonlocal changes
+        changes += 1
+        if changes == moment:
+            signal.raise_signal(signal.SIGHUP)
+        return change(signum, handler)
+
+    before = {signum: change(signum, end) for signum in handled}
+    try:
+        monkeypatch.setattr(signal, "signal", interrupted)
+        with pytest.raises(KeyboardInterrupt), signals_held():
+            pass
+        assert [signal.getsignal(signum) for signum in handled] == [signal.SIG_IGN] * 3
+    finally:
+        monkeypatch.undo()
+        for signum, handler in before.items():
+            signal.signal(signum, handler)
+
+
 STARTER = """
 import sys, time
 from pathlib import Path
