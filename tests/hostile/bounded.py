@@ -25,6 +25,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -104,8 +105,11 @@ async def _watched(work: Coroutine[Any, Any, Any]) -> tuple[Any, float]:
 
 def _kept_waiting() -> float:
     """For how many seconds the threads that are there could have run, and got no core."""
-    states = [path.read_text().split() for path in Path("/proc/self/task").glob("*/schedstat")]
-    return sum(int(state[1]) for state in states) / 1e9
+    waited = 0
+    for path in Path("/proc/self/task").glob("*/schedstat"):
+        with suppress(FileNotFoundError, ProcessLookupError):  # the thread ended since it was listed
+            waited += int(path.read_text().split()[1])
+    return waited / 1e9
 
 
 def _peak_mb() -> float:

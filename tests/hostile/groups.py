@@ -27,8 +27,11 @@ def numbers_blob(topic: str, count: int) -> bytes:
     return head + numbers.tobytes() + struct.pack(">i", -1)
 
 
-async def assigned_without_end(protocol: str, count: int) -> dict[str, Any]:
-    """Poll as a member that is assigned so many partitions of a topic of two; how long polls and the close take."""
+async def assigned_without_end(protocol: str, count: int, refused: bool) -> dict[str, Any]:
+    """Poll as a member that is assigned so many partitions of a topic of two; how long polls and the close take.
+
+    Polls four times, and until the error of an assignment that is refused.
+    """
     async with EmbeddedCluster(topics={"orders": 2}) as cluster:
         blob = numbers_blob("orders", count) if protocol == "classic" else b""
 
@@ -53,7 +56,7 @@ async def assigned_without_end(protocol: str, count: int) -> dict[str, Any]:
             enable_auto_commit=False,
         )
         polls, errors = [], set()
-        for _ in range(4):
+        while len(polls) < 4 or (refused and not errors):
             began = time.monotonic()
             try:
                 await consumer.poll(POLL_SECONDS)
