@@ -27,8 +27,12 @@ from kclient.protocol.registry import MESSAGES
 from kclient.records.writer import NewRecord, build_batch
 from tests.conformance.asker import Asker
 
-# What every target is started with, besides quick rebalances: limits that a test can reach.
+# What every target is started with, besides quick rebalances: limits that a test can reach. The tests write records of
+# 2020; with the default retention, the round that brokers make every five minutes would delete them amid a test.
+# Tests of one target may be more than ten minutes apart, the default limit of an idle connection.
 SETTINGS = {
+    "log.retention.ms": -1,
+    "connections.max.idle.ms": 3_600_000,
     "auto.create.topics.enable": False,
     "group.initial.rebalance.delay.ms": 0,
     "group.min.session.timeout.ms": 1000,
