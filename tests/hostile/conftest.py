@@ -17,7 +17,7 @@ Serve = Callable[[bytes], str]
 @pytest.fixture
 def serve() -> Iterator[Serve]:
     """Put batches into partition 0 of topic t as they are; where its broker listens."""
-    with EmbeddedCluster(topics={"t": 1}) as kafka:
+    with EmbeddedCluster(topics={"t": 1}, config={"log.retention.ms": -1}) as kafka:
 
         def put(field: bytes) -> str:
             batches = [field[one.start : one.end] for one in read_batches(field)]
