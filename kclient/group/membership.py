@@ -1,31 +1,34 @@
-"""What a consumer uses of its membership, whichever group protocol it speaks.
+"""Group membership, for both group protocols.
 
-    ClassicMembership    `membership.py`: JoinGroup, SyncGroup, Heartbeat; the group's leader shares out
-    ConsumerMembership   `consumer_protocol/`: ConsumerGroupHeartbeat; the coordinator shares out (KIP-848)
+    ClassicMembership    `classic/`: JoinGroup, SyncGroup, Heartbeat; the group leader computes the assignment
+    ConsumerMembership   `consumer_protocol/`: ConsumerGroupHeartbeat; the coordinator computes it (KIP-848)
 
-Everything that the application must do or know waits for its next poll.
+`AbstractMembership` is their common base. `Membership` is what the consumer calls, `RebalanceHandler` what a membership
+calls during a rebalance: the steps that run user code, each inside the application's next poll. Errors wait for the
+next poll too.
 
-What a membership asks of the user's side: the moments of a rebalance when the application has a say.
-
-max.poll.interval.ms of one member: restarted by every poll; a warning at 80 % of it, the end of the membership at
-100 %.
-
-The warning comes while there is time left: the application still has the records, and the group still waits for it.
+`PollTimer` measures max.poll.interval.ms. Every poll restarts it; at 80 % it logs a warning, while the application
+still has time to poll, and at 100 % the membership ends.
 """
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable
-from typing import Final, Protocol
+from typing import Final, Generic, Protocol, TypeVar
 
 import attrs
 
 from kclient.change_signal import ChangeSignal
 from kclient.config import Config
 from kclient.errors import KclientError
+from kclient.group.commit_errors import PollTiming
+from kclient.group.coordinator import Coordinator
+from kclient.log import get_logger
 from kclient.runtime import Runtime
 from kclient.types import TopicPartition
+
+logger = get_logger("kclient.group")
 
 NO_GENERATION_ID: Final = -1
 NO_MEMBER_ID: Final = ""
@@ -258,3 +261,81 @@ class PollTimer:
         if not self._warned and self._runtime.now() >= self.next_at:
             self._warned = True
             self._slow(self.since_poll())
+
+
+class MembershipStatus(Protocol):
+    """The fields that the status of a member has in both protocols."""
+
+    @property
+    def state(self) -> enum.Enum: ...
+
+    @property
+    def since(self) -> float: ...
+
+    @property
+    def ended(self) -> str: ...
+
+    @property
+    def generation(self) -> Generation: ...
+
+    @property
+    def changed(self) -> ChangeSignal: ...
+
+
+Status = TypeVar("Status", bound=MembershipStatus)
+
+
+class AbstractMembership(Generic[Status]):
+    """The part of `Membership` that both protocols share: the status, and the poll timer."""
+
+    def __init__(
+        self, coordinator: Coordinator, config: Config, status: Status, poll_timer: PollTimer
+    ) -> None:
+        self._coordinator = coordinator
+        self._config = config
+        self._status = status
+        self._poll_timer = poll_timer
+
+    @property
+    def state(self) -> enum.Enum:
+        """The member's state."""
+        return self._status.state
+
+    @property
+    def since(self) -> float:
+        """Loop time at which the state was entered; 0 in the initial state."""
+        return self._status.since
+
+    @property
+    def ended(self) -> str:
+        """Why the previous membership ended, "" if there was none."""
+        return self._status.ended
+
+    @property
+    def generation(self) -> Generation:
+        """The current generation, or member epoch, with our member id; `Generation()` while there is none."""
+        return self._status.generation
+
+    @property
+    def changed(self) -> ChangeSignal:
+        """Notified when the state or the generation changes, a rejoin is requested, or an error waits for a poll."""
+        return self._status.changed
+
+    @property
+    def lost(self) -> bool:
+        """Whether partitions that are given up now count as lost, not as revoked."""
+        return self._status.generation.lost
+
+    def _poll_timing(self) -> PollTiming:
+        return PollTiming.now(self._config, self._poll_timer.since_poll())
+
+    def _log_poll_expired(self) -> str:
+        """Log that max.poll.interval.ms has passed without a poll, and return the reason for leaving."""
+        limit = self._config.max_poll_interval_ms / 1000
+        late = f"{self._poll_timer.since_poll():.1f} s between two polls, and max_poll_interval_ms allows {limit:g} s"
+        logger.warning(
+            "group %s: %s. This member leaves. Raise max_poll_interval_ms or lower max_poll_records.",
+            self._coordinator.group_id,
+            late,
+        )
+        return f"consumer poll timeout has expired: {late}"

@@ -37,9 +37,8 @@ logger = get_logger("kclient.group")
 class HeartbeatTask:
     """The heartbeats of one member.
 
-    `poll_expired` is awaited when the poll timer runs out and must end the membership, `poll_slow` is called some time
-    before; `fail` takes an error that more
-    heartbeats cannot cure. Then heartbeats stay off until the next poll or join.
+    `poll_expired` is awaited when the poll timer expires and must end the membership. `fail` takes an error that
+    another heartbeat cannot solve; heartbeats then stay off until the next poll or join.
     """
 
     def __init__(
@@ -49,7 +48,7 @@ class HeartbeatTask:
         config: Config,
         runtime: Runtime,
         poll_expired: Callable[[], Awaitable[None]],
-        poll_slow: Callable[[float], None],
+        poll_timer: PollTimer,
         fail: Callable[[KclientError], None],
         metrics: CoordinatorMetrics,
     ) -> None:
@@ -67,7 +66,7 @@ class HeartbeatTask:
         self._on = False
         self._due = 0.0
         self._answered_at = 0.0
-        self._polls = PollTimer(config, runtime, poll_slow)
+        self._poll_timer = poll_timer
 
     def switch_on(self) -> None:
         """Start all three timers. JoinGroup has succeeded."""
@@ -75,19 +74,15 @@ class HeartbeatTask:
         self._on = True
         self._due = now + self._interval
         self._answered_at = now
-        self._polls.restart()
+        self._poll_timer.restart()
         self._backoff.reset()
 
     def poll_started(self) -> None:
-        """Restart the poll timer; heartbeats that an error has ended go on."""
-        self._polls.restart()
+        """Restart the poll timer; switch heartbeats on again if an error has switched them off."""
+        self._poll_timer.restart()
         if self._status.heartbeating and not self._on:
             self.switch_on()
             self._status.changed.notify()
-
-    def since_poll(self) -> float:
-        """Seconds since the last poll."""
-        return self._polls.since_poll()
 
     async def run(self) -> None:
         """Heartbeats for the consumer's life; end it by cancelling."""
@@ -106,8 +101,8 @@ class HeartbeatTask:
     async def _run_once(self, seen: int) -> None:
         now = self._runtime.now()
         session_ends = max(self._answered_at, self._coordinator.found_at) + self._session_timeout
-        poll_ends = self._polls.ends
-        self._polls.warn_if_due()
+        poll_ends = self._poll_timer.ends
+        self._poll_timer.warn_if_due()
         if self._coordinator.node_id is None:
             await self._coordinator.ensure()
         elif now >= session_ends:
@@ -118,7 +113,7 @@ class HeartbeatTask:
             await self._send_heartbeat(session_ends, poll_ends)
         else:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout_at(min(self._due, session_ends, self._polls.next_at)):
+                async with asyncio.timeout_at(min(self._due, session_ends, self._poll_timer.next_at)):
                     await self._status.changed.wait(seen)
 
     async def _send_heartbeat(self, session_ends: float, poll_ends: float) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 
-from kclient.change_signal import ChangeSignal
 from kclient.config import Config
 from kclient.errors import KclientError
 from kclient.group.assignors import resolve_assignors
@@ -20,7 +19,7 @@ from kclient.group.classic.rebalance import RebalanceLoop
 from kclient.group.classic.state import ClassicMemberState, MemberStatus, RejoinPolicy, code_of
 from kclient.group.commit_errors import PollTiming, commit_failed
 from kclient.group.coordinator import Coordinator
-from kclient.group.membership import Generation, Identity, RebalanceHandler
+from kclient.group.membership import AbstractMembership, Identity, PollTimer, RebalanceHandler
 from kclient.log import get_logger
 from kclient.metrics.coordinator import CoordinatorMetrics
 from kclient.metrics.registry import Registry
@@ -33,7 +32,7 @@ from kclient.runtime import Runtime
 logger = get_logger("kclient.group")
 
 
-class ClassicMembership:
+class ClassicMembership(AbstractMembership[MemberStatus]):
     """One consumer's membership. Run `run()` as a task of its own for the consumer's life."""
 
     def __init__(
@@ -48,10 +47,9 @@ class ClassicMembership:
         """Raises ConfigError for a `partition_assignment_strategy` that cannot be used."""
         metrics = metrics or CoordinatorMetrics(Registry())
         assignors = resolve_assignors(config.partition_assignment_strategy)
-        self._coordinator = coordinator
+        poll_timer = PollTimer(config, runtime, handler.poll_slow)
+        super().__init__(coordinator, config, MemberStatus(now=runtime.now), poll_timer)
         self._cluster = cluster
-        self._config = config
-        self._status = MemberStatus(now=runtime.now)
         self._subscription = SubscriptionTracker()
         self._rejoin_policy = RejoinPolicy(coordinator.group_id, Backoff.for_retries(config, runtime))
         self._heartbeats = HeartbeatTask(
@@ -60,7 +58,7 @@ class ClassicMembership:
             config,
             runtime,
             self._poll_expired,
-            handler.poll_slow,
+            self._poll_timer,
             self._fail,
             metrics,
         )
@@ -79,36 +77,6 @@ class ClassicMembership:
         )
 
     # --- what others may look at
-
-    @property
-    def state(self) -> ClassicMemberState:
-        """Where this member stands."""
-        return self._status.state
-
-    @property
-    def since(self) -> float:
-        """When it came to stand there, in the loop's time; 0 if it has not moved yet."""
-        return self._status.since
-
-    @property
-    def ended(self) -> str:
-        """Why the membership before this one ended, "" if there was none."""
-        return self._status.ended
-
-    @property
-    def generation(self) -> Generation:
-        """The present generation; `Generation()` while there is none."""
-        return self._status.generation
-
-    @property
-    def changed(self) -> ChangeSignal:
-        """Wakes who waits for a change of state or generation, for the wish to rejoin, or for an error to take."""
-        return self._status.changed
-
-    @property
-    def lost(self) -> bool:
-        """Whether partitions that are given up now are lost rather than revoked."""
-        return self._status.generation.lost
 
     @property
     def rebalancing(self) -> bool:
@@ -163,15 +131,15 @@ class ClassicMembership:
         """Under which name to commit. Raises CommitFailedError; BrokerError once fenced."""
         self._rejoin_policy.check_fence()
         group_id, instance_id = self._coordinator.group_id, self._config.group_instance_id
-        return commit_identity_of(self._status, group_id, instance_id, self._pace())
+        return commit_identity_of(self._status, group_id, instance_id, self._poll_timing())
 
     def fetch_identity(self) -> Identity:
         """Under which name to read committed offsets: a classic member has no other than anybody."""
         return Identity()
 
     def commit_refused(self, code: int, sent: Identity) -> KclientError:
-        """What a refused commit means for the membership, and the error for who committed."""
-        error = handle_commit_error(self._status, self._coordinator.group_id, code, sent, self._pace())
+        """Apply a refused commit to the membership, and return the error for the caller of commit()."""
+        error = handle_commit_error(self._status, self._coordinator.group_id, code, sent, self._poll_timing())
         if code_of(error) == codes.FENCED_INSTANCE_ID:
             self._fail(error)
         return error
@@ -184,27 +152,15 @@ class ClassicMembership:
             tasks.create_task(self._heartbeats.run(), name="kclient heartbeats")
             tasks.create_task(self._loop.run(), name="kclient group")
 
-    def _pace(self) -> PollTiming:
-        return PollTiming.now(self._config, self._heartbeats.since_poll())
-
     def _fail(self, error: KclientError) -> None:
         """Keep an error for the next poll, and wake a poll that waits."""
         self._rejoin_policy.keep(error)
         self._status.changed.notify()
 
     async def _poll_expired(self) -> None:
-        """The application has not polled in time: leave, and join again with its next poll."""
-        limit = self._config.max_poll_interval_ms / 1000
-        waited = self._heartbeats.since_poll()
-        late = f"{waited:.1f} s between two polls, and max_poll_interval_ms allows {limit:g} s"
-        logger.warning(
-            "group %s: %s. This member leaves. Raise max_poll_interval_ms or lower max_poll_records.",
-            self._coordinator.group_id,
-            late,
-        )
-        await self._leave_group(
-            f"consumer poll timeout has expired: {late}", self._config.request_timeout_ms / 1000
-        )
+        """Leave after max.poll.interval.ms without a poll; the next poll joins again."""
+        reason = self._log_poll_expired()
+        await self._leave_group(reason, self._config.request_timeout_ms / 1000)
 
     async def _leave_group(self, reason: str, timeout: float, leave: bool | None = None) -> None:
         """Reset everything, and tell the coordinator if it counts on us and our place is not to be kept."""

@@ -193,9 +193,9 @@ HEARTBEAT_API: Final = "ConsumerGroupHeartbeat"
 
 
 class ConsumerHeartbeatTask:
-    """The heartbeats of one member. `poll_expired` is awaited when the poll timer runs out, `poll_slow` is called
-    some time before; `tell` takes an error that
-    the next poll is to raise.
+    """Sends the heartbeats of one member.
+
+    `poll_expired` is awaited when the poll timer expires; `report_error` takes an error that the next poll raises.
     """
 
     def __init__(
@@ -207,8 +207,8 @@ class ConsumerHeartbeatTask:
         config: Config,
         runtime: Runtime,
         poll_expired: Callable[[], Awaitable[None]],
-        poll_slow: Callable[[float], None],
-        tell: Callable[[KclientError], None],
+        poll_timer: PollTimer,
+        report_error: Callable[[KclientError], None],
         metrics: CoordinatorMetrics,
     ) -> None:
         self._coordinator = coordinator
@@ -217,17 +217,17 @@ class ConsumerHeartbeatTask:
         self._requests = requests
         self._runtime = runtime
         self._poll_expired = poll_expired
-        self._report_error = tell
+        self._report_error = report_error
         self._metrics = metrics
         self._request_timeout = config.request_timeout_ms / 1000
         self._shortest_interval = config.retry_backoff_ms / 1000
         self._backoff = Backoff.for_retries(config, runtime)
         self._interval = 0.0  # until the first answer says
         self._due = 0.0
-        self._not_before = 0.0  # the pause after a failure
-        self._failures = 0  # since an answer was good
-        self._polls = PollTimer(config, runtime, poll_slow)
-        self.sent_join = False  # the coordinator may know of us
+        self._not_before = 0.0  # end of the backoff after a failure
+        self._failures = 0  # since the last good answer
+        self._poll_timer = poll_timer
+        self.sent_join = False  # the coordinator may know this member
         self.owned_unanswered = False
         """The coordinator may act on partitions that a heartbeat without an answer has called ours.
 
@@ -235,17 +235,13 @@ class ConsumerHeartbeatTask:
         """
 
     def begin(self) -> None:
-        """A new membership begins."""
-        self._polls.restart()
+        """Prepare for a new membership."""
+        self._poll_timer.restart()
         self.sent_join = self.owned_unanswered = False
 
     def poll_started(self) -> None:
         """Restart the poll timer."""
-        self._polls.restart()
-
-    def since_poll(self) -> float:
-        """Seconds since the last poll."""
-        return self._polls.since_poll()
+        self._poll_timer.restart()
 
     async def run(self) -> None:
         """Heartbeats while there is a membership; end it by cancelling."""
@@ -264,15 +260,15 @@ class ConsumerHeartbeatTask:
         """The first of these that holds: the poll timer is over, no coordinator, a heartbeat is due; else wait."""
         now = self._runtime.now()
         leaving = self._status.state is ConsumerMemberState.PREPARE_LEAVING
-        poll_ends = None if leaving else self._polls.ends
+        poll_ends = None if leaving else self._poll_timer.ends
         if not leaving:
-            self._polls.warn_if_due()
+            self._poll_timer.warn_if_due()
         due = self._not_before if self._status.schedule is HeartbeatSchedule.AT_ONCE else self._due
         if poll_ends is not None and now >= poll_ends:
             await self._poll_expired()
         elif now < due:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout_at(due if leaving else min(due, self._polls.next_at)):
+                async with asyncio.timeout_at(due if leaving else min(due, self._poll_timer.next_at)):
                     await self._status.changed.wait(seen)
         else:
             try:

@@ -31,13 +31,13 @@ import asyncio
 import copy
 from collections.abc import Callable, Iterable
 
-from kclient.change_signal import ChangeSignal, wait_any
+from kclient.change_signal import wait_any
 from kclient.config import Config
 from kclient.errors import BrokerError, KclientError
 from kclient.generated.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from kclient.group.assignors.validate import assignment_problem, invalid_assignment
 from kclient.group.classic.leave import send_leave_request
-from kclient.group.commit_errors import PollTiming, commit_failed
+from kclient.group.commit_errors import commit_failed
 from kclient.group.consumer_protocol.assignment import AssignmentTracker, ReconciliationStep
 from kclient.group.consumer_protocol.heartbeat import ConsumerHeartbeatTask, HeartbeatRequests
 from kclient.group.consumer_protocol.state import (
@@ -49,7 +49,7 @@ from kclient.group.consumer_protocol.state import (
     ConsumerSubscription,
 )
 from kclient.group.coordinator import Coordinator, VersionedRequest
-from kclient.group.membership import Generation, Identity, RebalanceHandler
+from kclient.group.membership import AbstractMembership, Identity, PollTimer, RebalanceHandler
 from kclient.log import ThrottledLogger, get_logger
 from kclient.metrics.coordinator import CoordinatorMetrics
 from kclient.metrics.registry import Registry
@@ -192,7 +192,7 @@ class ReconciliationLoop:
         self._status.changed.notify()
 
 
-class ConsumerMembership:
+class ConsumerMembership(AbstractMembership[ConsumerMemberStatus]):
     """One consumer's membership. Run `run()` as a task of its own while it is subscribed."""
 
     def __init__(
@@ -207,10 +207,9 @@ class ConsumerMembership:
     ) -> None:
         """`member_id` is the same for the consumer's life: `new_member_id`."""
         metrics = metrics or CoordinatorMetrics(Registry())
-        self._coordinator = coordinator
+        status = ConsumerMemberStatus(member_id, now=runtime.now)
+        super().__init__(coordinator, config, status, PollTimer(config, runtime, handler.poll_slow))
         self._cluster = cluster
-        self._config = config
-        self._status = status = ConsumerMemberStatus(member_id, now=runtime.now)
         self._assignments = assignments = AssignmentTracker()
         self._requests = HeartbeatRequests(config, coordinator.group_id)
         self._heartbeats = ConsumerHeartbeatTask(
@@ -221,7 +220,7 @@ class ConsumerMembership:
             config,
             runtime,
             self._poll_expired,
-            handler.poll_slow,
+            self._poll_timer,
             self._report_error,
             metrics,
         )
@@ -233,36 +232,6 @@ class ConsumerMembership:
         self._kept: KclientError | None = None
 
     # --- what others may look at
-
-    @property
-    def state(self) -> ConsumerMemberState:
-        """Where this member stands."""
-        return self._status.state
-
-    @property
-    def since(self) -> float:
-        """When it came to stand there, in the loop's time; 0 if it has not moved yet."""
-        return self._status.since
-
-    @property
-    def ended(self) -> str:
-        """Why the membership before this one ended, "" if there was none."""
-        return self._status.ended
-
-    @property
-    def generation(self) -> Generation:
-        """Member epoch and member id; `Generation()` while the coordinator has given no epoch."""
-        return self._status.generation
-
-    @property
-    def changed(self) -> ChangeSignal:
-        """Wakes who waits for a change of state or epoch, or for an error to take."""
-        return self._status.changed
-
-    @property
-    def lost(self) -> bool:
-        """Whether partitions that are given up now are lost rather than revoked."""
-        return not self._status.member
 
     @property
     def rebalancing(self) -> bool:
@@ -347,7 +316,7 @@ class ConsumerMembership:
             return self.fetch_identity()
         if status.ended:
             why = f"this consumer is not a member any more: {status.ended}"
-            raise commit_failed("evicted", group_id, why, pace=self._pace())
+            raise commit_failed("evicted", group_id, why, pace=self._poll_timing())
         raise commit_failed("not_joined", group_id, "this consumer is not a member of the group yet")
 
     def fetch_identity(self) -> Identity:
@@ -370,7 +339,7 @@ class ConsumerMembership:
         why = f"the coordinator answered {codes.error(code).name} ({code})"
         if code == codes.FENCED_INSTANCE_ID:
             return broker_error(code, f"Committing offsets of group {self._coordinator.group_id}")
-        return commit_failed("evicted", self._coordinator.group_id, why, pace=self._pace())
+        return commit_failed("evicted", self._coordinator.group_id, why, pace=self._poll_timing())
 
     # --- running
 
@@ -380,9 +349,6 @@ class ConsumerMembership:
             tasks.create_task(self._heartbeats.run(), name="kclient heartbeats")
             self._loop_task = tasks.create_task(self._loop.run(), name="kclient group")
 
-    def _pace(self) -> PollTiming:
-        return PollTiming.now(self._config, self._heartbeats.since_poll())
-
     def _report_error(self, error: KclientError) -> None:
         """Keep an error for the next poll, and wake a poll that waits; the first one wins."""
         fault, group_id = (error.kc_code, getattr(error, "code", None)), self._coordinator.group_id
@@ -391,17 +357,11 @@ class ConsumerMembership:
         self._status.changed.notify()
 
     async def _poll_expired(self) -> None:
-        """The application has not polled in time: leave, and join again with its next poll."""
-        limit = self._config.max_poll_interval_ms / 1000
-        late = f"{self._heartbeats.since_poll():.1f} s between two polls, and max_poll_interval_ms allows {limit:g} s"
-        logger.warning(
-            "group %s: %s. This member leaves. Raise max_poll_interval_ms or lower max_poll_records.",
-            self._coordinator.group_id,
-            late,
-        )
+        """Leave after max.poll.interval.ms without a poll; the next poll joins again."""
+        reason = self._log_poll_expired()
         self._status.enter(ConsumerMemberState.PREPARE_LEAVING)
         self._status.enter(ConsumerMemberState.LEAVING)
-        self._status.end(ConsumerMemberState.STALE, f"consumer poll timeout has expired: {late}")
+        self._status.end(ConsumerMemberState.STALE, reason)
         await self._send_leave(None, self._config.request_timeout_ms / 1000)
 
     async def _send_leave(self, leave: bool | None, timeout: float) -> None:

@@ -276,7 +276,7 @@ def no_poll_limit(patch: Patch) -> None:
     """Stay a member however long the application does not poll."""
 
     async def round_(self: HeartbeatTask, seen: int) -> None:
-        self._polls._interval = FOR_EVER
+        self._poll_timer._interval = FOR_EVER
         await before(self, seen)
 
     before = patch.put(HeartbeatTask, "_run_once", round_)
