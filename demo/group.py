@@ -73,7 +73,6 @@ class Group:
         self._committed = dict.fromkeys(range(len(published)), 0)
         self._members: list[Member] = []
         self._reading = False
-        self._half = [(end + 1) // 2 for end in published]
         self._killed: Member | None = None
         self._broker_killed = False
         self._orphans: list[int] = []
@@ -137,9 +136,15 @@ class Group:
         """Let them read once both have partitions, or a quick one could be done before the other has joined."""
         if not self._reading and all(member.assigned for member in self._members):
             self._reading = True
+            self._let_read([(end + 1) // 2 for end in self._published])
             for member in self._members:
-                member.child.send({"read_to": self._half})
                 self._chronicle.begin(member.lane, "reads")
+
+    def _let_read(self, ends: Sequence[int]) -> None:
+        """Let the living members read each partition up to its offset in `ends`."""
+        for member in self._members:
+            if member.alive:
+                member.child.send({"read_to": ends})
 
     def _listen(self, member: Member) -> bool:
         """Take in what a member told; False when it will tell no more."""
@@ -198,9 +203,7 @@ class Group:
             f"member {victim.name} (pid {victim.child.pid}) killed with {left:,} records of partitions "
             f"{', '.join(map(str, orphans))} unread",
         )
-        for member in self._members:
-            if member.alive:
-                member.child.send({"read_to": self._published})
+        self._let_read(self._published)
 
     def _lag(self, partition: int) -> int:
         return self._published[partition] - self._tally.distinct(partition)

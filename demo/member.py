@@ -90,8 +90,9 @@ class Member:
             ]
             tell(consumed=consumed, at=time.time())
             if consumed:
-                self._pause_read({tp: position.offset for tp, position in records.next_offsets().items()})
-                self._commit(records.next_offsets())
+                offsets = records.next_offsets()
+                self._pause_read({tp: position.offset for tp, position in offsets.items()})
+                self._commit(offsets)
 
     def _commit(self, offsets: dict[TopicPartition, Any]) -> None:
         try:

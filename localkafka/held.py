@@ -30,7 +30,7 @@ def signals_held() -> Iterator[None]:
         yield
     finally:
         for signum, handler in before.items():
-            # If not, the old handler ran at the edge of the block and set another: the program ends already.
+            # Any other is from the previous handler, run as the block began or ended: it may ignore what comes next.
             if signal.getsignal(signum) is note:
                 signal.signal(signum, handler)
         for taken in came:
