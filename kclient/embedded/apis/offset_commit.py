@@ -164,7 +164,7 @@ def _group(call: RequestContext, request: OffsetCommitRequest) -> Group:
 
 
 def _new(call: RequestContext, request: OffsetCommitRequest, tp: TopicPartition, row: Row) -> Commit:
-    """Version 1 may bring the time of the commit, 2 to 4 a retention time. Up to 2.0 each has one. C.4."""
+    """Version 1 may bring the time of the commit, 2 to 4 a retention time. Up to 2.0 each has one."""
     now, retention = call.state.clock.wall_ms(), request.retention_time_ms
     if retention < 0 and call.state.release < RETENTION_OF_GROUPS_SINCE:
         retention = call.state.settings.offsets_retention_minutes * 60_000
