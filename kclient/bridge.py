@@ -29,6 +29,7 @@ import attrs
 
 from kclient.errors import InternalError, UsageError
 from kclient.log import get_logger
+from kclient.runtime import running_loop
 
 log = get_logger("kclient.consumer")
 
@@ -264,18 +265,13 @@ class LoopThreadRunner:
 Runner: TypeAlias = asyncio.Runner | LoopThreadRunner
 
 
-def loop_runs_here() -> bool:
-    """Whether this thread runs an event loop, so that asyncio.run() would be refused."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
-
-
 def new_runner() -> Runner:
     """A loop for blocking calls from this thread. It leaves a loop that the thread has alone."""
-    return LoopThreadRunner() if loop_runs_here() else asyncio.Runner(loop_factory=asyncio.new_event_loop)
+    return (
+        LoopThreadRunner()
+        if running_loop() is not None
+        else asyncio.Runner(loop_factory=asyncio.new_event_loop)
+    )
 
 
 def run_blocking(step: Coroutine[Any, Any, T]) -> T:

@@ -9,9 +9,9 @@ from typing import Any
 from kclient.bridge import call_user
 from kclient.config import discard
 from kclient.consumer import AsyncConsumer, close
+from kclient.consumer.async_consumer import CLOSE_SECONDS
 from kclient.consumer.core import ConsumerCore
 from kclient.consumer.delivered import DeliveredRecords
-from kclient.consumer.life import CLOSE_SECONDS
 from kclient.consumer.listener import RebalanceListener
 from kclient.fetch.lease import Lease
 from kclient.records.records import Records

@@ -94,3 +94,11 @@ class Runtime:
     async def offload(self, function: Callable[..., T], *args: object) -> T:
         """Run blocking or long work off the loop."""
         return await asyncio.get_running_loop().run_in_executor(None, function, *args)
+
+
+def running_loop() -> asyncio.AbstractEventLoop | None:
+    """Return the event loop that runs on this thread, or None."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None

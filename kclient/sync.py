@@ -19,12 +19,12 @@ from typing import Any, NoReturn, Self, TypeVar, cast
 
 from kclient.bridge import LoopThread
 from kclient.consumer import interceptors
-from kclient.consumer.async_consumer import AsyncConsumer
+from kclient.consumer.arguments import checked_listener
+from kclient.consumer.async_consumer import AsyncConsumer, warn_unclosed
 from kclient.consumer.commits import CommitCallback
 from kclient.consumer.delivered import exception_since
 from kclient.consumer.explain import Explanation
-from kclient.consumer.life import warn_unclosed
-from kclient.consumer.listener import RebalanceListener, checked_listener, coroutine_methods
+from kclient.consumer.listener import RebalanceListener, coroutine_methods
 from kclient.consumer.tasks import closed_error
 from kclient.errors import ConcurrentUseError, ConfigError
 from kclient.metrics import MetricValues

@@ -1,29 +1,50 @@
-"""AsyncConsumer: the public calls. Each checks the consumer's state, then lets the room's other files do it.
+"""AsyncConsumer: the public calls. Each checks that the consumer may be used here and now, then calls its parts.
 
-One task is inside `poll` or an iteration at a time; other tasks of the same loop may make the other calls meanwhile.
-The sync facade differs in how the user's functions are called and where records are decoded, nowhere else.
+One task at a time is inside `poll` or an iteration; other tasks of the same loop may make the other calls meanwhile.
+The sync facade differs only in how user functions are called and where records are decoded (`_call_user`, `_decode`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import datetime
+import inspect
+import os
 import re
-from collections.abc import Coroutine, Iterable, Mapping
-from typing import Any, Final, Self
+import warnings
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextlib import suppress
+from os import PathLike
+from types import TracebackType
+from typing import Any, Final, NoReturn, Self
 
-from kclient.consumer import choosing, close, explain, moving, offset_lookup
-from kclient.consumer.arguments import checked_offsets
+from kclient.change_signal import ChangeSignal
+from kclient.config import Config, discard, load
+from kclient.consumer import close, explain, offset_lookup
+from kclient.consumer.arguments import (
+    check_leave,
+    checked_listener,
+    checked_max_records,
+    checked_offset,
+    checked_offsets,
+    checked_partitions,
+    checked_topics,
+    compiled_pattern,
+)
+from kclient.consumer.callbacks import inside, is_inside
 from kclient.consumer.commits import CommitCallback
 from kclient.consumer.core import ConsumerCore
-from kclient.consumer.delivered import asking_task
+from kclient.consumer.delivered import TaskProcessing, asking_task
 from kclient.consumer.explain import Explanation
-from kclient.consumer.life import Life, running_loop
-from kclient.consumer.listener import RebalanceListener, checked_listener
-from kclient.consumer.subscription import checked_partitions
-from kclient.errors import ArgumentError
+from kclient.consumer.listener import RebalanceListener
+from kclient.consumer.poll import Poll
+from kclient.consumer.tasks import closed_error
+from kclient.errors import ArgumentError, ConfigError, UsageError, UsedAfterForkError
+from kclient.fetch.lease import Lease
 from kclient.metrics import MetricValues
+from kclient.positions.state import EARLIEST, LATEST, ResetStrategy
 from kclient.records.records import Record, Records
+from kclient.runtime import Runtime, running_loop
 from kclient.timeouts import checked_timeout
 from kclient.types import (
     Broker,
@@ -36,9 +57,13 @@ from kclient.types import (
 )
 
 ITERATION_POLL_SECONDS: Final = 1.0
+DECODE_SLICE_SECONDS: Final = 0.004
+CLOSE_SECONDS: Final = 30.0
+
+_abandoned: set[asyncio.Task[None]] = set()  # asyncio itself keeps no task alive
 
 
-class AsyncConsumer(Life):
+class AsyncConsumer:
     """A Kafka consumer for asyncio; `Consumer` has the same calls for threads.
 
         async with AsyncConsumer("flights", bootstrap_servers="localhost:9092", group_id="delays") as consumer:
@@ -63,7 +88,72 @@ class AsyncConsumer(Life):
     every problem of the configuration.
     """
 
-    # --- choosing what to read
+    def __init__(
+        self,
+        *topics: str,
+        config: Mapping[str, Any] | None = None,
+        properties: str | PathLike[str] | None = None,
+        listener: RebalanceListener | None = None,
+        runtime: Runtime | None = None,
+        **settings: Any,
+    ) -> None:
+        checked_topics(topics)  # a mapping of settings here explains why settings are missing
+        loaded = load(settings, config, properties)
+        try:
+            self._set_up(loaded, topics, listener, runtime or Runtime())
+        except BaseException:
+            discard(loaded)
+            raise
+
+    def _set_up(
+        self, config: Config, topics: tuple[str, ...], listener: RebalanceListener | None, runtime: Runtime
+    ) -> None:
+        self._session = ConsumerCore(config, runtime, self._call_user, self._decode)
+        self._polls = Poll(self._session)
+        self._processing = TaskProcessing()
+        self._pid = os.getpid()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.closed = False
+        self._over = ChangeSignal()
+        if listener is not None and not topics:
+            raise ConfigError(
+                "The listener is given without topics, so it is never called. Name the topics here as well, or give "
+                "the listener to subscribe().",
+                problems=("a listener is given without topics",),
+            )
+        if topics and config.group_id is None:
+            raise ConfigError(
+                f"Following {', '.join(map(repr, topics))} needs group_id: a group shares out the partitions. "
+                "Set group_id, or name no topics and call assign() with partitions.",
+                problems=("topics are given without group_id",),
+            )
+        if topics:
+            self._session.subscription.subscribe(topics, checked_listener(listener))
+
+    async def __aenter__(self) -> Self:
+        self._open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._close(CLOSE_SECONDS, clean=error is None and not self._processing.interrupted())
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise UsageError(
+            "A consumer is neither pickled nor copied: connections and a place in a group do not leave their process. "
+            "Make it inside of the function that Spark or multiprocessing runs elsewhere, and send it the settings."
+        )
+
+    def __del__(self) -> None:
+        session = getattr(self, "_session", None)  # None: the constructor has raised
+        if session is None or self.closed or not session.begun or not self.in_its_process:
+            return
+        if self._loop is not None:
+            _abandon(self._loop, session)
+        warn_unclosed(self)
+
+    # --- subscription
 
     async def subscribe(
         self,
@@ -78,14 +168,40 @@ class AsyncConsumer(Life):
         next rebalance. No topics and no pattern is `unsubscribe()`. Raises ArgumentError for a blank name, UsageError
         beside `assign` or for a SubscriptionPattern in a classic group, BrokerError (INVALID_GROUP_ID) without a group.
         """
-        await choosing.subscribe(self._open(), topics, pattern, checked_listener(listener))
+        session = self._open()
+        checked_listener(listener)
+        names = checked_topics(topics)
+        if pattern is not None and names:
+            raise ArgumentError("Give topics or a pattern, not both.")
+        session.group_part  # noqa: B018 – raises for a consumer without a group
+        if isinstance(pattern, SubscriptionPattern):
+            session.group_part.require_broker_patterns()
+            session.subscription.subscribe_broker_pattern(pattern, listener)
+        elif pattern is not None:
+            session.subscription.subscribe_pattern(compiled_pattern(pattern), listener)
+        elif names:
+            session.subscription.subscribe(names, listener)
+        else:
+            await close.unsubscribe(session)
+            return
+        session.stop_unsubscribed()
+        session.follow_subscription()
 
     async def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read these partitions, chosen by hand, with or without a group; no partitions is `unsubscribe()`.
 
         Partitions that stay keep their positions. Raises ArgumentError, and UsageError beside `subscribe`.
         """
-        await choosing.assign(self._open(), partitions)
+        session = self._open()
+        chosen = checked_partitions(partitions)
+        if not chosen:
+            await close.unsubscribe(session)
+            return
+        session.subscription.assign(chosen)
+        if session.group is not None and session.running and session.group.committing.auto_commit_due():
+            session.group.auto_commit()
+        session.set_assignment(chosen)
+        session.follow_subscription()
 
     async def unsubscribe(self) -> None:
         """Leave the group, call the listener, and stop reading. Nothing is auto-committed.
@@ -125,7 +241,7 @@ class AsyncConsumer(Life):
         self, timeout: float, max_records: int | None, asking: asyncio.Task[object] | None
     ) -> Records[Any, Any]:
         session = self._open()
-        records = await self._polls.poll(checked_timeout(timeout), _checked_count(max_records, session))
+        records = await self._polls.poll(checked_timeout(timeout), _count(max_records, session))
         if records.chunks:
             self._processing.taken(asking)
         return records
@@ -207,27 +323,54 @@ class AsyncConsumer(Life):
 
     async def position(self, partition: TopicPartition, timeout: float | None = None) -> int:
         """The offset of the next record to be handed out, waited for. Raises NotAssignedError."""
-        return await moving.position(self._open(), partition, self._seconds(timeout))
+        session, seconds = self._open(), self._seconds(timeout)
+        (tp,) = checked_partitions([partition])
+        async with session.waits.limit(seconds, f"the position of {tp}"):
+            while True:
+                seen = session.news.count
+                known = session.positions.position(tp)
+                if known is not None:
+                    here = OffsetAndMetadata(known.offset, known.offset_epoch)
+                    return session.hand.consumed({tp: here})[tp].offset
+                await session.start()
+                session.positions.start_deferred_lookups([tp])
+                session.raise_stored()
+                await session.news.wait(seen)
 
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
         """Go to an offset. Raises NotAssignedError, ArgumentError for a negative offset."""
-        moving.seek(self._open(), partition, offset)
+        session = self._open()
+        (tp,) = checked_partitions([partition])
+        target = checked_offset(
+            tp, offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(offset)
+        )
+        session.positions.state(tp)  # raises NotAssignedError
+        session.take_back([tp])
+        # Before the leader is read: metadata older than the record would name the leader of an earlier epoch.
+        session.cluster.saw_leader_epoch(tp, target.leader_epoch)
+        session.positions.seek(tp, target, session.cluster.metadata.leader(tp))
+        session.buffer.drop([tp])
 
     def seek_to_beginning(self, partitions: Iterable[TopicPartition] = ()) -> None:
         """Go to the first offset of these, or of all assigned partitions. Raises NotAssignedError."""
-        moving.seek_to_beginning(self._open(), partitions)
+        self._reset(partitions, EARLIEST)
 
     def seek_to_end(self, partitions: Iterable[TopicPartition] = ()) -> None:
         """Seek to the end of these, or of all assigned partitions. Raises NotAssignedError."""
-        moving.seek_to_end(self._open(), partitions)
+        self._reset(partitions, LATEST)
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """Hand out nothing of these until `resume`. Raises NotAssignedError."""
-        moving.pause(self._open(), partitions)
+        session = self._open()
+        for tp in _assigned(session, partitions):
+            session.take_back([tp])
+            session.positions.pause(tp)
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
         """Undo `pause`. Raises NotAssignedError."""
-        moving.resume(self._open(), partitions)
+        session = self._open()
+        for tp in _assigned(session, partitions):
+            session.positions.resume(tp)
 
     def paused(self) -> tuple[TopicPartition, ...]:
         """The partitions that are paused."""
@@ -346,15 +489,153 @@ class AsyncConsumer(Life):
         # Decided in the calling task, which also has the records: `wait_for` before 3.12 runs the coroutine in another.
         return self._close(timeout, clean=not self._processing.interrupted(), leave=leave)
 
+    # --- what the sync facade does in another way; the session keeps these, and must not keep the consumer
+
+    @staticmethod
+    async def _call_user(function: Callable[..., Any], *args: Any) -> Any:
+        """Run a function of the user's."""
+        result = function(*args)
+        return await result if inspect.isawaitable(result) else result
+
+    @staticmethod
+    async def _decode(lease: Lease) -> None:
+        """Decode in this task, and let others run at least every few milliseconds."""
+        done = False
+        while not done:
+            await asyncio.sleep(0)  # before each slice, so that polls which never wait let others run too
+            done = lease.decode(DECODE_SLICE_SECONDS)
+
+    # --- inside
+
+    async def _close(self, timeout: float, *, clean: bool, leave: bool | None = None) -> None:
+        timeout = checked_timeout(timeout)
+        check_leave(leave)
+        self.check_process()
+        if self.closed:
+            return
+        self._check_loop_lives()
+        self._check_loop()
+        if self._session.waits.closing:
+            await self._see_closed(timeout)
+            return
+        try:
+            with inside(self):
+                await close.close(self._session, self._polls, timeout, clean=clean, leave=leave)
+        finally:
+            self.closed = True
+            self._processing = TaskProcessing()  # lets go of the task, and with it of what it raised
+            self._over.notify()
+
+    async def _see_closed(self, timeout: float) -> None:
+        """Wait for a close that is under way, at most `timeout` seconds, unless that close waits for the caller."""
+        group = self._session.group
+        if any(map(is_inside, (self, self._polls, group and group.rebalance.telling))):
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                while not self.closed:
+                    await self._over.wait(self._over.count)
+
+    def _open(self) -> ConsumerCore:
+        """The session, if this consumer may be used here and now."""
+        self._check_usable()
+        self._check_loop()
+        return self._session
+
+    def _check_loop(self) -> None:
+        """Raise UsageError on another loop than that of the first call."""
+        loop = running_loop()
+        if self._loop is None:
+            self._loop = loop
+        elif loop is not None and self._loop is not loop:
+            raise UsageError(
+                "This consumer belongs to another event loop: its connections live there. "
+                "Make a consumer for each loop, or call it from the loop that called it first."
+            )
+
+    def _check_loop_lives(self) -> None:
+        """Raise UsageError if nothing of this consumer can be ended properly any more; it counts as closed then."""
+        if self._loop is not None and self._loop.is_closed():
+            self.closed = True
+            raise UsageError(
+                "The event loop of this consumer ended before it was closed. Its connections went with the loop: "
+                "nothing was committed, and its group goes on without it only when the session times out. "
+                "Close a consumer on the loop that used it, with `async with` or in a finally."
+            )
+
+    def _check_usable(self) -> None:
+        self.check_process()
+        if self.closed:
+            raise closed_error()
+
+    @property
+    def in_its_process(self) -> bool:
+        """Whether this is the process that made the consumer, and no fork of it."""
+        return os.getpid() == self._pid
+
+    def check_process(self) -> None:
+        """Raise UsedAfterForkError in a forked process."""
+        if not self.in_its_process:
+            pid = os.getpid()
+            raise UsedAfterForkError(
+                f"This consumer was created in process {self._pid} and is used in process {pid}. A fork copies neither "
+                "its connections nor its place in the group. Create it in the child: gunicorn's post_fork, celery's "
+                "worker_process_init, or inside the function that multiprocessing runs.",
+                created_pid=self._pid,
+                pid=pid,
+            )
+
+    def _seconds(self, timeout: float | None) -> float:
+        return (
+            self._session.config.default_api_timeout_ms / 1000
+            if timeout is None
+            else checked_timeout(timeout)
+        )
+
     async def _poll_for_iteration(self) -> None:
         session = self._open()
         await self._polls.poll(ITERATION_POLL_SECONDS, session.config.max_poll_records, one_by_one=True)
         self._processing.taken()
 
+    def _reset(self, partitions: Iterable[TopicPartition], strategy: ResetStrategy) -> None:
+        """Look these up again, or all assigned partitions, when they are next needed."""
+        session = self._open()
+        for tp in _assigned(session, partitions) or session.positions.assigned():
+            session.take_back([tp])
+            session.positions.request_offset_reset(tp, strategy)
+            session.buffer.drop([tp])
 
-def _checked_count(max_records: int | None, session: ConsumerCore) -> int:
-    if max_records is None:
-        return session.config.max_poll_records
-    if isinstance(max_records, bool) or not isinstance(max_records, int) or max_records < 1:
-        raise ArgumentError(f"max_records is a whole number, 1 or more, not {max_records!r}.")
-    return max_records
+
+def _assigned(session: ConsumerCore, partitions: Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
+    """Return the partitions. Raise NotAssignedError for the first that is not assigned, before any is changed."""
+    chosen = checked_partitions(partitions)
+    for tp in chosen:
+        session.positions.state(tp)
+    return chosen
+
+
+def _count(max_records: int | None, session: ConsumerCore) -> int:
+    return session.config.max_poll_records if max_records is None else checked_max_records(max_records)
+
+
+def warn_unclosed(consumer: object) -> None:
+    """The warning of a consumer that the garbage collector found."""
+    warnings.warn(
+        f"{type(consumer).__name__} was not closed: nothing more was committed, and its group waits until the session "
+        "times out. Use a with block, or call close() in a finally.",
+        ResourceWarning,
+        source=consumer,
+        stacklevel=2,
+    )
+
+
+def _abandon(loop: asyncio.AbstractEventLoop, session: ConsumerCore) -> None:
+    """End what runs for a consumer that was forgotten. Garbage is collected on any thread."""
+
+    def begin() -> None:
+        task = loop.create_task(close.abandon(session), name="kclient end")
+        _abandoned.add(task)
+        task.add_done_callback(_abandoned.discard)
+
+    with suppress(RuntimeError):  # the loop has ended, and with it all that ran
+        loop.call_soon_threadsafe(begin)

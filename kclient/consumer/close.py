@@ -57,6 +57,7 @@ log = get_logger("kclient.consumer")
 
 CLOSING: Final = "the consumer is being closed"
 LAST_SECONDS: Final = 1.0  # for interceptors and deserializers, however late it is
+PATIENCE_SECONDS: Final = 1.0  # before brokers that refuse connections count as unreachable
 
 
 async def close(
@@ -224,9 +225,6 @@ def _left(session: ConsumerCore, deadline: float) -> float:
     """Seconds left, at most one request timeout."""
     left = max(0.0, deadline - session.runtime.now())
     return min(left, session.config.request_timeout_ms / 1000)
-
-
-PATIENCE_SECONDS: Final = 1.0
 
 
 class BrokersUnreachable:

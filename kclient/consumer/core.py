@@ -164,6 +164,14 @@ class ConsumerCore:
             self._join_due = True
         self.news.notify()
 
+    def stop_unsubscribed(self) -> None:
+        """Stop reading topics that left the subscription. Their partitions stay assigned until the rebalance."""
+        covers = self.subscription.covers
+        self.positions.follow_subscription(covers)
+        unsubscribed = [tp for tp in self.positions.assigned() if not covers(tp.topic)]
+        self.take_back(unsubscribed)
+        self.buffer.drop(unsubscribed)
+
     def join_group(self) -> None:
         """Join the group. Only a poll does so: a member that does not poll would own partitions and not read them."""
         if self._join_due and (topics := self._topics_to_join) is not None:

@@ -37,6 +37,14 @@ from kclient.records.reader import Chunk
 from kclient.records.records import Record, Records
 from kclient.types import OffsetAndMetadata, TopicPartition
 
+log = get_logger("kclient.fetch")
+
+DONE: Final[Mapping[str, str]] = {
+    "skip": "left out",
+    "keep": "handed out as Undecoded",
+    "dlq": "given to the dead-letter sink",
+}
+
 Offsets = dict[TopicPartition, OffsetAndMetadata]
 
 
@@ -245,15 +253,6 @@ def exception_since(handled: BaseException | None) -> bool:
     """Whether an exception is being handled that is not this one."""
     exc = sys.exception()
     return exc is not None and exc is not handled
-
-
-log = get_logger("kclient.fetch")
-
-DONE: Final[Mapping[str, str]] = {
-    "skip": "left out",
-    "keep": "handed out as Undecoded",
-    "dlq": "given to the dead-letter sink",
-}
 
 
 class UndecodedRecords:

@@ -41,6 +41,14 @@ log = get_logger("kclient.consumer")
 
 Held = Mapping[TopicPartition, Holder | str]
 
+DOING: Final[Mapping[enum.Enum, str]] = {
+    ClassicMemberState.UNJOINED: "not joined yet",
+    ClassicMemberState.PREPARING_REBALANCE: "joining (JoinGroup waits for all members)",
+    ClassicMemberState.COMPLETING_REBALANCE: "waiting for its assignment (SyncGroup)",
+    **{state: state.value for state in ConsumerMemberState},
+    ConsumerMemberState.JOINING: "joining (ConsumerGroupHeartbeat)",
+}
+
 QUESTIONS: Final[Mapping[FetchState, str]] = {
     INITIALIZING: "the committed offset (OffsetFetch)",
     AWAIT_RESET: "the offset to begin at (ListOffsets)",
@@ -303,15 +311,6 @@ class Explanation(Mapping[TopicPartition, str]):
         return "\n".join(printable(line, LONGEST_TEXT) for line in (self.consumer, *lines))
 
     __repr__ = __str__
-
-
-DOING: Final[Mapping[enum.Enum, str]] = {
-    ClassicMemberState.UNJOINED: "not joined yet",
-    ClassicMemberState.PREPARING_REBALANCE: "joining (JoinGroup waits for all members)",
-    ClassicMemberState.COMPLETING_REBALANCE: "waiting for its assignment (SyncGroup)",
-    **{state: state.value for state in ConsumerMemberState},
-    ConsumerMemberState.JOINING: "joining (ConsumerGroupHeartbeat)",
-}
 
 
 def say_membership(group: GroupConsumer, topics: str, now: float) -> str:

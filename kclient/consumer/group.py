@@ -50,6 +50,16 @@ if TYPE_CHECKING:
     from kclient.consumer.core import ConsumerCore
 
 
+log = get_logger("kclient.group")
+commit_log = get_logger("kclient.commit")
+
+CLASSIC: Final = "classic"
+CONSUMER: Final = "consumer"
+AUTO: Final = "auto"
+MEMBERSHIP: Final = "membership in the group"
+LEAVING_SECONDS: Final = 1.0  # of the time of a close, reserved for LeaveGroup
+
+
 class GroupConsumer:
     """The group of one consumer. A membership lives from `join` to `leave`; commits work without one too."""
 
@@ -278,12 +288,6 @@ class GroupConsumer:
         )
 
 
-commit_log = get_logger("kclient.commit")
-
-MEMBERSHIP: Final = "membership in the group"
-LEAVING_SECONDS: Final = 1.0
-
-
 class Leaving:
     """How the memberships of one consumer end."""
 
@@ -373,13 +377,6 @@ class Leaving:
 def before_leaving(deadline: float, now: float) -> float:
     """Return the deadline of all steps before LeaveGroup; the rest of the time is reserved for that."""
     return deadline - min(LEAVING_SECONDS, max(0.0, deadline - now) / 4)
-
-
-log = get_logger("kclient.group")
-
-CLASSIC: Final = "classic"
-CONSUMER: Final = "consumer"
-AUTO: Final = "auto"
 
 
 def chosen_protocol(configured: str, features: Features, group_id: str) -> str:

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kclient.change_signal import ChangeSignal
 from kclient.consumer.callbacks import inside, is_inside
-from kclient.errors import ArgumentError, KclientError, ListenerError, WakeupError
+from kclient.errors import KclientError, ListenerError, WakeupError
 from kclient.log import get_logger
 from kclient.positions.state import PartitionState
 from kclient.text import format_partitions
@@ -34,12 +33,6 @@ ASSIGNED = "on_partitions_assigned"
 REVOKED = "on_partitions_revoked"
 LOST = "on_partitions_lost"
 METHODS: Final = (ASSIGNED, REVOKED, LOST)
-OTHER_CLIENTS_NAMES: Final = {
-    "on_assign": ASSIGNED,
-    "on_revoke": REVOKED,
-    "on_lost": LOST,
-}  # confluent-kafka's
-
 CallUser = Callable[..., Awaitable[Any]]
 """Runs a function of the user's in the user's context and gives back its result, awaited where it is a coroutine."""
 
@@ -66,39 +59,6 @@ class RebalanceListener(Protocol):
     def on_partitions_lost(self, partitions: tuple[TopicPartition, ...]) -> Awaitable[None] | None:
         """Another member may have these partitions already; commits for them fail. As revoked, unless overridden."""
         return self.on_partitions_revoked(partitions)
-
-
-def checked_listener(listener: Any) -> Any:
-    """Return the listener. Raise ArgumentError if it has none of the three methods, or one under a misspelt name."""
-    if listener is None:
-        return None
-    for written, meant in _misspelt_methods(listener):
-        raise ArgumentError(
-            f"The method {written} of {type(listener).__name__} would never be called: there is no such callback. "
-            f"Did you mean {meant}?"
-        )
-    if any(callable(getattr(listener, name, None)) for name in METHODS):
-        return listener
-    raise ArgumentError(
-        f"{listener!r} is not a listener: it has none of {', '.join(METHODS)}. Inherit from kclient.RebalanceListener."
-    )
-
-
-def _misspelt_methods(listener: Any) -> Iterator[tuple[str, str]]:
-    """Methods whose names look like that of a callback which the listener does not define, and that callback."""
-    defined = {
-        name for base in type(listener).__mro__ if base is not RebalanceListener for name in vars(base)
-    }
-    missing = {_plain(name): name for name in METHODS if name not in defined}
-    for name in sorted(defined - {*METHODS}):
-        written = _plain(OTHER_CLIENTS_NAMES.get(name, name))
-        near = get_close_matches(written, missing, n=1, cutoff=0.9)
-        if near and callable(getattr(listener, name, None)):
-            yield name, missing[near[0]]
-
-
-def _plain(name: str) -> str:
-    return name.replace("_", "").lower()
 
 
 def coroutine_methods(listener: Any) -> list[str]:

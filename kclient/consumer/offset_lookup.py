@@ -12,7 +12,7 @@ import datetime
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from kclient.consumer.subscription import checked_partitions, checked_topics
+from kclient.consumer.arguments import checked_partitions, checked_topics
 from kclient.errors import ArgumentError, KclientError
 from kclient.log import get_logger
 from kclient.network.backoff import Backoff

@@ -13,8 +13,9 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from kclient.consumer.arguments import checked_topics
 from kclient.consumer.listener import RebalanceListener
 from kclient.errors import ArgumentError, UsageError
 from kclient.types import SubscriptionPattern, TopicPartition
@@ -130,46 +131,3 @@ class Subscription:
             )
         self.kind = kind
         self.choice += 1
-
-
-def checked_topics(topics: Iterable[str]) -> tuple[str, ...]:
-    """Topic names, sorted, each once. Raise ArgumentError for anything else."""
-    if isinstance(topics, str | bytes):
-        raise ArgumentError(f"Topics must be a list of names, not the single {topics!r}. Write [{topics!r}].")
-    if not isinstance(topics, Iterable):
-        raise ArgumentError(f"Topics must be a list of names, not {topics!r}. Without one, leave them out.")
-    names = tuple(topics)
-    for name in names:
-        if not isinstance(name, str) or not name.strip():
-            # Only its type, for a mapping may hold secrets.
-            shown = repr(name) if isinstance(name, str) else f"a {type(name).__name__}"
-            raise ArgumentError(
-                f"A topic's name is text that is not blank, not {shown}. "
-                "Give a Consumer each name as an argument of its own, and a mapping of settings as config=."
-            )
-    return tuple(sorted(dict.fromkeys(names)))
-
-
-def checked_partitions(partitions: Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
-    """Partitions in the given order, each once. Raise ArgumentError for anything else."""
-    if not isinstance(partitions, Iterable):
-        raise ArgumentError(
-            f"Partitions must be a list of TopicPartition(topic, number), not {partitions!r}."
-        )
-    found: dict[TopicPartition, None] = {}
-    for item in [partitions] if isinstance(partitions, TopicPartition) else partitions:
-        if not isinstance(item, tuple) or len(item) != 2 or not isinstance(item[0], str):
-            raise ArgumentError(
-                f"{item!r} is not a partition. Give a list of TopicPartition(topic, partition)."
-            )
-        if not item[0].strip() or not is_number(item[1], bits=31):
-            raise ArgumentError(
-                f"{item!r} is not a partition: the topic is blank, or the number is not an int from 0 to 2**31 - 1."
-            )
-        found[TopicPartition(*item)] = None
-    return tuple(found)
-
-
-def is_number(given: Any, bits: int) -> bool:
-    """Whether this is an int from 0 on that so many bits can hold."""
-    return isinstance(given, int) and not isinstance(given, bool) and 0 <= given < 2**bits

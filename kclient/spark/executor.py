@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 import attrs
 
-from kclient.bridge import Runner, loop_runs_here, new_runner
+from kclient.bridge import Runner, new_runner
 from kclient.config import Config
 from kclient.errors import CorruptBatchError, DeadlineError, KclientError, UnsupportedFormatError
 from kclient.generated.fetch_request import FetchPartition, FetchRequest, FetchTopic
@@ -39,7 +39,7 @@ from kclient.network.errors import broker_error
 from kclient.protocol.errors import LEADER_NOT_AVAILABLE, NONE, OFFSET_OUT_OF_RANGE
 from kclient.records.batch import batch_headers
 from kclient.records.reader import PartitionReader
-from kclient.runtime import Runtime
+from kclient.runtime import Runtime, running_loop
 from kclient.spark.arrow_batches import Batcher
 from kclient.spark.cluster_lookup import ISOLATION_LEVELS, ClusterLookup
 from kclient.spark.options import CLIENT_PREFIXES, SourceOptions
@@ -148,7 +148,7 @@ class ExecutorClients:
         A client whose loop runs on the calling thread cannot be used where that thread runs another one.
         """
         own_name = "" if options.client_prefix in CLIENT_PREFIXES.values() else options.client_prefix
-        return os.getpid(), loop_runs_here(), own_name, options.kafka.fingerprint()
+        return os.getpid(), running_loop() is not None, own_name, options.kafka.fingerprint()
 
 
 clients: Final = ExecutorClients()

@@ -11,12 +11,11 @@ import pytest
 
 from kclient import AsyncConsumer
 from kclient.change_signal import ChangeSignal
+from kclient.consumer.arguments import checked_partitions, checked_topics
 from kclient.consumer.callbacks import CallbackQueue
 from kclient.consumer.subscription import (
     Subscription,
     SubscriptionKind,
-    checked_partitions,
-    checked_topics,
 )
 from kclient.consumer.tasks import BackgroundTasks, CallTimeouts
 from kclient.errors import ArgumentError, ClosedError, DeadlineError, InternalError, UsageError, WakeupError

@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from kclient.consumer import close, moving
+from kclient.consumer import AsyncConsumer, close
 from kclient.consumer.core import ConsumerCore
 from kclient.fetch.answers import Answers
 from kclient.fetch.fetcher import Fetcher
@@ -52,9 +52,10 @@ def reset_by_follower(patch: Patch) -> None:
 def seek_keeps_buffer(patch: Patch) -> None:
     """Hand out what is buffered of a partition although the application sought another place."""
 
-    def seek(session: ConsumerCore, partition: TopicPartition, offset: Any) -> None:
+    def seek(self: AsyncConsumer, partition: TopicPartition, offset: Any) -> None:
+        session = self._session
         kept = [one for one in session.buffer.queue(partition) if not one.error_code]
-        before(session, partition, offset)
+        before(self, partition, offset)
         state = session.positions.state(partition)
         if kept and state.fetch_state is FETCHING and state.position is not None:
             for one in kept:
@@ -62,7 +63,7 @@ def seek_keeps_buffer(patch: Patch) -> None:
             state.position = attrs.evolve(state.position, offset=kept[0].next_offset)
             session.buffer.add(kept)
 
-    before = patch.put(moving, "seek", seek)
+    before = patch.put(AsyncConsumer, "seek", seek)
 
 
 @mutant("M-14", "I-04", seed=47)
@@ -88,15 +89,16 @@ def late_answer_after_seek(patch: Patch) -> None:
 def pause_drops_buffer(patch: Patch) -> None:
     """Drop what is buffered of a partition that is paused, and go on behind it."""
 
-    def pause(session: ConsumerCore, partitions: Any) -> None:
-        before(session, partitions)
+    def pause(self: AsyncConsumer, partitions: Any) -> None:
+        session = self._session
+        before(self, partitions)
         for tp in partitions:
             queue = session.buffer.queue(tp)
             if queue and queue[-1].end_offset is not None and session.positions.position(tp) is not None:
                 session.positions.advance(tp, queue[-1].end_offset, None)
                 session.buffer.drop([tp])
 
-    before = patch.put(moving, "pause", pause)
+    before = patch.put(AsyncConsumer, "pause", pause)
 
 
 @mutant("M-16", "I-11", seed=47)
@@ -113,12 +115,13 @@ def hand_out_paused(patch: Patch) -> None:
 def position_of_fetch(patch: Patch) -> None:
     """Move the position when records are fetched, not when they are handed out."""
 
-    async def position(session: ConsumerCore, partition: TopicPartition, timeout: float) -> Any:
-        offset = await before(session, partition, timeout)
+    async def position(self: AsyncConsumer, partition: TopicPartition, timeout: float | None = None) -> Any:
+        session = self._session
+        offset = await before(self, partition, timeout)
         ends = [one.end_offset for one in session.buffer.queue(partition) if one.end_offset is not None]
         return max([offset, *ends])
 
-    before = patch.put(moving, "position", position)
+    before = patch.put(AsyncConsumer, "position", position)
 
 
 @mutant("M-18", "I-22", "I-02", seed=46)
