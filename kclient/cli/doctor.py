@@ -147,10 +147,10 @@ def _java() -> Finding:
     )
     if java is None:
         return Finding("java", "not on the path, and JAVA_HOME is not set", "FAIL", hint)
-    code, told = _ran([java, "-version"])
-    version = re.search(r'version "(?:1\.)?(\d+)[^"]*"', told)
+    code, output = _ran([java, "-version"])
+    version = re.search(r'version "(?:1\.)?(\d+)[^"]*"', output)
     if code != 0 or version is None:
-        return Finding("java", f"{java} does not tell its version", "FAIL", hint)
+        return Finding("java", f"{java} does not print its version", "FAIL", hint)
     if int(version[1]) < JAVA:
         return Finding("java", f"{java} is {version[1]}, {JAVA} or newer is needed", "FAIL", hint)
     return Finding("java", f"{version[1]} at {java}")
@@ -163,14 +163,14 @@ def _workers() -> Finding:
     if chosen is None:
         saw = f"PYSPARK_PYTHON is not set; kclient's jobs take {sys.executable}, your own programs python3"
         return Finding("workers", saw, "warning", hint)
-    code, told = _ran([chosen, "-c", "import sys, pyarrow, kclient; print('%d.%d' % sys.version_info[:2])"])
+    code, output = _ran([chosen, "-c", "import sys, pyarrow, kclient; print('%d.%d' % sys.version_info[:2])"])
     ours = "{}.{}".format(*sys.version_info)
     if code != 0:
-        last = (told.strip().splitlines() or ["it does not start"])[-1]
+        last = (output.strip().splitlines() or ["it does not start"])[-1]
         return Finding("workers", f"PYSPARK_PYTHON={chosen}: {last}", "FAIL", hint)
-    if told.strip() != ours:
+    if output.strip() != ours:
         return Finding(
-            "workers", f"PYSPARK_PYTHON={chosen} is {told.strip()}, the driver {ours}", "FAIL", hint
+            "workers", f"PYSPARK_PYTHON={chosen} is {output.strip()}, the driver {ours}", "FAIL", hint
         )
     return Finding("workers", f"PYSPARK_PYTHON={chosen}")
 
@@ -186,7 +186,7 @@ def _sources() -> Finding:
     if broken:
         hint = "call kclient.spark.register(spark), or remove that package"
         return Finding("source", f"{', '.join(broken)} cannot be imported", "FAIL", hint)
-    return Finding("source", "spark.read.format('kclient') is found by itself")
+    return Finding("source", "spark.read.format('kclient') is found without a registration")
 
 
 def _unlisted() -> Finding:
@@ -201,7 +201,7 @@ def _memory() -> Finding:
     try:
         free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (ValueError, OSError):
-        return Finding("memory", "this system does not tell", "warning")
+        return Finding("memory", "unknown on this system", "warning")
     free = max(free, _available())
     saw = f"{free / 1e9:.1f} GB available"
     if free < MEMORY_BYTES:

@@ -181,7 +181,7 @@ class IngestOptions:
         return IngestSettings.parse({"bootstrap": servers, **given})
 
 
-TELL: Final = Group("What it tells", sort_key=6)
+TELL: Final = Group("Output", sort_key=6)
 TERMINAL: Final = "-"
 
 HELP: Final = f"""Land topics as Parquet files, exactly once, also across kill -9.
@@ -214,7 +214,7 @@ def ingest(
     metrics: Annotated[
         tuple[str, ...] | None,
         option(
-            "tell machines too: jsonl:FILE or prometheus:[HOST:]PORT; again for more", "WHERE", group=TELL
+            "also write metrics: jsonl:FILE or prometheus:[HOST:]PORT; again for more", "WHERE", group=TELL
         ),
     ] = None,
     json: Annotated[

@@ -81,7 +81,7 @@ def _root(sink: str | None) -> Path:
     root = Path(found.where)
     if not is_directory(root / manifest.DIRECTORY):
         raise ConfigError(
-            f"{root} is no sink with a manifest: it has no {manifest.DIRECTORY}. "
+            f"{root} is not a sink with a manifest: it has no {manifest.DIRECTORY}. "
             "Give the directory that a job with --writer direct was given as --sink or --dlq."
         )
     return root

@@ -71,7 +71,7 @@ def status(
     json: Annotated[bool, flag("one JSON object")] = False,
     connection: Annotated[WhereAsked, Parameter(name="*")] = WhereAsked(),  # noqa: B008 – frozen
 ) -> int:
-    """Tell how far a job's checkpoint is, and with -b how far behind; without Spark, and beside a running job."""
+    """Show how far a job's checkpoint is, and with -b its lag; needs no Spark, and works beside a running job."""
     if checkpoint is None:
         raise ArgumentError(f"--checkpoint is missing. Type: {program()} ingest status --checkpoint DIR")
     found = _status(checkpoint, connection)
@@ -154,7 +154,7 @@ def _total(found: Status) -> str:
     return (
         f"{found.lag:,}"
         if not unknown
-        else f"unknown: no end at or behind NEXT of {format_partitions(unknown)}"
+        else f"unknown: no end at or after NEXT of {format_partitions(unknown)}"
     )
 
 

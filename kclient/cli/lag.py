@@ -1,4 +1,4 @@
-"""`kclient lag GROUP`: how far a group is behind the ends of its partitions.
+"""`kclient lag GROUP`: the distance of a group's commits from the ends of its partitions.
 
 One report for each group; with `--json` one object on a line of its own. A failure of one group is reported, and the
 others are still looked at; the exit code is that of the first failure.
@@ -84,11 +84,11 @@ def lag(
     connection: Annotated[Connection, Parameter(name="*")] = Connection(),  # noqa: B008 – frozen
     group: Annotated[str | None, Parameter(show=False)] = None,
 ) -> int:
-    """Tell how far groups are behind: for every partition the committed offset, the end of the log and the distance.
+    """Show the lag of groups: for every partition the committed offset, the end of the log and the distance.
 
     Classic groups, groups of the consumer protocol (KIP-848) and groups that only store offsets. Looking changes
     nothing. Without a commit there is no lag, shown as '-'; of a group without any the total is unknown (null in JSON).
-    A commit below the start of the log is behind by what is still there. The exit code does not depend on the lag.
+    The lag of a commit below the start of the log counts from that start. The exit code does not depend on the lag.
     """
     if group is not None:
         raise ArgumentError(f"the group's name stands without --group. Type: {program()} lag {group}")
@@ -173,13 +173,13 @@ def _patience(group_id: str) -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
-    told = asyncio.get_running_loop().call_later(
+    timer = asyncio.get_running_loop().call_later(
         PATIENCE_SECONDS, sys.stderr.write, f"asking for group {printable(group_id)} …\n"
     )
     try:
         yield
     finally:
-        told.cancel()
+        timer.cancel()
 
 
 def _as_json(report: GroupLag) -> str:

@@ -38,7 +38,7 @@ def offsets_history(
         tuple[str, ...] | None, option("one option kafka.* of the source; again for more", "KEY=VALUE")
     ] = None,
 ) -> int:
-    """Keep what consumer groups commit, who their members are and how far behind, as tables of Parquet files.
+    """Keep the commits, members and lag of consumer groups as tables of Parquet files.
 
     Each run adds what is new in __consumer_offsets since the last one. It needs READ on that topic, and no Spark.
     """

@@ -84,7 +84,7 @@ def _from_file(path: str | PathLike[str] | None, problems: list[str]) -> Iterabl
 
 
 def _unique(source: Iterable[Setting], problems: list[str]) -> dict[str, Setting]:
-    """The settings of one source by their snake_case name; the same key twice is a problem."""
+    """Return the settings of one source by their snake_case name; the same key twice is a problem."""
     found: dict[str, Setting] = {}
     for setting in source:
         name = setting.written.replace(".", "_").strip()
@@ -97,7 +97,7 @@ def _unique(source: Iterable[Setting], problems: list[str]) -> dict[str, Setting
 
 
 def _check(settings: Mapping[str, Setting], problems: list[str]) -> dict[str, Any]:
-    """The checked values of the keys that kclient honours; what is wrong with the others goes to `problems`."""
+    """Return the checked values of the keys that kclient honours; add what is wrong with others to `problems`."""
     by_key = rules_by_key()
     given: dict[str, Any] = {}
     for name, (written, value, place) in settings.items():
@@ -119,12 +119,12 @@ def _check(settings: Mapping[str, Setting], problems: list[str]) -> dict[str, An
 
 
 def _unit(name: str) -> str:
-    """What the number counts, for who gave seconds or "45s"."""
+    """Return the unit of a key's number, for an error after seconds or "45s" were given."""
     return "; it counts milliseconds" if name.endswith("_ms") else ""
 
 
 def _provided(value: Any, rule: Rule) -> Any:
-    """What a provider provides. One of a secret stays, to be asked whenever the secret is needed."""
+    """Return what a provider provides. A secret's provider stays, to be called whenever the secret is needed."""
     return value() if callable(value) and rule not in SECRETS | CALLABLES else value
 
 

@@ -38,7 +38,7 @@ DeadLetterSink = Callable[[DeadLetter], None]
 
 
 def key(default: Any, rule: Rule) -> Any:
-    """A key with its default and the rule that its value keeps."""
+    """Declare a key with its default and the rule that its value keeps."""
     return attrs.field(default=default, metadata={"rule": rule})
 
 
@@ -151,13 +151,13 @@ class Config:
         return IsolationLevel[self.isolation_level.upper()]
 
     def __repr__(self) -> str:
-        """The keys that do not have their defaults. `explain()` lists all of them."""
+        """Return the keys that differ from their defaults. `explain()` lists all of them."""
         values = {field.name: getattr(self, field.name) for field in keys()}
         changed = [field.name for field in keys() if values[field.name] != field.default]
         return f"Config({', '.join(f'{name}={values[name]!r}' for name in changed)})"
 
     def explain(self) -> str:
-        """A table of every key: its value (secrets as three stars), where it was set, its default.
+        """Return a table of every key: its value (secrets as three stars), where it was set, its default.
 
         A value that was set nowhere and is not the default follows from other keys: it is `derived`.
         """
@@ -173,7 +173,7 @@ class Config:
 
 
 def keys() -> tuple[attrs.Attribute[Any], ...]:
-    """Every key with its name, its default and its rule."""
+    """Return every key with its name, its default and its rule."""
     return tuple(field for field in attrs.fields(Config) if "rule" in field.metadata)
 
 
@@ -181,12 +181,12 @@ SECRETS: Final = frozenset({secure.secret, secure.jaas})
 """The rules of those keys."""
 
 SECRET_KEYS: Final = frozenset(field.name for field in keys() if field.metadata["rule"] in SECRETS)
-"""The keys whose values nobody may see."""
+"""The keys whose values are never shown."""
 
 CALLABLES: Final = frozenset({deserializer, assignors, dead_letters, plugins.interceptors, plugins.reporters})
 """The rules of keys whose values may be functions; a function given for any other key provides its value."""
 
 
 def rules() -> dict[str, Rule]:
-    """The rule of every key, by its name."""
+    """Return the rule of every key, by its name."""
     return {field.name: field.metadata["rule"] for field in keys()}

@@ -1,4 +1,4 @@
-"""Objects of the user's that kclient tells things: interceptors and metric reporters.
+"""Objects of the user that kclient calls: interceptors and metric reporters.
 
 Each is an object, a class that is made into one without arguments, or the name of such a class as Python imports it
 (`package.module.Class`), which is how a properties file can name it. `configure(settings)` is called first where it is
@@ -30,18 +30,18 @@ JAVAS_OWN: Final = "org.apache.kafka.common.metrics.JmxReporter"
 
 
 def interceptors(raw: Any) -> tuple[Any, ...]:
-    """Interceptors: objects with `on_consume`, `on_commit` or both."""
+    """Check interceptors: objects with `on_consume`, `on_commit` or both."""
     return tuple(_checked(item, "any", ("on_consume", "on_commit")) for item in _listed(raw))
 
 
 def reporters(raw: Any) -> tuple[Any, ...]:
-    """Metric reporters: objects with `metric_added`, `metric_removed` and `close`."""
+    """Check metric reporters: objects with `metric_added`, `metric_removed` and `close`."""
     wanted = ("metric_added", "metric_removed", "close")
     return tuple(_checked(item, "all", wanted) for item in _listed(raw) if item != JAVAS_OWN)
 
 
 def make(chosen: Iterable[Any], settings: Mapping[str, Any], made: ExitStack) -> tuple[Any, ...]:
-    """The objects: classes are made into one each, and all are configured. `made` closes them if that fails."""
+    """Make the objects: instantiate classes, and configure all. `made` closes them if that fails."""
     plugins = []
     for item in chosen:
         plugin = item() if isinstance(item, type) else item
@@ -86,7 +86,7 @@ def _named(path: str) -> Any:
         found = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as exc:
         raise ValueError(
-            f"names {path}, which is no class of Python's ({exc}); give an object, a class, or package.module.Class"
+            f"names {path}, which cannot be imported ({exc}); give an object, a class, or package.module.Class"
         ) from None
     if not isinstance(found, type):
         raise ValueError(f"names {path}, which is {found!r} and no class")
@@ -113,7 +113,7 @@ def _check_parameters(function: Callable[..., Any]) -> None:
     try:
         signature = inspect.signature(function)
     except ValueError:
-        return  # a built-in that does not tell
+        return  # a built-in without a signature
     try:
         signature.bind("topic", (), b"")
     except TypeError:
@@ -167,7 +167,7 @@ class FileSink:
 
 
 def dead_letters(raw: Any) -> Any:
-    """A callable that takes a DeadLetter, or the path of a file."""
+    """Check a dead-letter target: a callable that takes a DeadLetter, or the path of a file."""
     if isinstance(raw, str | PathLike):
         path = fspath(raw)
         if not isinstance(path, str) or not path.strip():
@@ -181,7 +181,7 @@ def dead_letters(raw: Any) -> Any:
         raise ValueError("must be a path, or a function that takes a DeadLetter")
     if inspect.iscoroutinefunction(raw):
         raise ValueError(
-            "must be a plain function: it runs while records are decoded, where nobody awaits it"
+            "must be a plain function: it runs while records are decoded, and nothing awaits it there"
         )
     return raw
 

@@ -30,7 +30,7 @@ class Property(NamedTuple):
 
 
 def read_properties(path: str | PathLike[str]) -> list[Property]:
-    """Every property of a file in its order. Raises OSError or ValueError where the file cannot be read."""
+    """Return every property of a file in order. Raise OSError or ValueError if the file cannot be read."""
     content = read_local(path, LARGEST_TEXT).decode("iso-8859-1")
     return [
         Property(*_key_and_value(line), f"{Path(path).name}, line {number}")
@@ -39,7 +39,7 @@ def read_properties(path: str | PathLike[str]) -> list[Property]:
 
 
 def _logical_lines(content: str) -> Iterator[tuple[int, str]]:
-    """Lines without comments and blank ones, joined where a backslash says so, with the number of the first."""
+    """Yield lines with their numbers: comments and blank lines left out, lines that end in a backslash joined."""
     joined, first = "", 0
     for number, line in enumerate(re.split(r"\r\n|\r|\n", content), start=1):
         line = line.lstrip(_BLANK)
@@ -56,7 +56,7 @@ def _logical_lines(content: str) -> Iterator[tuple[int, str]]:
 
 
 def _ends_open(line: str) -> bool:
-    """Whether an odd number of backslashes ends the line."""
+    """Return whether an odd number of backslashes ends the line."""
     return (len(line) - len(line.rstrip("\\"))) % 2 == 1
 
 

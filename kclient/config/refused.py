@@ -27,7 +27,7 @@ class RefusedKey(NamedTuple):
     harmless: tuple[str, ...] = ("",)
 
     def allows(self, raw: Any) -> bool:
-        """Whether this value asks for nothing."""
+        """Return whether this value has no effect."""
         if raw is None:
             return True
         if isinstance(raw, list | tuple):
@@ -111,5 +111,5 @@ LABELS = "metrics_context_"
 
 
 def refusal(name: str) -> RefusedKey | None:
-    """Why kclient refuses this key, None where it does not know the key."""
+    """Return why kclient refuses this key, None if the key is unknown."""
     return RefusedKey(CONTEXT_LABELS, ()) if name.startswith(LABELS) else REFUSED.get(name)

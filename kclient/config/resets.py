@@ -5,7 +5,7 @@
     auto_offset_reset  Java's key for both         earliest · latest · none (our `error`) · by_duration:<ISO 8601>
 
 Left unset, a partition without a commit begins at the end, as in Java, and a lost position is an error, on purpose not
-as in Java: an offset never jumps unless somebody asked for it.
+as in Java: an offset never jumps unless the configuration asks for it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DEFAULTS: Final[Mapping[str, Answer]] = {"on_no_offset": "latest", "on_out_of_r
 
 
 def no_offset(raw: Any) -> str | timedelta:
-    """`earliest`, `latest`, `error`, or a duration: a timedelta, or its ISO 8601 text."""
+    """Check a reset: `earliest`, `latest`, `error`, or a duration: a timedelta, or its ISO 8601 text."""
     if isinstance(raw, str) and raw.strip().lower() in WORDS:
         return raw.strip().lower()
     try:
@@ -40,7 +40,7 @@ def no_offset(raw: Any) -> str | timedelta:
 def answers(
     auto_offset_reset: str | None, on_no_offset: str | timedelta | None, on_out_of_range: str | None
 ) -> tuple[Answer, Answer]:
-    """What to do without a commit, and with a lost position. The values are checked ones, None where not set."""
+    """Return what to do without a commit, and with a lost position. Values are checked; None if not set."""
     both = None if auto_offset_reset is None else _of_java(auto_offset_reset)
     own = (_of_own(on_no_offset), _of_own(on_out_of_range))
     without, lost = (
@@ -51,7 +51,7 @@ def answers(
 
 
 def contradictions(given: Mapping[str, Any]) -> Iterator[str]:
-    """Own keys that say something else than `auto_offset_reset` beside them."""
+    """Return the problems of kclient's keys that contradict `auto_offset_reset`."""
     if (java := given.get("auto_offset_reset")) is None:
         return
     for name in _DEFAULTS:

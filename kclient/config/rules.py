@@ -25,7 +25,7 @@ _CLASSIC_ONLY = ("session_timeout_ms", "heartbeat_interval_ms", "partition_assig
 def disagreements(
     values: Mapping[str, Any], given: Mapping[str, Any], defaults: Mapping[str, Any]
 ) -> list[str]:
-    """What contradicts what, one sentence each. `values` holds every key, `given` those that the user set."""
+    """Return the contradictions, one sentence each. `values` holds every key, `given` those that the user set."""
     problems = []
     if values["heartbeat_interval_ms"] >= values["session_timeout_ms"]:
         problems.append(
@@ -42,7 +42,7 @@ def disagreements(
 
 
 def _of_the_group_protocol(values: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:
-    """Each protocol has keys that mean nothing to the other; with auto either may be spoken."""
+    """Check the keys that only one group protocol has; with auto either protocol may be used."""
     protocol = values["group_protocol"]
     if protocol == "consumer":
         return [
@@ -94,8 +94,8 @@ def settle(values: dict[str, Any], given: Mapping[str, Any]) -> None:
             "fetch_max_wait_ms should be smaller than request_timeout_ms: quiet fetches will time out"
         )
     if not given.get("client_id"):
-        who = values["group_instance_id"] or str(next(_consumers))
+        suffix = values["group_instance_id"] or str(next(_consumers))
         group = values[
             "group_id"
         ]  # without one Java writes consumer-null-1, which looks like a mistake in a broker's log
-        values["client_id"] = f"consumer-{who}" if group is None else f"consumer-{group}-{who}"
+        values["client_id"] = f"consumer-{suffix}" if group is None else f"consumer-{group}-{suffix}"

@@ -1,6 +1,6 @@
 """What the keys about TLS and SASL must agree on. Nothing insecure happens by leaving a key out.
 
-A key that would have no effect is a problem too: whoever sets a trust store believes that the connection is encrypted.
+A key without effect is a problem too: a user who sets a trust store believes that the connection is encrypted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SASL_OWN: Final = ("scram_max_iterations", "allow_plaintext_credentials")
 
 
 def disagreements(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> Iterator[str]:
-    """What contradicts what, one sentence each. `values` holds every key."""
+    """Return the contradictions, one sentence each. `values` holds every key."""
     changed = [name for name, value in values.items() if name in defaults and value != defaults[name]]
     protocol = values["security_protocol"]
     tls = [name for name in changed if name.startswith("ssl_") or name in TLS_OWN]
@@ -148,7 +148,7 @@ OLD_VERSIONS: Final = ("SSL", "SSLv2Hello", "SSLv3", "TLSv1", "TLSv1.1")
 
 
 def secret(raw: Any) -> Secret:
-    """A text that nobody sees: text, a Secret, or a provider of text."""
+    """Check a secret: text, a Secret, or a provider of text."""
     found = raw if isinstance(raw, Secret) else Secret(raw) if isinstance(raw, str) or callable(raw) else None
     if found is None:
         raise ValueError("must be text, or a function that returns it")
@@ -158,29 +158,29 @@ def secret(raw: Any) -> Secret:
 
 
 def jaas(raw: Any) -> Secret:
-    """A JAAS entry."""
+    """Check a JAAS entry."""
     found = secret(raw)
     parse_jaas(found.reveal())
     return found
 
 
 def store_type(raw: Any) -> str:
-    """JKS, PKCS12 or PEM, in any case."""
+    """Check a store type: JKS, PKCS12 or PEM, in any case."""
     return _word(raw, STORE_TYPES)
 
 
 def security_protocol(raw: Any) -> str:
-    """How to talk to brokers, in any case."""
+    """Check the security protocol, in any case."""
     return _word(raw, PROTOCOLS)
 
 
 def mechanism(raw: Any) -> str:
-    """A SASL mechanism, in any case; whether kclient speaks it is for the rules between keys."""
+    """Check a SASL mechanism, in any case; the rules between keys check whether kclient supports it."""
     return _word(raw, MECHANISMS)
 
 
 def tls_version(raw: Any) -> str:
-    """The newest version of TLS to speak."""
+    """Check the newest TLS version to use."""
     word = text(raw)
     if word in OLD_VERSIONS:
         raise ValueError("is not safe; write TLSv1.3 or TLSv1.2")
@@ -190,7 +190,7 @@ def tls_version(raw: Any) -> str:
 
 
 def tls_versions(raw: Any) -> tuple[str, ...]:
-    """The versions of TLS that may be spoken."""
+    """Check the TLS versions that may be used."""
     words = tuple(items(raw))
     for word in words:
         if word in OLD_VERSIONS:
@@ -201,7 +201,7 @@ def tls_versions(raw: Any) -> tuple[str, ...]:
 
 
 def ciphers(raw: Any) -> tuple[str, ...]:
-    """Names of cipher suites; none for OpenSSL's own choice."""
+    """Check names of cipher suites; none for OpenSSL's default."""
     words = tuple(items(raw))
     if any(
         not isinstance(word, str) or not word.replace("-", "").replace("_", "").isalnum() for word in words
@@ -211,7 +211,7 @@ def ciphers(raw: Any) -> tuple[str, ...]:
 
 
 def identification(raw: Any) -> str:
-    """`https`: the certificate must name the host. Empty: it need not."""
+    """Check the identification: `https`, the certificate must name the host; empty, it need not."""
     word = text(raw).lower()
     if word not in ("", "https"):
         raise ValueError("must be https, or empty to let a certificate for another host pass")
@@ -219,14 +219,14 @@ def identification(raw: Any) -> str:
 
 
 def ready_context(raw: Any) -> ssl.SSLContext:
-    """A context of `ssl.create_default_context` or the like."""
+    """Check a context, from `ssl.create_default_context` or the like."""
     if not isinstance(raw, ssl.SSLContext):
         raise ValueError("must be an ssl.SSLContext")
     return raw
 
 
 def username(raw: Any) -> str:
-    """A user's name."""
+    """Check a user name."""
     name = filled_text(raw)
     if why := not_for_sasl(name):
         raise ValueError(why)
@@ -234,7 +234,7 @@ def username(raw: Any) -> str:
 
 
 def not_for_sasl(text: str) -> str:
-    """Why a user or password cannot be sent; nothing if it can. What the environment holds need not be text."""
+    """Return why a user or password cannot be sent, empty if it can. The environment may hold invalid text."""
     if "\x00" in text:
         return "must not hold a NUL character"
     return "must be text in UTF-8, and a part of it is none" if re.search("[\ud800-\udfff]", text) else ""

@@ -122,7 +122,7 @@ PRODUCERS: frozenset[str] = frozenset(
 
 
 def answer(name: str, written: str, known: Iterable[str]) -> str:
-    """One sentence about a key that nobody here knows: our spelling, what to do instead, or the nearest name."""
+    """Return a sentence about an unknown key: kclient's spelling, what to do instead, or the nearest name."""
     if name in OTHER_SPELLINGS:
         ours = OTHER_SPELLINGS[name]
         whose = "kclient's own" if ours in OWN_KEYS else "Kafka's own"

@@ -26,7 +26,7 @@ _ADDRESS = re.compile(r"(?:\[(?P<ipv6>[0-9A-Fa-f:.%\w]+)\]|(?P<host>[^\s:/@\[\]]
 
 
 def integer(least: int, most: int = INT32_MAX) -> Rule:
-    """A whole number within a range; text may hold it in decimal digits."""
+    """Check a whole number within a range; text may hold it in decimal digits."""
 
     def rule(raw: Any) -> int:
         try:
@@ -43,7 +43,7 @@ def integer(least: int, most: int = INT32_MAX) -> Rule:
 
 
 def boolean(raw: Any) -> bool:
-    """True or False, or these words in any case."""
+    """Check a boolean: True or False, or these words in any case."""
     if isinstance(raw, bool):
         return raw
     if isinstance(raw, str) and raw.strip().lower() in ("true", "false"):
@@ -52,21 +52,21 @@ def boolean(raw: Any) -> bool:
 
 
 def text(raw: Any) -> str:
-    """Text, trimmed."""
+    """Check text, and trim it."""
     if not isinstance(raw, str):
         raise ValueError("must be text")
     return raw.strip()
 
 
 def filled_text(raw: Any) -> str:
-    """Text with something in it."""
+    """Check text that is not empty."""
     if not (trimmed := text(raw)):
         raise ValueError("must not be empty or blank; leave the key out instead")
     return trimmed
 
 
 def one_of(*choices: str) -> Rule:
-    """One of these words, in any case."""
+    """Check one of these words, in any case."""
 
     def rule(raw: Any) -> str:
         word = text(raw).lower()
@@ -78,7 +78,7 @@ def one_of(*choices: str) -> Rule:
 
 
 def instance_id(raw: Any) -> str:
-    """A group instance id: letters, digits, `.`, `_` and `-`, 1 to 249 of them, as in a topic's name."""
+    """Check a group instance id: letters, digits, `.`, `_` and `-`, 1 to 249 of them, as in a topic's name."""
     name = text(raw)
     if not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", name) or name in (".", ".."):
         raise ValueError("must have 1 to 249 letters, digits, '.', '_' or '-', and not be '.' or '..'")
@@ -86,7 +86,7 @@ def instance_id(raw: Any) -> str:
 
 
 def offset_reset(raw: Any) -> str:
-    """`earliest`, `latest`, `none`, or `by_duration:` and an ISO 8601 duration."""
+    """Check a reset policy: `earliest`, `latest`, `none`, or `by_duration:` and an ISO 8601 duration."""
     word = text(raw)
     if word.lower() in ("earliest", "latest", "none"):
         return word.lower()
@@ -100,7 +100,7 @@ def offset_reset(raw: Any) -> str:
 
 
 def items(raw: Any) -> list[Any]:
-    """A list: as it is, or text with commas between."""
+    """Return a list: as it is, or from text with commas between the items."""
     if isinstance(raw, str):
         return [part.strip() for part in raw.split(",") if part.strip()]
     if isinstance(raw, bytes) or not isinstance(raw, Iterable):
@@ -109,7 +109,7 @@ def items(raw: Any) -> list[Any]:
 
 
 def servers(raw: Any) -> tuple[str, ...]:
-    """`host:port` addresses, at least one, none twice; an IPv6 address stands in brackets."""
+    """Check `host:port` addresses, at least one, none twice; an IPv6 address stands in brackets."""
     addresses = items(raw)
     if not addresses:
         raise ValueError("must name at least one host:port")
@@ -130,7 +130,7 @@ def servers(raw: Any) -> tuple[str, ...]:
 
 
 def assignors(raw: Any) -> tuple[Any, ...]:
-    """Assignors in order of preference: names, Java's class names, or objects that are assignors themselves."""
+    """Check assignors in order of preference: names, Java's class names, or assignor objects."""
     chosen = [
         _ASSIGNORS.get(item, item) if isinstance(item, str) else item
         for item in (items(raw) if isinstance(raw, str | list | tuple) else [raw])
@@ -140,7 +140,7 @@ def assignors(raw: Any) -> tuple[Any, ...]:
     known = tuple(_ASSIGNORS.values())
     for assignor in chosen:
         if isinstance(assignor, str) and assignor not in known:
-            raise ValueError(f"names {assignor!r}, which is no assignor; {', '.join(known)} are")
+            raise ValueError(f"names {assignor!r}, which is not an assignor; {', '.join(known)} are")
     names = [getattr(assignor, "name", assignor) for assignor in chosen]
     if len(names) != len(list(dict.fromkeys(names))):
         raise ValueError("must not name an assignor twice")
@@ -154,7 +154,7 @@ _DURATION = re.compile(
 
 
 def parse_iso_duration_ms(text: str) -> int:
-    """Milliseconds of an ISO 8601 duration that is not negative. Raises ValueError for anything else."""
+    """Return the milliseconds of an ISO 8601 duration that is not negative. Raise ValueError for anything else."""
     match = _DURATION.fullmatch(text.strip())
     if match is None or text.strip()[-1] in "PpTt":
         raise ValueError(f"must hold an ISO 8601 duration such as PT1H or P7D, not {text!r}")

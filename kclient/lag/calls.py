@@ -25,20 +25,20 @@ async def lag_async(
     runtime: Runtime | None = None,
     **settings: Any,
 ) -> GroupLag:
-    """How far a group is behind, for asyncio; `lag` is the same for threads.
+    """Return the lag of a group, for asyncio; `lag` is the same for threads.
 
         report = await lag_async("billing", bootstrap_servers="localhost:9092", isolation_level="read_committed")
         for one in report.partitions:
             print(one.partition, one.committed, one.end, one.lag)
 
     The group may be classic, of KIP-848, or one that only stores offsets; it need not have members, and does not
-    notice. Without `topics` every partition is told that is committed or held by a member, with all other partitions
+    notice. Without `topics` the report has every partition that is committed or assigned, with all other partitions
     of these topics; with `topics` the partitions of those. `isolation_level` decides what the end is. The other
     settings are those of a consumer; `timeout` is in seconds (None: default_api_timeout_ms).
 
     Raises BrokerError with GROUP_ID_NOT_FOUND for a group that does not exist, UnknownTopicError for one of `topics`
     that neither exists nor has a commit, AuthorizationError, ConnectError, DeadlineError, ConfigError, and
-    ArgumentError for a group or topics that are no names.
+    ArgumentError for a group or topics that are not valid names.
     """
     if not isinstance(group_id, str):
         raise ArgumentError(f"A group's name is text, not {group_id!r}. Ask about several groups one by one.")
@@ -60,7 +60,7 @@ def lag(
     runtime: Runtime | None = None,
     **settings: Any,
 ) -> GroupLag:
-    """How far a group is behind, for threads; everything else is as in `lag_async`."""
+    """Return the lag of a group, for threads; everything else is as in `lag_async`."""
     user = object()
     thread = LoopThread.join(user)
     try:

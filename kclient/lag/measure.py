@@ -1,6 +1,6 @@
 """Measure the lag of a group, with four kinds of requests.
 
-    the group's coordinator      who is in the group, and what holds whom     kclient.group.describe
+    the group's coordinator      its members and their assignments            kclient.group.describe
                                  what it has committed                        kclient.group.offset_fetch
     any broker                   which of these topics there are
     each partition's leader      where the log begins and ends                kclient.positions.list_offsets
@@ -59,7 +59,7 @@ class LagReader:
             return await self._names()
 
     async def measure(self, group_id: str, topics: Iterable[str] | None, timeout: float) -> GroupLag:
-        """The group as it is now; with `topics` only their partitions, also those without a commit.
+        """Measure the group as it is now; with `topics` only their partitions, also those without a commit.
 
         Raises BrokerError with GROUP_ID_NOT_FOUND for a group that does not exist, UnknownTopicError for one of
         `topics` that neither exists nor has a commit, AuthorizationError, ConnectError, and DeadlineError after
@@ -184,7 +184,7 @@ def _unknown_topic(name: str, group_id: str) -> UnknownTopicError:
 
 @attrs.frozen
 class TopicState:
-    """A topic as a broker describes it; `code` is an error code of the wire, `leaders` say who leads each partition."""
+    """A topic as a broker describes it; `code` is an error code of the wire, `leaders` maps partitions to leaders."""
 
     name: str
     code: int
@@ -192,7 +192,7 @@ class TopicState:
 
     @property
     def exists(self) -> bool:
-        """Whether there is such a topic, as far as the caller may know."""
+        """Return whether the topic exists, as far as the caller is authorized to know."""
         return self.code not in (codes.UNKNOWN_TOPIC_OR_PARTITION, codes.INVALID_TOPIC_EXCEPTION)
 
     def partitions(self) -> Iterable[TopicPartition]:
@@ -200,7 +200,7 @@ class TopicState:
         return [TopicPartition(self.name, number) for number in self.leaders]
 
     def problem_of(self, partition: int) -> str | None:
-        """Kafka's name of the reason why nobody can be asked for this partition's offsets, None where there is none."""
+        """Return the error name if no leader can be asked for this partition's offsets, else None."""
         code = self.code
         if not code and partition not in self.leaders:
             code = codes.UNKNOWN_TOPIC_OR_PARTITION
@@ -210,9 +210,9 @@ class TopicState:
 
 
 def topic_states(answer: MetadataResponse, names: Iterable[str]) -> dict[str, TopicState]:
-    """The topics by these names; one that the answer leaves out does not exist."""
-    told = {topic.name: topic for topic in answer.topics}
-    return {name: _state(name, told.get(name)) for name in names}
+    """Return the topics by these names; one that the response leaves out does not exist."""
+    described = {topic.name: topic for topic in answer.topics}
+    return {name: _state(name, described.get(name)) for name in names}
 
 
 def _state(name: str, topic: MetadataResponseTopic | None) -> TopicState:

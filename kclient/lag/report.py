@@ -2,8 +2,8 @@
 
     lag = max(0, end − max(committed, log start))
 
-A commit below the log start is behind by what is still there to be read. Without a commit, or without an end, there
-is no lag: None, which is not 0.
+The lag of a commit below the log start counts from the log start. Without a commit, or without an end, the lag is
+None, which is not 0.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kclient.types import IsolationLevel, OffsetAndMetadata, TopicPartition
 class PartitionLag:
     """One partition of a group.
 
-    `committed` is None where nothing is committed. `log_start` and `end` are the first offset and the one behind the
+    `committed` is None where nothing is committed. `log_start` and `end` are the first offset and the one after the
     last that can be read: the high watermark, or with read_committed the last stable offset. Both are None where they
     cannot be had, and `problem` is Kafka's name of the reason: UNKNOWN_TOPIC_OR_PARTITION for a topic that was
     deleted, LEADER_NOT_AVAILABLE, TOPIC_AUTHORIZATION_FAILED. `member` holds the partition now.
@@ -41,7 +41,7 @@ class PartitionLag:
         return max(0, self.end - max(self.committed.offset, self.log_start))
 
     def to_json(self) -> dict[str, Any]:
-        """One entry of `GroupLag.to_json`."""
+        """Return one entry of `GroupLag.to_json`."""
         committed = self.committed
         return {
             "topic": self.partition.topic,
@@ -82,7 +82,7 @@ class GroupLag:
         return f"GroupLag({group.group_id!r}, {group.state}, total={total}, {counts})"
 
     def to_json(self) -> dict[str, Any]:
-        """The report as JSON; keys are only ever added to it."""
+        """Return the report as JSON; keys are only ever added to it."""
         group = self.group
         return {
             "group": group.group_id,

@@ -54,7 +54,7 @@ class CallMetrics:
 
     @contextmanager
     def inside(self, call: Literal["commit", "committed"]) -> Iterator[None]:
-        """The time that this call takes, also where it fails."""
+        """Record the time that this call takes, also if it fails."""
         began = self._clock()
         try:
             yield
@@ -91,7 +91,7 @@ class KclientMetrics:
         self._counts[name] += amount
 
     def records_skipped(self, amount: int, reason: str) -> None:
-        """Records that the application will never see: `retention`, `decode`."""
+        """Count records that the application will never get: `retention`, `decode`."""
         if reason not in self._skipped:
             self._skipped[reason] = 0.0
             group = self._registry.group(OWN_GROUP, reason=reason)

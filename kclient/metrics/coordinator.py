@@ -1,7 +1,7 @@
 """`consumer-coordinator-metrics`: heartbeats, joins, rebalances and commits. Times are milliseconds.
 
 A rebalance begins with the first JoinGroup and is over when SyncGroup brought the assignment. One that is given up and
-begun anew counts as failed; the round trip that only hands out a member id does not (Java counts it).
+started again counts as failed; the round trip that only hands out a member id does not (Java counts it).
 """
 
 from __future__ import annotations
@@ -47,51 +47,51 @@ class CoordinatorMetrics:
             group.spread(f"partition-{name}-latency", sensor, "avg", "max")
 
     def now(self) -> float:
-        """The moment to give to `committed`, `joined`, `synced` and `heartbeat_answered` as `sent`."""
+        """Return the moment to give to `committed`, `joined`, `synced` and `heartbeat_answered` as `sent`."""
         return self._clock()
 
     def committed(self, sent: float) -> None:
-        """The coordinator stored what a commit, sent at that moment, asked for."""
+        """Record a successful commit that was sent at that moment."""
         self._commits.record(*self._since(sent))
 
     def heartbeat_sent(self) -> float:
-        """A heartbeat goes out; returns the moment."""
+        """Record a heartbeat request; return the moment."""
         self._last_heartbeat = self._clock()
         return self._last_heartbeat
 
     def heartbeat_answered(self, sent: float) -> None:
-        """A heartbeat's answer has come, whatever it says."""
+        """Record a heartbeat response, with or without an error."""
         self._heartbeats.record(*self._since(sent))
 
     def rebalance_began(self) -> None:
-        """A join begins; the first one since the last rebalance counts."""
+        """Record that a join begins; the first one since the last rebalance counts."""
         if self._rebalance_began is None:
             self._rebalance_began = self._clock()
 
     def joined(self, sent: float) -> None:
-        """JoinGroup succeeded."""
+        """Record a successful JoinGroup."""
         self._joins.record(*self._since(sent))
 
     def synced(self, sent: float) -> None:
-        """SyncGroup succeeded, and the rebalance is over."""
+        """Record a successful SyncGroup: the rebalance is over."""
         self._syncs.record(*self._since(sent))
         self.reconciled(sent)
 
     def reconciled(self, sent: float) -> None:
-        """A rebalance is over; one that had not begun began at that moment."""
+        """Record that a rebalance is over; one that had not begun began at that moment."""
         began = sent if self._rebalance_began is None else self._rebalance_began
         latency_ms, now = self._since(began)
         self._rebalances.record(latency_ms, now)
         self._rebalance_began, self._last_rebalance = None, now
 
     def rebalance_failed(self) -> None:
-        """A rebalance that had begun is begun anew."""
+        """Record a rebalance that failed and starts again."""
         if self._rebalance_began is not None:
             self._failures.record(1, self._clock())
 
     @contextmanager
     def callback(self, name: str) -> Iterator[None]:
-        """The time that a listener's method takes, also where it raises; `name` is one of CALLBACKS."""
+        """Record the time that a listener's method takes, also if it raises; `name` is one of CALLBACKS."""
         began = self._clock()
         try:
             yield

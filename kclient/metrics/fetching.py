@@ -4,7 +4,7 @@
     fetch-size, records-per-…     one sample for an answer, when the last partition that came with it is drained;
                                   what was dropped or failed counts nothing in it. An answer that brought no bytes and
                                   no error for any partition gives none
-    lag, lead                     whenever a partition's position moves behind what was handed out, and only then:
+    lag, lead                     whenever a partition's position moves past delivered records, and only then:
                                   end − position and position − log start. The end is the last stable offset where
                                   only committed records are read, else the high watermark
 
@@ -70,7 +70,7 @@ class _Gauge:
 
 
 class _Partition:
-    """Lag and lead of a partition. Its names are added when somebody looks, if nobody is told before."""
+    """Lag and lead of a partition. Without reporters, its names are added when the metrics are read."""
 
     __slots__ = ("_group", "_registry", "lag", "lead")
 
@@ -100,12 +100,12 @@ class AnswerSizes:
     _topics: dict[str, tuple[int, int]] = attrs.field(factory=dict)
 
     def add(self, topic: str, size_bytes: int, records: int) -> None:
-        """Some of it was handed out."""
+        """Add delivered records."""
         before = self._topics.get(topic, (0, 0))
         self._topics[topic] = before[0] + size_bytes, before[1] + records
 
     def done(self) -> None:
-        """The last partition that came with it was drained or dropped."""
+        """Finish: the last partition of this response was drained or dropped."""
         self._metrics.answer_drained(self._topics)
 
 
@@ -136,21 +136,21 @@ class FetchMetrics:
     # --- requests and answers
 
     def now(self) -> float:
-        """The moment to give to `answered` as `sent`."""
+        """Return the moment to give to `answered` as `sent`."""
         return self._clock()
 
     def answered(self, sent: float, throttle_time_ms: int) -> None:
-        """A Fetch, sent at that moment, was answered."""
+        """Record the response to a Fetch that was sent at that moment."""
         now = self._clock()
         self._latency.record((now - sent) * 1000, now)
         self._throttle.record(throttle_time_ms, now)
 
     def answer(self) -> AnswerSizes:
-        """For one answer, to add up what it gives."""
+        """Return the sums for one response."""
         return AnswerSizes(self)
 
     def answer_drained(self, topics: dict[str, tuple[int, int]]) -> None:
-        """One sample for a whole answer, and one for each topic of it that gave records."""
+        """Record one sample for a whole response, and one for each of its topics that had records."""
         now = self._clock()
         self._answers.record(
             sum(size for size, _ in topics.values()), sum(count for _, count in topics.values()), now
@@ -175,7 +175,7 @@ class FetchMetrics:
     def handed_out(
         self, tp: TopicPartition, size_bytes: int, records: int, lag: int | None, lead: int | None
     ) -> None:
-        """A partition's position moved behind so many records; None is not known. The hot path: once a chunk."""
+        """Record lag and lead after delivered records; None is unknown. The hot path: once per chunk."""
         now = self._clock()
         topic = self._topics.get(tp.topic) or self._topic(tp.topic)
         topic.bytes.record(size_bytes, now)
@@ -198,7 +198,7 @@ class FetchMetrics:
             topic = self._topics[name] = _Topic(self._registry, name)
         return topic
 
-    # --- of all, when somebody looks
+    # --- of all partitions, when the metrics are read
 
     def _rate(self, what: str, now: float) -> float:
         return sum((getattr(topic, what).rate(now) for topic in self._topics.values()), 0.0)

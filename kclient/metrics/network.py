@@ -27,7 +27,7 @@ class _Traffic:
 
 
 class NodeMetrics:
-    """What a connection tells: it counts for its node, if that has a number, and for all."""
+    """The metrics of a connection: it counts for its node, if that has an id, and for the total."""
 
     def __init__(self, registry: Registry, network: NetworkMetrics, name: str | None) -> None:
         self.opened, self.closed = network.opened, network.closed
@@ -40,14 +40,14 @@ class NodeMetrics:
             group.spread("request-latency", self._latency, "avg", "max")
 
     def sent(self, size_bytes: int) -> float:
-        """A request of so many bytes goes out; returns the moment."""
+        """Record a request of so many bytes; return the moment."""
         now = self._clock()
         for traffic in self._traffic:
             traffic.outgoing.record(size_bytes, now)
         return now
 
     def received(self, size_bytes: int, sent: float) -> None:
-        """The answer to a request that was sent at that moment has come."""
+        """Record the response to a request that was sent at that moment."""
         now = self._clock()
         for traffic in self._traffic:
             traffic.incoming.record(size_bytes, now)
@@ -72,19 +72,19 @@ class NetworkMetrics:
         group.add("network-io-total", self._io_total)
 
     def node(self, node_id: int | None, purpose: str) -> NodeMetrics:
-        """Where the traffic with a node counts; None for a bootstrap server."""
+        """Return the metrics of a node; None stands for a bootstrap server."""
         name = None if node_id is None else f"node-{HIGHEST_NODE_ID - node_id if purpose else node_id}"
         if name not in self._nodes:
             self._nodes[name] = NodeMetrics(self._registry, self, name)
         return self._nodes[name]
 
     def opened(self) -> None:
-        """A connection was made."""
+        """Record a new connection."""
         self._open += 1
         self._opened.record(1, self._clock())
 
     def closed(self) -> None:
-        """A connection is gone."""
+        """Record a closed connection."""
         self._open -= 1
         self._closed.record(1, self._clock())
 
@@ -96,5 +96,5 @@ class NetworkMetrics:
 
 
 def unmeasured() -> NodeMetrics:
-    """For a connection that belongs to no consumer."""
+    """Return metrics for a connection that belongs to no consumer."""
     return NetworkMetrics(Registry()).node(None, "")

@@ -18,7 +18,7 @@ _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
 def prometheus_text(metrics: Mapping[MetricName, float]) -> str:
-    """The text for what `consumer.metrics()` returned, a line feed at its end."""
+    """Format what `consumer.metrics()` returned, with a line feed at the end."""
     families: dict[str, list[str]] = {}
     for name, value in metrics.items():
         family = _family(name)

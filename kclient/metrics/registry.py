@@ -54,13 +54,13 @@ class MetricReporter(Protocol):
     """
 
     def metric_added(self, metric: Metric) -> None:
-        """A metric has appeared."""
+        """Handle a new metric."""
 
     def metric_removed(self, metric: Metric) -> None:
-        """A metric is gone: its partition was revoked, say."""
+        """Handle a removed metric: its partition was revoked, for example."""
 
     def close(self) -> None:
-        """The consumer is closed; its metrics keep their last values."""
+        """Handle the consumer's close; its metrics keep their last values."""
 
 
 class MetricValues(Mapping[MetricName, float]):
@@ -82,7 +82,7 @@ class MetricValues(Mapping[MetricName, float]):
         return f"<MetricValues: {len(self)} metrics>"
 
     def value(self, name: str, **tags: object) -> float:
-        """The value of the metric with this name and exactly these tags, beside `client-id`.
+        """Return the value of the metric with this name and exactly these tags, besides `client-id`.
 
             metrics.value("records-lag-max")        metrics.value("records-lag", topic="orders", partition=0)
 
@@ -128,15 +128,15 @@ class Registry:
         self._logged: dict[str, None] = {}
 
     def sensor(self) -> Sensor:
-        """A new sensor with this consumer's windows."""
+        """Return a new sensor with this consumer's windows."""
         return Sensor(self._windows)
 
     def group(self, name: str, **tags: object) -> Group:
-        """Names of one group that share tags."""
+        """Return a group of names that share tags."""
         return Group(self, name, tag_pairs({"client_id": self._client_id, **tags}))
 
     def values(self) -> MetricValues:
-        """All of it, now."""
+        """Return the current value of every metric."""
         unnamed, self._unnamed = self._unnamed, {}
         for add_names in unnamed.values():
             add_names()
@@ -195,23 +195,23 @@ class Group:
         self._added: list[MetricName] = []
 
     def add(self, name: str, read: Read) -> None:
-        """A value that is computed when somebody looks."""
+        """Add a value that is computed when it is read."""
         full = MetricName(self._name, name, self._tags)
         self._added.append(full)
         self._registry.add(full, read)
 
     def spread(self, name: str, sensor: Sensor, *kinds: str) -> None:
-        """`-avg`, `-max` and `-min` of the numbers recorded, as asked for."""
+        """Add `-avg`, `-max` and `-min` of the recorded numbers, as requested."""
         for kind in kinds:
             self.add(f"{name}-{kind}", getattr(sensor, kind))
 
     def events(self, name: str, sensor: Sensor) -> None:
-        """`-rate` and `-total` of how often something was recorded."""
+        """Add `-rate` and `-total` of how often something was recorded."""
         self.add(f"{name}-rate", sensor.event_rate)
         self.add(f"{name}-total", lambda now: float(sensor.events))
 
     def amounts(self, name: str, sensor: Sensor) -> None:
-        """`-rate` and `-total` of the numbers themselves, added up."""
+        """Add `-rate` and `-total` of the sum of the numbers."""
         self.add(f"{name}-rate", sensor.rate)
         self.add(f"{name}-total", lambda now: sensor.total)
 
@@ -223,10 +223,10 @@ class Group:
 
 
 def tag_pairs(tags: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
-    """Tags as a name carries them."""
+    """Return tags in the form that a metric name holds."""
     return tuple(sorted((key.replace("_", "-"), str(value)) for key, value in tags.items()))
 
 
 def seconds_ago(last: float | None, now: float) -> float:
-    """Whole seconds since a moment of the loop's time, −1 where it has not come yet."""
+    """Return whole seconds since a moment of the loop's time, −1 if it has not come yet."""
     return -1.0 if last is None else float(int(now - last))

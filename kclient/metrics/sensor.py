@@ -3,7 +3,7 @@
 A sensor keeps `count` windows of `seconds` each (metrics_num_samples × metrics_sample_window_ms). A window begins with
 the first number that comes when the one before is over, and is forgotten when it began `count` × `seconds` ago. Rates
 go by the time that the windows at hand cover, but by no less than all windows but the newest: the first number of a
-quiet sensor is no burst.
+quiet sensor is not a burst.
 """
 
 from __future__ import annotations
@@ -57,35 +57,35 @@ class Sensor:
 
     @property
     def events(self) -> int:
-        """How often something was recorded."""
+        """Return how often something was recorded."""
         return self._past_events + sum(window.events for window in self._kept)
 
     @property
     def total(self) -> float:
-        """The sum of all numbers."""
+        """Return the sum of all numbers."""
         return self._past_total + sum(window.total for window in self._kept)
 
     def avg(self, now: float) -> float:
-        """The mean of the numbers in the windows; NaN where there is none."""
+        """Return the mean of the numbers in the windows; NaN if there are none."""
         windows = self._recent(now)
         events = sum(window.events for window in windows)
         return sum(window.total for window in windows) / events if events else nan
 
     def max(self, now: float) -> float:
-        """The largest number in the windows; NaN where there is none."""
+        """Return the largest number in the windows; NaN if there are none."""
         return max((window.highest for window in self._recent(now)), default=nan)
 
     def min(self, now: float) -> float:
-        """The smallest number in the windows; NaN where there is none."""
+        """Return the smallest number in the windows; NaN if there are none."""
         return min((window.lowest for window in self._recent(now)), default=nan)
 
     def rate(self, now: float) -> float:
-        """The sum of the numbers in the windows, a second."""
+        """Return the sum of the numbers in the windows per second."""
         windows = self._recent(now)
         return sum(window.total for window in windows) / self._covered(windows, now)
 
     def event_rate(self, now: float) -> float:
-        """How many numbers came, a second."""
+        """Return how many numbers were recorded per second."""
         windows = self._recent(now)
         return sum(window.events for window in windows) / self._covered(windows, now)
 
@@ -104,7 +104,7 @@ class Sensor:
         return tuple(window for window in self._kept if window.start > oldest)
 
     def _covered(self, windows: tuple[_Window, ...], now: float) -> float:
-        """The seconds that a rate goes by."""
+        """Return the seconds that a rate is computed over."""
         seconds, count = self._windows.seconds, self._windows.count
         elapsed = now - windows[0].start if windows else 0.0
         missing = max(0, count - 1 - int(elapsed // seconds))

@@ -276,7 +276,9 @@ class Connection:
             message, end = read_message(name, entry.version, frame, at)
         if end != len(frame):
             self.trailing_bytes += len(frame) - end
-            logger.debug("%s: %d bytes behind the answer to %s", self.peer, len(frame) - end, entry.name)
+            logger.debug(
+                "%s: %d extra bytes after the response to %s", self.peer, len(frame) - end, entry.name
+            )
         return message
 
     def _note_throttle(self, entry: InFlightRequest, message: Message) -> None:

@@ -81,7 +81,7 @@ def closed_early(peer: Peer, seconds: float, tls: bool = False) -> PortClosedErr
     """The peer took the connection and closed it before it answered anything."""
     check = "Check that the listener is one without TLS"
     if tls:
-        check = "Check whether the listener wants a client certificate, and has Kafka behind it"
+        check = "Check whether the listener wants a client certificate, and whether it is a Kafka listener"
     return PortClosedError(
         f"{peer} closed the connection after {seconds:.2f} s without answering ApiVersions. "
         "The broker is starting or stopping, its connection limit is reached, or the port speaks another protocol. "
@@ -185,10 +185,10 @@ def no_brokers(via: str) -> ConnectError:
 
 
 def begin_again() -> ConnectError:
-    """A broker says that what we know of the cluster is of no use any more (KIP-1102)."""
+    """A broker asks the client to rebootstrap: its metadata is no longer usable (KIP-1102)."""
     return ConnectError(
-        "a broker answered a metadata request with REBOOTSTRAP_REQUIRED (129). The cluster behind the addresses that "
-        "are known is another one now. kclient asks the bootstrap servers again, unless metadata_recovery_strategy "
+        "a broker answered a metadata request with REBOOTSTRAP_REQUIRED (129). The known addresses now belong to "
+        "another cluster. kclient asks the bootstrap servers again, unless metadata_recovery_strategy "
         "is none; if this stays, look at what their names resolve to.",
         stage="metadata",
     )
@@ -220,7 +220,7 @@ def names_not_resolved(peers: Sequence[Peer], timeout: float, cause: Exception |
 
 
 def advertised_wrongly(peer: Peer, via: str, cause: ConnectError) -> AdvertisedListenerError:
-    """Metadata names an address for a broker that does not work from this machine. `stage` tells how far it came."""
+    """Metadata names an address for a broker that does not work from this machine."""
     problem = (
         "this machine cannot resolve" if isinstance(cause, NameResolutionError) else "does not answer here"
     )
@@ -250,7 +250,7 @@ LONGEST_EXPLANATION: Final = 1_000
 MOST_NAMES: Final = 20
 
 ADVICE = {
-    -1: "The broker's own log tells more; if the code is new, a newer kclient may know it.",
+    -1: "The broker's log contains more; if the code is new, a newer kclient may know it.",
     17: "A topic's name has 1 to 249 letters, digits, '.', '_' or '-', and is not '.' or '..'. Correct the name, "
     "or give a pattern as subscribe(pattern=…).",
     24: "Set group_id to a name that is not empty.",
@@ -278,7 +278,7 @@ def broker_error(
     principal: str | None = None,
     retriable: bool | None = None,
 ) -> KclientError:
-    """The typed error for a wire code that came while `doing` something ("committing offsets of group g").
+    """Return the typed error for a wire code that came while `doing` something ("committing offsets of group g").
 
     Codes 29 and 30 give the authorization errors, every other one a BrokerError with `code`, `name`, `retriable`.
     `message` is the broker's own explanation. `retriable` is what Kafka says of the code unless it is given: False

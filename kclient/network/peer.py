@@ -29,7 +29,7 @@ class Peer:
 
 
 def parse_server(text: str) -> Peer:
-    """`host:port` or `[IPv6]:port` as a peer. Raises ConfigError."""
+    """Parse `host:port` or `[IPv6]:port`. Raise ConfigError if it is neither."""
     host, _, port = text.strip().rpartition(":")
     bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     if not bare or (":" in bare and bare == host) or not port.isdecimal() or not 0 < int(port) < 65_536:
@@ -43,5 +43,5 @@ def parse_server(text: str) -> Peer:
 
 
 def parse_servers(servers: Iterable[str]) -> list[Peer]:
-    """All servers of the configuration, in their order."""
+    """Return all servers of the configuration, in their order."""
     return [parse_server(server) for server in servers]

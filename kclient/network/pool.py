@@ -80,7 +80,7 @@ class ConnectionPool:
                 yield self.node(node_id, "")
 
     def _candidates(self) -> list[BrokerConnection]:
-        """The nodes that were used before, and the first broker that was not: all others are worth the same."""
+        """Return the nodes that were used before, and the first that was not: all other unused ones are equal."""
         if not self._metadata.brokers:
             return shuffled(self.bootstrap, self._context.runtime)
         found, has_new = [], False

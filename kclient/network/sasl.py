@@ -208,7 +208,7 @@ class _Conversation:
 
 
 def _decoded(text: str) -> Iterator[bytes]:
-    """What a text is as base64, as hex and percent-encoded: its words, from each place where a group may begin.
+    """Return a text's base64, hex and percent-encoded forms, from each offset where a group may begin.
 
     Spaces may have been put into an encoded text, so it is looked at without them, too.
     """
@@ -249,7 +249,7 @@ class SaslReauthentication:
         self._request_is_owed = False  # the session was over as soon as it began
 
     async def begin(self) -> None:
-        """Authenticate. Raises KclientError."""
+        """Authenticate. Raise KclientError if that fails."""
         began = self._loop.time()
         seconds = await self._authenticate(self._line)
         self._renew_at = math.inf if seconds is None else began + seconds
@@ -284,7 +284,7 @@ class SaslReauthentication:
 
 
 def authenticator_of(config: Config, runtime: Runtime) -> Authenticator | None:
-    """Who we are to brokers, None without SASL. Raises ConfigError for what must not go over a plain connection."""
+    """Return the authenticator, None without SASL. Raise ConfigError for secrets on a plain connection."""
     if "SASL" not in config.security_protocol:
         return None
     in_clear = config.security_protocol == "SASL_PLAINTEXT" and config.sasl_mechanism == "PLAIN"
@@ -294,7 +294,7 @@ def authenticator_of(config: Config, runtime: Runtime) -> Authenticator | None:
     if (jaas := config.sasl_jaas_config) is not None:
         options = parse_jaas(jaas.reveal()).options
         user, token = options["username"], options.get("tokenauth", "").lower() == "true"
-        # Its provider is asked anew for each authentication.
+        # Its provider is called again for each authentication.
         password = Secret(lambda: parse_jaas(jaas.reveal()).options["password"])
     credentials = Credentials(config.sasl_mechanism, user, password, token, config.scram_max_iterations)
     return Authenticator(credentials, runtime, config.request_timeout_ms / 1000)

@@ -59,7 +59,7 @@ def read_certificate(der: bytes) -> CertificateFacts:
 
 
 def _elements(data: bytes) -> Iterator[Element]:
-    """The elements one behind the other: tag and content."""
+    """Yield the elements in order: tag and content."""
     at = 0
     while at < len(data):
         tag, at = data[at], at + 1
@@ -81,7 +81,7 @@ def _length(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _name(content: bytes) -> str:
-    """`CN=broker, O=Example`: the parts that people know, in their order."""
+    """Return a name as `CN=broker, O=Example`: the well-known parts, in their order."""
     parts = []
     for _, attribute_set in _elements(content):
         for _, attribute in _elements(attribute_set):
@@ -122,5 +122,5 @@ def _time(element: Element) -> str:
 
 
 def _text(value: bytes) -> str:
-    """A stranger's text as something that a log line can hold."""
+    """Return untrusted text in a form that is safe in a log line."""
     return printable(value.decode("utf-8", "replace"), MAX_SHOWN)

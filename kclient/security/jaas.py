@@ -46,12 +46,12 @@ class JaasEntry:
 
 
 def shown_module(name: str) -> str:
-    """How a text calls a login module: what has no name like one may be a password in the wrong place."""
+    """Return how an error names a login module; text unlike a module name may be a misplaced password."""
     return name if _MODULE.fullmatch(name) else "another class"
 
 
 def shown_option(name: str) -> str:
-    """How a text calls an option."""
+    """Return how an error names an option."""
     return name if name in KNOWN else "(not shown)"
 
 
@@ -75,7 +75,7 @@ def _options(tokens: list[tuple[str, str]]) -> dict[str, str]:
         kinds = [kind for kind, _ in group]
         if kinds[:1] != ["word"] or group[1:2] != [("sign", "=")] or kinds[2:] not in (["word"], ["quoted"]):
             where = (
-                f"behind option {shown_option(list(options)[-1])}"
+                f"after option {shown_option(list(options)[-1])}"
                 if options
                 else "in front of the first option"
             )

@@ -22,7 +22,7 @@ FLAGS: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINAR
 
 
 def read_local(path: str | PathLike[str], most: int) -> bytes:
-    """What the file holds. Raises OSError, and ValueError where it is too large or does not come."""
+    """Return the content of a file. Raise OSError, or ValueError if it is too large or does not arrive in time."""
     descriptor = os.open(path, FLAGS)
     try:
         kind = os.fstat(descriptor).st_mode
@@ -37,7 +37,7 @@ def read_local(path: str | PathLike[str], most: int) -> bytes:
 
 
 def _pieces(descriptor: int, most: int, *, waits: bool) -> list[bytes]:
-    """Up to one piece more than may be."""
+    """Yield pieces, up to one more than the limit allows."""
     pieces: list[bytes] = []
     size, left = 0, WAITS
     while size <= most:
@@ -57,7 +57,7 @@ def _pieces(descriptor: int, most: int, *, waits: bool) -> list[bytes]:
 
 
 def _wait(descriptor: int) -> None:
-    """Until something comes, or the end, or for a short time."""
+    """Wait until data or the end arrives, or for a short time."""
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     poll.poll(WAIT_MS)

@@ -10,7 +10,7 @@ NUL = "\x00"
 
 
 def plain_token(username: str, password: str) -> HiddenBytes:
-    """The client's only token. Raises ValueError where user or password cannot be told apart."""
+    """Return the client's only token. Raise ValueError if user and password cannot be separated."""
     if not username or NUL in username + password:
         raise ValueError("PLAIN needs a user name, and no NUL character in user name and password")
     return HiddenBytes(f"{NUL}{username}{NUL}{password}".encode())

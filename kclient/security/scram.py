@@ -49,7 +49,7 @@ class Challenge:
 
 
 def salted_password(mechanism: str, password: str, challenge: Challenge) -> bytes:
-    """The key that stands for the password: PBKDF2 with HMAC. Slow by design."""
+    """Return the key derived from the password: PBKDF2 with HMAC. Slow by design."""
     return hashlib.pbkdf2_hmac(
         SCRAM_DIGESTS[mechanism], password.encode(), challenge.salt, challenge.iterations
     )
@@ -81,7 +81,7 @@ class ScramClient:
         self._signature = b""
 
     def first(self) -> bytes:
-        """The first token: who we are."""
+        """Return the first token: the user name and a nonce."""
         return f"{HEADER}{self._first_bare}".encode()
 
     def challenge(self, token: bytes) -> Challenge:
@@ -94,7 +94,7 @@ class ScramClient:
         if not is_nonce(nonce):
             raise ScramError("the server's nonce is too long or has characters that it may not have")
         if not iterations.isascii() or not iterations.isdigit() or len(iterations) > 9:
-            raise ScramError("the iteration count is no number")
+            raise ScramError("the iteration count is not a number")
         if not MIN_ITERATIONS <= int(iterations) <= self._max_iterations:
             raise ScramError(
                 f"the server asks for {int(iterations)} iterations, and {MIN_ITERATIONS} to {self._max_iterations} "
@@ -104,7 +104,7 @@ class ScramClient:
         return Challenge(salt, int(iterations))
 
     def final(self, salted: bytes) -> bytes:
-        """The second token: the proof that we know the password, given the key from `salted_password`."""
+        """Return the second token: the proof that we know the password, given the key from `salted_password`."""
         if not self._full_nonce:
             raise InternalError("a SCRAM proof was asked for before the server's challenge")
         without_proof = f"c={HEADER_BASE64},r={self._full_nonce}"
@@ -125,7 +125,7 @@ class ScramClient:
 
 @attrs.frozen(repr=False)
 class Keys:
-    """The keys behind a salted password."""
+    """The keys derived from a salted password."""
 
     digest: str
     client_key: bytes
@@ -140,11 +140,11 @@ class Keys:
         return cls(digest, client_key, stored_key, hmac.digest(salted, b"Server Key", digest))
 
     def proof(self, signed: bytes) -> bytes:
-        """The client's proof over the messages so far."""
+        """Return the client's proof over the messages so far."""
         return xor(self.client_key, hmac.digest(self.stored_key, signed, self.digest))
 
     def server_signature(self, signed: bytes) -> bytes:
-        """The server's proof over the messages so far."""
+        """Return the server's proof over the messages so far."""
         return hmac.digest(self.server_key, signed, self.digest)
 
 
@@ -152,7 +152,7 @@ class Keys:
 
 
 def text_of(token: bytes) -> str:
-    """A token as text."""
+    """Return a token as text."""
     try:
         return bytes(token).decode()
     except UnicodeDecodeError:
@@ -160,7 +160,7 @@ def text_of(token: bytes) -> str:
 
 
 def attributes(text: str, *wanted: str) -> dict[str, str]:
-    """`r=…,s=…,i=…` as a dict: these attributes first and in this order, then optional extensions, none twice."""
+    """Parse `r=…,s=…,i=…` to a dict: these attributes first, in this order, then optional extensions, none twice."""
     found: dict[str, str] = {}
     for part in text.split(","):
         match = _ATTRIBUTE.fullmatch(part)
@@ -168,7 +168,7 @@ def attributes(text: str, *wanted: str) -> dict[str, str]:
             raise ScramError(f"{' and '.join(wanted)} were expected, and something else came")
         name, value = match.groups()
         if name == "m":
-            raise ScramError("a mandatory extension that nobody here knows was asked for")
+            raise ScramError("an unknown mandatory extension was requested")
         if name in found:
             raise ScramError(f"attribute {name} came twice")
         found[name] = value
@@ -178,12 +178,12 @@ def attributes(text: str, *wanted: str) -> dict[str, str]:
 
 
 def is_nonce(text: str) -> bool:
-    """Whether a text can be a nonce."""
+    """Return whether a text can be a nonce."""
     return len(text) <= MAX_TEXT and _NONCE.fullmatch(text) is not None
 
 
 def decoded(what: str, text: str) -> bytes:
-    """Base64 in its one canonical form, and not empty."""
+    """Decode base64 in its canonical form, not empty."""
     try:
         value = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
@@ -194,24 +194,24 @@ def decoded(what: str, text: str) -> bytes:
 
 
 def encoded(value: bytes) -> str:
-    """Base64 as text."""
+    """Encode bytes as base64 text."""
     return base64.b64encode(value).decode()
 
 
 def escaped(username: str) -> str:
-    """A user name as SCRAM writes it: `=` is =3D, `,` is =2C."""
+    """Return a user name as SCRAM writes it: `=` is =3D, `,` is =2C."""
     return username.replace("=", "=3D").replace(",", "=2C")
 
 
 def unescaped(name: str) -> str:
-    """The user name behind its SCRAM form. Raises ScramError where another `=` stands."""
+    """Return the user name of its SCRAM form. Raise ScramError if it has any other `=`."""
     if "=" in name.replace("=2C", "").replace("=3D", ""):
         raise ScramError("the user name is not escaped as it must be")
     return name.replace("=2C", ",").replace("=3D", "=")
 
 
 def xor(one: bytes, other: bytes) -> bytes:
-    """Byte by byte; both have the same length."""
+    """Return the exclusive or of two byte strings of the same length."""
     return bytes(a ^ b for a, b in zip(one, other, strict=True))
 
 
@@ -231,7 +231,7 @@ class ScramCredential:
 def scram_credential(
     mechanism: str, password: str, salt: bytes, iterations: int = MIN_ITERATIONS
 ) -> ScramCredential:
-    """The credential of a password. `salt` is random, at least one byte; PBKDF2 runs here."""
+    """Return the credential of a password. `salt` is random, at least one byte; PBKDF2 runs here."""
     keys = Keys.derive(mechanism, salted_password(mechanism, password, Challenge(salt, iterations)))
     return ScramCredential(salt, iterations, keys.stored_key, keys.server_key)
 
@@ -267,14 +267,14 @@ class ScramServer:
         fields = attributes(bare, "n", "r")
         self.username = unescaped(fields["n"])
         if not self.username or authorization_id not in ("", f"a={fields['n']}"):
-            raise ScramError("a user name is needed, and nobody may speak for another user")
+            raise ScramError("a user name is needed, and no user may authenticate for another")
         if not is_nonce(fields["r"]):
-            raise ScramError("the client's nonce is no nonce")
+            raise ScramError("the client's nonce is not valid")
         self.token_auth = fields.get("tokenauth", "").lower() == "true"
         self._credential = self._lookup(self.username)
         self._nonce = fields["r"] + self._nonce
         if self._credential is None:
-            raise ScramError("nobody has this name")
+            raise ScramError("no user has this name")
         self._header = text[: len(text) - len(bare)]
         self._first_bare = bare
         self._first = f"r={self._nonce},s={encoded(self._credential.salt)},i={self._credential.iterations}"

@@ -64,7 +64,7 @@ class Secret:
         return hmac.compare_digest(_bytes(self), _bytes(other))
 
     def __hash__(self) -> int:
-        return hash(Secret)  # the same for all: a hash of the text would tell something of it
+        return hash(Secret)  # the same for all: a hash of the text would leak something about it
 
     def __copy__(self) -> Secret:
         return self
@@ -99,7 +99,7 @@ class HiddenBytes(bytes):
 
 
 def problem_of(problem: OSError | ValueError) -> str:
-    """Why a file cannot be read."""
+    """Return why a file cannot be read."""
     return (problem.strerror if isinstance(problem, OSError) else None) or str(problem)
 
 
@@ -134,10 +134,10 @@ class _File:
 
 
 def env(name: str) -> _Env:
-    """The value of an environment variable: `sasl_password=env("KAFKA_PASSWORD")`."""
+    """Return a provider of an environment variable's value: `sasl_password=env("KAFKA_PASSWORD")`."""
     return _Env(name)
 
 
 def file(path: str | PathLike[str]) -> _File:
-    """The text of a file without its last line end: `sasl_password=file("/run/secrets/kafka")`."""
+    """Return a provider of a file's text without its last line end: `sasl_password=file("/run/secrets/kafka")`."""
     return _File(os.fspath(path))

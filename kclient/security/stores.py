@@ -43,7 +43,7 @@ class ClientIdentity:
 
 
 def read_trusted(store: CertificateStore) -> str:
-    """The certificates of a trust store as PEM text. Raises ConfigError."""
+    """Return the certificates of a trust store as PEM text. Raise ConfigError if it cannot be read."""
     content = _read(store)
     if PEM_MARK in content:
         return pem_certificates(content.decode("utf-8", "replace"), f"{store.name}_location={store.location}")
@@ -51,7 +51,7 @@ def read_trusted(store: CertificateStore) -> str:
 
 
 def read_identity(store: CertificateStore, key_password: Secret | None) -> ClientIdentity:
-    """Key and chain of a key store. Raises ConfigError."""
+    """Return key and chain of a key store. Raise ConfigError if it cannot be read."""
     content = _read(store)
     if PEM_MARK in content:
         text = content.decode("utf-8", "replace")
@@ -60,7 +60,7 @@ def read_identity(store: CertificateStore, key_password: Secret | None) -> Clien
 
 
 def pem_certificates(text: str, what: str) -> str:
-    """The certificates in a PEM text, and nothing else of it."""
+    """Return the certificates in a PEM text, and nothing else of it."""
     found = _CERTIFICATE.findall(text)
     if not found:
         raise unusable(what, "holds no PEM certificate", "It must hold -----BEGIN CERTIFICATE----- … blocks.")
@@ -68,7 +68,7 @@ def pem_certificates(text: str, what: str) -> str:
 
 
 def pem_identity(key: str, chain: str, password: Secret | None, what: str) -> ClientIdentity:
-    """A private key and the certificates that go with it."""
+    """Return a private key and the certificates that go with it."""
     keys = _KEY.findall(key)
     if len(keys) != 1:
         raise unusable(
@@ -81,7 +81,7 @@ def pem_identity(key: str, chain: str, password: Secret | None, what: str) -> Cl
 
 
 def _read(store: CertificateStore) -> bytes:
-    """The content of a file that is PEM or PKCS#12."""
+    """Read a file that is PEM or PKCS#12."""
     what = f"{store.name}_location={store.location}"
     try:
         content = read_local(store.location, LARGEST_STORE)
@@ -101,7 +101,7 @@ def _read(store: CertificateStore) -> bytes:
 
 
 def java_only(store: CertificateStore) -> ConfigError:
-    """A JKS file: what to type to get one that everybody reads."""
+    """Return the error for a JKS file, with the command that converts it to PKCS#12."""
     source = shlex.quote(store.location)
     target = shlex.quote(re.sub(r"\.jks$", "", store.location, flags=re.IGNORECASE) + ".p12")
     return unusable(
@@ -113,12 +113,12 @@ def java_only(store: CertificateStore) -> ConfigError:
 
 
 def unusable(what: str, why: str, advice: str) -> ConfigError:
-    """One problem with a store, as the configuration's own error."""
+    """Return one problem with a store as a ConfigError."""
     return ConfigError(f"{what} {why}. {advice}", problems=(f"{what} {why}",))
 
 
 def _pkcs12_trusted(content: bytes, store: CertificateStore) -> str:
-    """The certificates of a trust store."""
+    """Return the certificates of a PKCS#12 trust store."""
     _, certificate, more = _load_pkcs12(content, store, None)
     found = [entry for entry in (certificate, *more) if entry is not None]
     if not found:
@@ -131,7 +131,7 @@ def _pkcs12_trusted(content: bytes, store: CertificateStore) -> str:
 def _pkcs12_identity(
     content: bytes, store: CertificateStore, key_password: Secret | None = None
 ) -> ClientIdentity:
-    """Key and chain of a key store."""
+    """Return key and chain of a PKCS#12 key store."""
     from cryptography.hazmat.primitives import serialization
 
     key, certificate, chain = _load_pkcs12(content, store, key_password)
@@ -150,7 +150,7 @@ def _pkcs12_identity(
 def _load_pkcs12(
     content: bytes, store: CertificateStore, key_password: Secret | None
 ) -> tuple[Any, Any, list[Any]]:
-    """Key, its certificate, and the other certificates."""
+    """Load the key, its certificate, and the other certificates."""
     what = f"{store.name}_location={store.location}"
     try:
         from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12

@@ -52,7 +52,7 @@ class Ciphers:
     def versions(
         self, lowest: ssl.TLSVersion, highest: ssl.TLSVersion
     ) -> tuple[ssl.TLSVersion, ssl.TLSVersion]:
-        """The protocol versions that the suites leave of these. Raises ConfigError where none is left."""
+        """Return the protocol versions that the suites allow. Raise ConfigError if none is left."""
         if self.newest and set(self.newest) != set(TLS_1_3):
             raise _refused(f"Name all of {', '.join(TLS_1_3)} or none: Python cannot choose among them")
         if self.names and not self.newest:
@@ -76,7 +76,7 @@ class Ciphers:
 
 
 def openssl_name(name: str) -> str:
-    """TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 is ECDHE-RSA-AES128-GCM-SHA256 to OpenSSL; its own names stay."""
+    """Return OpenSSL's name: ECDHE-RSA-AES128-GCM-SHA256 for TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256."""
     match = _STANDARD.fullmatch(name)
     if match is None:
         return name
@@ -117,7 +117,7 @@ class TlsOptions:
 
     @property
     def authorities(self) -> str:
-        """Whom we trust, for the text of an error."""
+        """Return the trusted authorities, for the text of an error."""
         if self.context is not None:
             return "the authorities of the given ssl_context"
         if isinstance(self.trusted, CertificateStore):
@@ -126,7 +126,7 @@ class TlsOptions:
 
     @property
     def shows_certificate(self) -> bool | None:
-        """Whether we have a client certificate; None where a ready context knows and we do not."""
+        """Return whether there is a client certificate; None for a ready context, which does not say."""
         return None if self.context is not None else self.identity is not None or self.key is not None
 
 
@@ -162,7 +162,7 @@ class Tls:
 
 @attrs.frozen(repr=False)
 class _Material:
-    """What is behind a context, read from its places."""
+    """The material of a context, read from files and settings."""
 
     trusted: str | None
     identity: ClientIdentity | None
@@ -178,7 +178,7 @@ class _Material:
 
     @property
     def digest(self) -> bytes:
-        """Equal for equal material, and nothing can be learnt from it."""
+        """Return a digest that is equal for equal material and reveals nothing of it."""
         parts = (self.trusted, self.identity and self.identity.pem, self.identity and self.identity.password)
         return hashlib.sha256(repr(parts).encode()).digest()
 
@@ -244,7 +244,7 @@ def _show(context: ssl.SSLContext, identity: ClientIdentity) -> None:
 
 @contextlib.contextmanager
 def _as_file(text: str) -> Iterator[str]:
-    """A path behind which the text is while the block lasts; in memory alone on Linux."""
+    """Yield a path whose file holds the text while the block lasts; on Linux in memory only."""
     if hasattr(os, "memfd_create"):
         number = os.memfd_create("kclient", os.MFD_CLOEXEC)
         with os.fdopen(number, "wb") as memory:

@@ -47,7 +47,7 @@ def test_every_check_has_a_line(capsys: pytest.CaptureFixture[str], monkeypatch:
     [
         ("echo 'openjdk version \"11.0.2\"' >&2", "is 11, 17 or newer is needed"),
         ("echo 'java version \"1.8.0_392\"' >&2", "is 8, 17 or newer is needed"),
-        ("exit 1", "does not tell its version"),
+        ("exit 1", "does not print its version"),
     ],
 )
 def test_a_java_that_will_not_do(

@@ -77,7 +77,7 @@ def test_young_files_stay_unless_asked_for(sink: Path, capsys: pytest.CaptureFix
         ([], 2, "Type: python -m kclient ingest gc --sink parquet:DIR"),
         (["--sink", "csv:x"], 2, "cannot be csv"),
         (["--sink", "table:lake.raw.orders"], 2, "which its own tools clean"),
-        (["--sink", "parquet:/nowhere"], 2, "is no sink with a manifest"),
+        (["--sink", "parquet:/nowhere"], 2, "is not a sink with a manifest"),
         (["--sink", "parquet:/x", "--older-than", "soon"], 2, "must be a duration such as"),
     ],
 )

@@ -235,7 +235,7 @@ def test_status_of_a_topic_that_is_gone_knows_no_lag_and_makes_none(
         anew = call(capsys, "ingest", "status", *where)
     assert found["lag_records"] is None
     assert found["partitions"] == [{"topic": "orders", "partition": 0, "next": 4, "end": None}]
-    assert told.endswith("total lag unknown: no end at or behind NEXT of orders-0\n")
+    assert told.endswith("total lag unknown: no end at or after NEXT of orders-0\n")
     assert (anew.code, "topic orders was deleted and recreated since" in anew.err) == (2, True)
 
 

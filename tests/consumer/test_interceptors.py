@@ -365,7 +365,7 @@ def test_interceptors_are_objects_classes_or_names_of_classes(
     (made,) = consumer._session.config.interceptors
     assert made.settings["client.id"] == "me"
     for wrong, why in (
-        ("my_interceptors.Yours", "no class of Python's"),
+        ("my_interceptors.Yours", "cannot be imported"),
         ("com.acme.Audit", "No module named 'com'"),
         ("my_interceptors.VALUE", "and no class"),
         ([object()], "does not have any of on_consume, on_commit"),
