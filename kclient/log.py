@@ -2,6 +2,11 @@
 
 A handler writes a record as one line, so a line break inside a topic name would let a peer write a log line of its
 own. The filter is added to each logger, because Python does not apply the filters of a logger's parents.
+
+    TRACE (5)   each piece of data on its way: partitions added to a Fetch, data fetched, records returned
+    DEBUG       data that were dropped and why, requests that failed
+    INFO        a change that a user may want to know: a rebalance, a position out of range
+    WARNING     what needs attention; a fault that lasts is logged once in ten seconds (`ThrottledLogger`)
 """
 
 from __future__ import annotations
@@ -15,6 +20,7 @@ import attrs
 
 from kclient.text import LONGEST_TEXT, printable, printable_traceback
 
+TRACE: Final = 5
 THROTTLE_SECONDS: Final = 10.0
 MAX_REMEMBERED: Final = 1_000
 

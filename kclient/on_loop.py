@@ -13,7 +13,7 @@ from kclient.consumer.async_consumer import CLOSE_SECONDS
 from kclient.consumer.core import ConsumerCore
 from kclient.consumer.delivered import DeliveredRecords
 from kclient.consumer.listener import RebalanceListener
-from kclient.fetch.lease import Lease
+from kclient.fetch.delivery import DecodeTask
 from kclient.records.records import Records
 
 Listeners = weakref.WeakKeyDictionary["LentListener", RebalanceListener]
@@ -51,14 +51,14 @@ class OnLoop(AsyncConsumer):
         return await call_user(function, *args)
 
     @staticmethod
-    async def _decode(lease: Lease) -> None:
+    async def _decode(task: DecodeTask) -> None:
         """Deserializers run on the thread that waits. Without them nothing is the user's, and the way there and back
         finds cold caches.
         """
-        if lease.runs_user_code:
-            await call_user(lease.decode)
+        if task.runs_user_code:
+            await call_user(task.decode)
         else:
-            await AsyncConsumer._decode(lease)
+            await AsyncConsumer._decode(task)
 
     def _open(self) -> ConsumerCore:
         session = super()._open()

@@ -40,7 +40,7 @@ from kclient.consumer.listener import RebalanceListener
 from kclient.consumer.poll import Poll
 from kclient.consumer.tasks import closed_error
 from kclient.errors import ArgumentError, ConfigError, UsageError, UsedAfterForkError
-from kclient.fetch.lease import Lease
+from kclient.fetch.delivery import DecodeTask
 from kclient.metrics import MetricValues
 from kclient.positions.state import EARLIEST, LATEST, ResetStrategy
 from kclient.records.records import Record, Records
@@ -498,12 +498,12 @@ class AsyncConsumer:
         return await result if inspect.isawaitable(result) else result
 
     @staticmethod
-    async def _decode(lease: Lease) -> None:
+    async def _decode(task: DecodeTask) -> None:
         """Decode in this task, and let others run at least every few milliseconds."""
         done = False
         while not done:
             await asyncio.sleep(0)  # before each slice, so that polls which never wait let others run too
-            done = lease.decode(DECODE_SLICE_SECONDS)
+            done = task.decode(DECODE_SLICE_SECONDS)
 
     # --- inside
 

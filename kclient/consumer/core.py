@@ -27,9 +27,8 @@ from kclient.consumer.subscription import Subscription, SubscriptionKind
 from kclient.consumer.tasks import BackgroundTasks, CallTimeouts
 from kclient.errors import BrokerError, KclientError
 from kclient.fetch.buffer import FetchBuffer
-from kclient.fetch.delivery import Delivery
+from kclient.fetch.delivery import DecodeTask, RecordDelivery
 from kclient.fetch.fetcher import Fetcher
-from kclient.fetch.lease import Lease
 from kclient.network.cluster import Cluster
 from kclient.positions.table import Positions
 from kclient.positions.updater import PositionUpdater
@@ -37,7 +36,7 @@ from kclient.protocol.errors import INVALID_GROUP_ID
 from kclient.runtime import Runtime
 from kclient.types import OffsetAndMetadata, TopicPartition
 
-Decode = Callable[[Lease], Awaitable[None]]
+Decode = Callable[[DecodeTask], Awaitable[None]]
 
 
 class ConsumerCore:
@@ -60,7 +59,7 @@ class ConsumerCore:
         self.buffer = FetchBuffer()
         self.measures = measures = ConsumerMetrics(config, self.positions, self.buffer)
         self.cluster = Cluster(config, runtime, measures.network)
-        self.delivery = Delivery(self.positions, self.buffer, config, measures.fetch)
+        self.delivery = RecordDelivery(self.positions, self.buffer, config, measures.fetch)
         self.fetcher = Fetcher(self.cluster, self.positions, self.buffer, config, runtime, measures.fetch)
         self.group: GroupConsumer | None = GroupConsumer(self) if config.group_id is not None else None
         committed = self.group.committed.fetch if self.group is not None else None

@@ -23,9 +23,8 @@ import attrs
 from kclient.consumer.core import ConsumerCore
 from kclient.consumer.subscription import SubscriptionKind
 from kclient.errors import KclientError
-from kclient.fetch.holder import Holder, find_holder
-from kclient.fetch.request import PartitionFetch
-from kclient.fetch.standing import Standing
+from kclient.fetch.diagnostics import FetchStatus, OpenTransaction, find_open_transaction
+from kclient.fetch.session import PartitionFetch
 from kclient.group.classic.state import ClassicMemberState
 from kclient.group.consumer_protocol.state import ConsumerMemberState
 from kclient.log import get_logger
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 
 log = get_logger("kclient.consumer")
 
-Held = Mapping[TopicPartition, Holder | str]
+Held = Mapping[TopicPartition, OpenTransaction | str]
 
 DOING: Final[Mapping[enum.Enum, str]] = {
     ClassicMemberState.UNJOINED: "not joined yet",
@@ -210,7 +209,7 @@ def _at_the_end(session: ConsumerCore, tp: TopicPartition, state: PartitionState
     position, high_watermark = state.position.offset, state.high_watermark
     if _is_held(session, state):
         whose = held.get(tp, "explain(ask=True) asks whose")
-        if isinstance(whose, Holder):
+        if isinstance(whose, OpenTransaction):
             since = datetime.datetime.fromtimestamp(whose.since_ms / 1000, datetime.UTC)
             whose = f"producer id {whose.producer_id}, since {since:%H:%M:%S} UTC on {since:%Y-%m-%d}"
         return (
@@ -234,7 +233,7 @@ def _is_held(session: ConsumerCore, state: PartitionState) -> bool:
 
 
 def _being_fetched(
-    session: ConsumerCore, standing: Standing, state: PartitionState, node: str, now: float
+    session: ConsumerCore, standing: FetchStatus, state: PartitionState, node: str, now: float
 ) -> str:
     if standing.asked_at is not None:
         return f"a Fetch is in flight to {node} for {now - standing.asked_at:.1f} s"
@@ -257,9 +256,9 @@ def _being_fetched(
 # --- the one question --------------------------------------------------------------------------------
 
 
-async def _find_holders(session: ConsumerCore, timeout: float) -> dict[TopicPartition, Holder | str]:
+async def _find_holders(session: ConsumerCore, timeout: float) -> dict[TopicPartition, OpenTransaction | str]:
     """Whose transactions hold partitions, as far as the leaders say in time."""
-    found: dict[TopicPartition, Holder | str] = {}
+    found: dict[TopicPartition, OpenTransaction | str] = {}
     try:
         async with asyncio.timeout(timeout):
             for tp, state in tuple(session.positions.items()):
@@ -271,7 +270,9 @@ async def _find_holders(session: ConsumerCore, timeout: float) -> dict[TopicPart
     return found
 
 
-async def _holder_of(session: ConsumerCore, tp: TopicPartition, state: PartitionState) -> Holder | str:
+async def _holder_of(
+    session: ConsumerCore, tp: TopicPartition, state: PartitionState
+) -> OpenTransaction | str:
     metadata, position = session.cluster.metadata, state.position
     leader = metadata.leader(tp).node_id
     if leader is None or position is None:
@@ -280,7 +281,7 @@ async def _holder_of(session: ConsumerCore, tp: TopicPartition, state: Partition
         tp, position.offset, position.leader.epoch, metadata.topic_id(tp.topic), state.position_version
     )
     try:
-        return await find_holder(session.cluster, leader, wanted) or "it ended a moment ago"
+        return await find_open_transaction(session.cluster, leader, wanted) or "it ended a moment ago"
     except KclientError as exc:
         return f"whose is not known: {exc.text}"
 

@@ -153,14 +153,14 @@ class Poll:
 
     async def _deliver(self, max_records: int) -> Records[Any, Any] | None:
         """Decode what is buffered; None where there is nothing, or where it was out of date."""
-        lease = self._session.delivery.begin(max_records)
-        if lease is None:
+        task = self._session.delivery.begin(max_records)
+        if task is None:
             return None
         session = self._session
-        await session.decode(lease)
+        await session.decode(task)
         if session.runtime.buggify("others run while records are decoded"):
             await asyncio.sleep(0)
-        records = session.delivery.finish(lease)
+        records = session.delivery.finish(task)
         session.undecoded.note(records.chunks, session.runtime.now())
         return records if records.chunks else None
 

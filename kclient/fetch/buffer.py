@@ -9,12 +9,121 @@ Bytes count per frame: a frame stays in memory, and counts, until the last parti
 
 from __future__ import annotations
 
+import struct
+import sys
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import attrs
 
 from kclient.change_signal import ChangeSignal
-from kclient.fetch.completed import CompletedFetch
+from kclient.config import Config
+from kclient.errors import CorruptDataError
+from kclient.generated.fetch_response import AbortedTransaction
+from kclient.log import get_logger
+from kclient.metrics.fetching import AnswerSizes
+from kclient.records.batch import MAGIC_POSITION, MIN_MESSAGE_BYTES, SIZE_PREFIX_BYTES, read_batches
+from kclient.records.reader import Chunk, PartitionReader
+from kclient.records.undecodable import undecodable
 from kclient.types import TopicPartition
+
+if TYPE_CHECKING:
+    from kclient.positions.table import Positions
+
+logger = get_logger("kclient.fetch")
+
+_LENGTH = struct.Struct(">i")
+_LENGTH_POSITION = 8
+NOTHING = memoryview(b"")
+
+
+@attrs.define(eq=False)
+class ResponseMemory:
+    """One answer in memory. It is freed as a whole, when the last partition that came with it was drained."""
+
+    size_bytes: int
+    sizes: AnswerSizes | None = None
+    users: int = 0
+
+
+@attrs.define(eq=False)
+class CompletedFetch:
+    """An entry of the buffer. `position_version` is what the partition was when it was asked for.
+
+    `failing` is set where the user was told of a broken batch or a failed deserializer, and has to act.
+    """
+
+    tp: TopicPartition
+    position_version: int
+    fetch_offset: int
+    frame: ResponseMemory
+    data: memoryview = NOTHING
+    end_offset: int | None = None
+    aborted_transactions: Sequence[AbortedTransaction] | None = None
+    error_code: int = 0
+    failing: bool = False
+    failure: str = ""  # what the user was told, while failing
+    _reader: PartitionReader | None = None
+
+    @property
+    def next_offset(self) -> int:
+        """The offset of what `take` returns next."""
+        return self.fetch_offset if self._reader is None else self._reader.next_offset
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether nothing is left to take."""
+        return self._reader is not None and self._reader.exhausted
+
+    @property
+    def expected_records(self) -> int:
+        """About how many records are left; compaction and transactions may leave fewer."""
+        return 1 if self.end_offset is None else max(1, self.end_offset - self.next_offset)
+
+    @property
+    def open_bytes(self) -> int:
+        """What a decompressed batch that is not used up takes in memory."""
+        return 0 if self._reader is None else self._reader.open_bytes
+
+    def close_batch(self) -> None:
+        """Free that memory. The next `take` decompresses the batch again, and goes on where this one stopped."""
+        self.fetch_offset, self._reader = self.next_offset, None
+
+    def take(self, max_records: int, config: Config, max_unpacked_bytes: int = sys.maxsize) -> Chunk:
+        """The next records. Runs where decoding runs; raises what PartitionReader.take raises."""
+        if self._reader is None:
+            self._reader = PartitionReader(
+                *self.tp,
+                self.data,
+                self.fetch_offset,
+                isolation_level=config.isolation,
+                aborted_transactions=self.aborted_transactions,
+                check_crcs=config.check_crcs,
+                max_decompressed_batch_bytes=config.max_decompressed_batch_bytes,
+                max_headers_per_record=config.max_headers_per_record,
+                key_deserializer=config.key_deserializer,
+                value_deserializer=config.value_deserializer,
+                undecodable=undecodable(config.on_decode_error, config.dead_letters),
+            )
+        return self._reader.take(max_records, max_unpacked_bytes)
+
+
+def end_of(data: memoryview) -> int | None:
+    """The offset behind the last whole batch. None where only decoding can tell (formats 0 and 1, broken bytes)."""
+    last, position, size = None, 0, len(data)
+    while size - position > MAGIC_POSITION:
+        length = _LENGTH.unpack_from(data, position + _LENGTH_POSITION)[0]
+        after = position + SIZE_PREFIX_BYTES + length
+        if length < MIN_MESSAGE_BYTES or after > size:
+            break
+        last, position = position, after
+    if last is None or data[last + MAGIC_POSITION] != 2:
+        return None
+    try:
+        return next(read_batches(data[last:position])).next_offset
+    except CorruptDataError:
+        return None  # the poll that comes to these bytes tells
 
 
 class FetchBuffer:
@@ -135,3 +244,49 @@ class FetchBuffer:
                 if fetch.frame.sizes is not None:
                     fetch.frame.sizes.done()
         self.room.notify()
+
+
+SMALLEST_FETCH_BYTES = 65_536
+
+
+class MemoryBudget:
+    """`buffer_memory_bytes`, shared by all nodes."""
+
+    def __init__(self, buffer: FetchBuffer, config: Config) -> None:
+        self._buffer = buffer
+        self._config = config
+        self.reserved_bytes = 0
+
+    def grant(self, partitions: int, nodes: int) -> int | None:
+        """How many bytes a request for so many partitions may ask for, with so many nodes in use; None: not now."""
+        config = self._config
+        most = min(config.fetch_max_bytes, partitions * config.max_partition_fetch_bytes)
+        share = max(1, config.buffer_memory_bytes // max(1, nodes))
+        wanted = max(1, min(most, share))
+        available = config.buffer_memory_bytes - self._buffer.bytes_used - self.reserved_bytes
+        if not self._buffer.bytes_used and not self.reserved_bytes:
+            return wanted
+        if available < min(wanted, SMALLEST_FETCH_BYTES):
+            return None
+        return min(wanted, available)
+
+    def reserve(self, count: int) -> None:
+        """An answer of up to so many bytes is on its way."""
+        self.reserved_bytes += count
+
+    def release(self, count: int) -> None:
+        """It came, or will not come."""
+        self.reserved_bytes -= count
+
+    def make_room(self, positions: Positions) -> None:
+        """What waits for the user, paused or broken, must not starve others: if nothing else is there, drop some."""
+        buffer = self._buffer
+        fetchable = {tp: positions.is_fetchable(tp) for tp in buffer.partitions()}
+        if any(may and not buffer.queue(tp)[0].failing for tp, may in fetchable.items()):
+            return
+        if fetchable:
+            first = min(fetchable, key=fetchable.__getitem__)  # the paused before the broken
+            logger.debug(
+                "The buffer is full of data that nobody may have now; %s will be fetched again", first
+            )
+            buffer.drop([first])

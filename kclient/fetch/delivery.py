@@ -1,7 +1,7 @@
 """Handing out records: three steps, so that the middle one may run in another thread than the loop.
 
     begin     on the loop: takes partitions out of the line that are fetchable and whose data begin at the position
-    decode    anywhere: CRC, decompression, deserializers; ends with the first failure (lease.py)
+    decode    anywhere: CRC, decompression, deserializers; ends with the first failure (`DecodeTask`)
     finish    on the loop: looks at each partition again, moves positions, returns Records
 
 Positions move in `finish` and nowhere else. An error met after records were taken waits for the next poll; the records
@@ -10,21 +10,22 @@ are handed out first. A partition whose error was told waits behind all others: 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+import asyncio
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
+
+import attrs
 
 from kclient.config import Config
 from kclient.errors import CorruptBatchError, KclientError, TooManyHeadersError
-from kclient.fetch.buffer import FetchBuffer
-from kclient.fetch.completed import CompletedFetch
-from kclient.fetch.failures import fetch_error
-from kclient.fetch.lease import Lease, Taken
-from kclient.fetch.telling import TRACE
-from kclient.log import get_logger
+from kclient.fetch.buffer import CompletedFetch, FetchBuffer
+from kclient.log import TRACE, get_logger
 from kclient.metrics.fetching import FetchMetrics
 from kclient.metrics.registry import Registry
-from kclient.protocol.errors import OFFSET_OUT_OF_RANGE, TOPIC_AUTHORIZATION_FAILED
+from kclient.network.errors import broker_error
+from kclient.protocol.errors import CORRUPT_MESSAGE, OFFSET_OUT_OF_RANGE, TOPIC_AUTHORIZATION_FAILED
 from kclient.records.reader import Chunk
 from kclient.records.records import Records
 from kclient.types import TopicPartition
@@ -35,8 +36,89 @@ if TYPE_CHECKING:
 
 logger = get_logger("kclient.fetch")
 
+QUICK_PIECE: Final = 64  # records that are only cut out of their batch take a fraction of a millisecond
+GROWTH: Final = 8
 
-class Delivery:
+
+@attrs.frozen
+class DecodedChunk:
+    """Records of one entry, from `start_offset` on."""
+
+    fetch: CompletedFetch
+    start_offset: int
+    chunk: Chunk
+
+
+class DecodeTask:
+    """`picked` was taken out of the buffer's line. After `decode`, `taken` holds the records in order, `failure` what
+    ended them early and `failed` the entry that it belongs to. `runs_user_code`: there is a deserializer to call.
+    """
+
+    def __init__(self, picked: Sequence[CompletedFetch], max_records: int, config: Config) -> None:
+        self.picked = picked
+        self.taken: list[DecodedChunk] = []
+        self.failure: KclientError | None = None
+        self.failed: CompletedFetch | None = None
+        self._to_do = deque(picked)
+        self._wanted = max_records
+        self._config = config
+        self.runs_user_code = config.key_deserializer is not None or config.value_deserializer is not None
+        self._unpacked_bytes_left = config.buffer_memory_bytes
+        self._piece = 1 if self.runs_user_code else QUICK_PIECE
+
+    def decode(self, budget_seconds: float | None = None) -> bool:
+        """Decode up to the wanted number of records; True when done. Any thread, one at a time.
+
+        Fewer where their batches take `buffer_memory_bytes` decompressed: the next poll opens the next one.
+
+        With a budget it returns False when that time is over, so that a caller in the loop can let others run. What is
+        not an error of kclient (KeyboardInterrupt) passes through; the task is then given up.
+        """
+        if budget_seconds is not None:
+            return self._decode_within(budget_seconds)
+        while self._goes_on:
+            self._take(self._to_do[0], self._wanted)
+        return True
+
+    @property
+    def _goes_on(self) -> bool:
+        return bool(self._to_do) and self._wanted > 0
+
+    def _decode_within(self, budget_seconds: float) -> bool:
+        """In pieces that grow while they are quick: nobody knows how long a deserializer takes."""
+        clock = asyncio.get_running_loop().time
+        end = clock() + budget_seconds
+        while self._goes_on:
+            begun = clock()
+            self._take(self._to_do[0], min(self._piece, self._wanted))
+            now = clock()
+            if now >= end:
+                break
+            if now - begun < budget_seconds / (2 * GROWTH):
+                self._piece *= GROWTH
+        return not self._goes_on
+
+    def _take(self, fetch: CompletedFetch, count: int) -> None:
+        start_offset = fetch.next_offset
+        try:
+            chunk = fetch.take(count, self._config, self._unpacked_bytes_left)
+        except KclientError as exc:
+            self.failure, self.failed = exc, fetch
+            self._to_do.clear()
+            return
+        taken = len(chunk)
+        if chunk.next_offset != start_offset:
+            self.taken.append(DecodedChunk(fetch, start_offset, chunk))
+            self._wanted -= taken
+        if taken:  # else what was decompressed is free again
+            self._unpacked_bytes_left -= chunk.unpacked_bytes
+        if fetch.exhausted:
+            self._to_do.popleft()
+        elif not taken and self._unpacked_bytes_left <= 0:
+            self._to_do.clear()
+
+
+class RecordDelivery:
     """From the buffer to the user, at the position."""
 
     def __init__(
@@ -52,7 +134,7 @@ class Delivery:
         self._buffer = buffer
         self._config = config
         self._seen = -1
-        self._lease: Lease | None = None
+        self._task: DecodeTask | None = None
         self._open: WeakSet[CompletedFetch] = WeakSet()  # with a batch that is decompressed and not used up
         self._fetched_again: dict[
             TopicPartition, tuple[int, int]
@@ -60,13 +142,13 @@ class Delivery:
 
     # --- begin ---------------------------------------------------------------------------------------------------
 
-    def begin(self, max_records: int) -> Lease | None:
+    def begin(self, max_records: int) -> DecodeTask | None:
         """What a poll may decode now, None if there is nothing. Raises the error of a partition whose turn it is.
 
-        Costs nothing for partitions without data. Every lease goes to `finish`; one that did not (the poll was
+        Costs nothing for partitions without data. Every task goes to `finish`; one that did not (the poll was
         cancelled while decoding) is undone here, and its records are fetched again.
         """
-        self._undo_lease()
+        self._undo_task()
         if self._seen != self._positions.changed.count:
             self._seen = self._positions.changed.count
             self._buffer.unpark()
@@ -76,8 +158,8 @@ class Delivery:
             return None
         if self._open:
             self._close_batches(picked)
-        self._lease = Lease(picked, max_records, self._config)
-        return self._lease
+        self._task = DecodeTask(picked, max_records, self._config)
+        return self._task
 
     def _close_batches(self, picked: list[CompletedFetch]) -> None:
         """Close the batches of partitions that are not read now (paused, failing) where they take too much memory."""
@@ -163,24 +245,24 @@ class Delivery:
 
     # --- finish --------------------------------------------------------------------------------------------------
 
-    def finish(self, lease: Lease) -> Records[Any, Any]:
-        """The records of a decoded lease, with their partitions' positions moved behind them.
+    def finish(self, task: DecodeTask) -> Records[Any, Any]:
+        """The records of a decoded task, with their partitions' positions moved behind them.
 
         Empty but with `next_offsets()` where only control batches, aborted or compacted data were passed. Raises the
         failure that ended decoding if there is no record to return. Of a damaged batch only the second time.
         """
-        self._lease = None
-        self._note_open(lease.picked)
-        delivered = [taken.chunk for taken in lease.taken if self._deliver(taken)]
-        failed = self._line_up(lease)
+        self._task = None
+        self._note_open(task.picked)
+        delivered = [taken.chunk for taken in task.taken if self._deliver(taken)]
+        failed = self._line_up(task)
         if (
-            lease.failure is not None
+            task.failure is not None
             and failed is not None
             and not any(map(len, delivered))
-            and not self._fetches_again(failed, lease.failure)
+            and not self._fetches_again(failed, task.failure)
         ):
-            self._buffer.set_failing(failed, lease.failure.text)
-            raise lease.failure
+            self._buffer.set_failing(failed, task.failure.text)
+            raise task.failure
         return Records(delivered, keeps_errors=self._config.on_decode_error == "keep")
 
     def _fetches_again(self, failed: CompletedFetch, failure: KclientError) -> bool:
@@ -201,7 +283,7 @@ class Delivery:
         again = self._fetched_again
         self._fetched_again = {tp: one for tp, one in again.items() if self._positions.find(tp, one[0])}
 
-    def _deliver(self, taken: Taken) -> bool:
+    def _deliver(self, taken: DecodedChunk) -> bool:
         """Move the position, if the partition is still where the records begin."""
         fetch, chunk = taken.fetch, taken.chunk
         if not self._is_at(fetch, taken.start_offset):
@@ -235,23 +317,37 @@ class Delivery:
             and state.position.offset == offset
         )
 
-    def _line_up(self, lease: Lease) -> CompletedFetch | None:
+    def _line_up(self, task: DecodeTask) -> CompletedFetch | None:
         """Used-up entries go; who has more, or failed, is first at the next poll. Returns who failed, if it counts."""
         failed = None
-        for fetch in lease.picked:
+        for fetch in task.picked:
             if fetch.exhausted:
                 self._buffer.remove_head(fetch)
                 self._buffer.put_back(fetch.tp, in_front=False)
-        for fetch in reversed(lease.picked):
+        for fetch in reversed(task.picked):
             if not fetch.exhausted and fetch in self._buffer.queue(fetch.tp):
                 self._buffer.put_back(fetch.tp, in_front=True)
-                if fetch is lease.failed and self._is_at(fetch, fetch.next_offset):
+                if fetch is task.failed and self._is_at(fetch, fetch.next_offset):
                     failed = fetch
         return failed
 
-    def _undo_lease(self) -> None:
-        lease, self._lease = self._lease, None
-        if lease is not None:
-            self._buffer.drop(dict.fromkeys(taken.fetch.tp for taken in lease.taken))
-            for fetch in reversed(lease.picked):
+    def _undo_task(self) -> None:
+        task, self._task = self._task, None
+        if task is not None:
+            self._buffer.drop(dict.fromkeys(taken.fetch.tp for taken in task.taken))
+            for fetch in reversed(task.picked):
                 self._buffer.put_back(fetch.tp, in_front=True)
+
+
+def fetch_error(fetch: CompletedFetch, topics: Sequence[str]) -> KclientError:
+    """The error of a partition that a poll raises."""
+    if fetch.error_code != CORRUPT_MESSAGE:
+        doing = f"Fetching {fetch.tp} at offset {fetch.fetch_offset}"
+        return broker_error(fetch.error_code, doing, topics=topics)
+    return CorruptBatchError(
+        f"The broker cannot read {fetch.tp} at offset {fetch.fetch_offset}: CORRUPT_MESSAGE (2). Its log segment is "
+        f"damaged. Look at the broker's log, or seek past offset {fetch.fetch_offset}.",
+        topic=fetch.tp.topic,
+        partition=fetch.tp.partition,
+        base_offset=fetch.fetch_offset,
+    )

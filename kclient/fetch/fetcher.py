@@ -1,7 +1,7 @@
 """The task that keeps data on its way: one Fetch in flight per node, answers into the buffer.
 
 It plans when something changed (positions, metadata, room in the buffer, an answer), sends to every idle node, and
-sleeps. An answer is sorted partition by partition (answers.py); a request that fails leaves nothing behind.
+sleeps. An answer is sorted partition by partition (response.py); a request that fails leaves nothing behind.
 
 A Fetch shares the broker's connection with every other question to it, as in Java: a second connection to each broker
 would double what a cluster has to carry. The broker answers in order, so a question may wait behind a Fetch that waits
@@ -18,14 +18,20 @@ from typing import TYPE_CHECKING
 from kclient.change_signal import wait_any
 from kclient.config import Config
 from kclient.errors import InternalError, KclientError
-from kclient.fetch.answers import Answers
-from kclient.fetch.budget import Budget
-from kclient.fetch.buffer import FetchBuffer
-from kclient.fetch.node import NodeFetches, ask, end_sessions, what_is_wrong
-from kclient.fetch.plan import Plan, Sources, make_plan, next_offset, update_plan, whom_to_ask, will_drain
-from kclient.fetch.request import PartitionFetch
-from kclient.fetch.session import FetchSession
-from kclient.fetch.standing import Standing
+from kclient.fetch.buffer import FetchBuffer, MemoryBudget
+from kclient.fetch.diagnostics import FetchStatus
+from kclient.fetch.plan import (
+    FetchPlan,
+    PlanInputs,
+    make_plan,
+    next_offset,
+    update_plan,
+    whom_to_ask,
+    will_drain,
+)
+from kclient.fetch.request import NodeFetchState, ask, end_sessions, what_is_wrong
+from kclient.fetch.response import FetchResponseHandler
+from kclient.fetch.session import FetchSession, PartitionFetch
 from kclient.log import get_logger
 from kclient.metrics.fetching import FetchMetrics
 from kclient.metrics.registry import Registry
@@ -57,13 +63,13 @@ class Fetcher:
         self._buffer = buffer
         self._config = config
         self._runtime = runtime
-        self._budget = Budget(buffer, config)
+        self._budget = MemoryBudget(buffer, config)
         self._metrics = metrics or FetchMetrics(Registry())
-        self._answers = Answers(cluster, positions, buffer, config, runtime, self._metrics)
-        self._nodes: dict[int, NodeFetches] = {}
+        self._answers = FetchResponseHandler(cluster, positions, buffer, config, runtime, self._metrics)
+        self._nodes: dict[int, NodeFetchState] = {}
         turns, delays = self._answers.turns, self._answers.delays
-        self._sources = Sources(positions, buffer, cluster.metadata, turns, delays)
-        self._plan = Plan()
+        self._sources = PlanInputs(positions, buffer, cluster.metadata, turns, delays)
+        self._plan = FetchPlan()
         self._seen: tuple[int, int] | None = None
         self._metadata_planned = -1
         self._no_room = False
@@ -93,23 +99,23 @@ class Fetcher:
             self._buffer.room.notify()
         return error
 
-    def standing(self, tp: TopicPartition) -> Standing:
+    def standing(self, tp: TopicPartition) -> FetchStatus:
         """Where fetching of an assigned partition with a position stands. Sends nothing."""
         state, now = self._positions.state(tp), self._runtime.now()
         node_id = whom_to_ask(state, self._cluster.metadata)
         if node_id is None:
-            return Standing(None)
+            return FetchStatus(None)
         preferred = node_id == state.preferred_read_replica
         node = self._nodes.get(node_id)
         if node is not None and tp in node.asked:
-            return Standing(node_id, preferred, asked_at=node.asked_at)
+            return FetchStatus(node_id, preferred, asked_at=node.asked_at)
         until, code = self._answers.delays.last(tp, node_id)
         if until > now:
-            return Standing(node_id, preferred, retry_at=until, trouble=code)
+            return FetchStatus(node_id, preferred, retry_at=until, trouble=code)
         if node is not None and node.request is None and node.retry_at > now:
-            return Standing(node_id, preferred, retry_at=node.retry_at, trouble=node.trouble)
+            return FetchStatus(node_id, preferred, retry_at=node.retry_at, trouble=node.trouble)
         drains_first = self._plan.drains_first(node_id)
-        return Standing(node_id, preferred, drains_first=drains_first, no_room=self._no_room)
+        return FetchStatus(node_id, preferred, drains_first=drains_first, no_room=self._no_room)
 
     def sessions(self) -> dict[int, FetchSession]:
         """The fetch session with each node that was ever asked."""
@@ -176,7 +182,7 @@ class Fetcher:
         node = self._nodes.get(node_id)
         return node is None or (node.request is None and node.retry_at <= now)
 
-    def _start_all(self, plan: Plan, now: float) -> None:
+    def _start_all(self, plan: FetchPlan, now: float) -> None:
         busy = sum(node.request is not None for node in self._nodes.values())
         self._no_room = False
         free = [node_id for node_id in plan.ready() if self._is_free(node_id, now)]
@@ -206,7 +212,7 @@ class Fetcher:
     def _start(self, node_id: int, wanted: Mapping[TopicPartition, PartitionFetch], max_bytes: int) -> None:
         node = self._nodes.get(node_id)
         if node is None:
-            node = self._nodes[node_id] = NodeFetches(
+            node = self._nodes[node_id] = NodeFetchState(
                 node_id, Backoff.for_retries(self._config, self._runtime)
             )
         node.asked, node.asked_at = wanted, self._runtime.now()
@@ -224,7 +230,7 @@ class Fetcher:
 
     # --- receiving -------------------------------------------------------------------------------
 
-    async def _fetch(self, node: NodeFetches, max_bytes: int) -> None:
+    async def _fetch(self, node: NodeFetchState, max_bytes: int) -> None:
         """One request and what comes of it."""
         sent = self._metrics.now()
         try:
@@ -239,7 +245,7 @@ class Fetcher:
             node.trouble = what_is_wrong(answer.error_code)
             node.retry_at = self._runtime.now() + node.backoff.next()
 
-    def _failed(self, node: NodeFetches, error: KclientError) -> None:
+    def _failed(self, node: NodeFetchState, error: KclientError) -> None:
         """Nothing came: the partitions are asked for again, at their leaders."""
         logger.debug("Fetch from node %d failed: %s", node.node_id, error)
         node.trouble, node.news = error.text, None
@@ -248,7 +254,7 @@ class Fetcher:
         if not error.retriable:
             self._tell(error)
 
-    def _ended(self, node: NodeFetches, task: asyncio.Task[None], reserved_bytes: int) -> None:
+    def _ended(self, node: NodeFetchState, task: asyncio.Task[None], reserved_bytes: int) -> None:
         node.request, node.asked = None, {}
         self._budget.release(reserved_bytes)
         if not task.cancelled() and (problem := task.exception()) is not None:

@@ -13,14 +13,16 @@ anew where metadata or time may have changed any of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import attrs
 
+from kclient.config import Config
 from kclient.fetch.buffer import FetchBuffer
-from kclient.fetch.delays import Delays
-from kclient.fetch.request import PartitionFetch
+from kclient.fetch.session import PartitionFetch
+from kclient.network.backoff import Backoff
+from kclient.runtime import Runtime
 from kclient.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -28,11 +30,57 @@ if TYPE_CHECKING:
     from kclient.positions.state import FetchPosition, PartitionState
     from kclient.positions.table import Positions
 
+
+@attrs.define(eq=False)
+class _Delay:
+    backoff: Backoff
+    node_id: int = -1
+    until: float = 0.0
+    code: int = 0
+
+
+class PartitionBackoffs:
+    """Partition → until when it is not asked for, and where; growing with every error in a row."""
+
+    def __init__(self, config: Config, runtime: Runtime) -> None:
+        self._config = config
+        self._runtime = runtime
+        self._delays: dict[TopicPartition, _Delay] = {}
+
+    def failed(self, tp: TopicPartition, node_id: int, code: int = 0) -> None:
+        """The node answered with an error for the partition."""
+        delay = self._delays.get(tp)
+        if delay is None:
+            config = self._config
+            backoff = Backoff.for_retries(config, self._runtime)
+            delay = self._delays[tp] = _Delay(backoff)
+        delay.node_id, delay.code = node_id, code
+        delay.until = self._runtime.now() + delay.backoff.next()
+
+    def succeeded(self, tp: TopicPartition, node_id: int) -> None:
+        """The node answered without one."""
+        if (delay := self._delays.get(tp)) is not None and delay.node_id == node_id:
+            del self._delays[tp]
+
+    def last(self, tp: TopicPartition, node_id: int) -> tuple[float, int]:
+        """Until when the partition is left alone at this node, and the error's code; zeros if there was none."""
+        delay = self._delays.get(tp)
+        return (delay.until, delay.code) if delay is not None and delay.node_id == node_id else (0.0, 0)
+
+    def ends(self, now: float) -> list[float]:
+        """The moments at which delays end."""
+        return [delay.until for delay in self._delays.values() if delay.until > now]
+
+    def retain(self, partitions: Container[TopicPartition]) -> None:
+        """Forget all other partitions."""
+        self._delays = {tp: delay for tp, delay in self._delays.items() if tp in partitions}
+
+
 MAX_BUFFERED_PER_PARTITION = 2
 
 
 @attrs.define
-class Plan:
+class FetchPlan:
     """`nodes`: who has which partitions. `wanted`: what to ask whom. `full`: what has to be drained first. `asked`: who
     has to say first where which partitions begin. `leaderless`: which partitions have no leader that metadata knows.
     `lost_replica`: a preferred replica is offline.
@@ -93,32 +141,32 @@ class Plan:
 
 
 @attrs.frozen
-class Sources:
+class PlanInputs:
     """What plans are made from. `turns`: the order of service of the assigned partitions."""
 
     positions: Positions
     buffer: FetchBuffer
     metadata: MetadataCache
     turns: Mapping[TopicPartition, int]
-    delays: Delays
+    delays: PartitionBackoffs
 
 
-def make_plan(sources: Sources, now: float) -> Plan:
+def make_plan(sources: PlanInputs, now: float) -> FetchPlan:
     """Go through all partitions in the order of service."""
-    plan = Plan()
+    plan = FetchPlan()
     for tp in sources.turns:
         _place(plan, tp, sources, now)
     return plan
 
 
-def update_plan(plan: Plan, dirty: Iterable[TopicPartition], sources: Sources, now: float) -> None:
+def update_plan(plan: FetchPlan, dirty: Iterable[TopicPartition], sources: PlanInputs, now: float) -> None:
     """Look again at the dirty partitions. Then the plan says what a new one would say, for as long as it stands."""
     for tp in dirty:
         plan.forget(tp)
         _place(plan, tp, sources, now)
 
 
-def _place(plan: Plan, tp: TopicPartition, sources: Sources, now: float) -> None:
+def _place(plan: FetchPlan, tp: TopicPartition, sources: PlanInputs, now: float) -> None:
     buffer, metadata = sources.buffer, sources.metadata
     state = sources.positions.find(tp)
     if state is None:

@@ -26,11 +26,8 @@ from kclient.protocol.errors import FETCH_SESSION_ID_NOT_FOUND
 from kclient.types import TopicPartition
 
 if TYPE_CHECKING:
-    from kclient.fetch.request import PartitionFetch
     from kclient.generated.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 
-    Row = tuple[PartitionFetch | None, PartitionData]
-    Wanted = Mapping[TopicPartition, PartitionFetch]
 
 NO_SESSION: Final = 0
 FULL: Final = 0
@@ -39,7 +36,37 @@ LAST_EPOCH: Final = 2**31 - 1
 
 
 @attrs.frozen
-class SessionStep:
+class PartitionFetch:
+    """What is fetched of one partition, at `position_version`. None of an epoch or id: unknown.
+
+    `offset_epoch` is that of the data before the offset: a leader whose log differs there says where they part. `turn`
+    is its place in the order of service.
+    """
+
+    tp: TopicPartition
+    offset: int
+    leader_epoch: int | None
+    topic_id: bytes | None
+    position_version: int
+    offset_epoch: int | None = None
+    turn: int = 0
+
+    def asks_the_same(self, other: PartitionFetch) -> bool:
+        """Whether both are the same on the wire, so that a session need not be told."""
+        return (
+            self.offset == other.offset
+            and self.leader_epoch == other.leader_epoch
+            and self.topic_id == other.topic_id
+            and self.offset_epoch == other.offset_epoch
+        )
+
+
+Row = tuple[PartitionFetch | None, "PartitionData"]
+Wanted = Mapping[TopicPartition, PartitionFetch]
+
+
+@attrs.frozen
+class FetchRequestData:
     """What the next request says. Epoch 0: `to_send` is everything; else it is news and `forgotten` goes."""
 
     session_id: int
@@ -73,7 +100,7 @@ class FetchSession:
 
     def next_step(
         self, wanted: Wanted, news: Collection[TopicPartition] | None = None, *, by_id: bool = False
-    ) -> SessionStep:
+    ) -> FetchRequestData:
         """What to send so that the broker fetches exactly `wanted`, each in its turn. `by_id`: it takes topic ids.
 
         Costs little where little changed: only `news` can differ from the last step (None: anything can), and an entry
@@ -85,21 +112,21 @@ class FetchSession:
         self.epoch, self._sent = FULL, step.epoch
         return step
 
-    def last_step(self) -> SessionStep | None:
+    def last_step(self) -> FetchRequestData | None:
         """What to send to give the session back, None where there is none; the next request is a full one."""
         session_id, self.session_id, self.epoch = self.session_id, NO_SESSION, FULL
-        return SessionStep(session_id, LAST, ()) if session_id else None
+        return FetchRequestData(session_id, LAST, ()) if session_id else None
 
-    def _begin(self, wanted: Wanted, by_id: bool) -> SessionStep:
+    def _begin(self, wanted: Wanted, by_id: bool) -> FetchRequestData:
         self.by_id = by_id
         ones = _in_order(wanted.values())
         self._partitions = {one.tp: one for one in ones}
         self._names = _names(ones)
-        return SessionStep(self.session_id, FULL, ones, by_id=by_id)
+        return FetchRequestData(self.session_id, FULL, ones, by_id=by_id)
 
     def _go_on(
         self, wanted: Wanted, news: Collection[TopicPartition] | None, by_id: bool
-    ) -> SessionStep | None:
+    ) -> FetchRequestData | None:
         """Added partitions first, then those that are asked for otherwise than before, in the order of the session.
 
         None where the session has to change between topic ids and names.
@@ -127,7 +154,7 @@ class FetchSession:
         if self.by_id:
             forgotten += [old for old, one in kept if one.topic_id != old.topic_id]
         changed = [one for old, one in kept if not one.asks_the_same(old)]
-        return SessionStep(self.session_id, self.epoch, (*added, *changed), forgotten, self.by_id)
+        return FetchRequestData(self.session_id, self.epoch, (*added, *changed), forgotten, self.by_id)
 
     # --- answers ---------------------------------------------------------------------------------
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kclient.fetch.buffer import FetchBuffer
-from kclient.fetch.completed import CompletedFetch, Frame, end_of
-from kclient.fetch.delivery import Delivery
+from kclient.fetch.buffer import CompletedFetch, FetchBuffer, ResponseMemory, end_of
+from kclient.fetch.delivery import RecordDelivery
 from kclient.generated.fetch_response import (
     AbortedTransaction,
     FetchableTopicResponse,
@@ -50,7 +49,7 @@ class Shop:
         self.config = config(**keys)
         self.positions = Positions()
         self.buffer = FetchBuffer()
-        self.delivery = Delivery(self.positions, self.buffer, self.config)
+        self.delivery = RecordDelivery(self.positions, self.buffer, self.config)
         self.positions.assign(partitions)
         for tp in partitions:
             self.positions.seek(tp, OffsetAndMetadata(0), ON_1)
@@ -73,17 +72,17 @@ class Shop:
         view = memoryview(records)
         end = end_of(view) if records else None
         position_version = self.positions.state(tp).position_version
-        frame = Frame(len(records))
+        frame = ResponseMemory(len(records))
         self.buffer.add([CompletedFetch(tp, position_version, at, frame, view, end, aborted, error_code)])
 
     def poll(self, max_records: int = 500) -> Records[Any, Any] | None:
         """One poll; None where there was nothing to decode."""
-        lease = self.delivery.begin(max_records)
-        if lease is None:
+        task = self.delivery.begin(max_records)
+        if task is None:
             return None
-        while not lease.decode():
+        while not task.decode():
             pass
-        return self.delivery.finish(lease)
+        return self.delivery.finish(task)
 
     def offsets(self, max_records: int = 500) -> list[tuple[int, int]]:
         """(partition, offset) of the records of one poll."""

@@ -6,21 +6,26 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from kclient.fetch.budget import SMALLEST_FETCH_BYTES, Budget
-from kclient.fetch.buffer import FetchBuffer
-from kclient.fetch.completed import CompletedFetch, Frame, end_of
+from kclient.fetch.buffer import (
+    SMALLEST_FETCH_BYTES,
+    CompletedFetch,
+    FetchBuffer,
+    MemoryBudget,
+    ResponseMemory,
+    end_of,
+)
 from kclient.types import TopicPartition
 from tests.fetch.fetch_support import P0, P1, P2, batch
 from tests.positions.fake_cluster import config
 
 
-def fetch(tp: TopicPartition, frame: Frame) -> CompletedFetch:
+def fetch(tp: TopicPartition, frame: ResponseMemory) -> CompletedFetch:
     return CompletedFetch(tp, 1, 0, frame)
 
 
 @pytest.mark.spec("S2-07")
 def test_a_frame_counts_until_the_last_partition_that_came_with_it_is_drained() -> None:
-    buffer, frame = FetchBuffer(), Frame(1000)
+    buffer, frame = FetchBuffer(), ResponseMemory(1000)
     both = [fetch(P0, frame), fetch(P1, frame)]
     buffer.add(both)
     assert buffer.bytes_used == 1000
@@ -34,9 +39,9 @@ def test_a_frame_counts_until_the_last_partition_that_came_with_it_is_drained() 
 @pytest.mark.spec("D-60")
 def test_a_partition_that_was_dropped_and_filled_again_stands_in_line_once() -> None:
     buffer = FetchBuffer()
-    buffer.add([fetch(P0, Frame(1))])
+    buffer.add([fetch(P0, ResponseMemory(1))])
     buffer.drop([P0])
-    buffer.add([fetch(P0, Frame(1))])
+    buffer.add([fetch(P0, ResponseMemory(1))])
     assert buffer.take_ready() is not None
     assert buffer.take_ready() is None
 
@@ -58,7 +63,7 @@ def test_any_order_of_calls_keeps_bytes_and_line_right(steps: list[tuple[str, in
     for step, index in steps:
         tp = partitions[index]
         if step == "add":
-            frame = Frame(10)
+            frame = ResponseMemory(10)
             buffer.add([fetch(tp, frame), fetch(partitions[index - 1], frame)])
         elif step == "take" and (head := buffer.take_ready()) is not None:
             assert head.tp not in taken
@@ -105,9 +110,9 @@ def test_the_end_of_formats_0_and_1_and_of_broken_bytes_is_left_to_decoding() ->
     assert end_of(memoryview(b"\xff" * 40)) is None
 
 
-def budget(**keys: int) -> tuple[Budget, FetchBuffer]:
+def budget(**keys: int) -> tuple[MemoryBudget, FetchBuffer]:
     buffer = FetchBuffer()
-    return Budget(buffer, config(**keys)), buffer
+    return MemoryBudget(buffer, config(**keys)), buffer
 
 
 @pytest.mark.spec("S2-11")
@@ -116,7 +121,7 @@ def test_requests_share_one_budget_with_what_is_buffered() -> None:
     assert one.grant(partitions=3, nodes=2) == 3 * 1_048_576
     assert one.grant(partitions=30, nodes=2) == 5_000_000
     one.reserve(5_000_000)
-    buffer.add([fetch(P0, Frame(4_000_000))])
+    buffer.add([fetch(P0, ResponseMemory(4_000_000))])
     assert one.grant(partitions=30, nodes=2) == 1_000_000
     one.release(5_000_000)
     one.reserve(6_000_000 - SMALLEST_FETCH_BYTES + 1)

@@ -34,11 +34,11 @@ def test_the_limit_counts_over_partitions_and_each_partition_is_in_offset_order(
 def test_the_position_moves_only_when_records_are_handed_out() -> None:
     shop = Shop(P0)
     shop.arrive(P0, batch(0, 1, 2))
-    lease = shop.delivery.begin(2)
-    assert lease is not None
-    lease.decode()
+    task = shop.delivery.begin(2)
+    assert task is not None
+    task.decode()
     assert shop.offset(P0) == 0
-    shop.delivery.finish(lease)
+    shop.delivery.finish(task)
     assert shop.offset(P0) == 2
 
 
@@ -121,11 +121,11 @@ def test_what_was_fetched_before_a_move_is_never_handed_out(
     shop.arrive(P0, batch(0, 1, 2, 3))
     if moment == "half handed out":
         assert shop.offsets(2) == [(0, 0), (0, 1)]
-    lease = shop.delivery.begin(1) if moment == "while decoding" else None
+    task = shop.delivery.begin(1) if moment == "while decoding" else None
     move(shop)
-    if lease is not None:
-        lease.decode()
-        assert len(shop.delivery.finish(lease)) == 0
+    if task is not None:
+        task.decode()
+        assert len(shop.delivery.finish(task)) == 0
     assert shop.poll() is None
     assert shop.buffer.bytes_used == 0
     assert shop.offset(P0) in (40, 0, None) if P0 in shop.positions else True
@@ -161,11 +161,11 @@ def test_a_paused_partition_keeps_its_data_and_the_others_go_on() -> None:
 def test_a_pause_while_decoding_hands_nothing_out() -> None:
     shop = Shop(P0)
     shop.arrive(P0, batch(0, 1))
-    lease = shop.delivery.begin(500)
-    assert lease is not None
-    lease.decode()
+    task = shop.delivery.begin(500)
+    assert task is not None
+    task.decode()
     shop.positions.pause(P0)
-    assert len(shop.delivery.finish(lease)) == 0
+    assert len(shop.delivery.finish(task)) == 0
     assert shop.offset(P0) == 0
 
 
@@ -204,9 +204,9 @@ def test_a_poll_that_was_cancelled_while_decoding_loses_nothing() -> None:
     shop = Shop(P0, P1)
     shop.arrive(P0, batch(0, 1))
     shop.arrive(P1, batch(0, 1))
-    lease = shop.delivery.begin(2)
-    assert lease is not None
-    lease.decode()
+    task = shop.delivery.begin(2)
+    assert task is not None
+    task.decode()
     assert shop.offsets() == [(1, 0), (1, 1)]
     assert shop.offset(P0) == 0
     shop.arrive(P0, batch(0, 1))
@@ -220,12 +220,12 @@ def test_decoding_under_a_budget_is_done_in_slices() -> None:
         shop = Shop(*(P0, P1, P2))
         for tp in (P0, P1, P2):
             shop.arrive(tp, batch(*range(10)))
-        lease = shop.delivery.begin(30)
-        assert lease is not None
+        task = shop.delivery.begin(30)
+        assert task is not None
         slices = 1
-        while not lease.decode(budget_seconds=0.0):
+        while not task.decode(budget_seconds=0.0):
             slices += 1
-        assert len(shop.delivery.finish(lease)) == 30
+        assert len(shop.delivery.finish(task)) == 30
         return slices
 
     assert asyncio.run(scenario()) == 3

@@ -7,9 +7,8 @@ import random
 
 import pytest
 
-from kclient.fetch.answers import Answers
-from kclient.fetch.request import PartitionFetch
-from kclient.fetch.session import FetchSession
+from kclient.fetch.response import FetchResponseHandler
+from kclient.fetch.session import FetchSession, PartitionFetch
 from kclient.runtime import Runtime
 from tests.fetch.fetch_support import P0, P1, Shop, answer, batch, data
 from tests.positions.fake_cluster import FakeCluster
@@ -21,7 +20,7 @@ def test_records_of_a_revoked_partition_are_dropped_and_the_others_kept() -> Non
     shop = Shop(P0, P1)
     cluster = FakeCluster({("orders", 0): (1, 5), ("orders", 1): (1, 5)})
     runtime = Runtime(rng=random.Random(1))
-    answers = Answers(cluster, shop.positions, shop.buffer, shop.config, runtime)
+    answers = FetchResponseHandler(cluster, shop.positions, shop.buffer, shop.config, runtime)
     answers.follow_positions()
     wanted = {
         tp: PartitionFetch(tp, 0, 5, None, shop.positions.state(tp).position_version) for tp in (P0, P1)
@@ -42,7 +41,9 @@ def test_an_answer_about_data_that_are_in_the_buffer_already_is_dropped_and_the_
     caplog.set_level(logging.DEBUG, "kclient.fetch")
     shop = Shop(P0)
     cluster = FakeCluster({("orders", 0): (1, 5)})
-    answers = Answers(cluster, shop.positions, shop.buffer, shop.config, Runtime(rng=random.Random(1)))
+    answers = FetchResponseHandler(
+        cluster, shop.positions, shop.buffer, shop.config, Runtime(rng=random.Random(1))
+    )
     answers.follow_positions()
     wanted = {P0: PartitionFetch(P0, 0, 5, None, shop.positions.state(P0).position_version)}
     for node_id in (1, 2):

@@ -14,7 +14,7 @@ from kclient.change_signal import wait_any
 from kclient.config import Config
 from kclient.errors import BatchTooLargeError
 from kclient.fetch.buffer import FetchBuffer
-from kclient.fetch.delivery import Delivery
+from kclient.fetch.delivery import RecordDelivery
 from kclient.fetch.fetcher import Fetcher
 from kclient.generated.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from kclient.generated.list_offsets_response import (
@@ -44,7 +44,7 @@ class Reader:
         self.buffer = FetchBuffer()
         self.position_updater = PositionUpdater(self.cluster, self.positions, config, runtime)
         self.fetcher = Fetcher(self.cluster, self.positions, self.buffer, config, runtime)
-        self.delivery = Delivery(self.positions, self.buffer, config)
+        self.delivery = RecordDelivery(self.positions, self.buffer, config)
 
     async def read(self, count: int) -> list[tuple[int, bytes | None]]:
         """(offset, value) of the next records; raises what a poll would raise."""
@@ -54,11 +54,11 @@ class Reader:
                 seen = [(signal, signal.count) for signal in (self.positions.changed, self.buffer.changed)]
                 if (error := self.position_updater.take_error() or self.fetcher.take_error()) is not None:
                     raise error
-                if (lease := self.delivery.begin(500)) is None:
+                if (task := self.delivery.begin(500)) is None:
                     await wait_any(*seen)
                     continue
-                lease.decode()
-                found += [(record.offset, record.value) for record in self.delivery.finish(lease)]
+                task.decode()
+                found += [(record.offset, record.value) for record in self.delivery.finish(task)]
         return found
 
 

@@ -16,8 +16,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from kclient.errors import KclientError
 from kclient.fetch.fetcher import Fetcher
-from kclient.fetch.node import NodeFetches
-from kclient.fetch.plan import Plan, make_plan
+from kclient.fetch.plan import FetchPlan, make_plan
+from kclient.fetch.request import NodeFetchState
 from kclient.generated.fetch_response import EpochEndOffset
 from kclient.network.backoff import Backoff
 from kclient.positions.state import EARLIEST
@@ -43,7 +43,7 @@ class Clock(Runtime):
         return self.seconds
 
 
-def said(plan: Plan) -> Any:
+def said(plan: FetchPlan) -> Any:
     """All that anybody asks of a plan."""
     wanted = {node: partitions for node, partitions in plan.wanted.items() if partitions}
     members = [{node: set(group[node]) for node in group} for group in (plan.nodes, plan.full, plan.asked)]
@@ -163,7 +163,7 @@ class PlanMachine(RuleBasedStateMachine):
         """One question to a node: the session says what the plan wants, and some of it is answered."""
         node_id = draw.draw(st.sampled_from(self.fetcher._plan.ready()))
         backoff = Backoff.for_retries(self.shop.config, self.clock)
-        node = self.nodes.setdefault(node_id, NodeFetches(node_id, backoff))
+        node = self.nodes.setdefault(node_id, NodeFetchState(node_id, backoff))
         wanted = self.fetcher._plan.wanted[node_id]
         is_full = node.session.next_step(wanted, node.news).epoch == 0
         node.news = {}
@@ -192,12 +192,12 @@ class PlanMachine(RuleBasedStateMachine):
     def poll(self, max_records: int, drops: bool) -> None:
         """While it decodes, room may be made for others."""
         with suppress(KclientError):
-            if (lease := self.shop.delivery.begin(max_records)) is not None:
-                while not lease.decode():
+            if (task := self.shop.delivery.begin(max_records)) is not None:
+                while not task.decode():
                     pass
                 self.shop.buffer.drop(PARTITIONS if drops else [])
                 self.says_what_a_new_plan_says()
-                self.shop.delivery.finish(lease)
+                self.shop.delivery.finish(task)
 
     @rule(seconds=st.sampled_from([0.01, 0.1, 1, 6]))
     def time_passes(self, seconds: float) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kclient.fetch.request import PartitionFetch, build_request
-from kclient.fetch.session import FetchSession, SessionStep
+from kclient.fetch.request import build_request
+from kclient.fetch.session import FetchRequestData, FetchSession, PartitionFetch
 from kclient.generated.fetch_request import FetchRequest
 from kclient.generated.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from kclient.types import TopicPartition
@@ -24,13 +24,13 @@ def told(*numbers: int, session_id: int = 7, topic_id: bytes = ID, **fields: int
     return FetchResponse(session_id=session_id, responses=[topic] if numbers else [], **fields)
 
 
-def says(step: SessionStep) -> tuple[int, int, list[tuple[int, int]], list[int]]:
+def says(step: FetchRequestData) -> tuple[int, int, list[tuple[int, int]], list[int]]:
     """Session id, epoch, (partition, offset) of what is sent, what is forgotten."""
     sent = [(one.tp.partition, one.offset) for one in step.to_send]
     return step.session_id, step.epoch, sent, [one.tp.partition for one in step.forgotten]
 
 
-def ask(session: FetchSession, *wanted: PartitionFetch, by_id: bool = True) -> SessionStep:
+def ask(session: FetchSession, *wanted: PartitionFetch, by_id: bool = True) -> FetchRequestData:
     return session.next_step({one.tp: one for one in wanted}, by_id=by_id)
 
 
@@ -45,7 +45,7 @@ def established(*wanted: PartitionFetch) -> FetchSession:
     return session
 
 
-def request_of(step: SessionStep) -> FetchRequest:
+def request_of(step: FetchRequestData) -> FetchRequest:
     return build_request(step, 1000, config())
 
 

@@ -13,8 +13,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from kclient.fetch.request import PartitionFetch, build_request
-from kclient.fetch.session import FULL, LAST_EPOCH, FetchSession, SessionStep
+from kclient.fetch.request import build_request
+from kclient.fetch.session import FULL, LAST_EPOCH, FetchRequestData, FetchSession, PartitionFetch
 from kclient.generated.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from kclient.types import TopicPartition
 from tests.fetch.broker_sessions import BrokerSessions
@@ -165,7 +165,7 @@ class Sessions(RuleBasedStateMachine):
 
     # ---
 
-    def _next_step(self) -> SessionStep:
+    def _next_step(self) -> FetchRequestData:
         """As the plan does it: the news are what came, went or changed since the last step, whatever became of that."""
         both, before = self.stepped | self.wanted, self.stepped
         news = [tp for tp in both if before.get(tp) is not self.wanted.get(tp)] if self.is_told else None

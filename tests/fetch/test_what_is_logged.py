@@ -13,8 +13,7 @@ import pytest
 from kclient import AsyncConsumer, TopicPartition
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import OffsetOutOfRangeError, TopicAuthorizationError
-from kclient.fetch.telling import TRACE
-from kclient.log import MAX_REMEMBERED, THROTTLE_SECONDS, ThrottledLogger
+from kclient.log import MAX_REMEMBERED, THROTTLE_SECONDS, TRACE, ThrottledLogger
 from tests.consumer.broker import FAST
 from tests.consumer.support import reached
 

@@ -8,13 +8,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from kclient.errors import CorruptBatchError
-from kclient.fetch import answers, node, plan
-from kclient.fetch.answers import Answers
-from kclient.fetch.budget import Budget
-from kclient.fetch.buffer import FetchBuffer
-from kclient.fetch.completed import CompletedFetch, Frame
-from kclient.fetch.delivery import Delivery
-from kclient.fetch.lease import Lease
+from kclient.fetch import plan, response
+from kclient.fetch import request as request_module
+from kclient.fetch.buffer import CompletedFetch, FetchBuffer, MemoryBudget, ResponseMemory
+from kclient.fetch.delivery import DecodeTask, RecordDelivery
+from kclient.fetch.response import FetchResponseHandler
 from kclient.positions.table import Positions
 from kclient.protocol.errors import FENCED_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER
 from kclient.records import reader
@@ -85,14 +83,16 @@ def old_leader_epoch(patch: Patch) -> None:
 def not_leader_is_empty(patch: Patch) -> None:
     """Take the word of a broker that another leads for an answer without records: look for no other leader."""
 
-    def take_error(self: Answers, node_id: int, asked: Any, code: int, state: Any, frame: Any) -> Any:
+    def take_error(
+        self: FetchResponseHandler, node_id: int, asked: Any, code: int, state: Any, frame: Any
+    ) -> Any:
         if code in OTHERS_LEAD:
             self.delays.failed(asked.tp, node_id)
             return None
         return before(self, node_id, asked, code, state, frame)
 
-    before = patch.put(Answers, "_take_error", take_error)
-    patch.put(answers, "NAMES_NEW_LEADER", frozenset())
+    before = patch.put(FetchResponseHandler, "_take_error", take_error)
+    patch.put(response, "NAMES_NEW_LEADER", frozenset())
 
 
 @mutant("M-33", "I-22", look=follower_left_behind)
@@ -105,23 +105,25 @@ def keep_preferred_replica(patch: Patch) -> None:
 def deliver_revoked(patch: Patch) -> None:
     """Hand out what a Fetch brings for a partition that was revoked meanwhile."""
 
-    def take_one(self: Answers, node_id: int, asked: Any, partition: Any, frame: Frame) -> Any:
+    def take_one(
+        self: FetchResponseHandler, node_id: int, asked: Any, partition: Any, frame: ResponseMemory
+    ) -> Any:
         if asked.tp not in self._positions and partition.records and not partition.error_code:
             late.extend([fetched(asked, partition, frame)])
         return before(self, node_id, asked, partition, frame)
 
     late = surface(patch)
-    before = patch.put(Answers, "_take_one", take_one)
+    before = patch.put(FetchResponseHandler, "_take_one", take_one)
 
 
 @mutant("M-35", "I-32", seed=162)
 def no_budget(patch: Patch) -> None:
     """Fetch however much is buffered."""
 
-    def grant(self: Budget, partitions: int, nodes: int) -> int:
+    def grant(self: MemoryBudget, partitions: int, nodes: int) -> int:
         return min(self._config.fetch_max_bytes, partitions * self._config.max_partition_fetch_bytes)
 
-    patch.put(Budget, "grant", grant)
+    patch.put(MemoryBudget, "grant", grant)
 
 
 class Fixed(dict[TopicPartition, int]):
@@ -141,11 +143,11 @@ def no_rotation(patch: Patch) -> None:
         add_before(self, fetches)
         self._ready = OrderedDict.fromkeys(sorted(self._ready))
 
-    def begin(self: Answers, *arguments: Any) -> None:
+    def begin(self: FetchResponseHandler, *arguments: Any) -> None:
         begin_before(self, *arguments)
         self.turns = Fixed()
 
-    begin_before = patch.put(Answers, "__init__", begin)
+    begin_before = patch.put(FetchResponseHandler, "__init__", begin)
     add_before = patch.put(FetchBuffer, "add", add)
 
 
@@ -153,7 +155,7 @@ def no_rotation(patch: Patch) -> None:
 def error_stops_others(patch: Patch) -> None:
     """Lose sight of the partitions that stand behind one with an error in an answer."""
 
-    def take(self: Answers, node_id: int, session: Any, answer: Any) -> Any:
+    def take(self: FetchResponseHandler, node_id: int, session: Any, answer: Any) -> Any:
         useful = before(self, node_id, session, answer)
         codes = [one.error_code for topic in answer.responses for one in topic.partitions]
         if any(codes) and len(session.partitions) > sum(map(bool, codes)):
@@ -161,20 +163,20 @@ def error_stops_others(patch: Patch) -> None:
                 state.paused = True
         return useful
 
-    before = patch.put(Answers, "take", take)
+    before = patch.put(FetchResponseHandler, "take", take)
 
 
 @mutant("M-38", "I-04", look=damage_beside)
 def raise_after_draining(patch: Patch) -> None:
     """Raise the error that ended decoding although records were taken: they are lost."""
 
-    def finish(self: Delivery, lease: Lease) -> Any:
-        records = before(self, lease)
-        if lease.failure is not None:
-            raise lease.failure
+    def finish(self: RecordDelivery, task: DecodeTask) -> Any:
+        records = before(self, task)
+        if task.failure is not None:
+            raise task.failure
         return records
 
-    before = patch.put(Delivery, "finish", finish)
+    before = patch.put(RecordDelivery, "finish", finish)
 
 
 @mutant("M-39", "I-05", seed=3)
@@ -215,12 +217,14 @@ def check_no_crc(patch: Patch) -> None:
 def too_large_for_partition(patch: Patch) -> None:
     """Throw away what is larger than max_partition_fetch_bytes."""
 
-    def take_one(self: Answers, node_id: int, asked: Any, partition: Any, frame: Frame) -> Any:
+    def take_one(
+        self: FetchResponseHandler, node_id: int, asked: Any, partition: Any, frame: ResponseMemory
+    ) -> Any:
         if len(partition.records or b"") > self._config.max_partition_fetch_bytes:
             return None
         return before(self, node_id, asked, partition, frame)
 
-    before = patch.put(Answers, "_take_one", take_one)
+    before = patch.put(FetchResponseHandler, "_take_one", take_one)
 
 
 @mutant("M-43", "I-02", seed=180)
@@ -232,14 +236,16 @@ def stop_at_last_stable(patch: Patch) -> None:
         request.isolation_level = 1
         return request
 
-    before = patch.put(node, "build_request", build_request)
+    before = patch.put(request_module, "build_request", build_request)
 
 
 @mutant("M-121", "I-03", "I-06", seed=9)
 def order_of_arrival(patch: Patch) -> None:
     """Hand out the answers of two nodes about one partition in the order in which they come."""
 
-    def take_one(self: Answers, node_id: int, asked: Any, partition: Any, frame: Frame) -> Any:
+    def take_one(
+        self: FetchResponseHandler, node_id: int, asked: Any, partition: Any, frame: ResponseMemory
+    ) -> Any:
         state = self._positions.find(asked.tp)
         old = state is not None and state.position is not None and state.position.leader.node_id != node_id
         if old and partition.records and not partition.error_code:
@@ -247,4 +253,4 @@ def order_of_arrival(patch: Patch) -> None:
         return before(self, node_id, asked, partition, frame)
 
     late = surface(patch)
-    before = patch.put(Answers, "_take_one", take_one)
+    before = patch.put(FetchResponseHandler, "_take_one", take_one)

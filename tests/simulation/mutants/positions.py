@@ -8,9 +8,9 @@ import attrs
 
 from kclient.consumer import AsyncConsumer, close
 from kclient.consumer.core import ConsumerCore
-from kclient.fetch.answers import Answers
+from kclient.fetch.delivery import DecodeTask
 from kclient.fetch.fetcher import Fetcher
-from kclient.fetch.lease import Lease
+from kclient.fetch.response import FetchResponseHandler
 from kclient.group import offset_fetch
 from kclient.positions.state import EARLIEST, FETCHING, PartitionState
 from kclient.positions.table import Positions
@@ -40,12 +40,14 @@ def reset_on_disconnect(patch: Patch) -> None:
 def reset_by_follower(patch: Patch) -> None:
     """Reset where a follower says that the offset is out of range."""
 
-    def take_error(self: Answers, node_id: int, asked: Any, code: int, state: Any, frame: Any) -> Any:
+    def take_error(
+        self: FetchResponseHandler, node_id: int, asked: Any, code: int, state: Any, frame: Any
+    ) -> Any:
         if code == OFFSET_OUT_OF_RANGE and state.position is not None:
             node_id = state.position.leader.node_id
         return before(self, node_id, asked, code, state, frame)
 
-    before = patch.put(Answers, "_take_error", take_error)
+    before = patch.put(FetchResponseHandler, "_take_error", take_error)
 
 
 @mutant("M-13", "I-11", "I-04", seed=180)
@@ -70,7 +72,7 @@ def seek_keeps_buffer(patch: Patch) -> None:
 def late_answer_after_seek(patch: Patch) -> None:
     """Accept the answer to a Fetch that was under way when the application sought another place."""
 
-    def take_one(self: Answers, node_id: int, asked: Any, partition: Any, frame: Any) -> Any:
+    def take_one(self: FetchResponseHandler, node_id: int, asked: Any, partition: Any, frame: Any) -> Any:
         state = self._positions.find(asked.tp)
         if (
             state is not None
@@ -82,7 +84,7 @@ def late_answer_after_seek(patch: Patch) -> None:
             asked = attrs.evolve(asked, position_version=state.position_version)
         return before(self, node_id, asked, partition, frame)
 
-    before = patch.put(Answers, "_take_one", take_one)
+    before = patch.put(FetchResponseHandler, "_take_one", take_one)
 
 
 @mutant("M-15", "I-04", seed=154)
@@ -159,13 +161,13 @@ def control_batch_does_not_advance(patch: Patch) -> None:
 def aborted_answer_does_not_advance(patch: Patch) -> None:
     """Stay before an answer that holds nothing but what was aborted."""
 
-    def take(self: Lease, fetch: Any) -> None:
+    def take(self: DecodeTask, fetch: Any) -> None:
         before(self, fetch)
         last = self.taken[-1] if self.taken else None
         if last is not None and last.fetch is fetch and fetch.aborted_transactions and not len(last.chunk):
             self.taken.pop()
 
-    before = patch.put(Lease, "_take", take)
+    before = patch.put(DecodeTask, "_take", take)
 
 
 @mutant("M-21", "I-06", "I-03", "I-07", seed=47)

@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from kclient.fetch.session import FULL, FetchSession, SessionStep
+from kclient.fetch.session import FULL, FetchRequestData, FetchSession
 from kclient.protocol.errors import FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH
 from kclient.types import TopicPartition
 from tests.simulation.mutants import plans
@@ -19,9 +19,9 @@ OF_SESSIONS = (FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH)
 def not_added_again(patch: Patch) -> None:
     """Forget to add a partition to the session again that was left out for a while."""
 
-    def go_on(self: FetchSession, *args: Any) -> SessionStep | None:
+    def go_on(self: FetchSession, *args: Any) -> FetchRequestData | None:
         known, gone = set(self.partitions), gone_of.setdefault(id(self), set())
-        step: SessionStep | None = before(self, *args)
+        step: FetchRequestData | None = before(self, *args)
         if step is None:
             return None
         to_send = [one for one in step.to_send if one.tp in known or one.tp not in gone]
@@ -56,10 +56,10 @@ def error_empties_session(patch: Patch) -> None:
         fits: bool = before_accepts(self, answer, rows)
         return fits
 
-    def next_step(self: FetchSession, wanted: Any, *args: Any, **options: Any) -> SessionStep:
+    def next_step(self: FetchSession, wanted: Any, *args: Any, **options: Any) -> FetchRequestData:
         lost = lost_of.get(id(self), ())
         left = {tp: one for tp, one in wanted.items() if tp not in lost}
-        step: SessionStep = before_step(self, left, *args, **options)
+        step: FetchRequestData = before_step(self, left, *args, **options)
         return step
 
     lost_of: dict[int, set[TopicPartition]] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kclient.consumer.poll import Poll
-from kclient.fetch.completed import CompletedFetch, Frame, end_of
+from kclient.fetch.buffer import CompletedFetch, ResponseMemory, end_of
 from kclient.records.records import Records
 from tests.simulation.hosts import current_name
 from tests.simulation.mutants.table import Patch
@@ -19,7 +19,7 @@ class Late(dict[str, list[CompletedFetch]]):
         self.setdefault(current_name(), []).extend(fetches)
 
 
-def fetched(asked: Any, partition: Any, frame: Frame) -> CompletedFetch:
+def fetched(asked: Any, partition: Any, frame: ResponseMemory) -> CompletedFetch:
     """What an answer brought for a partition, as the client would have buffered it."""
     data = memoryview(partition.records)
     return CompletedFetch(

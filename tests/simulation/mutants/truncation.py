@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kclient.fetch.answers import Answers
-from kclient.fetch.completed import CompletedFetch
+from kclient.fetch.buffer import CompletedFetch
+from kclient.fetch.response import FetchResponseHandler
 from kclient.group import offset_commit, offset_fetch
 from kclient.positions.state import AWAIT_VALIDATION, EARLIEST, FETCHING, FetchPosition, PartitionState
 from kclient.positions.table import Positions
@@ -79,7 +79,7 @@ def deliver_unchecked(patch: Patch) -> None:
 def old_topic_comes_back(patch: Patch) -> None:
     """Hand out an answer of the topic that was deleted when the one of the same name is read already."""
 
-    def take_one(self: Answers, node_id: int, asked: Any, partition: Any, frame: Any) -> Any:
+    def take_one(self: FetchResponseHandler, node_id: int, asked: Any, partition: Any, frame: Any) -> Any:
         fetch = before(self, node_id, asked, partition, frame)
         place = current_name(), asked.tp
         seen = answers.setdefault(place, [])
@@ -92,4 +92,4 @@ def old_topic_comes_back(patch: Patch) -> None:
 
     answers: dict[Any, list[tuple[bytes, CompletedFetch]]] = {}
     late = surface(patch)
-    before = patch.put(Answers, "_take_one", take_one)
+    before = patch.put(FetchResponseHandler, "_take_one", take_one)

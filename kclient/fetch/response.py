@@ -12,27 +12,34 @@ Whatever belongs to a partition that is not what it was when it was asked for is
 
 from __future__ import annotations
 
+import enum
 import itertools
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kclient.config import Config
-from kclient.fetch.buffer import FetchBuffer
-from kclient.fetch.completed import CompletedFetch, Frame, end_of
-from kclient.fetch.delays import Delays
-from kclient.fetch.failures import NAMES_NEW_LEADER, Action, action_for
-from kclient.fetch.plan import is_online, next_offset
-from kclient.fetch.request import PartitionFetch
-from kclient.fetch.session import FetchSession
-from kclient.fetch.telling import TRACE
+from kclient.fetch.buffer import CompletedFetch, FetchBuffer, ResponseMemory, end_of
+from kclient.fetch.plan import PartitionBackoffs, is_online, next_offset
+from kclient.fetch.session import FetchSession, PartitionFetch
 from kclient.generated.fetch_response import FetchResponse, PartitionData
-from kclient.log import ThrottledLogger, get_logger
+from kclient.log import TRACE, ThrottledLogger, get_logger
 from kclient.metrics.fetching import FetchMetrics
 from kclient.metrics.registry import Registry
 from kclient.protocol.errors import (
+    FENCED_LEADER_EPOCH,
     FETCH_SESSION_ID_NOT_FOUND,
+    INCONSISTENT_TOPIC_ID,
     INVALID_FETCH_SESSION_EPOCH,
+    KAFKA_STORAGE_ERROR,
+    NOT_LEADER_OR_FOLLOWER,
+    OFFSET_NOT_AVAILABLE,
+    OFFSET_OUT_OF_RANGE,
+    REPLICA_NOT_AVAILABLE,
     TOPIC_AUTHORIZATION_FAILED,
+    UNKNOWN_LEADER_EPOCH,
+    UNKNOWN_SERVER_ERROR,
+    UNKNOWN_TOPIC_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
     error,
 )
 from kclient.runtime import Runtime
@@ -46,11 +53,46 @@ if TYPE_CHECKING:
 
 logger = get_logger("kclient.fetch")
 
+
+class Action(enum.Enum):
+    """What a partition's error code asks for."""
+
+    UPDATE_METADATA = "ask again with fresh metadata"
+    RETRY = "ask again"
+    WARN_AND_RETRY = "warn and ask again"
+    RESET = "reset policy, or tell the user"
+    TELL = "tell the user"
+
+
+ACTIONS: dict[int, Action] = {
+    NOT_LEADER_OR_FOLLOWER: Action.UPDATE_METADATA,
+    REPLICA_NOT_AVAILABLE: Action.UPDATE_METADATA,
+    KAFKA_STORAGE_ERROR: Action.UPDATE_METADATA,
+    FENCED_LEADER_EPOCH: Action.UPDATE_METADATA,
+    OFFSET_NOT_AVAILABLE: Action.UPDATE_METADATA,
+    UNKNOWN_TOPIC_OR_PARTITION: Action.UPDATE_METADATA,
+    UNKNOWN_TOPIC_ID: Action.UPDATE_METADATA,
+    INCONSISTENT_TOPIC_ID: Action.UPDATE_METADATA,
+    UNKNOWN_LEADER_EPOCH: Action.RETRY,
+    UNKNOWN_SERVER_ERROR: Action.WARN_AND_RETRY,
+    OFFSET_OUT_OF_RANGE: Action.RESET,
+}
+"""Every other code is told to the user."""
+
+NAMES_NEW_LEADER = frozenset({NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH})
+"""Codes whose answer may name the present leader (KIP-951)."""
+
+
+def action_for(code: int) -> Action:
+    """What to do about an error code of one partition."""
+    return ACTIONS.get(code, Action.TELL)
+
+
 # No fault of our view of the cluster: metadata need not be asked for.
 SESSION_LOST = (FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH)
 
 
-class Answers:
+class FetchResponseHandler:
     """Takes answers apart. `turns` is the order of service, in order: who got something goes to its end (KIP-74).
 
     `delays` says which partitions got an error a moment ago.
@@ -66,7 +108,7 @@ class Answers:
         metrics: FetchMetrics | None = None,
     ) -> None:
         self.turns: dict[TopicPartition, int] = {}
-        self.delays = Delays(config, runtime)
+        self.delays = PartitionBackoffs(config, runtime)
         self._cluster = cluster
         self._positions = positions
         self._buffer = buffer
@@ -126,7 +168,9 @@ class Answers:
         if not session.accepts(answer, rows):
             return self._refused(node_id, answer)
         sizes = self._metrics.answer()
-        frame = Frame(sum(len(partition.records) for _, partition in rows if partition.records), sizes)
+        frame = ResponseMemory(
+            sum(len(partition.records) for _, partition in rows if partition.records), sizes
+        )
         if frame.size_bytes > self._config.buffer_memory_bytes:
             logger.warning(
                 "Node %d sent %d bytes, more than buffer_memory_bytes (%d)",
@@ -159,7 +203,7 @@ class Answers:
         return False
 
     def _take_one(
-        self, node_id: int, asked: PartitionFetch, partition: PartitionData, frame: Frame
+        self, node_id: int, asked: PartitionFetch, partition: PartitionData, frame: ResponseMemory
     ) -> CompletedFetch | None:
         """What of one partition goes into the buffer."""
         state = self._positions.find(asked.tp)
@@ -216,7 +260,7 @@ class Answers:
             self._cluster.request_update("a preferred replica is not known", reset_backoff=False)
 
     def _take_error(
-        self, node_id: int, asked: PartitionFetch, code: int, state: PartitionState, frame: Frame
+        self, node_id: int, asked: PartitionFetch, code: int, state: PartitionState, frame: ResponseMemory
     ) -> CompletedFetch | None:
         action = action_for(code)
         state.preferred_read_replica = None
