@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from kclient.embedded.groups.consumer.partitions import by_topic
+from kclient.embedded.groups.consumer_protocol.member import by_topic
 from kclient.generated.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from kclient.generated.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest, TopicPartitions
 from kclient.protocol import errors

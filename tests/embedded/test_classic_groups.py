@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from kclient.embedded import EmbeddedCluster
-from kclient.embedded.groups.states import MAY_BE_ENTERED_FROM, State
+from kclient.embedded.groups.classic.metadata import MAY_BE_ENTERED_FROM, ClassicGroupState
 from kclient.embedded.observer import Observer
 from kclient.protocol.errors import (
     FENCED_INSTANCE_ID,
@@ -432,4 +432,4 @@ def test_the_table_of_states_is_that_of_the_coordinator_model() -> None:
         state.value: {before.value for before in befores} for state, befores in MAY_BE_ENTERED_FROM.items()
     }
     assert table == {state: set(befores.split()) for state, befores in wanted.items()}
-    assert set(table) == {state.value for state in State}
+    assert set(table) == {state.value for state in ClassicGroupState}

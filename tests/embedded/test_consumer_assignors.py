@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kclient.embedded.groups.consumer.assignors import ASSIGNORS, Targets, Wanting
-from kclient.embedded.groups.consumer.partitions import TopicIdPartition
+from kclient.embedded.groups.consumer_protocol.assignors import ASSIGNORS, MemberSubscription, Targets
+from kclient.embedded.groups.consumer_protocol.member import TopicIdPartition
 
 Topics = dict[bytes, int]
 
@@ -21,10 +21,10 @@ names = st.lists(st.sampled_from("abcdefgh"), unique=True, min_size=1)
 
 
 @st.composite
-def groups(draw: st.DrawFn) -> list[Wanting]:
+def groups(draw: st.DrawFn) -> list[MemberSubscription]:
     """Members with subscriptions of their own, some of them static."""
     return [
-        Wanting(name, draw(wanted), instance_id=draw(st.sampled_from([None, f"static-{name}"])))
+        MemberSubscription(name, draw(wanted), instance_id=draw(st.sampled_from([None, f"static-{name}"])))
         for name in draw(names)
     ]
 
@@ -37,7 +37,7 @@ def given_out(found: Targets) -> list[TopicIdPartition]:
 @pytest.mark.parametrize("name", ["uniform", "range"])
 @given(topics_drawn, groups())
 def test_every_wanted_partition_goes_to_one_who_wants_it(
-    name: str, topics: Topics, members: list[Wanting]
+    name: str, topics: Topics, members: list[MemberSubscription]
 ) -> None:
     found = ASSIGNORS[name](topics, members)
     assert found.keys() == {member.member_id for member in members}
@@ -57,7 +57,7 @@ def test_every_wanted_partition_goes_to_one_who_wants_it(
 
 @given(topics_drawn, groups())
 def test_uniform_leaves_nobody_two_behind_another_whose_partitions_it_wants(
-    topics: Topics, members: list[Wanting]
+    topics: Topics, members: list[MemberSubscription]
 ) -> None:
     found = ASSIGNORS["uniform"](topics, members)
     for poor in members:
@@ -67,7 +67,9 @@ def test_uniform_leaves_nobody_two_behind_another_whose_partitions_it_wants(
 
 
 @given(topics_drawn, groups(), st.sampled_from("abcdefgh"))
-def test_uniform_does_not_move_what_need_not_move(topics: Topics, members: list[Wanting], other: str) -> None:
+def test_uniform_does_not_move_what_need_not_move(
+    topics: Topics, members: list[MemberSubscription], other: str
+) -> None:
     before = ASSIGNORS["uniform"](topics, members)
     settled = [attrs.evolve(member, held=before[member.member_id]) for member in members]
     assert ASSIGNORS["uniform"](topics, settled) == before
@@ -82,10 +84,10 @@ def test_uniform_does_not_move_what_need_not_move(topics: Topics, members: list[
 @given(st.integers(1, 30), st.integers(1, 6))
 def test_uniform_moves_to_a_newcomer_only_its_share(count: int, size: int) -> None:
     topics = {TOPICS[0]: count}
-    members = [Wanting(f"m{number}", (TOPICS[0],)) for number in range(size)]
+    members = [MemberSubscription(f"m{number}", (TOPICS[0],)) for number in range(size)]
     before = ASSIGNORS["uniform"](topics, members)
     grown = [attrs.evolve(member, held=before[member.member_id]) for member in members]
-    after = ASSIGNORS["uniform"](topics, [*grown, Wanting("new", (TOPICS[0],))])
+    after = ASSIGNORS["uniform"](topics, [*grown, MemberSubscription("new", (TOPICS[0],))])
     moved = sum(len(set(before[one]) - set(after[one])) for one in before)
     assert moved == len(after["new"]) == count // (size + 1)
     sizes = Counter(map(len, after.values()))
@@ -96,9 +98,9 @@ def test_uniform_moves_to_a_newcomer_only_its_share(count: int, size: int) -> No
 def test_range_cuts_each_topic_into_runs_static_members_first() -> None:
     one, two = TOPICS[:2]
     members = [
-        Wanting("a", (one, two)),
-        Wanting("z", (one, two), instance_id="1"),
-        Wanting("b", (two,)),
+        MemberSubscription("a", (one, two)),
+        MemberSubscription("z", (one, two), instance_id="1"),
+        MemberSubscription("b", (two,)),
     ]
     found = ASSIGNORS["range"]({one: 3, two: 4}, members)
     numbers = {
@@ -115,7 +117,7 @@ def test_range_cuts_each_topic_into_runs_static_members_first() -> None:
 def test_of_two_who_had_a_partition_one_keeps_it() -> None:
     topic = TOPICS[0]
     both = (TopicIdPartition(topic, 0),)
-    members = [Wanting("b", (topic,), held=both), Wanting("a", (topic,), held=both)]
+    members = [MemberSubscription("b", (topic,), held=both), MemberSubscription("a", (topic,), held=both)]
     assert ASSIGNORS["uniform"]({topic: 2}, members) == {
         "a": both,
         "b": (TopicIdPartition(topic, 1),),

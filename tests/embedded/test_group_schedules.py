@@ -15,11 +15,10 @@ import pytest
 
 from kclient.embedded import EmbeddedCluster
 from kclient.embedded.api_error import ApiError
-from kclient.embedded.groups.classic import ClassicGroup
-from kclient.embedded.groups.join import Joiner, join
-from kclient.embedded.groups.leaving import heartbeat, leave
-from kclient.embedded.groups.states import State
-from kclient.embedded.groups.sync import sync
+from kclient.embedded.groups.classic.group import ClassicGroup, heartbeat, leave
+from kclient.embedded.groups.classic.join import JoiningMember, join
+from kclient.embedded.groups.classic.metadata import ClassicGroupState
+from kclient.embedded.groups.classic.sync import sync
 from kclient.generated.heartbeat_request import HeartbeatRequest
 from kclient.generated.leave_group_request import MemberIdentity
 from kclient.generated.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
@@ -50,7 +49,7 @@ class Actor:
     abandoned: list[Answer] = attrs.field(factory=list)
 
     def joins(self) -> None:
-        joiner = Joiner(
+        joiner = JoiningMember(
             self.member_id, self.instance_id, "actor", "/here", 6_000, 20_000, "consumer", self.protocols, 9
         )
         self._ask(join(self.group, joiner))
@@ -120,21 +119,21 @@ class Actor:
         if answer is None or answer.error_code != NONE:
             self.forgets()
             return
-        if self.group.generation == self.generation and self.group.state is State.STABLE:
+        if self.group.generation == self.generation and self.group.state is ClassicGroupState.STABLE:
             assert self.group.members[self.member_id].assignment == answer.assignment
 
 
 def check(group: ClassicGroup) -> None:
     """What holds at every moment."""
     assert (group.leader in group.members) if group.members else group.leader is None
-    assert group.state is not State.EMPTY or not group.members
+    assert group.state is not ClassicGroupState.EMPTY or not group.members
     named = {member.instance_id: name for name, member in group.members.items() if member.instance_id}
     assert group.static == named
     assert set(group.unsynced) <= set(group.members)
-    if group.state is State.STABLE:
+    if group.state is ClassicGroupState.STABLE:
         parts = [member.assignment for member in group.members.values() if member.assignment]
         assert len(set(parts)) == len(parts)  # nobody has what another one has
-    assert (group.gathering is not None) == (group.state is State.PREPARING)
+    assert (group.gathering is not None) == (group.state is ClassicGroupState.PREPARING)
 
 
 @pytest.mark.spec("S4-01", "S4-42", "S4-36", "S4-56", "B.21")
@@ -168,7 +167,7 @@ def test_whoever_waits_is_answered_and_a_silent_group_ends_empty(seed: int) -> N
                 assert not missing
                 refused.update(type(task.exception()) for task in done)
             assert refused <= {type(None), ApiError}
-            assert (group.state, group.members, group.pending) == (State.EMPTY, {}, {})
+            assert (group.state, group.members, group.pending) == (ClassicGroupState.EMPTY, {}, {})
 
     asyncio.run(main())
 

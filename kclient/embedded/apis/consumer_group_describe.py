@@ -7,10 +7,9 @@ from typing import Final
 
 from kclient.embedded.api_error import ApiError
 from kclient.embedded.auth import group_operations
-from kclient.embedded.groups.consumer.entry import check_enabled, known_group
-from kclient.embedded.groups.consumer.group import ConsumerGroup
-from kclient.embedded.groups.consumer.member import Member
-from kclient.embedded.groups.consumer.partitions import TopicIdPartition, by_topic
+from kclient.embedded.groups.consumer_protocol.group import ConsumerGroup
+from kclient.embedded.groups.consumer_protocol.heartbeat import check_enabled, known_group
+from kclient.embedded.groups.consumer_protocol.member import ConsumerGroupMember, TopicIdPartition, by_topic
 from kclient.embedded.request_context import RequestContext
 from kclient.generated.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from kclient.generated.consumer_group_describe_response import (
@@ -78,7 +77,7 @@ def _topics_shown(group: ConsumerGroup) -> list[str]:
     return sorted({name for member in group.members.values() for name in group.topics_of(member)})
 
 
-def _member(call: RequestContext, group: ConsumerGroup, member: Member) -> DescribedMember:
+def _member(call: RequestContext, group: ConsumerGroup, member: ConsumerGroupMember) -> DescribedMember:
     kind = CONSUMER if member.classic is None else CLASSIC
     return DescribedMember(
         member_id=member.member_id,

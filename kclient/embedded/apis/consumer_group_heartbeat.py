@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from kclient.embedded.api_error import ApiError
-from kclient.embedded.groups.consumer.entry import check_enabled, group_to_join, known_group
-from kclient.embedded.groups.consumer.heartbeat import heartbeat
-from kclient.embedded.groups.consumer.journal import Journal
-from kclient.embedded.groups.consumer.leave import leave
-from kclient.embedded.groups.consumer.member import JOINING
-from kclient.embedded.groups.consumer.validation import check_form
+from kclient.embedded.groups.consumer_protocol.heartbeat import (
+    check_enabled,
+    group_to_join,
+    heartbeat,
+    known_group,
+)
+from kclient.embedded.groups.consumer_protocol.journal import Journal
+from kclient.embedded.groups.consumer_protocol.leave import leave
+from kclient.embedded.groups.consumer_protocol.member import JOINING
+from kclient.embedded.groups.consumer_protocol.validation import check_form
 from kclient.embedded.request_context import RequestContext
 from kclient.generated.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kclient.generated.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse

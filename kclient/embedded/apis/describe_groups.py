@@ -6,10 +6,9 @@ from typing import Final
 
 from kclient.embedded.api_error import ApiError
 from kclient.embedded.auth import group_operations
-from kclient.embedded.groups.classic import ClassicGroup
-from kclient.embedded.groups.group import Group
-from kclient.embedded.groups.member import Member
-from kclient.embedded.groups.states import State
+from kclient.embedded.groups.classic.group import ClassicGroup
+from kclient.embedded.groups.classic.metadata import ClassicGroupMember, ClassicGroupState
+from kclient.embedded.groups.group import CoordinatorGroup
 from kclient.embedded.request_context import RequestContext
 from kclient.generated.describe_groups_request import DescribeGroupsRequest
 from kclient.generated.describe_groups_response import (
@@ -47,9 +46,9 @@ def _describe(call: RequestContext, request: DescribeGroupsRequest, group_id: st
     return row
 
 
-def _unknown(call: RequestContext, group_id: str, group: Group | None) -> DescribedGroup:
+def _unknown(call: RequestContext, group_id: str, group: CoordinatorGroup | None) -> DescribedGroup:
     """A group of the other protocol is unknown to those who ask for classic ones."""
-    row = DescribedGroup(group_id=group_id, group_state=State.DEAD.value)
+    row = DescribedGroup(group_id=group_id, group_state=ClassicGroupState.DEAD.value)
     if call.version >= SAYS_NOT_FOUND:
         row.error_code = GROUP_ID_NOT_FOUND
         kind = "not found" if group is None else "not a classic group"
@@ -59,7 +58,7 @@ def _unknown(call: RequestContext, group_id: str, group: Group | None) -> Descri
 
 def _row(group: ClassicGroup) -> DescribedGroup:
     """Only a stable group shows its protocol, and what members said and got."""
-    stable = group.state is State.STABLE
+    stable = group.state is ClassicGroupState.STABLE
     return DescribedGroup(
         group_id=group.group_id,
         group_state=group.state_name,
@@ -69,7 +68,7 @@ def _row(group: ClassicGroup) -> DescribedGroup:
     )
 
 
-def _member(member: Member, protocol: str | None, stable: bool) -> DescribedGroupMember:
+def _member(member: ClassicGroupMember, protocol: str | None, stable: bool) -> DescribedGroupMember:
     return DescribedGroupMember(
         member_id=member.member_id,
         group_instance_id=member.instance_id,

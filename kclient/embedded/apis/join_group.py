@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from kclient.embedded.api_error import ApiError
-from kclient.embedded.groups.classic import ClassicGroup
+from kclient.embedded.groups.classic.group import ClassicGroup
+from kclient.embedded.groups.classic.records import group_record
 from kclient.embedded.groups.coordinator import NEW_COORDINATOR, GroupCoordinator
-from kclient.embedded.groups.group import CONSUMER, Group
-from kclient.embedded.groups.written import group_record
+from kclient.embedded.groups.group import CONSUMER, CoordinatorGroup
 from kclient.embedded.request_context import RequestContext
 from kclient.generated.join_group_request import JoinGroupRequest
 from kclient.generated.join_group_response import JoinGroupResponse
@@ -45,7 +45,9 @@ def refuse(call: RequestContext, request: JoinGroupRequest, refused: ApiError) -
     return _named(call, answer)
 
 
-def _new(coordinator: GroupCoordinator, found: Group | None, request: JoinGroupRequest) -> ClassicGroup:
+def _new(
+    coordinator: GroupCoordinator, found: CoordinatorGroup | None, request: JoinGroupRequest
+) -> ClassicGroup:
     """For a member without id. An empty group of the other protocol becomes a classic one."""
     if request.member_id:
         raise ApiError(UNKNOWN_MEMBER_ID)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kclient.embedded.api_error import ApiError
 from kclient.embedded.auth import CLUSTER
 from kclient.embedded.groups.coordinator import NEW_COORDINATOR
-from kclient.embedded.groups.group import Group
+from kclient.embedded.groups.group import CoordinatorGroup
 from kclient.embedded.request_context import RequestContext
 from kclient.generated.list_groups_request import ListGroupsRequest
 from kclient.generated.list_groups_response import ListedGroup, ListGroupsResponse
@@ -36,7 +36,7 @@ def refuse(call: RequestContext, request: ListGroupsRequest, refused: ApiError) 
     return ListGroupsResponse(error_code=refused.code)
 
 
-def _wanted(call: RequestContext, group: Group, request: ListGroupsRequest) -> bool:
+def _wanted(call: RequestContext, group: CoordinatorGroup, request: ListGroupsRequest) -> bool:
     """An empty filter lets everything through. Case counts for states up to 3.9, else it does not."""
     folded = str.lower if call.state.release >= NEW_COORDINATOR else str
     states = [folded(name) for name in request.states_filter]
@@ -44,7 +44,7 @@ def _wanted(call: RequestContext, group: Group, request: ListGroupsRequest) -> b
     return (not states or folded(group.state_name) in states) and (not types or group.kind in types)
 
 
-def _row(group: Group) -> ListedGroup:
+def _row(group: CoordinatorGroup) -> ListedGroup:
     return ListedGroup(
         group_id=group.group_id,
         protocol_type=group.protocol_type or "",

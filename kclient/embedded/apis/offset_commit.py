@@ -10,9 +10,9 @@ from typing import Final
 import attrs
 
 from kclient.embedded.api_error import ApiError
-from kclient.embedded.groups.classic import ClassicGroup
+from kclient.embedded.groups.classic.group import ClassicGroup
 from kclient.embedded.groups.coordinator import NEW_COORDINATOR, GroupCoordinator
-from kclient.embedded.groups.group import Committer, Group
+from kclient.embedded.groups.group import Committer, CoordinatorGroup
 from kclient.embedded.groups.offsets import Commit, too_long
 from kclient.embedded.groups.records import commit_record
 from kclient.embedded.releases import Release
@@ -151,7 +151,7 @@ def _committer(call: RequestContext, request: OffsetCommitRequest) -> Committer:
     )
 
 
-def _group(call: RequestContext, request: OffsetCommitRequest) -> Group:
+def _group(call: RequestContext, request: OffsetCommitRequest) -> CoordinatorGroup:
     """One that only stores offsets comes to be with its first commit."""
     coordinator = call.broker.groups
     group = coordinator.find(request.group_id, nameless=True)
@@ -179,7 +179,9 @@ def _new(call: RequestContext, request: OffsetCommitRequest, tp: TopicPartition,
     )
 
 
-async def _store(coordinator: GroupCoordinator, group: Group, commits: dict[TopicPartition, Commit]) -> None:
+async def _store(
+    coordinator: GroupCoordinator, group: CoordinatorGroup, commits: dict[TopicPartition, Commit]
+) -> None:
     """Write, and let it be seen when it is on all in-sync replicas. Raises ApiError."""
     release = coordinator.broker.state.release
     too_large = UNKNOWN_SERVER_ERROR if release >= NEW_COORDINATOR else INVALID_COMMIT_OFFSET_SIZE

@@ -6,28 +6,23 @@ commits of version 0 left in ZooKeeper.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
+
+import attrs
 
 from kclient.embedded.api_error import ApiError
 from kclient.embedded.groups.coordinator import NEW_COORDINATOR
-from kclient.embedded.groups.group import Group
-from kclient.embedded.groups.offset_forms import (
-    GROUPS,
-    Asked,
-    AskedTopic,
-    asked_of,
-    no_offsets,
-    no_row,
-    row_of,
-    single,
-)
+from kclient.embedded.groups.group import CoordinatorGroup
 from kclient.embedded.groups.offsets import Commit
 from kclient.embedded.request_context import RequestContext
 from kclient.generated.offset_fetch_request import OffsetFetchRequest
 from kclient.generated.offset_fetch_response import (
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
     OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
 from kclient.protocol.errors import (
@@ -40,6 +35,86 @@ from kclient.protocol.errors import (
 )
 from kclient.protocol.primitives import ZERO_UUID
 from kclient.types import TopicPartition
+
+GROUPS: Final = 8  # the first version that asks for several groups
+NOWHERE: Final = -1
+
+
+@attrs.frozen
+class AskedTopic:
+    """Partitions of a topic that one asks for; by name or by id."""
+
+    name: str
+    topic_id: bytes
+    numbers: Sequence[int]
+
+
+@attrs.frozen
+class Asked:
+    """What is asked of one group; `topics` None means all."""
+
+    group_id: str
+    topics: Sequence[AskedTopic] | None
+    member_id: str | None = None
+    member_epoch: int = -1
+
+
+def asked_of(request: OffsetFetchRequest, version: int) -> list[Asked]:
+    """What is asked, group by group; one group before version 8."""
+    if version < GROUPS:
+        topics = request.topics
+        named = [AskedTopic(topic.name, ZERO_UUID, topic.partition_indexes) for topic in topics or ()]
+        return [Asked(request.group_id, None if topics is None else named)]
+    found = []
+    for group in request.groups:
+        rows = [AskedTopic(row.name, row.topic_id, row.partition_indexes) for row in group.topics or ()]
+        topics_or_all = None if group.topics is None else rows
+        found.append(Asked(group.group_id, topics_or_all, group.member_id, group.member_epoch))
+    return found
+
+
+def single(group: OffsetFetchResponseGroup) -> OffsetFetchResponse:
+    """The form of version 7 and older."""
+    topics = [
+        OffsetFetchResponseTopic(
+            name=topic.name,
+            partitions=[
+                OffsetFetchResponsePartition(
+                    partition_index=row.partition_index,
+                    committed_offset=row.committed_offset,
+                    committed_leader_epoch=row.committed_leader_epoch,
+                    metadata=row.metadata,
+                    error_code=row.error_code,
+                )
+                for row in topic.partitions
+            ],
+        )
+        for topic in group.topics
+    ]
+    return OffsetFetchResponse(topics=topics)
+
+
+def no_offsets(asked: Asked, code: int) -> OffsetFetchResponseGroup:
+    """The group's own error."""
+    return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=code)
+
+
+def no_row(number: int, code: int = NONE) -> OffsetFetchResponsePartitions:
+    """There is no offset, or none that may be told."""
+    return OffsetFetchResponsePartitions(
+        partition_index=number, committed_offset=NOWHERE, metadata="", error_code=code
+    )
+
+
+def row_of(number: int, commit: Commit) -> OffsetFetchResponsePartitions:
+    """A committed offset."""
+    return OffsetFetchResponsePartitions(
+        partition_index=number,
+        committed_offset=commit.offset,
+        committed_leader_epoch=commit.leader_epoch,
+        metadata=commit.metadata,
+    )
+
 
 BY_ID: Final = 10  # the first version that names topics by id
 TOP_ERROR: Final = 2  # the first with an error for the whole answer, and with all topics for null
@@ -96,7 +171,7 @@ def _read(call: RequestContext, asked: Asked, require_stable: bool) -> OffsetFet
     return OffsetFetchResponseGroup(group_id=asked.group_id, topics=rows)
 
 
-def _all_topics(call: RequestContext, group: Group | None) -> list[AskedTopic]:
+def _all_topics(call: RequestContext, group: CoordinatorGroup | None) -> list[AskedTopic]:
     """All that the group has offsets of and the client may see."""
     numbers: dict[str, list[int]] = {}
     for tp in sorted(() if group is None else group.offsets.committed):
@@ -111,7 +186,7 @@ def _all_topics(call: RequestContext, group: Group | None) -> list[AskedTopic]:
 
 
 def _topic(
-    call: RequestContext, group: Group | None, topic: AskedTopic, require_stable: bool
+    call: RequestContext, group: CoordinatorGroup | None, topic: AskedTopic, require_stable: bool
 ) -> OffsetFetchResponseTopics:
     name, problem = topic.name, NONE
     if call.version >= BY_ID:
@@ -129,7 +204,7 @@ def _topic(
 
 
 def _partition(
-    call: RequestContext, group: Group | None, tp: TopicPartition, require_stable: bool
+    call: RequestContext, group: CoordinatorGroup | None, tp: TopicPartition, require_stable: bool
 ) -> OffsetFetchResponsePartitions:
     if group is None:
         return no_row(tp.partition)
@@ -139,7 +214,7 @@ def _partition(
     return no_row(tp.partition) if commit is None else row_of(tp.partition, commit)
 
 
-def _unstable(call: RequestContext, group: Group, tp: TopicPartition) -> bool:
+def _unstable(call: RequestContext, group: CoordinatorGroup, tp: TopicPartition) -> bool:
     """Coordinators up to 3.9 also wait for plain commits that are being written."""
     writing = call.state.release < NEW_COORDINATOR and tp in group.offsets.writing
     return writing or group.offsets.in_transaction(tp)

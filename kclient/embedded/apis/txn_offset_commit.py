@@ -12,8 +12,8 @@ from typing import Final
 import attrs
 
 from kclient.embedded.api_error import ApiError
-from kclient.embedded.groups.classic import ClassicGroup
-from kclient.embedded.groups.group import Committer, Group
+from kclient.embedded.groups.classic.group import ClassicGroup
+from kclient.embedded.groups.group import Committer, CoordinatorGroup
 from kclient.embedded.groups.offsets import Commit, too_long
 from kclient.embedded.groups.records import commit_record
 from kclient.embedded.releases import Release
@@ -171,7 +171,7 @@ def _check_epoch(request: TxnOffsetCommitRequest, partition: Partition) -> None:
         raise ApiError(INVALID_PRODUCER_EPOCH)
 
 
-def _group(call: RequestContext, group_id: str, committer: Committer) -> Group:
+def _group(call: RequestContext, group_id: str, committer: Committer) -> CoordinatorGroup:
     """The group; one that only stores offsets is made by its first commit."""
     group = call.broker.groups.find(group_id)
     if group is not None:

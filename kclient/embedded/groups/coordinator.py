@@ -14,8 +14,8 @@ import attrs
 
 from kclient.embedded import topic_config
 from kclient.embedded.api_error import ApiError
-from kclient.embedded.groups import loading, retention
-from kclient.embedded.groups.group import Group
+from kclient.embedded.groups import loading
+from kclient.embedded.groups.group import CoordinatorGroup
 from kclient.embedded.groups.records import commit_tombstone
 from kclient.embedded.log import Stored
 from kclient.embedded.releases import Release
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from kclient.embedded.broker import Broker
     from kclient.embedded.clock import Timer
 
+
 NEW_COORDINATOR: Final = Release.parse("4.0")  # written anew, it answers some things in another way
 WRITE_SECONDS: Final = 5.0  # offsets.commit.timeout.ms
 
@@ -53,10 +54,10 @@ class GroupCoordinator:
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
-        self.groups: dict[str, Group] = {}
+        self.groups: dict[str, CoordinatorGroup] = {}
         self._led: set[int] = set()
         self._waiting: dict[int, _Wait] = {}
-        retention.schedule(self)
+        self._schedule_expiration()
 
     # --- who is here
 
@@ -79,7 +80,7 @@ class GroupCoordinator:
             raise ApiError(self._waiting[number].code)
         return partition
 
-    def find(self, group_id: str, *, nameless: bool = False) -> Group | None:
+    def find(self, group_id: str, *, nameless: bool = False) -> CoordinatorGroup | None:
         """A group of this broker, None where there is no such. Raises ApiError as `check` does."""
         self.check(group_id, nameless=nameless)
         return self.groups.get(group_id)
@@ -139,7 +140,7 @@ class GroupCoordinator:
         finally:
             timer.cancel()
 
-    def forget(self, group: Group) -> None:
+    def forget(self, group: CoordinatorGroup) -> None:
         """The group is gone: tombstones for what was written of it and for its offsets. Raises ApiError."""
         now = self.broker.state.clock.wall_ms()
         offsets = [commit_tombstone(group.group_id, tp, now) for tp in group.offsets.committed]
@@ -148,7 +149,7 @@ class GroupCoordinator:
         self.groups.pop(group.group_id, None)
         group.end(NOT_COORDINATOR)
 
-    def delete_offsets(self, group: Group, partitions: Sequence[TopicPartition]) -> None:
+    def delete_offsets(self, group: CoordinatorGroup, partitions: Sequence[TopicPartition]) -> None:
         """Remove committed offsets, with a tombstone for each that there is. Raises ApiError."""
         now = self.broker.state.clock.wall_ms()
         wanted = dict.fromkeys(partitions, -1)
@@ -215,3 +216,27 @@ class GroupCoordinator:
         for group in self.groups.values():
             with suppress(ApiError):  # too few replicas to write it: they stay, as on a real broker
                 self.delete_offsets(group, [tp for tp in group.offsets.known() if tp.topic == name])
+
+    # --- retention of offsets
+
+    def _schedule_expiration(self) -> None:
+        interval_ms = self.broker.state.settings.offsets_retention_check_interval_ms
+        self.broker.call_later(interval_ms / 1000, self._expire_offsets_and_reschedule)
+
+    def _expire_offsets_and_reschedule(self) -> None:
+        with suppress(ApiError):  # too few replicas to write tombstones: retried after the next interval
+            self._expire_offsets()
+        self._schedule_expiration()
+
+    def _expire_offsets(self) -> None:
+        """Remove expired offsets, and groups that have neither members nor offsets.
+
+        Raises ApiError if the tombstones cannot be written.
+        """
+        state = self.broker.state
+        now, retention_ms = state.clock.wall_ms(), state.settings.offsets_retention_minutes * 60_000
+        for group in list(self.groups.values()):
+            expired = group.offsets.expired(group.retention_begins, now, retention_ms)
+            self.delete_offsets(group, expired)
+            if group.empty and not group.offsets:
+                self.forget(group)

@@ -44,7 +44,7 @@ class Committer:
 
 
 @attrs.define(eq=False)
-class Group(ABC):
+class CoordinatorGroup(ABC):
     """One group in the memory of its coordinator."""
 
     kind: ClassVar[str]

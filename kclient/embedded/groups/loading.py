@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from kclient.embedded.groups.classic import ClassicGroup
-from kclient.embedded.groups.group import Group
+from kclient.embedded.groups.classic.group import ClassicGroup
+from kclient.embedded.groups.classic.records import read_into
+from kclient.embedded.groups.group import CoordinatorGroup
 from kclient.embedded.groups.records import COMMITS, GROUP, commit_of
-from kclient.embedded.groups.written import read_into
 from kclient.embedded.log import Stored
 from kclient.embedded.state import Partition
 from kclient.group.offsets_topic import OffsetsRecord, read_offsets_record
@@ -29,7 +29,7 @@ _COMMIT_MARKER: Final = 1
 
 
 @attrs.frozen
-class Row:
+class OffsetsTopicRow:
     """One record that counts: what it is and of which group, its key and value, and its offset."""
 
     kind: int
@@ -42,10 +42,10 @@ class Row:
 Values = dict[bytes, tuple[bytes | None, int]]  # key → value and offset
 
 
-def load(coordinator: GroupCoordinator, partition: Partition) -> dict[str, Group]:
+def load(coordinator: GroupCoordinator, partition: Partition) -> dict[str, CoordinatorGroup]:
     """The groups that the log holds."""
     values, pending = _replay(partition)
-    rows: dict[str, list[Row]] = {}
+    rows: dict[str, list[OffsetsTopicRow]] = {}
     for row in _rows(values):
         rows.setdefault(row.group_id, []).append(row)
     groups = {group_id: _group(coordinator, group_id, found) for group_id, found in rows.items()}
@@ -93,26 +93,28 @@ def _records(stored: Stored) -> list[tuple[bytes, bytes | None, int]]:
     return [(key, value, offset) for key, value, offset in rows if key is not None]
 
 
-def _rows(values: Values) -> list[Row]:
+def _rows(values: Values) -> list[OffsetsTopicRow]:
     found = []
     for key, (value, at) in values.items():
         record = read_offsets_record(key, value)
         if value is not None and isinstance(record, OffsetsRecord):
-            found.append(Row(record.record_type, record.group_id, record.key, record.value, at))
+            found.append(OffsetsTopicRow(record.record_type, record.group_id, record.key, record.value, at))
     return found
 
 
-def _tp(row: Row) -> TopicPartition:
+def _tp(row: OffsetsTopicRow) -> TopicPartition:
     return TopicPartition(row.key.topic, row.key.partition)
 
 
-def _group(coordinator: GroupCoordinator, group_id: str, rows: list[Row]) -> Group:
+def _group(coordinator: GroupCoordinator, group_id: str, rows: list[OffsetsTopicRow]) -> CoordinatorGroup:
     """Classic unless there are records of the consumer protocol."""
     classic = next((row.value for row in rows if row.kind == GROUP), None)
     others = [row for row in rows if row.kind not in (*COMMITS, GROUP)]
-    group: Group
+    group: CoordinatorGroup
     if others:
-        from kclient.embedded.groups.consumer.restore import restore  # only where there is such a group
+        from kclient.embedded.groups.consumer_protocol.records import (
+            restore,  # only where there is such a group
+        )
 
         group = restore(coordinator, group_id, others)
     else:

@@ -11,7 +11,6 @@ from typing import Final
 
 from kclient.embedded.groups.offsets import Commit
 from kclient.embedded.releases import Release
-from kclient.generated.group_metadata_key import GroupMetadataKey
 from kclient.generated.offset_commit_key import OffsetCommitKey
 from kclient.generated.offset_commit_value import OffsetCommitValue
 from kclient.protocol.message import Message
@@ -85,20 +84,3 @@ def commit_of(value: OffsetCommitValue, at: int) -> Commit:
 
 def _commit_key(group_id: str, tp: TopicPartition) -> OffsetCommitKey:
     return OffsetCommitKey(group=group_id, topic=tp.topic, partition=tp.partition)
-
-
-# --- classic groups
-
-
-def group_version(release: Release) -> int:
-    """The layout in which brokers of this release write a classic group."""
-    if release >= Release.parse("2.3"):
-        return 3
-    if release >= _V1_ONLY_BEFORE:
-        return 2
-    return 1 if release >= Release.parse("0.10.1") else 0
-
-
-def group_tombstone(group_id: str, timestamp: int) -> NewRecord:
-    """The classic group is gone."""
-    return record(GroupMetadataKey(group=group_id), None, timestamp=timestamp)

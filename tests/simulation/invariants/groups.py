@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from kclient.embedded.groups.consumer.group import GroupState
-from kclient.embedded.groups.states import State
+from kclient.embedded.groups.classic.metadata import ClassicGroupState
+from kclient.embedded.groups.consumer_protocol.group import ConsumerGroupState
 from kclient.protocol.message import Message
 from kclient.types import TopicPartition
 from tests.simulation.application import GROUP
 
 if TYPE_CHECKING:
-    from kclient.embedded.groups.group import Group
+    from kclient.embedded.groups.group import CoordinatorGroup
     from tests.simulation.stage import Stage
 
 HEARTBEAT: Final = "ConsumerGroupHeartbeat"
@@ -33,7 +33,7 @@ def is_static(stage: Stage, name: str) -> bool:
     return member is not None and member.instance_id is not None
 
 
-def group_of(stage: Stage) -> Group | None:
+def group_of(stage: Stage) -> CoordinatorGroup | None:
     """The group as its coordinator has it, None where there is no coordinator."""
     partition = stage.group_partition(GROUP)
     broker = None if partition is None else stage.cluster.state.brokers.get(partition.leader)
@@ -42,7 +42,7 @@ def group_of(stage: Stage) -> Group | None:
 
 def is_stable(stage: Stage) -> bool:
     """Whether everybody has an assignment and nobody is on the way in or out."""
-    return getattr(group_of(stage), "state", None) in (State.STABLE, GroupState.STABLE)
+    return getattr(group_of(stage), "state", None) in (ClassicGroupState.STABLE, ConsumerGroupState.STABLE)
 
 
 def leaves(api: str, message: Message) -> bool:

@@ -12,17 +12,25 @@ from typing import Final
 import attrs
 
 from kclient.embedded.api_error import ApiError
-from kclient.embedded.groups.consumer import leave, sessions
-from kclient.embedded.groups.consumer.assignment import advance, target_of
-from kclient.embedded.groups.consumer.blobs import read_subscription, with_ids, write_assignment
-from kclient.embedded.groups.consumer.group import ConsumerGroup
-from kclient.embedded.groups.consumer.heartbeat import settle, take_place
-from kclient.embedded.groups.consumer.ids import new_member_id
-from kclient.embedded.groups.consumer.journal import Journal
-from kclient.embedded.groups.consumer.member import ClassicPart, Member, MemberState
-from kclient.embedded.groups.consumer.migration import downgrade_if_all_classic
-from kclient.embedded.groups.consumer.timers import Kind
-from kclient.embedded.groups.consumer.validation import check_room, known_member
+from kclient.embedded.groups.consumer_protocol import leave
+from kclient.embedded.groups.consumer_protocol.assignment import advance, target_of
+from kclient.embedded.groups.consumer_protocol.group import ConsumerGroup
+from kclient.embedded.groups.consumer_protocol.heartbeat import new_member_id, settle, take_place
+from kclient.embedded.groups.consumer_protocol.journal import Journal
+from kclient.embedded.groups.consumer_protocol.leave import expire_member, restart_session_timer
+from kclient.embedded.groups.consumer_protocol.member import (
+    ConsumerGroupMember,
+    HostedClassicMember,
+    MemberState,
+    MemberTimerKind,
+)
+from kclient.embedded.groups.consumer_protocol.migration import (
+    downgrade_if_all_classic,
+    read_subscription,
+    with_ids,
+    write_assignment,
+)
+from kclient.embedded.groups.consumer_protocol.validation import check_room, known_member
 from kclient.embedded.request_context import RequestContext
 from kclient.generated.heartbeat_request import HeartbeatRequest
 from kclient.generated.join_group_request import JoinGroupRequest
@@ -49,7 +57,7 @@ TWO_STEPS_SINCE: Final = 4  # the version of JoinGroup from which on a dynamic m
 def join(group: ConsumerGroup, call: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse:
     """Answered at once: there is nobody to wait for. Raises ApiError."""
     check_room(group, request.member_id)
-    part = ClassicPart(
+    part = HostedClassicMember(
         request.session_timeout_ms, tuple((row.name, bytes(row.metadata)) for row in request.protocols)
     )
     if not _supported(group, request.member_id, request.protocol_type, part):
@@ -73,10 +81,10 @@ def _enter(
     group: ConsumerGroup,
     call: RequestContext,
     request: JoinGroupRequest,
-    found: Member | None,
+    found: ConsumerGroupMember | None,
     member_id: str,
-    part: ClassicPart,
-) -> Member:
+    part: HostedClassicMember,
+) -> ConsumerGroupMember:
     """What a heartbeat does to a member of the new protocol; the subscription says what this one owns."""
     subscription = read_subscription(part.protocols[0][1])
     journal = Journal(group)
@@ -102,7 +110,7 @@ def _enter(
     return after
 
 
-def _supported(group: ConsumerGroup, member_id: str, protocol_type: str, part: ClassicPart) -> bool:
+def _supported(group: ConsumerGroup, member_id: str, protocol_type: str, part: HostedClassicMember) -> bool:
     """Whether every other classic member has one of its protocols."""
     others = [
         dict(other.classic.protocols)
@@ -113,7 +121,7 @@ def _supported(group: ConsumerGroup, member_id: str, protocol_type: str, part: C
     return protocol_type == PROTOCOL_TYPE and common
 
 
-def _find(group: ConsumerGroup, request: JoinGroupRequest) -> Member | None:
+def _find(group: ConsumerGroup, request: JoinGroupRequest) -> ConsumerGroupMember | None:
     """The member, or the static one whose place it takes; None for a new one. Raises ApiError."""
     if request.group_instance_id is None:
         return group.members.get(request.member_id)
@@ -126,11 +134,11 @@ def _rebalance_timeout(request: JoinGroupRequest) -> int:
     return request.session_timeout_ms if request.rebalance_timeout_ms < 0 else request.rebalance_timeout_ms
 
 
-def _joined(group: ConsumerGroup, member: Member) -> None:
-    sessions.heard(group, member)
-    group.timers.stop(member.member_id, Kind.JOIN)
-    late = partial(sessions.send_away, group, member.member_id)
-    group.timers.start(member.member_id, Kind.SYNC, member.rebalance_timeout_ms, late)
+def _joined(group: ConsumerGroup, member: ConsumerGroupMember) -> None:
+    restart_session_timer(group, member)
+    group.timers.stop(member.member_id, MemberTimerKind.JOIN)
+    late = partial(expire_member, group, member.member_id)
+    group.timers.start(member.member_id, MemberTimerKind.SYNC, member.rebalance_timeout_ms, late)
 
 
 # --- SyncGroup
@@ -146,8 +154,8 @@ def sync(group: ConsumerGroup, request: SyncGroupRequest) -> SyncGroupResponse:
     if group.epoch > member.epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
         _await_join(group, member)
         raise ApiError(REBALANCE_IN_PROGRESS)
-    group.timers.stop(member.member_id, Kind.SYNC)
-    sessions.heard(group, member)
+    group.timers.stop(member.member_id, MemberTimerKind.SYNC)
+    restart_session_timer(group, member)
     return SyncGroupResponse(
         protocol_type=PROTOCOL_TYPE,
         protocol_name=name,
@@ -162,14 +170,14 @@ def heartbeat(group: ConsumerGroup, request: HeartbeatRequest) -> int:
     """The code to answer. Raises ApiError."""
     member, _ = _classic(group, request.member_id, request.group_instance_id)
     _check_generation(member, request.generation_id)
-    sessions.heard(group, member)
+    restart_session_timer(group, member)
     if not _should_join_again(group, member):
         return NONE
     _await_join(group, member)
     return REBALANCE_IN_PROGRESS
 
 
-def _should_join_again(group: ConsumerGroup, member: Member) -> bool:
+def _should_join_again(group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
     """It is behind, has something to give up, or may get all that it waits for."""
     if member.epoch < group.epoch or member.state is MemberState.UNREVOKED_PARTITIONS:
         return True
@@ -192,20 +200,22 @@ def leave_group(group: ConsumerGroup, who: MemberIdentity) -> int:
     return NONE
 
 
-def _classic(group: ConsumerGroup, member_id: str, instance_id: str | None) -> tuple[Member, ClassicPart]:
+def _classic(
+    group: ConsumerGroup, member_id: str, instance_id: str | None
+) -> tuple[ConsumerGroupMember, HostedClassicMember]:
     member = known_member(group, member_id, instance_id)
     if member.classic is None:
         raise ApiError(UNKNOWN_MEMBER_ID)
     return member, member.classic
 
 
-def _check_generation(member: Member, generation: int) -> None:
+def _check_generation(member: ConsumerGroupMember, generation: int) -> None:
     if generation != member.epoch:
         raise ApiError(ILLEGAL_GENERATION)
 
 
-def _await_join(group: ConsumerGroup, member: Member) -> None:
+def _await_join(group: ConsumerGroup, member: ConsumerGroupMember) -> None:
     """It was told to join again: it has its rebalance timeout for that."""
-    if not group.timers.running(member.member_id, Kind.JOIN):
-        late = partial(sessions.send_away, group, member.member_id)
-        group.timers.start(member.member_id, Kind.JOIN, member.rebalance_timeout_ms, late)
+    if not group.timers.running(member.member_id, MemberTimerKind.JOIN):
+        late = partial(expire_member, group, member.member_id)
+        group.timers.start(member.member_id, MemberTimerKind.JOIN, member.rebalance_timeout_ms, late)

@@ -1,19 +1,36 @@
-"""A classic group as its record in `__consumer_offsets`, and read back."""
+"""The record of a classic group in `__consumer_offsets`, written and read back."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kclient.embedded.groups.member import Member
-from kclient.embedded.groups.records import group_version, record
-from kclient.embedded.groups.roster import Roster
-from kclient.embedded.groups.states import State
+from kclient.embedded.groups.classic.metadata import (
+    ClassicGroupMember,
+    ClassicGroupMetadata,
+    ClassicGroupState,
+)
+from kclient.embedded.groups.records import record
+from kclient.embedded.releases import Release
 from kclient.generated.group_metadata_key import GroupMetadataKey
 from kclient.generated.group_metadata_value import GroupMetadataValue, MemberMetadata
 from kclient.records.writer import NewRecord
 
 
-def group_record(group: Roster, plan: Mapping[str, bytes]) -> NewRecord:
+def group_version(release: Release) -> int:
+    """The layout in which brokers of this release write a classic group."""
+    if release >= Release.parse("2.3"):
+        return 3
+    if release >= Release.parse("2.1"):
+        return 2
+    return 1 if release >= Release.parse("0.10.1") else 0
+
+
+def group_tombstone(group_id: str, timestamp: int) -> NewRecord:
+    """The classic group is gone."""
+    return record(GroupMetadataKey(group=group_id), None, timestamp=timestamp)
+
+
+def group_record(group: ClassicGroupMetadata, plan: Mapping[str, bytes]) -> NewRecord:
     """The group with these assignments, as brokers of the release write it."""
     state = group.coordinator.broker.state
     version = group_version(state.release)
@@ -28,7 +45,9 @@ def group_record(group: Roster, plan: Mapping[str, bytes]) -> NewRecord:
     return record(GroupMetadataKey(group=group.group_id), value, version, state.clock.wall_ms())
 
 
-def _row(group: Roster, member: Member, plan: Mapping[str, bytes], version: int) -> MemberMetadata:
+def _row(
+    group: ClassicGroupMetadata, member: ClassicGroupMember, plan: Mapping[str, bytes], version: int
+) -> MemberMetadata:
     return MemberMetadata(
         member_id=member.member_id,
         group_instance_id=member.instance_id if version >= 3 else None,
@@ -41,10 +60,10 @@ def _row(group: Roster, member: Member, plan: Mapping[str, bytes], version: int)
     )
 
 
-def read_into(group: Roster, value: GroupMetadataValue) -> None:
+def read_into(group: ClassicGroupMetadata, value: GroupMetadataValue) -> None:
     """Make a new group what was written of it. One with members was stable then."""
     group.type_of_protocol = value.protocol_type or None
-    group.state = State.STABLE if value.members else State.EMPTY
+    group.state = ClassicGroupState.STABLE if value.members else ClassicGroupState.EMPTY
     group.since_ms = None if value.current_state_timestamp < 0 else value.current_state_timestamp
     group.generation, group.protocol = value.generation, value.protocol
     for row in value.members:
@@ -53,9 +72,9 @@ def read_into(group: Roster, value: GroupMetadataValue) -> None:
     group.subscribed = group.topics_of_members()
 
 
-def _member(row: MemberMetadata, protocol: str) -> Member:
+def _member(row: MemberMetadata, protocol: str) -> ClassicGroupMember:
     timeout = row.session_timeout if row.rebalance_timeout < 0 else row.rebalance_timeout
-    return Member(
+    return ClassicGroupMember(
         member_id=row.member_id,
         instance_id=row.group_instance_id,
         client_id=row.client_id,

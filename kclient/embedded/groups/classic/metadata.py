@@ -1,33 +1,165 @@
-"""The members of a classic group, what they have in common, and its state. No conversation: that is in the flows.
+"""The state of a classic group: its members, its generation, and the states of the group as tables.
 
-rebalance.py gathers the members, join.py brings them in, sync.py hands out the plan, leaving.py lets them go.
+`ClassicGroupMetadata` only holds state: rebalance.py completes the join phase, join.py and sync.py answer the requests.
+A parked answer (JoinGroup, SyncGroup) is a future that the rebalance completes.
 """
 
 from __future__ import annotations
 
+import asyncio
+import enum
 from collections import Counter
-from collections.abc import Sequence
-from typing import ClassVar, Final
+from collections.abc import Collection, Sequence
+from typing import ClassVar, Final, NamedTuple, TypeAlias, TypeVar
 
 import attrs
 
 from kclient.embedded.api_error import ApiError
 from kclient.embedded.clock import Timer
-from kclient.embedded.groups.group import CLASSIC, Group
-from kclient.embedded.groups.member import Member
-from kclient.embedded.groups.states import MAY_BE_ENTERED_FROM, State
+from kclient.embedded.groups.group import CLASSIC, CoordinatorGroup
 from kclient.embedded.releases import Release
 from kclient.errors import InternalError, ProtocolDecodeError
 from kclient.generated.join_group_response import JoinGroupResponse
 from kclient.generated.sync_group_response import SyncGroupResponse
-from kclient.group.subscription_codec import PROTOCOL_TYPE, decode_subscription
+from kclient.group.subscription_codec import PROTOCOL_TYPE, decode_assignment, decode_subscription
 from kclient.log import get_logger
 from kclient.protocol.errors import (
     COORDINATOR_NOT_AVAILABLE,
     FENCED_INSTANCE_ID,
     ILLEGAL_GENERATION,
+    NONE,
+    REBALANCE_IN_PROGRESS,
     UNKNOWN_MEMBER_ID,
 )
+from kclient.types import TopicPartition
+
+
+class ClassicGroupState(enum.Enum):
+    """Under the names that DescribeGroups shows."""
+
+    EMPTY = "Empty"
+    PREPARING = "PreparingRebalance"
+    COMPLETING = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+MAY_BE_ENTERED_FROM: Final = {
+    ClassicGroupState.EMPTY: {ClassicGroupState.PREPARING},
+    ClassicGroupState.PREPARING: {
+        ClassicGroupState.STABLE,
+        ClassicGroupState.COMPLETING,
+        ClassicGroupState.EMPTY,
+    },
+    ClassicGroupState.COMPLETING: {ClassicGroupState.PREPARING},
+    ClassicGroupState.STABLE: {ClassicGroupState.COMPLETING},
+    ClassicGroupState.DEAD: set(ClassicGroupState),
+}
+
+
+class StateAction(enum.Enum):
+    """What to do where the answer is not simply an error code."""
+
+    # Take the member's metadata, rebalance (or go on with it), answer when it is through.
+    REJOIN = enum.auto()
+    REJOIN_IF_CHANGED = enum.auto()  # the current generation for the same metadata, else REJOIN
+    REJOIN_IF_CHANGED_OR_LEADER = enum.auto()  # likewise, but the leader may always ask for a rebalance
+    AWAIT_PLAN = enum.auto()  # answer when the leader's plan is stored; the leader brings it
+    GIVE_ASSIGNMENT = enum.auto()  # what the plan says of the member
+
+
+class StateResponses(NamedTuple):
+    """To a member that the group knows, in its current generation."""
+
+    join: StateAction | int
+    sync: StateAction | int
+    heartbeat: int  # NONE and REBALANCE_IN_PROGRESS keep the member alive
+    commit: int  # NONE keeps it alive too
+
+
+# state → JoinGroup, SyncGroup, Heartbeat, OffsetCommit
+RESPONSES: Final = {
+    ClassicGroupState.EMPTY: StateResponses(
+        UNKNOWN_MEMBER_ID, UNKNOWN_MEMBER_ID, UNKNOWN_MEMBER_ID, UNKNOWN_MEMBER_ID
+    ),
+    ClassicGroupState.PREPARING: StateResponses(
+        StateAction.REJOIN, REBALANCE_IN_PROGRESS, REBALANCE_IN_PROGRESS, NONE
+    ),
+    ClassicGroupState.COMPLETING: StateResponses(
+        StateAction.REJOIN_IF_CHANGED, StateAction.AWAIT_PLAN, NONE, REBALANCE_IN_PROGRESS
+    ),
+    ClassicGroupState.STABLE: StateResponses(
+        StateAction.REJOIN_IF_CHANGED_OR_LEADER, StateAction.GIVE_ASSIGNMENT, NONE, NONE
+    ),
+    ClassicGroupState.DEAD: StateResponses(*[COORDINATOR_NOT_AVAILABLE] * 4),
+}
+
+
+Answer = TypeVar("Answer")
+Parked: TypeAlias = "asyncio.Future[Answer | None]"  # None: nobody waits for it any more, nothing is sent
+
+
+@attrs.define(eq=False)
+class ClassicGroupMember:
+    """What is kept of it. `instance_id` is None for a dynamic member; times in ms."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    protocols: list[tuple[str, bytes]]  # name and metadata, first choice first
+    assignment: bytes = b""
+    is_new: bool = False  # has never been in a generation
+    joining: Parked[JoinGroupResponse] | None = None
+    syncing: Parked[SyncGroupResponse] | None = None
+    expiry: Timer | None = None
+
+    def metadata(self, protocol: str | None) -> bytes:
+        """What it said for one of its protocols."""
+        return dict(self.protocols).get(protocol or "", b"")
+
+    def vote(self, candidates: Collection[str]) -> str:
+        """The first of its protocols that every member has."""
+        return next(name for name, _ in self.protocols if name in candidates)
+
+    def park_join(self) -> Parked[JoinGroupResponse]:
+        """Hold the answer to its JoinGroup back; an older one of it will never be sent."""
+        answer_parked(self.joining, None)
+        self.joining = asyncio.get_running_loop().create_future()
+        return self.joining
+
+    def answer_join(self, answer: JoinGroupResponse) -> bool:
+        """Send the answer that is held back; False where there is none."""
+        parked, self.joining = self.joining, None
+        return answer_parked(parked, answer)
+
+    def park_sync(self) -> Parked[SyncGroupResponse]:
+        """The same for SyncGroup."""
+        answer_parked(self.syncing, None)
+        self.syncing = asyncio.get_running_loop().create_future()
+        return self.syncing
+
+    def answer_sync(self, answer: SyncGroupResponse) -> bool:
+        """The same for SyncGroup."""
+        parked, self.syncing = self.syncing, None
+        return answer_parked(parked, answer)
+
+    def stop_expiry(self) -> None:
+        """Let its session run on without an end."""
+        if self.expiry is not None:
+            self.expiry.cancel()
+            self.expiry = None
+
+
+def answer_parked(parked: Parked[Answer] | None, answer: Answer | None) -> bool:
+    """Whether somebody waited for it."""
+    if parked is None or parked.done():
+        return False
+    parked.set_result(answer)
+    return True
+
 
 KNOWS_NAMES: Final = Release.parse("3.0")
 
@@ -35,20 +167,20 @@ logger = get_logger("kclient.embedded")
 
 
 @attrs.define(eq=False)
-class Roster(Group):
+class ClassicGroupMetadata(CoordinatorGroup):
     """Members are in the order in which they came; `pending` ones have an id and nothing else yet."""
 
     kind: ClassVar[str] = CLASSIC
 
     type_of_protocol: str | None = None
-    state: State = State.EMPTY
+    state: ClassicGroupState = ClassicGroupState.EMPTY
     since_ms: int | None = (
         None  # wall time at which the state began; None where older brokers did not write it
     )
     generation: int = 0
     protocol: str | None = None
     leader: str | None = None
-    members: dict[str, Member] = attrs.field(factory=dict)
+    members: dict[str, ClassicGroupMember] = attrs.field(factory=dict)
     static: dict[str, str] = attrs.field(factory=dict)  # group instance id → member id
     pending: dict[str, Timer] = attrs.field(factory=dict)
     unsynced: dict[str, None] = attrs.field(factory=dict)  # have not sent SyncGroup in this generation
@@ -61,7 +193,7 @@ class Roster(Group):
 
     # --- members
 
-    def add(self, member: Member) -> None:
+    def add(self, member: ClassicGroupMember) -> None:
         """The first one leads."""
         self.drop_pending(member.member_id)
         self.leader = self.leader or member.member_id
@@ -69,7 +201,7 @@ class Roster(Group):
         if member.instance_id is not None:
             self.static[member.instance_id] = member.member_id
 
-    def remove(self, member: Member) -> None:
+    def remove(self, member: ClassicGroupMember) -> None:
         """Another one leads if the leader goes."""
         member.stop_expiry()
         del self.members[member.member_id]
@@ -79,7 +211,7 @@ class Roster(Group):
         if self.leader == member.member_id:
             self.leader = next(iter(self.members), None)
 
-    def rename(self, member: Member, member_id: str) -> None:
+    def rename(self, member: ClassicGroupMember, member_id: str) -> None:
         """A static member came back: it keeps its place under the new id, and the old id is fenced."""
         old = member.member_id
         member.answer_join(
@@ -104,7 +236,9 @@ class Roster(Group):
             timer.cancel()
         return timer is not None
 
-    def member_for(self, member_id: str, instance_id: str | None, *, strict: bool = False) -> Member:
+    def member_for(
+        self, member_id: str, instance_id: str | None, *, strict: bool = False
+    ) -> ClassicGroupMember:
         """The member that speaks. Raises ApiError for one that is unknown, and one whose static name another has.
 
         A name that nobody has did not matter before 3.0, but to a `strict` caller.
@@ -117,9 +251,9 @@ class Roster(Group):
             raise ApiError(UNKNOWN_MEMBER_ID)
         return self.members[member_id]
 
-    def present(self, member_id: str, instance_id: str | None, generation: int) -> Member:
+    def present(self, member_id: str, instance_id: str | None, generation: int) -> ClassicGroupMember:
         """The member that speaks of the present generation. Raises ApiError for a group that is gone, and as above."""
-        if self.state is State.DEAD:
+        if self.state is ClassicGroupState.DEAD:
             raise ApiError(COORDINATOR_NOT_AVAILABLE)
         member = self.member_for(member_id, instance_id)
         if generation != self.generation:
@@ -132,7 +266,7 @@ class Roster(Group):
         return self.coordinator.broker.state.release >= KNOWS_NAMES
 
     @property
-    def waiting(self) -> list[Member]:
+    def waiting(self) -> list[ClassicGroupMember]:
         """Those whose JoinGroup is parked."""
         return [member for member in self.members.values() if member.joining is not None]
 
@@ -173,7 +307,7 @@ class Roster(Group):
 
     # --- states
 
-    def enter(self, state: State) -> None:
+    def enter(self, state: ClassicGroupState) -> None:
         """Change the state. Raises InternalError for a step that the table does not have."""
         if self.state not in MAY_BE_ENTERED_FROM[state]:
             raise InternalError(f"group {self.group_id} cannot go from {self.state.value} to {state.value}")
@@ -193,3 +327,26 @@ class Roster(Group):
             self.planning.cancel()
         self.planning = None
         self.unsynced.clear()
+
+
+def notify_rebalanced(group: ClassicGroupMetadata) -> None:
+    """A generation begins to own what it owns."""
+    observers = group.coordinator.broker.state.observers
+    if observers:
+        owned = owned_by_member(group)
+        for observer in observers:
+            observer.rebalanced(group.group_id, group.generation, owned)
+
+
+def owned_by_member(group: ClassicGroupMetadata) -> dict[str, list[TopicPartition]]:
+    """Member id → partitions, as far as the assignments can be read."""
+    return {member.member_id: _owned(group, member.assignment) for member in group.members.values()}
+
+
+def _owned(group: ClassicGroupMetadata, assignment: bytes) -> list[TopicPartition]:
+    if group.type_of_protocol != PROTOCOL_TYPE or not assignment:
+        return []
+    try:
+        return list(decode_assignment(assignment).partitions)
+    except ProtocolDecodeError:
+        return []  # a client may write nonsense; then nobody can say what the member reads

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kclient.embedded.api_error import ApiError
-from kclient.embedded.groups.consumer import records
-from kclient.embedded.groups.consumer.group import ConsumerGroup, Resolved
-from kclient.embedded.groups.consumer.member import LEAVING, Member
-from kclient.embedded.groups.consumer.partitions import TopicIdPartition
+from kclient.embedded.groups.consumer_protocol import records
+from kclient.embedded.groups.consumer_protocol.group import ConsumerGroup, ResolvedRegularExpression
+from kclient.embedded.groups.consumer_protocol.member import LEAVING, ConsumerGroupMember, TopicIdPartition
 from kclient.records.writer import NewRecord
 from kclient.types import TopicPartition
 
@@ -44,12 +43,12 @@ class Journal:
 
     # --- members
 
-    def tell(self, member: Member) -> None:
+    def tell(self, member: ConsumerGroupMember) -> None:
         """A member is new, or told something new of itself."""
         self.group.members[member.member_id] = member
         self._records.append(records.metadata(self.group, member))
 
-    def progress(self, member: Member) -> None:
+    def progress(self, member: ConsumerGroupMember) -> None:
         """A member owns something else, or is in another epoch or state."""
         before = self.group.members[member.member_id]
         self._release(before)
@@ -59,7 +58,7 @@ class Journal:
         self._records.append(records.current(self.group, member))
         self._moved[member.member_id] = None
 
-    def drop(self, member: Member) -> None:
+    def drop(self, member: ConsumerGroupMember) -> None:
         """A member is gone, and what it owned is free."""
         group = self.group
         self._release(member)
@@ -92,7 +91,7 @@ class Journal:
         self.group.assigned_at_ms = now_ms
         self._records.append(records.assignment_epoch(self.group))
 
-    def resolve(self, pattern: str, resolved: Resolved) -> None:
+    def resolve(self, pattern: str, resolved: ResolvedRegularExpression) -> None:
         """A pattern stands for these topics."""
         self.group.patterns[pattern] = resolved
         self._records.append(records.pattern(self.group, pattern))
@@ -102,7 +101,7 @@ class Journal:
         del self.group.patterns[pattern]
         self._records.append(records.pattern(self.group, pattern))
 
-    def _release(self, member: Member) -> None:
+    def _release(self, member: ConsumerGroupMember) -> None:
         for partition in member.holds:
             if self.group.holders.get(partition) == member.member_id:
                 del self.group.holders[partition]

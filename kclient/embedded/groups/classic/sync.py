@@ -7,12 +7,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from kclient.embedded.api_error import ApiError
-from kclient.embedded.groups import rebalance
-from kclient.embedded.groups.member import Member, Parked
-from kclient.embedded.groups.observing import tell_rebalanced
-from kclient.embedded.groups.roster import Roster
-from kclient.embedded.groups.states import ANSWERS, Act, State
-from kclient.embedded.groups.written import group_record
+from kclient.embedded.groups.classic import rebalance
+from kclient.embedded.groups.classic.metadata import (
+    RESPONSES,
+    ClassicGroupMember,
+    ClassicGroupMetadata,
+    ClassicGroupState,
+    Parked,
+    StateAction,
+    notify_rebalanced,
+)
+from kclient.embedded.groups.classic.records import group_record
 from kclient.generated.sync_group_request import SyncGroupRequest
 from kclient.generated.sync_group_response import SyncGroupResponse
 from kclient.protocol.errors import (
@@ -21,16 +26,16 @@ from kclient.protocol.errors import (
 from kclient.records.writer import NewRecord
 
 
-async def sync(group: Roster, request: SyncGroupRequest) -> SyncGroupResponse | None:
+async def sync(group: ClassicGroupMetadata, request: SyncGroupRequest) -> SyncGroupResponse | None:
     """Give the member its part, as soon as there is a plan. Raises ApiError."""
     member = _checked(group, request)
-    act = ANSWERS[group.state].sync
-    if not isinstance(act, Act):
+    act = RESPONSES[group.state].sync
+    if not isinstance(act, StateAction):
         raise ApiError(act)
     group.unsynced.pop(member.member_id, None)
     if not group.unsynced:
         group.stop_planning()
-    if act is Act.GIVE_ASSIGNMENT:
+    if act is StateAction.GIVE_ASSIGNMENT:
         rebalance.keep_alive(group, member)
         return _part(group, member)
     parked = member.park_sync()
@@ -39,7 +44,7 @@ async def sync(group: Roster, request: SyncGroupRequest) -> SyncGroupResponse | 
     return await parked
 
 
-def _checked(group: Roster, request: SyncGroupRequest) -> Member:
+def _checked(group: ClassicGroupMetadata, request: SyncGroupRequest) -> ClassicGroupMember:
     member = group.present(request.member_id, request.group_instance_id, request.generation_id)
     told = (request.protocol_type, group.type_of_protocol), (request.protocol_name, group.protocol)
     if any(said is not None and said != known for said, known in told):
@@ -47,7 +52,9 @@ def _checked(group: Roster, request: SyncGroupRequest) -> Member:
     return member
 
 
-async def _bring(group: Roster, parked: Parked[SyncGroupResponse], plan: Mapping[str, bytes]) -> None:
+async def _bring(
+    group: ClassicGroupMetadata, parked: Parked[SyncGroupResponse], plan: Mapping[str, bytes]
+) -> None:
     """Write the plan, members that the leader forgot with an empty part; then go Stable."""
     full = {member_id: plan.get(member_id, b"") for member_id in group.members}
     generation = group.generation
@@ -56,7 +63,7 @@ async def _bring(group: Roster, parked: Parked[SyncGroupResponse], plan: Mapping
         await _store(group, parked, group_record(group, full))
     except ApiError as exc:
         failed = exc
-    if group.state is not State.COMPLETING or group.generation != generation:
+    if group.state is not ClassicGroupState.COMPLETING or group.generation != generation:
         return
     if failed is not None:
         rebalance.drop_plan(group, failed.code)
@@ -64,14 +71,14 @@ async def _bring(group: Roster, parked: Parked[SyncGroupResponse], plan: Mapping
         return
     for member in group.members.values():
         member.assignment = full[member.member_id]
-    group.enter(State.STABLE)
-    tell_rebalanced(group)
+    group.enter(ClassicGroupState.STABLE)
+    notify_rebalanced(group)
     for member in group.members.values():
         if member.answer_sync(_part(group, member)):
             rebalance.keep_alive(group, member)
 
 
-async def _store(group: Roster, parked: Parked[SyncGroupResponse], record: NewRecord) -> None:
+async def _store(group: ClassicGroupMetadata, parked: Parked[SyncGroupResponse], record: NewRecord) -> None:
     """Until it is replicated, or the leader has its answer because the plan was overtaken. Raises ApiError."""
     stored = group.coordinator.write(group.group_id, [record])
     replicated = group.coordinator.replicated(group.group_id, stored)
@@ -85,7 +92,7 @@ async def _store(group: Roster, parked: Parked[SyncGroupResponse], record: NewRe
         storing.result()
 
 
-def _part(group: Roster, member: Member) -> SyncGroupResponse:
+def _part(group: ClassicGroupMetadata, member: ClassicGroupMember) -> SyncGroupResponse:
     return SyncGroupResponse(
         protocol_type=group.type_of_protocol, protocol_name=group.protocol, assignment=member.assignment
     )

@@ -8,12 +8,17 @@ from typing import Self
 import attrs
 
 from kclient.embedded.api_error import ApiError
-from kclient.embedded.groups import rebalance
-from kclient.embedded.groups.member import Member, Parked
-from kclient.embedded.groups.observing import tell_rebalanced
-from kclient.embedded.groups.roster import Roster
-from kclient.embedded.groups.states import ANSWERS, Act, State
-from kclient.embedded.groups.written import group_record
+from kclient.embedded.groups.classic import rebalance
+from kclient.embedded.groups.classic.metadata import (
+    RESPONSES,
+    ClassicGroupMember,
+    ClassicGroupMetadata,
+    ClassicGroupState,
+    Parked,
+    StateAction,
+    notify_rebalanced,
+)
+from kclient.embedded.groups.classic.records import group_record
 from kclient.embedded.request_context import RequestContext
 from kclient.generated.join_group_request import JoinGroupRequest
 from kclient.generated.join_group_response import JoinGroupResponse
@@ -28,7 +33,7 @@ from kclient.runtime import Runtime
 
 
 @attrs.frozen
-class Joiner:
+class JoiningMember:
     """Who sends JoinGroup, and what it says of itself; times in ms."""
 
     member_id: str
@@ -66,9 +71,9 @@ class Joiner:
         number = uuid.UUID(bytes=runtime.random_bytes(16), version=4)
         return f"{self.client_id if self.instance_id is None else self.instance_id}-{number}"
 
-    def member(self, member_id: str) -> Member:
+    def member(self, member_id: str) -> ClassicGroupMember:
         """A new member with what it said."""
-        return Member(
+        return ClassicGroupMember(
             member_id,
             self.instance_id,
             self.client_id,
@@ -80,7 +85,7 @@ class Joiner:
         )
 
 
-async def join(group: Roster, joiner: Joiner) -> JoinGroupResponse | None:
+async def join(group: ClassicGroupMetadata, joiner: JoiningMember) -> JoinGroupResponse | None:
     """Let it in; the answer comes when the generation is complete. Raises ApiError."""
     if not _has_room(group, joiner.member_id):
         known = group.members.get(joiner.member_id)
@@ -89,7 +94,7 @@ async def join(group: Roster, joiner: Joiner) -> JoinGroupResponse | None:
         group.drop_pending(joiner.member_id)
         rebalance.try_complete(group)
         raise ApiError(GROUP_MAX_SIZE_REACHED)
-    if group.state is State.DEAD:
+    if group.state is ClassicGroupState.DEAD:
         raise ApiError(COORDINATOR_NOT_AVAILABLE)
     if not group.supports(joiner.protocol_type, joiner.protocols):
         raise ApiError(INCONSISTENT_GROUP_PROTOCOL)
@@ -98,13 +103,13 @@ async def join(group: Roster, joiner: Joiner) -> JoinGroupResponse | None:
     return await _unknown(group, joiner)
 
 
-def _has_room(group: Roster, member_id: str) -> bool:
+def _has_room(group: ClassicGroupMetadata, member_id: str) -> bool:
     """While members are gathered those that came first have a place, else those that are in the group."""
     limit = group.coordinator.broker.state.settings.group_max_size
     member = group.members.get(member_id)
     if group.empty:
         return True
-    if group.state is State.PREPARING:
+    if group.state is ClassicGroupState.PREPARING:
         return (member is not None and member.joining is not None) or len(group.waiting) < limit
     return member is not None or len(group.members) < limit
 
@@ -112,7 +117,7 @@ def _has_room(group: Roster, member_id: str) -> bool:
 # --- without a member id
 
 
-async def _unknown(group: Roster, joiner: Joiner) -> JoinGroupResponse | None:
+async def _unknown(group: ClassicGroupMetadata, joiner: JoiningMember) -> JoinGroupResponse | None:
     member_id = joiner.new_id(group.coordinator.broker.state.runtime)
     if joiner.instance_id is not None and joiner.instance_id in group.static:
         return await _step_in(group, joiner, group.members[group.static[joiner.instance_id]], member_id)
@@ -121,7 +126,7 @@ async def _unknown(group: Roster, joiner: Joiner) -> JoinGroupResponse | None:
     return await _enter(group, joiner, member_id)
 
 
-def _give_id(group: Roster, joiner: Joiner, member_id: str) -> JoinGroupResponse:
+def _give_id(group: ClassicGroupMetadata, joiner: JoiningMember, member_id: str) -> JoinGroupResponse:
     """It has to come back under this id, within its session timeout."""
     group.pending[member_id] = group.coordinator.broker.call_later(
         joiner.session_timeout_ms / 1000, lambda: rebalance.remove_pending(group, member_id)
@@ -129,7 +134,9 @@ def _give_id(group: Roster, joiner: Joiner, member_id: str) -> JoinGroupResponse
     return JoinGroupResponse(error_code=MEMBER_ID_REQUIRED, member_id=member_id, protocol_name=None)
 
 
-async def _enter(group: Roster, joiner: Joiner, member_id: str) -> JoinGroupResponse | None:
+async def _enter(
+    group: ClassicGroupMetadata, joiner: JoiningMember, member_id: str
+) -> JoinGroupResponse | None:
     """A new member."""
     member = joiner.member(member_id)
     if not group.members:
@@ -145,27 +152,29 @@ async def _enter(group: Roster, joiner: Joiner, member_id: str) -> JoinGroupResp
 # --- with a member id
 
 
-async def _known(group: Roster, joiner: Joiner) -> JoinGroupResponse | None:
+async def _known(group: ClassicGroupMetadata, joiner: JoiningMember) -> JoinGroupResponse | None:
     if joiner.member_id in group.pending:
         return await _enter(group, joiner, joiner.member_id)
     member = group.member_for(joiner.member_id, joiner.instance_id, strict=True)
-    act = ANSWERS[group.state].join
-    if not isinstance(act, Act):
+    act = RESPONSES[group.state].join
+    if not isinstance(act, StateAction):
         raise ApiError(UNKNOWN_MEMBER_ID)
     changed = member.protocols != joiner.protocols
-    leads = act is Act.REJOIN_IF_CHANGED_OR_LEADER and group.leader == member.member_id
-    if act is Act.REJOIN or changed or leads:
+    leads = act is StateAction.REJOIN_IF_CHANGED_OR_LEADER and group.leader == member.member_id
+    if act is StateAction.REJOIN or changed or leads:
         return await _rejoin(group, joiner, member, "leads and asks for it" if leads else "joins again")
     return rebalance.joined(group, member)  # the generation goes on
 
 
-async def _rejoin(group: Roster, joiner: Joiner, member: Member, why: str) -> JoinGroupResponse | None:
+async def _rejoin(
+    group: ClassicGroupMetadata, joiner: JoiningMember, member: ClassicGroupMember, why: str
+) -> JoinGroupResponse | None:
     parked = _park(joiner, member)
     rebalance.prepare(group, f"member {member.member_id} {why}")
     return await parked
 
 
-def _park(joiner: Joiner, member: Member) -> Parked[JoinGroupResponse]:
+def _park(joiner: JoiningMember, member: ClassicGroupMember) -> Parked[JoinGroupResponse]:
     member.protocols = joiner.protocols
     member.rebalance_timeout_ms = joiner.rebalance_timeout_ms
     member.session_timeout_ms = joiner.session_timeout_ms
@@ -175,14 +184,16 @@ def _park(joiner: Joiner, member: Member) -> Parked[JoinGroupResponse]:
 # --- a static member that comes back
 
 
-async def _step_in(group: Roster, joiner: Joiner, member: Member, member_id: str) -> JoinGroupResponse | None:
+async def _step_in(
+    group: ClassicGroupMetadata, joiner: JoiningMember, member: ClassicGroupMember, member_id: str
+) -> JoinGroupResponse | None:
     """It takes its old place under a new id, without a rebalance if the group is stable."""
     leader_before = group.leader
     old_id, protocols = member.member_id, member.protocols
     group.rename(member, member_id)
     rebalance.keep_alive(group, member)
     parked = _park(joiner, member)
-    if group.state is not State.STABLE or group.select_protocol() != group.protocol:
+    if group.state is not ClassicGroupState.STABLE or group.select_protocol() != group.protocol:
         rebalance.prepare(group, f"static member {joiner.instance_id} comes back")
         return await parked
     member.joining = None
@@ -192,7 +203,7 @@ async def _step_in(group: Roster, joiner: Joiner, member: Member, member_id: str
         member.protocols = protocols
         group.rename(member, old_id)
         raise
-    tell_rebalanced(group)  # the same generation, under another member id
+    notify_rebalanced(group)  # the same generation, under another member id
     answer = rebalance.joined(group, member)
     if joiner.version >= 9:
         answer.skip_assignment = group.leader == member_id
@@ -201,7 +212,7 @@ async def _step_in(group: Roster, joiner: Joiner, member: Member, member_id: str
     return answer
 
 
-async def _store(group: Roster) -> None:
+async def _store(group: ClassicGroupMetadata) -> None:
     plan = {member.member_id: member.assignment for member in group.members.values()}
     stored = group.coordinator.write(group.group_id, [group_record(group, plan)])
     await group.coordinator.replicated(group.group_id, stored)

@@ -1,36 +1,97 @@
-"""A heartbeat: a member joins or stays, says what changed and what it owns, and learns what it may own."""
+"""ConsumerGroupHeartbeat: a member joins or stays, sends its changes and owned partitions, and gets its assignment."""
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Collection
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
-from kclient.embedded.groups.consumer import patterns, regex, sessions
-from kclient.embedded.groups.consumer.assignment import advance, target_of
-from kclient.embedded.groups.consumer.group import BEGIN_AT_ONE, ConsumerGroup
-from kclient.embedded.groups.consumer.ids import new_member_id
-from kclient.embedded.groups.consumer.journal import Journal
-from kclient.embedded.groups.consumer.member import JOINING, Member
-from kclient.embedded.groups.consumer.partitions import TopicIdPartition, by_topic, from_wire
-from kclient.embedded.groups.consumer.reconcile import reconcile
-from kclient.embedded.groups.consumer.validation import (
+from kclient.embedded.api_error import ApiError
+from kclient.embedded.groups.classic.group import ClassicGroup
+from kclient.embedded.groups.consumer_protocol import regex
+from kclient.embedded.groups.consumer_protocol.assignment import advance, reconcile, target_of
+from kclient.embedded.groups.consumer_protocol.group import BEGIN_AT_ONE, ConsumerGroup
+from kclient.embedded.groups.consumer_protocol.journal import Journal
+from kclient.embedded.groups.consumer_protocol.leave import restart_session_timer, update_rebalance_timer
+from kclient.embedded.groups.consumer_protocol.member import (
+    JOINING,
+    ConsumerGroupMember,
+    TopicIdPartition,
+    by_topic,
+    from_wire,
+)
+from kclient.embedded.groups.consumer_protocol.migration import upgraded
+from kclient.embedded.groups.consumer_protocol.validation import (
     check_epoch,
     check_released,
     check_room,
     known_member,
 )
+from kclient.embedded.groups.coordinator import GroupCoordinator
+from kclient.embedded.groups.group import CoordinatorGroup
+from kclient.embedded.releases import Release
 from kclient.embedded.request_context import RequestContext
+from kclient.embedded.state import ClusterState
 from kclient.generated.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kclient.generated.consumer_group_heartbeat_response import (
     Assignment,
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
+from kclient.protocol.errors import GROUP_ID_NOT_FOUND, REBALANCE_IN_PROGRESS, UNSUPPORTED_VERSION
 
 Request = ConsumerGroupHeartbeatRequest
 Owned = Collection[TopicIdPartition] | None
+ENABLED_SINCE: Final = Release.parse("4.0")  # brokers of 3.7 to 3.9 list the APIs, but serve them to nobody
+
+
+@attrs.frozen
+class GroupToJoin:
+    """A group that a member may join. It is the coordinator's only when the member was taken: `keep`."""
+
+    journal: Journal
+    instead_of: CoordinatorGroup | None
+
+    def keep(self) -> None:
+        """The group is the coordinator's. Who waits for the one it replaces is told to begin anew."""
+        group = self.journal.group
+        group.coordinator.groups[group.group_id] = group
+        for member in group.members.values():
+            if member.classic is not None:
+                restart_session_timer(group, member)
+        if self.instead_of is not None:
+            self.instead_of.end(REBALANCE_IN_PROGRESS)
+
+
+def check_enabled(release: Release) -> None:
+    """Raise ApiError where the consumer protocol is not switched on."""
+    if release < ENABLED_SINCE:
+        raise ApiError(UNSUPPORTED_VERSION)
+
+
+def known_group(coordinator: GroupCoordinator, group_id: str, called: str) -> ConsumerGroup:
+    """A consumer group that there is. Raises ApiError. `called` begins the message as brokers do."""
+    group = coordinator.find(group_id)
+    if group is None:
+        raise ApiError(GROUP_ID_NOT_FOUND, f"{called} {group_id} not found.")
+    if not isinstance(group, ConsumerGroup):
+        raise ApiError(GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+    return group
+
+
+def group_to_join(coordinator: GroupCoordinator, group_id: str) -> GroupToJoin:
+    """The group, a new one, or the one that a classic group turns into. Raises ApiError where it may not."""
+    group = coordinator.find(group_id)
+    if isinstance(group, ConsumerGroup):
+        return GroupToJoin(Journal(group), None)
+    if not isinstance(group, ClassicGroup):
+        return GroupToJoin(Journal(ConsumerGroup(coordinator, group_id)), None)
+    if group.empty:
+        fresh = ConsumerGroup(coordinator, group_id, group.offsets)
+        return GroupToJoin(Journal(fresh, group.tombstones()), group)
+    return GroupToJoin(upgraded(group), group)
 
 
 def heartbeat(journal: Journal, call: RequestContext, request: Request) -> ConsumerGroupHeartbeatResponse:
@@ -46,16 +107,16 @@ def heartbeat(journal: Journal, call: RequestContext, request: Request) -> Consu
     told = _told(before, call, request)
     if before.member_id not in group.members or told.told != before.told:
         journal.tell(told)
-        patterns.forget_unused(journal)
+        regex.forget_unused(journal)
     advance(journal, _subscription_changed(group, before, told))
     after = settle(journal, told, owned)
     journal.write()
-    sessions.heard(group, after)
-    patterns.resolve_later(group, call)
+    restart_session_timer(group, after)
+    regex.resolve_later(group, call)
     return _answer(group, request, before, after)
 
 
-def settle(journal: Journal, member: Member, owned: Owned) -> Member:
+def settle(journal: Journal, member: ConsumerGroupMember, owned: Owned) -> ConsumerGroupMember:
     """Bring a member one step nearer to its target."""
     group = journal.group
 
@@ -65,14 +126,19 @@ def settle(journal: Journal, member: Member, owned: Owned) -> Member:
     after = reconcile(member, target_of(group, member), group.assignment_epoch, owned, free)
     if after.progress != member.progress:
         journal.progress(after)
-        sessions.moved(group, after)
+        update_rebalance_timer(group, after)
     return after
 
 
 # --- who it is
 
 
-def _find(group: ConsumerGroup, request: Request, member_id: str, owned: Owned) -> Member | None:
+def new_member_id(state: ClusterState) -> str:
+    """A random uuid, base64url, without padding."""
+    return base64.urlsafe_b64encode(state.new_id()).decode().rstrip("=")
+
+
+def _find(group: ConsumerGroup, request: Request, member_id: str, owned: Owned) -> ConsumerGroupMember | None:
     """The member, or the static one whose place it takes; None for a new one. Raises ApiError."""
     if request.member_epoch != JOINING:
         member = known_member(group, member_id, request.instance_id)
@@ -89,10 +155,12 @@ def _find(group: ConsumerGroup, request: Request, member_id: str, owned: Owned) 
     return found
 
 
-def take_place(journal: Journal, found: Member | None, member_id: str, *, anew: bool) -> Member:
+def take_place(
+    journal: Journal, found: ConsumerGroupMember | None, member_id: str, *, anew: bool
+) -> ConsumerGroupMember:
     """A static member that comes anew, under its old id or another, gets what the one who left had."""
     if found is None:
-        return Member(member_id)
+        return ConsumerGroupMember(member_id)
     if found.member_id == member_id and not (anew and found.instance_id is not None):
         return found
     target = journal.group.targets.get(found.member_id)
@@ -108,7 +176,7 @@ def take_place(journal: Journal, found: Member | None, member_id: str, *, anew: 
 # --- what it says
 
 
-def _told(member: Member, call: RequestContext, request: Request) -> Member:
+def _told(member: ConsumerGroupMember, call: RequestContext, request: Request) -> ConsumerGroupMember:
     """The member with what this heartbeat says of it; what it does not say stays as it was."""
     said: dict[str, Any] = {
         "instance_id": request.instance_id,
@@ -126,7 +194,9 @@ def _told(member: Member, call: RequestContext, request: Request) -> Member:
     )
 
 
-def _subscription_changed(group: ConsumerGroup, before: Member, told: Member) -> bool:
+def _subscription_changed(
+    group: ConsumerGroup, before: ConsumerGroupMember, told: ConsumerGroupMember
+) -> bool:
     """Whether the group needs a new epoch for it; a pattern that is not resolved yet brings one when it is."""
     if before.epoch == JOINING and group.cluster.release < BEGIN_AT_ONE and not before.assigned:
         return True
@@ -139,7 +209,7 @@ def _subscription_changed(group: ConsumerGroup, before: Member, told: Member) ->
 
 
 def _answer(
-    group: ConsumerGroup, request: Request, before: Member, after: Member
+    group: ConsumerGroup, request: Request, before: ConsumerGroupMember, after: ConsumerGroupMember
 ) -> ConsumerGroupHeartbeatResponse:
     """The assignment is told to a member that said everything, and when it changed; else it is null."""
     said_all = request.member_epoch == JOINING or (

@@ -1,31 +1,81 @@
-"""A group changes its protocol while it runs: up when a member of the new one joins, down when the last of them leaves.
+"""Online migration: a group becomes a consumer group when a member of the consumer protocol joins, and a classic group
+when the last of them leaves.
 
-`group.consumer.migration.policy` says which way is open: "bidirectional", "upgrade", "downgrade" or "disabled".
+`group.consumer.migration.policy` allows "bidirectional", "upgrade", "downgrade" or "disabled".
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from kclient.embedded.api_error import ApiError
-from kclient.embedded.groups import rebalance
-from kclient.embedded.groups.classic import ClassicGroup
-from kclient.embedded.groups.consumer.blobs import (
-    has_user_data,
-    read_assignment,
-    read_subscription,
-    write_assignment,
+from kclient.embedded.groups.classic import rebalance
+from kclient.embedded.groups.classic.group import ClassicGroup
+from kclient.embedded.groups.classic.metadata import ClassicGroupMember, ClassicGroupState
+from kclient.embedded.groups.classic.records import group_record
+from kclient.embedded.groups.consumer_protocol.group import ConsumerGroup, metadata_hash
+from kclient.embedded.groups.consumer_protocol.journal import Journal, tell_observers
+from kclient.embedded.groups.consumer_protocol.member import (
+    ConsumerGroupMember,
+    HostedClassicMember,
+    TopicIdPartition,
 )
-from kclient.embedded.groups.consumer.group import ConsumerGroup
-from kclient.embedded.groups.consumer.journal import Journal, tell_observers
-from kclient.embedded.groups.consumer.member import ClassicPart, Member
-from kclient.embedded.groups.consumer.metadata import metadata_hash
-from kclient.embedded.groups.member import Member as ClassicMember
-from kclient.embedded.groups.states import State
-from kclient.embedded.groups.written import group_record
-from kclient.group.subscription_codec import PROTOCOL_TYPE
-from kclient.protocol.errors import GROUP_ID_NOT_FOUND, NOT_COORDINATOR
+from kclient.errors import ProtocolDecodeError
+from kclient.group.assignors.base import Assignment, Subscription
+from kclient.group.subscription_codec import (
+    NEWEST_VERSION,
+    PROTOCOL_TYPE,
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+)
+from kclient.protocol.errors import GROUP_ID_NOT_FOUND, NOT_COORDINATOR, UNKNOWN_SERVER_ERROR
+from kclient.types import TopicPartition
+
+
+def read_subscription(blob: bytes) -> Subscription:
+    """What a classic member wants and owns. Raises ApiError as brokers do for what cannot be read."""
+    try:
+        return decode_subscription(blob)
+    except ProtocolDecodeError as exc:
+        raise ApiError(UNKNOWN_SERVER_ERROR, str(exc)) from exc
+
+
+def read_assignment(group: ConsumerGroup, blob: bytes) -> tuple[TopicIdPartition, ...]:
+    """What a leader gave to a member; nothing where nothing was given yet."""
+    if not blob:
+        return ()
+    try:
+        return with_ids(group, decode_assignment(blob).partitions)
+    except ProtocolDecodeError as exc:
+        raise ApiError(UNKNOWN_SERVER_ERROR, str(exc)) from exc
+
+
+def has_user_data(blob: bytes) -> bool:
+    """Whether an assignor added something of its own, which a consumer group would lose. Raises as above."""
+    try:
+        return bool(blob) and bool(decode_assignment(blob).user_data)
+    except ProtocolDecodeError as exc:
+        raise ApiError(UNKNOWN_SERVER_ERROR, str(exc)) from exc
+
+
+def write_assignment(
+    group: ConsumerGroup, partitions: Iterable[TopicIdPartition], subscription: bytes
+) -> bytes:
+    """An assignment in the version in which the member wrote its subscription."""
+    names = {topic.topic_id: topic.name for topic in group.cluster.topics.values()}
+    known = [TopicPartition(names[one.topic_id], one.number) for one in partitions if one.topic_id in names]
+    version = min(int.from_bytes(subscription[:2], "big"), NEWEST_VERSION)
+    return encode_assignment(Assignment(tuple(known)), version)
+
+
+def with_ids(group: ConsumerGroup, partitions: Iterable[TopicPartition]) -> tuple[TopicIdPartition, ...]:
+    """Partitions of topics that exist, under their topics' ids."""
+    topics = group.cluster.topics
+    known = (tp for tp in partitions if tp.topic in topics)
+    return tuple(sorted(TopicIdPartition(topics[tp.topic].topic_id, tp.partition) for tp in known))
+
 
 UP: Final = ("bidirectional", "upgrade")
 DOWN: Final = ("bidirectional", "downgrade")
@@ -73,10 +123,10 @@ def _check_upgrade(classic: ClassicGroup) -> None:
         raise ApiError(GROUP_ID_NOT_FOUND, text)
 
 
-def _hosted(group: ConsumerGroup, classic: ClassicGroup, member: ClassicMember) -> Member:
+def _hosted(group: ConsumerGroup, classic: ClassicGroup, member: ClassicGroupMember) -> ConsumerGroupMember:
     subscription = read_subscription(member.metadata(classic.protocol) or member.protocols[0][1])
     generation = classic.generation
-    return Member(
+    return ConsumerGroupMember(
         member_id=member.member_id,
         instance_id=member.instance_id,
         rack_id=subscription.rack_id,
@@ -84,7 +134,7 @@ def _hosted(group: ConsumerGroup, classic: ClassicGroup, member: ClassicMember) 
         client_host=member.client_host,
         topics=tuple(sorted(set(subscription.topics))),
         rebalance_timeout_ms=member.rebalance_timeout_ms,
-        classic=ClassicPart(member.session_timeout_ms, tuple(member.protocols)),
+        classic=HostedClassicMember(member.session_timeout_ms, tuple(member.protocols)),
         epoch=generation,
         previous_epoch=generation,
         assigned=dict.fromkeys(read_assignment(group, member.assignment), generation),
@@ -120,7 +170,7 @@ def downgrade_if_all_classic(
     return True
 
 
-def _classic_group(group: ConsumerGroup, members: Collection[Member]) -> ClassicGroup:
+def _classic_group(group: ConsumerGroup, members: Collection[ConsumerGroupMember]) -> ClassicGroup:
     """Stable in the generation that was the group epoch."""
     classic = ClassicGroup(group.coordinator, group.group_id, group.offsets)
     classic.type_of_protocol, classic.generation = PROTOCOL_TYPE, group.epoch
@@ -128,13 +178,13 @@ def _classic_group(group: ConsumerGroup, members: Collection[Member]) -> Classic
         classic.add(_unhosted(group, member))
     classic.protocol = classic.select_protocol()
     classic.subscribed = classic.topics_of_members()
-    classic.state, classic.since_ms = State.STABLE, group.cluster.clock.wall_ms()
+    classic.state, classic.since_ms = ClassicGroupState.STABLE, group.cluster.clock.wall_ms()
     return classic
 
 
-def _unhosted(group: ConsumerGroup, member: Member) -> ClassicMember:
+def _unhosted(group: ConsumerGroup, member: ConsumerGroupMember) -> ClassicGroupMember:
     protocols = [] if member.classic is None else list(member.classic.protocols)
-    return ClassicMember(
+    return ClassicGroupMember(
         member_id=member.member_id,
         instance_id=member.instance_id,
         client_id=member.client_id,

@@ -1,4 +1,4 @@
-"""A group of the classic protocol as the APIs that know nothing of protocols see it."""
+"""`ClassicGroup`: a group of the classic protocol behind the interface of all groups; Heartbeat and LeaveGroup."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from typing import Final
 import attrs
 
 from kclient.embedded.api_error import ApiError
-from kclient.embedded.groups import rebalance
+from kclient.embedded.groups.classic import rebalance
+from kclient.embedded.groups.classic.join import JoiningMember, join
+from kclient.embedded.groups.classic.metadata import RESPONSES, ClassicGroupMetadata, ClassicGroupState
+from kclient.embedded.groups.classic.records import group_tombstone
+from kclient.embedded.groups.classic.sync import sync
 from kclient.embedded.groups.group import Committer
-from kclient.embedded.groups.join import Joiner, join
-from kclient.embedded.groups.leaving import heartbeat, leave
 from kclient.embedded.groups.offsets import Commit
-from kclient.embedded.groups.records import group_tombstone
-from kclient.embedded.groups.roster import Roster
-from kclient.embedded.groups.states import ANSWERS, State
-from kclient.embedded.groups.sync import sync
 from kclient.embedded.releases import Release
 from kclient.embedded.request_context import RequestContext
 from kclient.generated.heartbeat_request import HeartbeatRequest
@@ -28,20 +26,56 @@ from kclient.generated.sync_group_response import SyncGroupResponse
 from kclient.group.subscription_codec import PROTOCOL_TYPE
 from kclient.protocol.errors import (
     COORDINATOR_NOT_AVAILABLE,
+    FENCED_INSTANCE_ID,
     ILLEGAL_GENERATION,
     NON_EMPTY_GROUP,
     NONE,
+    REBALANCE_IN_PROGRESS,
     UNKNOWN_MEMBER_ID,
 )
 from kclient.records.writer import NewRecord
 from kclient.types import TopicPartition
+
+# Before, a heartbeat between JoinGroup and the plan sent one back.
+PATIENT_SINCE: Final = Release.parse("2.6")
+
+
+def heartbeat(group: ClassicGroupMetadata, request: HeartbeatRequest) -> int:
+    """The code to answer. Raises ApiError."""
+    member = group.present(request.member_id, request.group_instance_id, request.generation_id)
+    if group.state is ClassicGroupState.COMPLETING and group.coordinator.broker.state.release < PATIENT_SINCE:
+        return REBALANCE_IN_PROGRESS
+    code = RESPONSES[group.state].heartbeat
+    if code in (NONE, REBALANCE_IN_PROGRESS):
+        rebalance.keep_alive(group, member)
+    return code
+
+
+def leave(group: ClassicGroupMetadata, who: MemberIdentity) -> int:
+    """Let one member go, by its id or its static name alone; the code for it. Raises ApiError."""
+    if group.state is ClassicGroupState.DEAD:
+        raise ApiError(COORDINATOR_NOT_AVAILABLE)
+    holder = group.static.get(who.group_instance_id or "")
+    if who.member_id and holder is not None and holder != who.member_id:
+        return FENCED_INSTANCE_ID
+    if who.member_id in group.pending:
+        rebalance.remove_pending(group, who.member_id)
+        return NONE
+    if who.group_instance_id is not None and holder is None and group.knows_names:
+        return UNKNOWN_MEMBER_ID
+    member = group.members.get(holder or who.member_id)
+    if member is None:
+        return UNKNOWN_MEMBER_ID
+    rebalance.remove(group, member, f"member {member.member_id} leaves: {who.reason or 'no reason given'}")
+    return NONE
+
 
 # Before that a transaction's commit need not say which member it is of.
 NAMED_SINCE: Final = Release.parse("3.0")
 
 
 @attrs.define(eq=False)
-class ClassicGroup(Roster):
+class ClassicGroup(ClassicGroupMetadata):
     """See the module. A group without a protocol type only stores offsets."""
 
     # --- what is shown
@@ -56,12 +90,12 @@ class ClassicGroup(Roster):
 
     @property
     def empty(self) -> bool:
-        return self.state in (State.EMPTY, State.DEAD)
+        return self.state in (ClassicGroupState.EMPTY, ClassicGroupState.DEAD)
 
     # --- the conversation
 
     async def classic_join(self, call: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse | None:
-        return await join(self, Joiner.of(call, request))
+        return await join(self, JoiningMember.of(call, request))
 
     async def classic_sync(self, call: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse | None:
         return await sync(self, request)
@@ -81,7 +115,7 @@ class ClassicGroup(Roster):
             rebalance.prepare(self, f"the group has more than group.max.size members: {len(self.members)}")
 
     def end(self, code: int) -> None:
-        self.enter(State.DEAD)
+        self.enter(ClassicGroupState.DEAD)
         self.stop_gathering()
         self.stop_planning()
         for member_id in list(self.pending):
@@ -101,9 +135,9 @@ class ClassicGroup(Roster):
     # --- checks
 
     def check_commit(self, committer: Committer, partitions: Sequence[TopicPartition]) -> None:
-        if self.state is State.DEAD:
+        if self.state is ClassicGroupState.DEAD:
             raise ApiError(COORDINATOR_NOT_AVAILABLE)
-        if committer.generation < 0 and self.state is State.EMPTY:
+        if committer.generation < 0 and self.state is ClassicGroupState.EMPTY:
             return  # offsets are all that is kept of this group
         if committer.generation < 0 and not committer.member_id and committer.instance_id is None:
             if committer.transactional:
@@ -117,7 +151,7 @@ class ClassicGroup(Roster):
             raise ApiError(ILLEGAL_GENERATION)
         if committer.transactional:
             return
-        if (code := ANSWERS[self.state].commit) != NONE:
+        if (code := RESPONSES[self.state].commit) != NONE:
             raise ApiError(code)
         rebalance.keep_alive(self, member)
 
@@ -129,14 +163,14 @@ class ClassicGroup(Roster):
             raise ApiError(NON_EMPTY_GROUP)
 
     def subscribes_to(self, topic: str) -> bool:
-        if self.state is State.EMPTY:
+        if self.state is ClassicGroupState.EMPTY:
             return False
         return self.subscribed is None or topic in self.subscribed
 
     def retention_begins(self, tp: TopicPartition, commit: Commit) -> int | None:
         if self.type_of_protocol is None:
             return commit.commit_ms
-        if self.state is State.EMPTY:
+        if self.state is ClassicGroupState.EMPTY:
             return commit.commit_ms if self.since_ms is None else self.since_ms
-        stable = self.state is State.STABLE and self.subscribed is not None
+        stable = self.state is ClassicGroupState.STABLE and self.subscribed is not None
         return commit.commit_ms if stable and not self.subscribes_to(tp.topic) else None

@@ -10,9 +10,14 @@ from collections.abc import Collection
 from typing import Final
 
 from kclient.embedded.api_error import ApiError
-from kclient.embedded.groups.consumer.group import ConsumerGroup
-from kclient.embedded.groups.consumer.member import JOINING, LEAVING, LEAVING_FOR_A_WHILE, Member
-from kclient.embedded.groups.consumer.partitions import TopicIdPartition
+from kclient.embedded.groups.consumer_protocol.group import ConsumerGroup
+from kclient.embedded.groups.consumer_protocol.member import (
+    JOINING,
+    LEAVING,
+    LEAVING_FOR_A_WHILE,
+    ConsumerGroupMember,
+    TopicIdPartition,
+)
 from kclient.embedded.releases import Release
 from kclient.generated.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kclient.protocol.errors import (
@@ -74,7 +79,7 @@ def check_room(group: ConsumerGroup, member_id: str) -> None:
         raise ApiError(GROUP_MAX_SIZE_REACHED, text)
 
 
-def known_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> Member:
+def known_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerGroupMember:
     """The member of this name. Raises ApiError where there is none, or another has its instance id."""
     if instance_id is None:
         member = group.members.get(member_id)
@@ -91,7 +96,7 @@ def known_member(group: ConsumerGroup, member_id: str, instance_id: str | None) 
     return member
 
 
-def check_released(member: Member, joining: str) -> None:
+def check_released(member: ConsumerGroupMember, joining: str) -> None:
     """Raise ApiError unless the static member has left, for a while, the instance id that another one joins with."""
     if member.epoch != LEAVING_FOR_A_WHILE:
         text = (
@@ -102,7 +107,7 @@ def check_released(member: Member, joining: str) -> None:
 
 
 def check_epoch(
-    group: ConsumerGroup, member: Member, epoch: int, owned: Collection[TopicIdPartition] | None
+    group: ConsumerGroup, member: ConsumerGroupMember, epoch: int, owned: Collection[TopicIdPartition] | None
 ) -> None:
     """Raise ApiError for an epoch that is not the member's.
 

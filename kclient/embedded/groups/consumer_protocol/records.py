@@ -1,23 +1,39 @@
-"""A consumer group as records of `__consumer_offsets`; `restore` reads them.
+"""A consumer group as records of `__consumer_offsets`, written and read back.
 
-| kind | says of                             | since |
-|------|-------------------------------------|-------|
-| 3    | the group: its epoch                |       |
-| 4    | the topics it reads                 | – 4.0 |
-| 5    | a member: what it told              |       |
-| 6    | the targets: their epoch            |       |
-| 7    | a member: its target                |       |
-| 8    | a member: what it owns              |       |
-| 16   | a pattern: the topics it stands for | 4.0   |
+| record type | holds                                                    | since |
+|-------------|----------------------------------------------------------|-------|
+| 3           | the group: its epoch                                     |       |
+| 4           | the subscribed topics with partitions and racks          | – 4.0 |
+| 5           | a member: its metadata                                   |       |
+| 6           | the epoch of the target assignment                       |       |
+| 7           | a member: its target assignment                          |       |
+| 8           | a member: its current assignment                         |       |
+| 16          | a regular expression: the topics that it resolves to     | 4.0   |
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
-from kclient.embedded.groups.consumer.member import ClassicPart, Epochs, Member
-from kclient.embedded.groups.consumer.metadata import replica_racks, topics_read
-from kclient.embedded.groups.consumer.partitions import TopicIdPartition, by_topic
+import attrs
+
+from kclient.embedded.groups.consumer_protocol.group import (
+    ConsumerGroup,
+    ResolvedRegularExpression,
+    hash_of,
+    replica_racks,
+    topics_read,
+)
+from kclient.embedded.groups.consumer_protocol.member import (
+    ConsumerGroupMember,
+    Epochs,
+    HostedClassicMember,
+    MemberState,
+    TopicIdPartition,
+    by_topic,
+    from_wire,
+)
 from kclient.embedded.groups.records import record
 from kclient.embedded.releases import Release
 from kclient.generated.consumer_group_current_member_assignment_key import (
@@ -60,7 +76,10 @@ from kclient.protocol.message import Message
 from kclient.records.writer import NewRecord
 
 if TYPE_CHECKING:
-    from kclient.embedded.groups.consumer.group import ConsumerGroup
+    from kclient.embedded.groups.consumer_protocol.group import ConsumerGroup
+    from kclient.embedded.groups.coordinator import GroupCoordinator
+    from kclient.embedded.groups.loading import OffsetsTopicRow
+
 
 HASH_SINCE: Final = Release.parse("4.1")
 TIMES_AND_EPOCHS_SINCE: Final = Release.parse("4.3")
@@ -75,10 +94,10 @@ def group_epoch(group: ConsumerGroup) -> list[NewRecord]:
     if group.cluster.release >= HASH_SINCE:
         value = ConsumerGroupMetadataValue(epoch=group.epoch, metadata_hash=group.metadata_hash)
         return [_record(group, key, value)]
-    return [_topics(group), _record(group, key, ConsumerGroupMetadataValue(epoch=group.epoch))]
+    return [_partition_metadata(group), _record(group, key, ConsumerGroupMetadataValue(epoch=group.epoch))]
 
 
-def _topics(group: ConsumerGroup) -> NewRecord:
+def _partition_metadata(group: ConsumerGroup) -> NewRecord:
     rows = [
         TopicMetadata(
             topic_id=topic.topic_id,
@@ -135,7 +154,7 @@ def group_tombstones(group: ConsumerGroup) -> list[NewRecord]:
 # --- members
 
 
-def metadata(group: ConsumerGroup, member: Member) -> NewRecord:
+def metadata(group: ConsumerGroup, member: ConsumerGroupMember) -> NewRecord:
     """What a member told of itself."""
     value = ConsumerGroupMemberMetadataValue(
         instance_id=member.instance_id,
@@ -162,7 +181,7 @@ def target(group: ConsumerGroup, member_id: str) -> NewRecord:
     return _record(group, key, ConsumerGroupTargetAssignmentMemberValue(topic_partitions=rows))
 
 
-def current(group: ConsumerGroup, member: Member) -> NewRecord:
+def current(group: ConsumerGroup, member: ConsumerGroupMember) -> NewRecord:
     """What a member owns and has to give up, and in which epoch it is."""
     value = ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=member.epoch,
@@ -188,7 +207,7 @@ def _member_keys(group: ConsumerGroup, member_id: str) -> tuple[Message, Message
     )
 
 
-def _classic(part: ClassicPart) -> ClassicMemberMetadata:
+def _classic(part: HostedClassicMember) -> ClassicMemberMetadata:
     rows = [ClassicProtocol(name=name, metadata=data) for name, data in part.protocols]
     return ClassicMemberMetadata(session_timeout_ms=part.session_timeout_ms, supported_protocols=rows)
 
@@ -204,3 +223,95 @@ def _with_epochs(group: ConsumerGroup, partitions: Epochs) -> list[TopicPartitio
 
 def _record(group: ConsumerGroup, key: Message, value: Message | None) -> NewRecord:
     return record(key, value, timestamp=group.cluster.clock.wall_ms())
+
+
+def restore(coordinator: GroupCoordinator, group_id: str, rows: Iterable[OffsetsTopicRow]) -> ConsumerGroup:
+    """The group as these records say, in any order; its timers do not run yet."""
+    group = ConsumerGroup(coordinator, group_id)
+    for row in rows:
+        if row.kind in _READERS:
+            _READERS[row.kind](group, row.key, row.value)
+    return group
+
+
+def _read_group(group: ConsumerGroup, key: Any, value: Any) -> None:
+    group.epoch = value.epoch
+    # Before 4.1 the topics have a record of their own.
+    group.metadata_hash = value.metadata_hash or group.metadata_hash
+
+
+def _read_topics(group: ConsumerGroup, key: Any, value: Any) -> None:
+    topics = sorted(value.topics, key=lambda topic: topic.topic_name)
+    group.metadata_hash = hash_of(
+        (
+            topic.topic_name,
+            topic.topic_id,
+            topic.num_partitions,
+            [one.racks for one in topic.partition_metadata],
+        )
+        for topic in topics
+    )
+
+
+def _read_target_epoch(group: ConsumerGroup, key: Any, value: Any) -> None:
+    group.assignment_epoch, group.assigned_at_ms = value.assignment_epoch, value.assignment_timestamp
+
+
+def _read_member(group: ConsumerGroup, key: Any, value: Any) -> None:
+    told = value.classic_member_metadata
+    classic = told and HostedClassicMember(
+        told.session_timeout_ms, tuple((one.name, bytes(one.metadata)) for one in told.supported_protocols)
+    )
+    group.members[key.member_id] = attrs.evolve(
+        group.members.get(key.member_id) or ConsumerGroupMember(key.member_id),
+        instance_id=value.instance_id,
+        rack_id=value.rack_id,
+        client_id=value.client_id,
+        client_host=value.client_host,
+        topics=tuple(value.subscribed_topic_names),
+        regex=value.subscribed_topic_regex or "",
+        rebalance_timeout_ms=value.rebalance_timeout_ms,
+        assignor=value.server_assignor,
+        classic=classic,
+    )
+
+
+def _read_target(group: ConsumerGroup, key: Any, value: Any) -> None:
+    group.targets[key.member_id] = from_wire(value.topic_partitions)
+
+
+def _read_current(group: ConsumerGroup, key: Any, value: Any) -> None:
+    member = group.members[key.member_id] = attrs.evolve(
+        group.members.get(key.member_id) or ConsumerGroupMember(key.member_id),
+        epoch=value.member_epoch,
+        previous_epoch=value.previous_member_epoch,
+        state=MemberState(value.state),
+        assigned=_read_epochs(value.assigned_partitions, value.member_epoch),
+        revoking=_read_epochs(value.partitions_pending_revocation, value.member_epoch),
+    )
+    group.holders.update(dict.fromkeys(member.holds, member.member_id))
+
+
+def _read_regex(group: ConsumerGroup, key: Any, value: Any) -> None:
+    group.patterns[key.regular_expression] = ResolvedRegularExpression(tuple(value.topics), value.timestamp)
+
+
+def _read_epochs(topics: Any, member_epoch: int) -> Epochs:
+    """Records of before 4.3 do not say since when; the member's epoch is the safe guess."""
+    found: dict[TopicIdPartition, int] = {}
+    for topic in topics:
+        since = topic.assignment_epochs or [max(0, member_epoch)] * len(topic.partitions)
+        for number, epoch in zip(topic.partitions, since, strict=True):
+            found[TopicIdPartition(topic.topic_id, number)] = epoch
+    return dict(sorted(found.items()))
+
+
+_READERS: Final[Mapping[int, Callable[[ConsumerGroup, Any, Any], None]]] = {
+    3: _read_group,
+    4: _read_topics,
+    5: _read_member,
+    6: _read_target_epoch,
+    7: _read_target,
+    8: _read_current,
+    16: _read_regex,
+}

@@ -1,0 +1,116 @@
+"""Regular expressions of subscriptions: validated as RE2 does, and resolved to topics after the heartbeat."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Final
+
+from kclient.embedded.api_error import ApiError
+from kclient.embedded.groups.consumer_protocol.group import (
+    ConsumerGroup,
+    ResolvedRegularExpression,
+    metadata_hash,
+)
+from kclient.embedded.groups.consumer_protocol.journal import Journal
+from kclient.embedded.request_context import RequestContext
+from kclient.protocol.errors import INVALID_REGULAR_EXPRESSION
+
+# What Python's patterns have and RE2's have not, and what RE2 says of it.
+FOREIGN: Final = (
+    (re.compile(r"\(\?(?:<?[=!]|\(|>|#)"), "invalid or unsupported Perl syntax"),
+    (re.compile(r"\(\?P[=>]"), "invalid or unsupported Perl syntax"),
+    (re.compile(r"\\[1-9Z]"), "invalid escape sequence"),
+    (re.compile(r"(?:[*+?]|\})[*+](?!\?)"), "invalid nested repetition operator"),
+)
+ESCAPED: Final = re.compile(r"\\[^1-9Z]|\[\^?\]?(?:\\.|[^\]\\])*\]")
+
+SAYS: Final = (
+    ("missing ), unterminated subpattern", "missing closing )"),
+    ("unbalanced parenthesis", "unexpected )"),
+    ("unterminated character set", "missing closing ]"),
+    ("bad escape (end of pattern)", "trailing backslash at end of expression"),
+    ("bad escape", "invalid escape sequence"),
+    ("bad character range", "invalid character class range"),
+    ("nothing to repeat", "missing argument to repetition operator"),
+    ("multiple repeat", "invalid nested repetition operator"),
+    ("min repeat greater than max repeat", "invalid repeat count"),
+    ("missing >", "invalid named capture"),
+    ("bad character in group name", "invalid named capture"),
+    ("unknown extension", "invalid or unsupported Perl syntax"),
+)
+
+
+def compiled(text: str) -> re.Pattern[str]:
+    """The pattern. Raises ApiError with INVALID_REGULAR_EXPRESSION for one that brokers would not take."""
+    plain = ESCAPED.sub("", text)
+    problem = next((says for foreign, says in FOREIGN if foreign.search(plain)), None)
+    if problem is None:
+        try:
+            return re.compile(re.sub(r"\(\?<(?=[A-Za-z_])", "(?P<", text))
+        except (re.error, OverflowError, RecursionError) as exc:
+            said = str(exc)
+            problem = next((says for ours, says in SAYS if said.startswith(ours)), said)
+    raise ApiError(
+        INVALID_REGULAR_EXPRESSION,
+        f"SubscribedTopicRegex `{text}` is not a valid regular expression: {problem}.",
+    )
+
+
+def matching(text: str, names: Iterable[str], may_see: Callable[[str], bool]) -> tuple[str, ...]:
+    """The names that a pattern matches as a whole, of those that may be seen, in alphabetical order."""
+    pattern = compiled(text)
+    return tuple(sorted(name for name in names if pattern.fullmatch(name) and may_see(name)))
+
+
+NOTHING: Final = ResolvedRegularExpression((), 0)
+TOGETHER_MS: Final = 10_000
+
+
+def resolve_later(group: ConsumerGroup, call: RequestContext) -> None:
+    """Resolve the patterns again, as soon as the heartbeat is answered, if it is time."""
+    if _due(group):
+        call.broker.call_later(0, lambda: _resolve(group, call))
+
+
+def forget_unused(journal: Journal) -> None:
+    """Drop the patterns that no member has."""
+    group = journal.group
+    used = {member.regex for member in group.members.values()}
+    for pattern in [one for one in group.patterns if one not in used]:
+        journal.forget(pattern)
+
+
+def _due(group: ConsumerGroup) -> bool:
+    """All patterns are resolved together, no sooner than ten seconds after the last time."""
+    used = [member.regex for member in group.members.values() if member.regex]
+    if not used:
+        return False
+    known = [resolved.at_ms for resolved in group.patterns.values()]
+    age = group.cluster.clock.wall_ms() - max(known, default=0)
+    if age <= TOGETHER_MS:
+        return False
+    return (
+        any(pattern not in group.patterns for pattern in used)
+        or group.topics_seen != tuple(group.cluster.topics)
+        or age >= group.cluster.settings.group_consumer_regex_refresh_interval_ms
+    )
+
+
+def _resolve(group: ConsumerGroup, call: RequestContext) -> None:
+    """With the eyes of who asked: a topic that it may not describe does not match."""
+    if group.dead or not _due(group):
+        return
+    journal = Journal(group)
+    now = group.cluster.clock.wall_ms()
+    before = dict(group.patterns)
+    topics = tuple(group.cluster.topics)
+    for pattern in sorted({member.regex for member in group.members.values()} - {""}):
+        found = matching(pattern, topics, lambda name: call.allowed("DESCRIBE", f"Topic:{name}"))
+        journal.resolve(pattern, ResolvedRegularExpression(found, now))
+    if any(found.topics != before.get(one, NOTHING).topics for one, found in group.patterns.items()):
+        journal.bump(metadata_hash(group))
+    with suppress(ApiError):  # then nothing has changed, and the next heartbeat sees that it is still due
+        journal.write()
+        group.topics_seen = topics
