@@ -61,18 +61,18 @@ class OnLoop(AsyncConsumer):
             await AsyncConsumer._decode(task)
 
     def _open(self) -> ConsumerCore:
-        session = super()._open()
-        self._take_back_unreceived()
-        return session
+        core = super()._open()
+        self._return_unreceived()
+        return core
 
     async def _close(self, timeout: float, *, clean: bool, leave: bool | None = None) -> None:
-        self._take_back_unreceived()
+        self._return_unreceived()
         await super()._close(timeout, clean=clean, leave=leave)
 
-    def _take_back_unreceived(self) -> None:
+    def _return_unreceived(self) -> None:
         if not self.received:
             self.received = True
-            self._session.take_all_back()
+            self._core.return_all()
 
     async def poll(self, timeout: float = 1.0, max_records: int | None = None) -> Records[Any, Any]:
         records = await super().poll(timeout, max_records)
@@ -81,17 +81,17 @@ class OnLoop(AsyncConsumer):
 
     def discard(self) -> None:
         """Close the user's objects: the consumer that they are for cannot be made."""
-        discard(self._session.config)
+        discard(self._core.config)
 
     @property
     def interceptors(self) -> tuple[Any, ...]:
         """The user's interceptors."""
-        return self._session.config.interceptors
+        return self._core.config.interceptors
 
     @property
-    def hand(self) -> DeliveredRecords:
+    def delivered(self) -> DeliveredRecords:
         """What the application has in hand."""
-        return self._session.hand
+        return self._core.delivered
 
     async def refill(self) -> None:
         """Poll for iteration."""
@@ -108,4 +108,4 @@ class OnLoop(AsyncConsumer):
     async def abandon(self) -> None:
         """End everything for a Consumer that the garbage collector found."""
         self.closed = True
-        await close.abandon(self._session)
+        await close.abandon(self._core)

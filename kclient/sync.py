@@ -135,10 +135,10 @@ class Consumer:
 
     def _records(self) -> Iterator[Record[Any, Any]]:
         while not self._inner.closed:
-            hand = self._inner.hand
+            delivered = self._inner.delivered
             self._processing.taken()
-            yield from hand
-            if hand is self._inner.hand and not self._inner.closed:
+            yield from delivered
+            if delivered is self._inner.delivered and not self._inner.closed:
                 self._await(self._inner.refill)
 
     # --- commits

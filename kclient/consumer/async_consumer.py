@@ -108,13 +108,13 @@ class AsyncConsumer:
     def _set_up(
         self, config: Config, topics: tuple[str, ...], listener: RebalanceListener | None, runtime: Runtime
     ) -> None:
-        self._session = ConsumerCore(config, runtime, self._call_user, self._decode)
-        self._polls = Poll(self._session)
+        self._core = ConsumerCore(config, runtime, self._call_user, self._decode)
+        self._polls = Poll(self._core)
         self._processing = TaskProcessing()
         self._pid = os.getpid()
         self._loop: asyncio.AbstractEventLoop | None = None
         self.closed = False
-        self._over = ChangeSignal()
+        self._close_ended = ChangeSignal()
         if listener is not None and not topics:
             raise ConfigError(
                 "The listener is given without topics, so it is never called. Name the topics here as well, or give "
@@ -128,7 +128,7 @@ class AsyncConsumer:
                 problems=("topics are given without group_id",),
             )
         if topics:
-            self._session.subscription.subscribe(topics, checked_listener(listener))
+            self._core.subscription.subscribe(topics, checked_listener(listener))
 
     async def __aenter__(self) -> Self:
         self._open()
@@ -146,11 +146,11 @@ class AsyncConsumer:
         )
 
     def __del__(self) -> None:
-        session = getattr(self, "_session", None)  # None: the constructor has raised
-        if session is None or self.closed or not session.begun or not self.in_its_process:
+        core = getattr(self, "_core", None)  # None: the constructor has raised
+        if core is None or self.closed or not core.begun or not self.in_its_process:
             return
         if self._loop is not None:
-            _abandon(self._loop, session)
+            _abandon(self._loop, core)
         warn_unclosed(self)
 
     # --- subscription
@@ -168,40 +168,40 @@ class AsyncConsumer:
         next rebalance. No topics and no pattern is `unsubscribe()`. Raises ArgumentError for a blank name, UsageError
         beside `assign` or for a SubscriptionPattern in a classic group, BrokerError (INVALID_GROUP_ID) without a group.
         """
-        session = self._open()
+        core = self._open()
         checked_listener(listener)
         names = checked_topics(topics)
         if pattern is not None and names:
             raise ArgumentError("Give topics or a pattern, not both.")
-        session.group_part  # noqa: B018 – raises for a consumer without a group
+        core.group  # noqa: B018 – raises for a consumer without a group
         if isinstance(pattern, SubscriptionPattern):
-            session.group_part.require_broker_patterns()
-            session.subscription.subscribe_broker_pattern(pattern, listener)
+            core.group.require_broker_patterns()
+            core.subscription.subscribe_broker_pattern(pattern, listener)
         elif pattern is not None:
-            session.subscription.subscribe_pattern(compiled_pattern(pattern), listener)
+            core.subscription.subscribe_pattern(compiled_pattern(pattern), listener)
         elif names:
-            session.subscription.subscribe(names, listener)
+            core.subscription.subscribe(names, listener)
         else:
-            await close.unsubscribe(session)
+            await close.unsubscribe(core)
             return
-        session.stop_unsubscribed()
-        session.follow_subscription()
+        core.stop_unsubscribed()
+        core.follow_subscription()
 
     async def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read these partitions, chosen by hand, with or without a group; no partitions is `unsubscribe()`.
 
         Partitions that stay keep their positions. Raises ArgumentError, and UsageError beside `subscribe`.
         """
-        session = self._open()
+        core = self._open()
         chosen = checked_partitions(partitions)
         if not chosen:
-            await close.unsubscribe(session)
+            await close.unsubscribe(core)
             return
-        session.subscription.assign(chosen)
-        if session.group is not None and session.running and session.group.committing.auto_commit_due():
-            session.group.auto_commit()
-        session.set_assignment(chosen)
-        session.follow_subscription()
+        core.subscription.assign(chosen)
+        if core.group_or_none is not None and core.running and core.group.commits.auto_commit_due():
+            core.group.auto_commit()
+        core.set_assignment(chosen)
+        core.follow_subscription()
 
     async def unsubscribe(self) -> None:
         """Leave the group, call the listener, and stop reading. Nothing is auto-committed.
@@ -240,8 +240,8 @@ class AsyncConsumer:
     async def _poll(
         self, timeout: float, max_records: int | None, asking: asyncio.Task[object] | None
     ) -> Records[Any, Any]:
-        session = self._open()
-        records = await self._polls.poll(checked_timeout(timeout), _count(max_records, session))
+        core = self._open()
+        records = await self._polls.poll(checked_timeout(timeout), _count(max_records, core))
         if records.chunks:
             self._processing.taken(asking)
         return records
@@ -258,7 +258,7 @@ class AsyncConsumer:
     async def __anext__(self) -> Record[Any, Any]:
         """The next record. Raises what `poll` raises."""
         while not self.closed:
-            record = self._session.hand.next()
+            record = self._core.delivered.next()
             if record is not None:
                 return record
             await self._poll_for_iteration()
@@ -278,15 +278,15 @@ class AsyncConsumer:
         Tried again until it is done or cannot be. Raises CommitFailedError (`reason`, `uncommitted`), BrokerError,
         AuthorizationError, ArgumentError, UnknownTopicError for a partition that its topic does not have.
         """
-        session = self._open()
-        committing = session.group_part.committing
-        chosen = session.consumed() if offsets is None else checked_offsets(offsets)
-        async with session.waits.limit(self._seconds(timeout), "the commit") as wait:
-            with session.measures.calls.inside("commit"):
-                await session.start()
-                await committing.commit(chosen, wait.because)
-        session.hand.confirm(chosen)
-        await session.callbacks.run()
+        core = self._open()
+        commits = core.group.commits
+        chosen = core.consumed() if offsets is None else checked_offsets(offsets)
+        async with core.timeouts.limit(self._seconds(timeout), "the commit") as wait:
+            with core.metrics.calls.inside("commit"):
+                await core.start()
+                await commits.commit(chosen, wait.note_failure)
+        core.delivered.mark_committed(chosen)
+        await core.callbacks.run()
 
     def commit_async(
         self,
@@ -298,58 +298,58 @@ class AsyncConsumer:
         `callback(offsets, error)` runs inside a later poll, commit, unsubscribe or close, in the order of the commits;
         `error` is None if the offsets are stored. Raises CommitFailedError when 10,000 commits wait already.
         """
-        session = self._open()
-        chosen = session.consumed() if offsets is None else checked_offsets(offsets)
-        session.group_part.committing.commit_async(chosen, callback, session.start)
-        session.hand.confirm(chosen)
+        core = self._open()
+        chosen = core.consumed() if offsets is None else checked_offsets(offsets)
+        core.group.commits.commit_async(chosen, callback, core.start)
+        core.delivered.mark_committed(chosen)
 
     async def committed(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """What the group has stored for each partition, None where nothing is."""
-        session = self._open()
-        committed = session.group_part.committed
+        core = self._open()
+        committed = core.group.committed
         chosen = checked_partitions(partitions)
-        async with session.waits.limit(self._seconds(timeout), "the committed offsets") as wait:
-            with session.measures.calls.inside("committed"):
-                await session.start()
-                found = await committed.fetch(chosen, wait.because)
+        async with core.timeouts.limit(self._seconds(timeout), "the committed offsets") as wait:
+            with core.metrics.calls.inside("committed"):
+                await core.start()
+                found = await committed.fetch(chosen, wait.note_failure)
         for tp, offset in found.items():
             if offset is not None:
-                session.cluster.saw_leader_epoch(tp, offset.leader_epoch)
+                core.cluster.saw_leader_epoch(tp, offset.leader_epoch)
         return found
 
     # --- positions
 
     async def position(self, partition: TopicPartition, timeout: float | None = None) -> int:
         """The offset of the next record to be handed out, waited for. Raises NotAssignedError."""
-        session, seconds = self._open(), self._seconds(timeout)
+        core, seconds = self._open(), self._seconds(timeout)
         (tp,) = checked_partitions([partition])
-        async with session.waits.limit(seconds, f"the position of {tp}"):
+        async with core.timeouts.limit(seconds, f"the position of {tp}"):
             while True:
-                seen = session.news.count
-                known = session.positions.position(tp)
+                seen = core.changed.count
+                known = core.positions.position(tp)
                 if known is not None:
                     here = OffsetAndMetadata(known.offset, known.offset_epoch)
-                    return session.hand.consumed({tp: here})[tp].offset
-                await session.start()
-                session.positions.start_deferred_lookups([tp])
-                session.raise_stored()
-                await session.news.wait(seen)
+                    return core.delivered.consumed({tp: here})[tp].offset
+                await core.start()
+                core.positions.start_deferred_lookups([tp])
+                core.raise_stored()
+                await core.changed.wait(seen)
 
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
         """Go to an offset. Raises NotAssignedError, ArgumentError for a negative offset."""
-        session = self._open()
+        core = self._open()
         (tp,) = checked_partitions([partition])
         target = checked_offset(
             tp, offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(offset)
         )
-        session.positions.state(tp)  # raises NotAssignedError
-        session.take_back([tp])
+        core.positions.state(tp)  # raises NotAssignedError
+        core.return_undelivered([tp])
         # Before the leader is read: metadata older than the record would name the leader of an earlier epoch.
-        session.cluster.saw_leader_epoch(tp, target.leader_epoch)
-        session.positions.seek(tp, target, session.cluster.metadata.leader(tp))
-        session.buffer.drop([tp])
+        core.cluster.saw_leader_epoch(tp, target.leader_epoch)
+        core.positions.seek(tp, target, core.cluster.metadata.leader(tp))
+        core.buffer.drop([tp])
 
     def seek_to_beginning(self, partitions: Iterable[TopicPartition] = ()) -> None:
         """Go to the first offset of these, or of all assigned partitions. Raises NotAssignedError."""
@@ -361,16 +361,16 @@ class AsyncConsumer:
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """Hand out nothing of these until `resume`. Raises NotAssignedError."""
-        session = self._open()
-        for tp in _assigned(session, partitions):
-            session.take_back([tp])
-            session.positions.pause(tp)
+        core = self._open()
+        for tp in _assigned(core, partitions):
+            core.return_undelivered([tp])
+            core.positions.pause(tp)
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
         """Undo `pause`. Raises NotAssignedError."""
-        session = self._open()
-        for tp in _assigned(session, partitions):
-            session.positions.resume(tp)
+        core = self._open()
+        for tp in _assigned(core, partitions):
+            core.positions.resume(tp)
 
     def paused(self) -> tuple[TopicPartition, ...]:
         """The partitions that are paused."""
@@ -435,21 +435,21 @@ class AsyncConsumer:
         Fetch to the leader of each, which takes `timeout` seconds at most; with `ask=False` nothing at all is sent.
         A broker that does not answer is part of the sentence and no error.
         """
-        session = self._open()
-        return await explain.explain(session, ask=ask, timeout=checked_timeout(timeout))
+        core = self._open()
+        return await explain.explain(core, ask=ask, timeout=checked_timeout(timeout))
 
     # --- the group, and the consumer itself
 
     def group_metadata(self) -> GroupMetadata:
         """Who this consumer is in its group."""
-        return self._open().group_part.metadata()
+        return self._open().group.metadata()
 
     def enforce_rebalance(self, reason: str = "") -> None:
         """Have the group rebalance at the next poll. `reason` goes to the broker's log.
 
         No effect with `assign`, nor with the consumer protocol, where the brokers decide.
         """
-        self._open().group_part.request_rejoin(reason or "the application asked for it")
+        self._open().group.request_rejoin(reason or "the application asked for it")
 
     def wakeup(self) -> None:
         """End the call that waits now, or the next one, with WakeupError. From any thread.
@@ -458,9 +458,9 @@ class AsyncConsumer:
         """
         self._check_usable()
         if self._loop is None or self._loop.is_closed() or self._loop is running_loop():
-            self._session.waits.wakeup()
+            self._core.timeouts.wakeup()
         else:
-            self._loop.call_soon_threadsafe(self._session.waits.wakeup)
+            self._loop.call_soon_threadsafe(self._core.timeouts.wakeup)
 
     def metrics(self) -> MetricValues:
         """Every metric with its value now, under the names that Java's consumer uses; see docs/metrics.md.
@@ -469,7 +469,7 @@ class AsyncConsumer:
 
         Times are milliseconds where the name does not say otherwise. NaN stands where nothing was measured lately.
         """
-        return self._open().measures.values()
+        return self._open().metrics.values()
 
     def close(self, timeout: float = 30.0, *, leave: bool | None = None) -> Coroutine[Any, Any, None]:
         """Commit what was released or is in hand (with automatic commits), leave the group, end everything.
@@ -489,7 +489,7 @@ class AsyncConsumer:
         # Decided in the calling task, which also has the records: `wait_for` before 3.12 runs the coroutine in another.
         return self._close(timeout, clean=not self._processing.interrupted(), leave=leave)
 
-    # --- what the sync facade does in another way; the session keeps these, and must not keep the consumer
+    # --- what the sync facade does differently; the core keeps these functions, and must not keep the consumer
 
     @staticmethod
     async def _call_user(function: Callable[..., Any], *args: Any) -> Any:
@@ -515,32 +515,32 @@ class AsyncConsumer:
             return
         self._check_loop_lives()
         self._check_loop()
-        if self._session.waits.closing:
+        if self._core.timeouts.closing:
             await self._see_closed(timeout)
             return
         try:
             with inside(self):
-                await close.close(self._session, self._polls, timeout, clean=clean, leave=leave)
+                await close.close(self._core, self._polls, timeout, clean=clean, leave=leave)
         finally:
             self.closed = True
             self._processing = TaskProcessing()  # lets go of the task, and with it of what it raised
-            self._over.notify()
+            self._close_ended.notify()
 
     async def _see_closed(self, timeout: float) -> None:
         """Wait for a close that is under way, at most `timeout` seconds, unless that close waits for the caller."""
-        group = self._session.group
-        if any(map(is_inside, (self, self._polls, group and group.rebalance.telling))):
+        group = self._core.group_or_none
+        if any(map(is_inside, (self, self._polls, group and group.rebalance.invoker))):
             return
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout):
                 while not self.closed:
-                    await self._over.wait(self._over.count)
+                    await self._close_ended.wait(self._close_ended.count)
 
     def _open(self) -> ConsumerCore:
-        """The session, if this consumer may be used here and now."""
+        """Return the core. Raise UsageError or ClosedError if this consumer may not be used here and now."""
         self._check_usable()
         self._check_loop()
-        return self._session
+        return self._core
 
     def _check_loop(self) -> None:
         """Raise UsageError on another loop than that of the first call."""
@@ -587,35 +587,33 @@ class AsyncConsumer:
 
     def _seconds(self, timeout: float | None) -> float:
         return (
-            self._session.config.default_api_timeout_ms / 1000
-            if timeout is None
-            else checked_timeout(timeout)
+            self._core.config.default_api_timeout_ms / 1000 if timeout is None else checked_timeout(timeout)
         )
 
     async def _poll_for_iteration(self) -> None:
-        session = self._open()
-        await self._polls.poll(ITERATION_POLL_SECONDS, session.config.max_poll_records, one_by_one=True)
+        core = self._open()
+        await self._polls.poll(ITERATION_POLL_SECONDS, core.config.max_poll_records, one_by_one=True)
         self._processing.taken()
 
     def _reset(self, partitions: Iterable[TopicPartition], strategy: ResetStrategy) -> None:
         """Look these up again, or all assigned partitions, when they are next needed."""
-        session = self._open()
-        for tp in _assigned(session, partitions) or session.positions.assigned():
-            session.take_back([tp])
-            session.positions.request_offset_reset(tp, strategy)
-            session.buffer.drop([tp])
+        core = self._open()
+        for tp in _assigned(core, partitions) or core.positions.assigned():
+            core.return_undelivered([tp])
+            core.positions.request_offset_reset(tp, strategy)
+            core.buffer.drop([tp])
 
 
-def _assigned(session: ConsumerCore, partitions: Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
+def _assigned(core: ConsumerCore, partitions: Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
     """Return the partitions. Raise NotAssignedError for the first that is not assigned, before any is changed."""
     chosen = checked_partitions(partitions)
     for tp in chosen:
-        session.positions.state(tp)
+        core.positions.state(tp)
     return chosen
 
 
-def _count(max_records: int | None, session: ConsumerCore) -> int:
-    return session.config.max_poll_records if max_records is None else checked_max_records(max_records)
+def _count(max_records: int | None, core: ConsumerCore) -> int:
+    return core.config.max_poll_records if max_records is None else checked_max_records(max_records)
 
 
 def warn_unclosed(consumer: object) -> None:
@@ -629,11 +627,11 @@ def warn_unclosed(consumer: object) -> None:
     )
 
 
-def _abandon(loop: asyncio.AbstractEventLoop, session: ConsumerCore) -> None:
+def _abandon(loop: asyncio.AbstractEventLoop, core: ConsumerCore) -> None:
     """End what runs for a consumer that was forgotten. Garbage is collected on any thread."""
 
     def begin() -> None:
-        task = loop.create_task(close.abandon(session), name="kclient end")
+        task = loop.create_task(close.abandon(core), name="kclient end")
         _abandoned.add(task)
         task.add_done_callback(_abandoned.discard)
 

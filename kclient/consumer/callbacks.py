@@ -41,8 +41,10 @@ class CallbackQueue:
     def __len__(self) -> int:
         return len(self._items)
 
-    async def post(self, work: Callable[[], Awaitable[T]]) -> T | None:
-        """Wait until a call of the user's has done this; None where it raised, for the user has that error."""
+    async def call(self, work: Callable[[], Awaitable[T]]) -> T | None:
+        """Wait until a call of the user has run `work`, and return its result. Return None if it raised: the user's
+        call raises that error.
+        """
         item = _Item(work, asyncio.get_running_loop().create_future())
         self._items.append(item)
         self._posted.notify()
@@ -52,17 +54,17 @@ class CallbackQueue:
             if item in self._items:
                 self._items.remove(item)
 
-    def leave(self, work: Callable[[], Awaitable[Any]]) -> None:
-        """Have this done by a call of the user's, without waiting for it."""
+    def enqueue(self, work: Callable[[], Awaitable[Any]]) -> None:
+        """Let a later call of the user run `work`, without waiting for it."""
         self._items.append(_Item(work, asyncio.get_running_loop().create_future()))
         self._posted.notify()
 
-    def look_again(self) -> None:
-        """Wake a call that waits: there is nothing to do, but something it waits for is due at another time."""
+    def notify(self) -> None:
+        """Wake a waiting poll without work: the time until which it waits has changed."""
         self._posted.notify()
 
     async def run(self) -> None:
-        """Do what is posted. Returns at once inside of work, and where another task is doing it."""
+        """Run the queued work. Return at once inside of queued work, and if another task runs it."""
         if self.running:
             return
         self.running = True

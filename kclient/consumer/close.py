@@ -61,112 +61,117 @@ PATIENCE_SECONDS: Final = 1.0  # before brokers that refuse connections count as
 
 
 async def close(
-    session: ConsumerCore, polls: Poll, timeout: float, *, clean: bool, leave: bool | None = None
+    core: ConsumerCore, polls: Poll, timeout: float, *, clean: bool, leave: bool | None = None
 ) -> None:
-    """End the session. After a clean close what is in hand counts as released; after an error it does not.
+    """End the consumer. A clean close commits the delivered records; a close after an error leaves them out.
 
     `leave`: whether to send LeaveGroup. None: a dynamic member sends it, a static one does not (KIP-1092).
 
     A cancelled close ends within about LEAVING_SECONDS: it sends LeaveGroup and does not call the listener. If it is
     cancelled again, this continues in the background.
     """
-    now = session.runtime.now()
+    now = core.runtime.now()
     deadline = now + timeout
     first_error: BaseException | None = None
-    session.waits.close()
+    core.timeouts.close()
     try:
         await polls.wait_until_left(before_leaving(deadline, now) - now)
-        running = session.running
+        running = core.running
         if running:
-            ended = session.flows.spawn("ending of fetch sessions", session.fetcher.end_sessions(deadline))
-        first_error = await _part_from_group(session, deadline, running=running, clean=clean, leave=leave)
+            ended = core.tasks.spawn("ending of fetch sessions", core.fetcher.end_sessions(deadline))
+        first_error = await _part_from_group(core, deadline, running=running, clean=clean, leave=leave)
         if running:
             await asyncio.wait({ended})
     except asyncio.CancelledError:
-        deadline = min(deadline, session.runtime.now() + LEAVING_SECONDS)
+        deadline = min(deadline, core.runtime.now() + LEAVING_SECONDS)
         raise
     finally:
-        session.ending = asyncio.create_task(_end_of_close(session, deadline, leave), name="kclient end")
-        await asyncio.shield(session.ending)
+        core.ending = asyncio.create_task(_end_of_close(core, deadline, leave), name="kclient end")
+        await asyncio.shield(core.ending)
     if (error := polls.unraised_error() or first_error) is not None:
         raise error
 
 
-async def abandon(session: ConsumerCore) -> None:
+async def abandon(core: ConsumerCore) -> None:
     """End the tasks of a garbage-collected consumer. It sends no LeaveGroup: the session timeout removes the member."""
-    session.waits.close()
-    await _end_what_runs(session, session.runtime.now())
+    core.timeouts.close()
+    await _end_what_runs(core, core.runtime.now())
 
 
-async def unsubscribe(session: ConsumerCore, *, clean: bool = True) -> None:
+async def unsubscribe(core: ConsumerCore, *, clean: bool = True) -> None:
     """Give up the assignment and the subscription; commit nothing automatically.
 
     What is subscribed to meanwhile, by a listener or another task, stays: this call ends what was there before it.
     A wakeup is left for the next call: the listener's commits are not cut short. After an error, `clean` is false and
     these commits leave out what is in hand, as those of a close do.
     """
-    with session.waits.undisturbed(), session.hand.half_processed(not clean):
-        await _unsubscribe(session)
+    delivered = core.delivered
+    before, delivered.half_processed = delivered.half_processed, delivered.half_processed or not clean
+    try:
+        with core.timeouts.undisturbed():
+            await _unsubscribe(core)
+    finally:
+        delivered.half_processed = before
 
 
-async def _unsubscribe(session: ConsumerCore) -> None:
-    group, choice = session.group, session.subscription.choice
-    callbacks_error = await error_of(session.callbacks.run()) if group is not None else None
+async def _unsubscribe(core: ConsumerCore) -> None:
+    group, choice = core.group_or_none, core.subscription.choice
+    callbacks_error = await error_of(core.callbacks.run()) if group is not None else None
     try:
         if group is not None:
-            deadline = session.runtime.now() + session.config.request_timeout_ms / 1000
+            deadline = core.runtime.now() + core.config.request_timeout_ms / 1000
             await group.leave("the consumer unsubscribed from all topics", deadline)
     finally:
-        _follow_what_is_left(session, choice)
+        _follow_what_is_left(core, choice)
     if group is not None:
-        await session.rebalances.run()
-        await session.callbacks.run()
+        await core.rebalance_steps.run()
+        await core.callbacks.run()
     if callbacks_error is not None:
         raise callbacks_error
 
 
-def _follow_what_is_left(session: ConsumerCore, ended: int) -> None:
-    subscription = session.subscription
+def _follow_what_is_left(core: ConsumerCore, ended: int) -> None:
+    subscription = core.subscription
     if subscription.choice == ended:
         subscription.clear()
     if subscription.kind is not SubscriptionKind.MANUAL:
-        session.set_assignment(())
-    session.follow_subscription()
+        core.set_assignment(())
+    core.follow_subscription()
 
 
 async def _part_from_group(
-    session: ConsumerCore, deadline: float, *, running: bool, clean: bool, leave: bool | None
+    core: ConsumerCore, deadline: float, *, running: bool, clean: bool, leave: bool | None
 ) -> Exception | None:
     """Commit, leave, and run every callback; the first error that the user's code raised.
 
     A consumer that was not connected yet may have asynchronous commits all the same.
     """
-    group = session.group
+    group = core.group_or_none
     if group is None:
         return None
-    offsets = session.consumed() if clean else session.released()
-    if not clean and group.rebalance.telling.method is None:
+    offsets = core.consumed() if clean else core.committable()
+    if not clean and group.rebalance.invoker.method is None:
         # A listener that another call runs was called before this close began: its commit stores what that call would.
-        session.hand.mark_half_processed()
-    until = before_leaving(deadline, session.runtime.now())
-    hopeless = BrokersUnreachable(session.cluster, session.runtime).for_good
-    await group.committing.end(until, hopeless)
+        core.delivered.half_processed = True
+    until = before_leaving(deadline, core.runtime.now())
+    give_up = BrokersUnreachable(core.cluster, core.runtime).for_good
+    await group.commits.end(until, give_up)
     if running:
-        await group.last_commit(offsets, _left(session, until), hopeless)
+        await group.last_commit(offsets, _left(core, until), give_up)
     errors = [
-        await _all_callbacks(session, until),
-        await _step(group.leave(CLOSING, session.runtime.now() + _left(session, deadline), leave), deadline),
-        await _step(_run_all(session.rebalances), deadline),
+        await _all_callbacks(core, until),
+        await _step(group.leave(CLOSING, core.runtime.now() + _left(core, deadline), leave), deadline),
+        await _step(_run_all(core.rebalance_steps), deadline),
     ]
-    await group.committing.end(deadline, hopeless)
-    group.committing.refuse_more()
-    errors.append(await _all_callbacks(session, deadline))
+    await group.commits.end(deadline, give_up)
+    group.commits.refuse_more()
+    errors.append(await _all_callbacks(core, deadline))
     return next(filter(None, errors), None)
 
 
-async def _all_callbacks(session: ConsumerCore, deadline: float) -> Exception | None:
+async def _all_callbacks(core: ConsumerCore, deadline: float) -> Exception | None:
     """Callbacks of commits have some time, however late it is. The first error that one raised."""
-    return await _step(_run_all(session.callbacks), max(deadline, session.runtime.now() + LAST_SECONDS))
+    return await _step(_run_all(core.callbacks), max(deadline, core.runtime.now() + LAST_SECONDS))
 
 
 async def _run_all(work: CallbackQueue) -> None:
@@ -192,39 +197,39 @@ async def _step(step: Awaitable[None], deadline: float) -> Exception | None:
     return None
 
 
-async def _end_of_close(session: ConsumerCore, deadline: float, leave: bool | None) -> None:
+async def _end_of_close(core: ConsumerCore, deadline: float, leave: bool | None) -> None:
     """The end of every close, however far it came: be gone from the group, end what runs, close what is the user's."""
-    await session.stop_starting()  # it would join
-    if session.group is not None:
-        await session.group.be_gone(CLOSING, deadline, leave)
-    await _end_what_runs(session, deadline)
-    until = max(deadline, session.runtime.now() + LAST_SECONDS)
-    await _step(session.interceptors.close(), until)
-    await _step(_close_deserializers(session), until)
+    await core.stop_starting()  # it would join
+    if core.group_or_none is not None:
+        await core.group.be_gone(CLOSING, deadline, leave)
+    await _end_what_runs(core, deadline)
+    until = max(deadline, core.runtime.now() + LAST_SECONDS)
+    await _step(core.interceptors.close(), until)
+    await _step(_close_deserializers(core), until)
 
 
-async def _end_what_runs(session: ConsumerCore, deadline: float) -> None:
-    await session.stop_starting()
-    await session.flows.stop()
-    if session.group is not None:
-        await session.group.coordinator.close()
-    await session.cluster.close(_left(session, deadline))
-    session.set_assignment(())
-    session.measures.close()
+async def _end_what_runs(core: ConsumerCore, deadline: float) -> None:
+    await core.stop_starting()
+    await core.tasks.stop()
+    if core.group_or_none is not None:
+        await core.group.coordinator.close()
+    await core.cluster.close(_left(core, deadline))
+    core.set_assignment(())
+    core.metrics.close()
 
 
-async def _close_deserializers(session: ConsumerCore) -> None:
-    for function in (session.config.key_deserializer, session.config.value_deserializer):
+async def _close_deserializers(core: ConsumerCore) -> None:
+    for function in (core.config.key_deserializer, core.config.value_deserializer):
         try:
-            await session.call_user(close_deserializer, function)
+            await core.call_user(close_deserializer, function)
         except Exception:
             log.exception("closing a deserializer failed")
 
 
-def _left(session: ConsumerCore, deadline: float) -> float:
+def _left(core: ConsumerCore, deadline: float) -> float:
     """Seconds left, at most one request timeout."""
-    left = max(0.0, deadline - session.runtime.now())
-    return min(left, session.config.request_timeout_ms / 1000)
+    left = max(0.0, deadline - core.runtime.now())
+    return min(left, core.config.request_timeout_ms / 1000)
 
 
 class BrokersUnreachable:

@@ -42,7 +42,7 @@ Ready = Callable[[], Awaitable[None]]
 CommitCallback = Callable[[Offsets, KclientError | None], Awaitable[None] | None]
 
 MAX_PENDING: Final = 10_000
-LOOK_SECONDS: Final = 0.1  # between two looks whether waiting for answers is hopeless
+LOOK_SECONDS: Final = 0.1  # between two checks whether waiting for answers can still succeed
 UNWIND_SECONDS: Final = (
     1.0  # for given-up commits that wait for one which another task cannot give up at once
 )
@@ -53,29 +53,27 @@ class CommitManager:
 
     def __init__(
         self,
-        commits: OffsetCommitter,
+        committer: OffsetCommitter,
         config: Config,
         runtime: Runtime,
-        flows: BackgroundTasks,
+        tasks: BackgroundTasks,
         callbacks: CallbackQueue,
         call_user: CallUser,
         interceptors: Interceptors,
         counters: KclientMetrics,
     ) -> None:
-        self._commits = commits
+        self._committer = committer
         self._config = config
         self._runtime = runtime
-        self._flows = flows
+        self._tasks = tasks
         self._callbacks = callbacks
         self._call_user = call_user
         self._interceptors = interceptors
         self._counters = counters
-        self._line = CommitQueue()
+        self._queue = CommitQueue()
         self._throttled = ThrottledLogger(log)
         self._pending: dict[asyncio.Task[None], asyncio.Timeout | None] = {}  # asynchronous; None: not begun
-        self._hopeless: GiveUp = (
-            never_give_up  # whether another try of a commit is; asked once close() has begun
-        )
+        self._give_up: GiveUp = never_give_up  # whether to stop retrying a commit; set when close() begins
         self._given_up = ""  # why asynchronous commits fail at once
         self._ended = False
         self._auto_in_flight = False
@@ -89,25 +87,25 @@ class CommitManager:
 
     # --- asked for by the user
 
-    async def commit(self, offsets: Offsets, tell: OnRetry = ignore_retry) -> None:
+    async def commit(self, offsets: Offsets, on_retry: OnRetry = ignore_retry) -> None:
         """Store offsets, after the commits before and as the member that we are now. The caller bounds it.
 
-        `tell` is called with the reason of each failed try. A listener that close() runs does not
+        `on_retry` is called with the reason of each failed try. A listener that close() runs does not
         wait for a cluster that has gone.
 
         Raises what `OffsetCommitter.commit` raises.
         """
         self.raise_if_fenced()
-        asked = self._commits.ask(offsets) if offsets else None
-        place = self._line.join()
+        asked = self._committer.ask(offsets) if offsets else None
+        ticket = self._queue.enqueue()
         try:
-            await place.alone()
-            hopeless = self._hopeless
+            await ticket.wait_for_earlier()
+            give_up = self._give_up
             await self._store(
-                self._commits.commit(offsets, retry=True, asked=asked, hopeless=hopeless, tell=tell)
+                self._committer.commit(offsets, retry=True, asked=asked, give_up=give_up, tell=on_retry)
             )
         finally:
-            place.over()
+            ticket.finish()
 
     def commit_async(self, offsets: Offsets, callback: CommitCallback | None, ready: Ready) -> None:
         """Store offsets when `ready`, and hand the outcome to the callback. Raises CommitFailedError on a backlog."""
@@ -121,22 +119,22 @@ class CommitManager:
                 reason="backlog",
                 uncommitted=dict(offsets),
             )
-        place = self._line.join()
-        commit = self._commit_beside(dict(offsets), callback, ready, place)
-        task = self._flows.spawn("commit", commit)
+        ticket = self._queue.enqueue()
+        commit = self._commit_beside(dict(offsets), callback, ready, ticket)
+        task = self._tasks.spawn("commit", commit)
         self._pending[task] = None
         task.add_done_callback(self._pending.pop)
 
-    async def settle(self) -> None:
+    async def wait_for_answers(self) -> None:
         """Wait until every commit that was asked for has its answer, and its callback stands in the queue."""
         if self._pending:
             await asyncio.wait(set(self._pending))
-        await self._line.settle()
+        await self._queue.wait_for_answers()
 
-    async def end(self, until: float, hopeless: GiveUp = never_give_up) -> None:
-        """Wait for the answers until `until`, or until that is hopeless; asynchronous commits without one fail then."""
-        self._hopeless = hopeless
-        settled = asyncio.create_task(self.settle())
+    async def end(self, until: float, give_up: GiveUp = never_give_up) -> None:
+        """Wait for the answers until `until` or `give_up()`. Asynchronous commits without an answer fail then."""
+        self._give_up = give_up
+        settled = asyncio.create_task(self.wait_for_answers())
         why = ""
         try:
             while not (settled.done() or why):
@@ -144,43 +142,43 @@ class CommitManager:
                 await asyncio.wait({settled}, timeout=max(0.0, min(LOOK_SECONDS, left)))
                 if left <= 0:
                     why = "close() had no time left to wait for the coordinator's answer"
-                elif hopeless():
+                elif give_up():
                     why = "no broker can be reached"
         finally:
             settled.cancel()
         if self._pending and not settled.done():
-            self._give_up(why)
+            self._fail_pending(why)
             await asyncio.wait(set(self._pending), timeout=UNWIND_SECONDS)
 
     def refuse_more(self) -> None:
         """From now on `commit_async` raises ClosedError: nothing would be left to send it and to call back."""
         self._ended = True
 
-    def _give_up(self, why: str) -> None:
+    def _fail_pending(self, why: str) -> None:
         self._given_up = why
         for scope in self._pending.values():
             if scope is not None and not scope.expired():
                 scope.reschedule(asyncio.get_running_loop().time())
 
     async def _commit_beside(
-        self, offsets: Offsets, callback: CommitCallback | None, ready: Ready, place: CommitTicket
+        self, offsets: Offsets, callback: CommitCallback | None, ready: Ready, ticket: CommitTicket
     ) -> None:
         error: KclientError | None = None
         try:
-            await self._unless_given_up(offsets, ready, place)
+            await self._unless_given_up(offsets, ready, ticket)
         except KclientError as exc:
             error = exc
         except Exception as exc:  # noqa: BLE001 – the callback must hear of it
             error = InternalError.of("An asynchronous commit", exc)
         finally:
-            place.over()
+            ticket.finish()
         if error is not None:
             self._warn("an asynchronous commit", error)
-        await place.all_over()
+        await ticket.wait_finished()
         if callback is not None:
-            self._callbacks.leave(lambda: self._call_user(callback, offsets, error))
+            self._callbacks.enqueue(lambda: self._call_user(callback, offsets, error))
 
-    async def _unless_given_up(self, offsets: Offsets, ready: Ready, place: CommitTicket) -> None:
+    async def _unless_given_up(self, offsets: Offsets, ready: Ready, ticket: CommitTicket) -> None:
         """Store offsets when `ready`. Raises CommitFailedError (closed) when `end` waits no longer."""
         scope = asyncio.timeout(0 if self._given_up else None)
         try:
@@ -188,7 +186,7 @@ class CommitManager:
                 if (task := asyncio.current_task()) in self._pending:
                     self._pending[task] = scope
                 await ready()
-                await self._store(self._commits.commit(offsets, retry=False, turn=place.turn))
+                await self._store(self._committer.commit(offsets, retry=False, turn=ticket.wait_to_send))
         except TimeoutError as exc:
             if not scope.expired():
                 raise
@@ -204,7 +202,7 @@ class CommitManager:
                 self._fenced = exc
             raise
         if offsets and self._interceptors:
-            self._callbacks.leave(lambda: self._interceptors.on_commit(offsets))
+            self._callbacks.enqueue(lambda: self._interceptors.on_commit(offsets))
 
     # --- automatic commits
 
@@ -230,11 +228,11 @@ class CommitManager:
         self.restart_timer()
         if offsets:
             self._auto_in_flight = True
-            self._flows.spawn("automatic commit", self._auto_commit(offsets, self._line.join()))
+            self._tasks.spawn("automatic commit", self._auto_commit(offsets, self._queue.enqueue()))
 
-    async def _auto_commit(self, offsets: Offsets, place: CommitTicket) -> None:
+    async def _auto_commit(self, offsets: Offsets, ticket: CommitTicket) -> None:
         try:
-            await self._store(self._commits.commit(offsets, retry=False, turn=place.turn))
+            await self._store(self._committer.commit(offsets, retry=False, turn=ticket.wait_to_send))
         except KclientError as exc:
             self._warn("an automatic commit", exc)
             if exc.retriable and self._next_auto_commit is not None:
@@ -245,8 +243,8 @@ class CommitManager:
             log.debug("auto-committed %d partitions", len(offsets))
         finally:
             self._auto_in_flight = False
-            self._callbacks.look_again()
-            place.over()
+            self._callbacks.notify()
+            ticket.finish()
 
     def _warn(self, what: str, error: KclientError) -> None:
         """Log a failure of a background commit, throttled: one that repeats must not fill the log."""
@@ -254,28 +252,28 @@ class CommitManager:
         now, extra = self._runtime.now(), {"error": error.kc_code}
         self._throttled.warning(fault, now, f"{what} failed: %s", error, extra=extra)
 
-    async def commit_for_good(
-        self, newest: Callable[[], Offsets], why: str, timeout: float, hopeless: GiveUp = never_give_up
+    async def final_auto_commit(
+        self, newest: Callable[[], Offsets], why: str, timeout: float, give_up: GiveUp = never_give_up
     ) -> None:
         """The last automatic commit before partitions go: with retries, bounded; a failure is only logged.
 
         `newest` gives what to store, and gives it again where the member epoch was stale. Retries end early when they
-        are `hopeless`.
+        `give_up` says so.
         """
         if not self._config.enable_auto_commit or not newest():
             return
-        place = self._line.join()
+        ticket = self._queue.enqueue()
         refusals = ["no answer in time"]
         try:
             async with asyncio.timeout(timeout):
-                await place.alone()
-                await self._store(self._commits.commit_newest(newest, hopeless, refusals.append))
+                await ticket.wait_for_earlier()
+                await self._store(self._committer.commit_newest(newest, give_up, refusals.append))
         except (KclientError, TimeoutError) as exc:
             log.warning("the automatic commit %s failed: %s", why, str(exc) or refusals[-1])
         else:
             self._counters.count("auto-commit-total")
         finally:
-            place.over()
+            ticket.finish()
 
 
 @attrs.define(eq=False)
@@ -286,24 +284,24 @@ class CommitTicket:
     answered: asyncio.Future[None]
     before: CommitTicket | None
 
-    async def turn(self) -> None:
+    async def wait_to_send(self) -> None:
         """Return when the one before has gone out; the next may follow then."""
         if self.before is not None:
             await _done(self.before.sent)
         _follow(None, self.sent)
 
-    async def alone(self) -> None:
-        """Return when all earlier commits are answered; no later one is sent until `over` is called."""
+    async def wait_for_earlier(self) -> None:
+        """Return when all earlier commits are answered; no later one is sent until `finish` is called."""
         if self.before is not None:
             await _done(self.before.answered)
 
-    def over(self) -> None:
+    def finish(self) -> None:
         """It is answered, or was given up."""
         before, self.before = self.before, None
         _follow(None if before is None else before.sent, self.sent)
         _follow(None if before is None else before.answered, self.answered)
 
-    async def all_over(self) -> None:
+    async def wait_finished(self) -> None:
         """Return when this commit and all earlier ones are over."""
         await _done(self.answered)
 
@@ -314,16 +312,16 @@ class CommitQueue:
     def __init__(self) -> None:
         self._last: CommitTicket | None = None
 
-    def join(self) -> CommitTicket:
-        """Return a ticket at the end of the queue. The commit must call `over` on it, also when it fails."""
+    def enqueue(self) -> CommitTicket:
+        """Return a ticket at the end of the queue. The commit must call `finish` on it, also when it fails."""
         loop = asyncio.get_running_loop()
         self._last = CommitTicket(loop.create_future(), loop.create_future(), self._last)
         return self._last
 
-    async def settle(self) -> None:
+    async def wait_for_answers(self) -> None:
         """Wait until all commits that are in the queue now are over."""
         if self._last is not None:
-            await self._last.all_over()
+            await self._last.wait_finished()
 
 
 async def _done(future: asyncio.Future[None]) -> None:

@@ -1,8 +1,8 @@
-"""One consumer's inside: the flows, what they share, and the few moves that keep the parts in step.
+"""ConsumerCore: the parts of one consumer, and the operations that keep them consistent with each other.
 
-    subscription   what the user asked for            positions   where each assigned partition is read next
+    subscription   topics, pattern or partitions      positions   where each assigned partition is read next
     cluster        brokers, leaders, requests         buffer      fetched bytes that wait for a poll
-    group_part     coordinator, membership, commits   hand        records that the application has, not yet released
+    group          coordinator, membership, commits   delivered   records of the last poll
 
 Everything here runs on one event loop. AsyncConsumer calls it directly, Consumer from another thread.
 """
@@ -23,7 +23,7 @@ from kclient.consumer.listener import CallUser
 from kclient.consumer.metrics import ConsumerMetrics
 from kclient.consumer.missing_topics import MissingTopics
 from kclient.consumer.offset_lookup import ConsumerLag
-from kclient.consumer.subscription import Subscription, SubscriptionKind
+from kclient.consumer.subscription import SubscriptionKind, SubscriptionState
 from kclient.consumer.tasks import BackgroundTasks, CallTimeouts
 from kclient.errors import BrokerError, KclientError
 from kclient.fetch.buffer import FetchBuffer
@@ -48,57 +48,59 @@ class ConsumerCore:
         self.call_user = call_user
         self.decode = decode
         self.interceptors = Interceptors(config.interceptors, call_user, runtime.now)
-        self.news = ChangeSignal()
-        self.waits = CallTimeouts(self.news)
-        self.flows = BackgroundTasks(self.news)
-        self.rebalances = CallbackQueue(self.news)
-        self.callbacks = CallbackQueue(self.news)
-        self.subscription = Subscription()
-        self.hand: DeliveredRecords = nothing_delivered()
+        self.changed = ChangeSignal()
+        self.timeouts = CallTimeouts(self.changed)
+        self.tasks = BackgroundTasks(self.changed)
+        self.rebalance_steps = CallbackQueue(self.changed)
+        self.callbacks = CallbackQueue(self.changed)
+        self.subscription = SubscriptionState()
+        self.delivered: DeliveredRecords = nothing_delivered()
         self.positions = Positions()
         self.buffer = FetchBuffer()
-        self.measures = measures = ConsumerMetrics(config, self.positions, self.buffer)
-        self.cluster = Cluster(config, runtime, measures.network)
-        self.delivery = RecordDelivery(self.positions, self.buffer, config, measures.fetch)
-        self.fetcher = Fetcher(self.cluster, self.positions, self.buffer, config, runtime, measures.fetch)
-        self.group: GroupConsumer | None = GroupConsumer(self) if config.group_id is not None else None
-        committed = self.group.committed.fetch if self.group is not None else None
-        jumped = measures.position_jumped
+        self.metrics = metrics = ConsumerMetrics(config, self.positions, self.buffer)
+        self.cluster = Cluster(config, runtime, metrics.network)
+        self.delivery = RecordDelivery(self.positions, self.buffer, config, metrics.fetch)
+        self.fetcher = Fetcher(self.cluster, self.positions, self.buffer, config, runtime, metrics.fetch)
+        self.group_or_none: GroupConsumer | None = (
+            GroupConsumer(self) if config.group_id is not None else None
+        )
+        committed = self.group.committed.fetch if self.group_or_none is not None else None
+        jumped = metrics.position_jumped
         self.position_updater = PositionUpdater(
             self.cluster, self.positions, config, runtime, committed, jumped
         )
         self.undecoded = UndecodedRecords(
-            config.on_decode_error, lambda count: measures.own.records_skipped(count, "decode")
+            config.on_decode_error, lambda count: metrics.own.records_skipped(count, "decode")
         )
-        self.topic_watch = MissingTopics(self)
+        self.missing_topics = MissingTopics(self)
         self.lag = ConsumerLag(self)
         self._errors: list[Callable[[], KclientError | None]] = [
             self.cluster.metadata.take_error,
             self.position_updater.take_error,
             self.fetcher.take_error,
-            self.topic_watch.take_error,
-            self.flows.take_error,
+            self.missing_topics.take_error,
+            self.tasks.take_error,
         ]
-        if self.group is not None:
+        if self.group_or_none is not None:
             self._errors.insert(0, self.group.take_error)
         self._metadata_seen = 0
         self._join_due = True
         self._start: asyncio.Task[None] | None = None
         self.ending: asyncio.Task[None] | None = None
         for signal in (self.positions.changed, self.buffer.changed, self.cluster.metadata.changed):
-            signal.chain(self.news)
+            signal.chain(self.changed)
 
     @property
-    def group_part(self) -> GroupConsumer:
-        """The group. Raises the broker's own INVALID_GROUP_ID for a consumer without one."""
-        if self.group is None:
+    def group(self) -> GroupConsumer:
+        """Return the group. Raise the broker's own INVALID_GROUP_ID for a consumer without one."""
+        if self.group_or_none is None:
             raise BrokerError(
                 "This call needs a group, and the consumer has none (INVALID_GROUP_ID (24)). "
                 "Subscriptions and commits belong to a group. Set group_id, or use assign() and seek().",
                 code=INVALID_GROUP_ID,
                 name="INVALID_GROUP_ID",
             )
-        return self.group
+        return self.group_or_none
 
     # --- starting
 
@@ -137,10 +139,10 @@ class ConsumerCore:
     async def _begin(self) -> None:
         self.cluster.set_topics(self._wanted_topics())
         await self.cluster.start()
-        if self.waits.closing:
+        if self.timeouts.closing:
             return  # only asynchronous commits wait for the connection
-        self.flows.start("position updater", self.position_updater.run)
-        self.flows.start("fetcher", self.fetcher.run)
+        self.tasks.start("position updater", self.position_updater.run)
+        self.tasks.start("fetcher", self.fetcher.run)
 
     async def stop_starting(self) -> None:
         """Give up a start that has not succeeded."""
@@ -152,29 +154,29 @@ class ConsumerCore:
 
     def follow_subscription(self) -> None:
         """Pass a changed subscription to the metadata cache and to the group."""
-        self.topic_watch.forget()
+        self.missing_topics.forget()
         self._metadata_seen = self.cluster.metadata.version
         self.cluster.set_topics(self._wanted_topics())
         if self.subscription.kind is SubscriptionKind.PATTERN:
             self.cluster.request_update("a pattern is subscribed to")  # another one may have been before
-        if self._topics_to_join is not None and self.group_part.joining:
-            self.group_part.join(self._topics_to_join)  # a member says at once what it wants now
+        if self._topics_to_join is not None and self.group.joining:
+            self.group.join(self._topics_to_join)  # a member says at once what it wants now
         else:
             self._join_due = True
-        self.news.notify()
+        self.changed.notify()
 
     def stop_unsubscribed(self) -> None:
         """Stop reading topics that left the subscription. Their partitions stay assigned until the rebalance."""
         covers = self.subscription.covers
         self.positions.follow_subscription(covers)
         unsubscribed = [tp for tp in self.positions.assigned() if not covers(tp.topic)]
-        self.take_back(unsubscribed)
+        self.return_undelivered(unsubscribed)
         self.buffer.drop(unsubscribed)
 
     def join_group(self) -> None:
         """Join the group. Only a poll does so: a member that does not poll would own partitions and not read them."""
         if self._join_due and (topics := self._topics_to_join) is not None:
-            self.group_part.join(topics)
+            self.group.join(topics)
             self._join_due = False
         self._match_pattern()
 
@@ -188,7 +190,7 @@ class ConsumerCore:
             self.cluster.metadata.topics, exclude_internal=self.config.exclude_internal_topics
         )
         if changed or self._join_due:
-            self.group_part.join(self.subscription.topics)
+            self.group.join(self.subscription.topics)
             self._join_due = False
 
     def learn_topics(self, topics: Iterable[str]) -> None:
@@ -196,7 +198,7 @@ class ConsumerCore:
         new = [topic for topic in dict.fromkeys(topics) if not self.subscription.has(topic)]
         if new:
             self.subscription.add(new)
-            self.group_part.join(self.subscription.topics)
+            self.group.join(self.subscription.topics)
             self.cluster.request_update("topics of the pattern were assigned that are not known here")
 
     def _wanted_topics(self) -> tuple[str, ...] | None:
@@ -211,39 +213,39 @@ class ConsumerCore:
     # --- keeping the parts in step
 
     def set_assignment(self, partitions: Iterable[TopicPartition]) -> None:
-        """Make these the assigned partitions; what is buffered or in hand of others is gone."""
+        """Make these the assigned partitions. Drop buffered and undelivered records of all others."""
         wanted = dict.fromkeys(partitions)
         new = [tp for tp in wanted if tp not in self.positions]
-        self.take_back(tp for tp in self.positions.assigned() if tp not in wanted)
+        self.return_undelivered(tp for tp in self.positions.assigned() if tp not in wanted)
         self.positions.assign(wanted)
         self.positions.defer_lookup(new)
-        self.measures.assignment_changed()
+        self.metrics.assignment_changed()
         self.buffer.retain(wanted)
         self.position_updater.cancel_committed_lookup()
 
-    def take_back(self, partitions: Iterable[TopicPartition] | None = None) -> None:
-        """Records that iteration has not handed out yet will be read again, from where it stopped."""
-        self._rewind(self.hand.take_back(partitions))
+    def return_undelivered(self, partitions: Iterable[TopicPartition] | None = None) -> None:
+        """Move the positions back to the first record that iteration has not handed out yet."""
+        self._rewind(self.delivered.return_undelivered(partitions))
 
-    def take_all_back(self) -> None:
-        """The poll that should have returned what is in hand was interrupted: its records will come again."""
-        hand, self.hand = self.hand, nothing_delivered()
-        self._rewind(hand.take_all_back())
+    def return_all(self) -> None:
+        """The poll that delivered these records was interrupted before it returned: deliver them again."""
+        delivered, self.delivered = self.delivered, nothing_delivered()
+        self._rewind(delivered.return_all())
 
     def consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """Return what an explicit commit stores: the positions after all returned records.
 
-        While an interrupted application closes, what is released.
+        While an interrupted application closes, the committable offsets.
         """
-        return self.hand.consumed(self.positions.all_consumed())
+        return self.delivered.consumed(self.positions.all_consumed())
 
-    def released(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return what an automatic commit stores: the positions after all released records."""
-        return self.hand.released(self.positions.all_consumed())
+    def committable(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Return what an automatic commit stores: the positions after all processed records."""
+        return self.delivered.committable(self.positions.all_consumed())
 
-    def in_hand(self) -> dict[TopicPartition, int]:
-        """How many records of each partition the application has and has not released."""
-        return self.hand.count_from(self.released())
+    def delivered_counts(self) -> dict[TopicPartition, int]:
+        """Return how many records of each partition were delivered and are not committable yet."""
+        return self.delivered.count_from(self.committable())
 
     def _rewind(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
         for tp, offset in offsets.items():

@@ -29,7 +29,6 @@ import asyncio
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from typing import Any, Final
 
 from kclient.log import THROTTLE_SECONDS, get_logger
@@ -60,9 +59,11 @@ class DeliveredRecords:
         self._one_by_one = one_by_one
         self._at = 0  # the chunk that is being handed out
         self._current: Record[Any, Any] | None = None  # the record that was handed out last, of that chunk
-        self._taken_back: set[TopicPartition] = set()
-        self._confirmed: Offsets = {}
-        self._half_processed = False
+        self._returned: set[TopicPartition] = set()
+        self._committed: Offsets = {}
+        self.half_processed = (
+            False  # an interrupted application closes: its listener's commit() leaves these out
+        )
         self._iterator: Iterator[Record[Any, Any]] | None = None
 
     def replace(self, records: Records[Any, Any]) -> None:
@@ -86,14 +87,14 @@ class DeliveredRecords:
                 self._current = record
                 yield record
                 overtaken = self._current is not record  # by another loop over the same consumer
-                if overtaken or chunk.partition in self._taken_back:
+                if overtaken or chunk.partition in self._returned:
                     break
             if not overtaken:
                 self._at += 1
                 self._current = None
 
     def _rest(self, chunk: Chunk) -> Iterator[Record[Any, Any]]:
-        if chunk.partition in self._taken_back:
+        if chunk.partition in self._returned:
             return iter(())
         records = iter(Records[Any, Any]((chunk,)))
         last = self._current
@@ -103,61 +104,48 @@ class DeliveredRecords:
 
     def consumed(self, positions: Mapping[TopicPartition, OffsetAndMetadata]) -> Offsets:
         """Positions, less what was not handed out yet; less all that is in hand once that is half processed."""
-        if self._half_processed:
-            return self.released(positions)
+        if self.half_processed:
+            return self.committable(positions)
         held = self._waiting() if self._one_by_one else {}
-        if self._current is not None and _partition(self._current) not in self._taken_back:
+        if self._current is not None and _partition(self._current) not in self._returned:
             held[_partition(self._current)] = _behind(self._current)
         return _overlaid(positions, held)
 
-    def released(self, positions: Mapping[TopicPartition, OffsetAndMetadata]) -> Offsets:
+    def committable(self, positions: Mapping[TopicPartition, OffsetAndMetadata]) -> Offsets:
         """Positions, less all that is in hand. An application that iterates meanwhile may be a record further on."""
         held = self._waiting() if self._one_by_one else _first_offsets(self._chunks)
         if (current := self._current) is not None:
             held[_partition(current)] = _at(current)
-        for tp, confirmed in self._confirmed.items():
+        for tp, confirmed in self._committed.items():
             if tp in held and held[tp].offset < confirmed.offset:
                 held[tp] = confirmed
         return _overlaid(positions, held)
-
-    def mark_half_processed(self) -> None:
-        """An interrupted application closes: a commit() of its listener must not store what was being processed."""
-        self._half_processed = True
-
-    @contextmanager
-    def half_processed(self, is_so: bool) -> Iterator[None]:
-        """The same for the length of an unsubscribe, which the consumer outlives."""
-        before, self._half_processed = self._half_processed, self._half_processed or is_so
-        try:
-            yield
-        finally:
-            self._half_processed = before
 
     def count_from(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> dict[TopicPartition, int]:
         """How many records of each partition there are from these offsets on; partitions without any are left out."""
         counts: Counter[TopicPartition] = Counter()
         for chunk in self._chunks:
-            if chunk.partition in offsets and chunk.partition not in self._taken_back:
+            if chunk.partition in offsets and chunk.partition not in self._returned:
                 first = offsets[chunk.partition].offset
                 counts[chunk.partition] += sum(
                     offset >= first for run in chunk.runs for offset in run.offsets
                 )
         return dict(+counts)
 
-    def confirm(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+    def mark_committed(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """The application committed these itself: they are released."""
-        self._confirmed.update(offsets)
+        self._committed.update(offsets)
 
-    def take_back(self, partitions: Iterable[TopicPartition] | None = None) -> Offsets:
+    def return_undelivered(self, partitions: Iterable[TopicPartition] | None = None) -> Offsets:
         """Give up what iteration has not handed out yet, of these partitions or of all; where each goes on from."""
         rest = self._waiting() if self._one_by_one else {}
-        if self._current is not None and _partition(self._current) not in self._taken_back:
+        if self._current is not None and _partition(self._current) not in self._returned:
             rest[_partition(self._current)] = _behind(self._current)
         chosen = rest if partitions is None else {tp: rest[tp] for tp in partitions if tp in rest}
-        self._taken_back.update(chosen)
+        self._returned.update(chosen)
         return chosen
 
-    def take_all_back(self) -> Offsets:
+    def return_all(self) -> Offsets:
         """Give up everything, for the poll that should have returned it was interrupted."""
         return _first_offsets(self._chunks)
 
@@ -167,7 +155,7 @@ class DeliveredRecords:
         if current is not None and waiting and waiting[0].partition == _partition(current):
             waiting = waiting[1:]
         firsts = _first_offsets(waiting)
-        return {tp: offset for tp, offset in firsts.items() if tp not in self._taken_back}
+        return {tp: offset for tp, offset in firsts.items() if tp not in self._returned}
 
 
 def nothing_delivered() -> DeliveredRecords:

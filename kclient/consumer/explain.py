@@ -55,37 +55,37 @@ QUESTIONS: Final[Mapping[FetchState, str]] = {
 }
 
 
-async def explain(session: ConsumerCore, *, ask: bool, timeout: float) -> Explanation:
+async def explain(core: ConsumerCore, *, ask: bool, timeout: float) -> Explanation:
     """One sentence for each assigned partition. Never raises because of a broker."""
-    held = await _find_holders(session, timeout) if ask and session.running else {}
-    consumed = session.consumed()
+    held = await _find_holders(core, timeout) if ask and core.running else {}
+    consumed = core.consumed()
     sentences = {
-        tp: _kept_from_the_user(session, tp, state, consumed.get(tp)) or _sentence(session, tp, state, held)
-        for tp, state in session.positions.items()
+        tp: _kept_from_the_user(core, tp, state, consumed.get(tp)) or _sentence(core, tp, state, held)
+        for tp, state in core.positions.items()
     }
-    return Explanation(_say_consumer(session), sentences)
+    return Explanation(_say_consumer(core), sentences)
 
 
 # --- the consumer as a whole -------------------------------------------------------------------------
 
 
-def _say_consumer(session: ConsumerCore) -> str:
-    if session.subscription.kind is SubscriptionKind.NONE:
+def _say_consumer(core: ConsumerCore) -> str:
+    if core.subscription.kind is SubscriptionKind.NONE:
         return "not assigned: nothing is subscribed to; call subscribe() or assign()"
-    if not session.running:
+    if not core.running:
         return "not connected: no broker has been reached yet; a poll() tries, and says why it fails"
-    if session.rebalances:
+    if core.rebalance_steps:
         return "a rebalance waits for the next poll() to go on"
-    if session.subscription.automatic:
-        topics = ", ".join(session.subscription.topics) or _say_pattern(session)
-        sentence = say_membership(session.group_part, topics, session.runtime.now())
+    if core.subscription.automatic:
+        topics = ", ".join(core.subscription.topics) or _say_pattern(core)
+        sentence = say_membership(core.group, topics, core.runtime.now())
     else:
-        sentence = f"{len(session.positions)} partitions are assigned by hand"
-    return sentence + session.topic_watch.words()
+        sentence = f"{len(core.positions)} partitions are assigned by hand"
+    return sentence + core.missing_topics.words()
 
 
-def _say_pattern(session: ConsumerCore) -> str:
-    pattern = session.subscription.broker_pattern
+def _say_pattern(core: ConsumerCore) -> str:
+    pattern = core.subscription.broker_pattern
     if pattern is not None:
         return f"the topics that the brokers find for {pattern.pattern!r}"
     return "the pattern, which no topic matches yet"
@@ -94,20 +94,20 @@ def _say_pattern(session: ConsumerCore) -> str:
 # --- one partition -----------------------------------------------------------------------------------
 
 
-def _sentence(session: ConsumerCore, tp: TopicPartition, state: PartitionState, held: Held) -> str:
+def _sentence(core: ConsumerCore, tp: TopicPartition, state: PartitionState, held: Held) -> str:
     return (
-        _told_next(session, tp)
-        or _without_position(session, tp, state)
-        or _buffered(session, tp, state)
-        or _not_fetched_yet(session, tp, state, held)
+        _told_next(core, tp)
+        or _without_position(core, tp, state)
+        or _buffered(core, tp, state)
+        or _not_fetched_yet(core, tp, state, held)
     )
 
 
 def _kept_from_the_user(
-    session: ConsumerCore, tp: TopicPartition, state: PartitionState, consumed: OffsetAndMetadata | None
+    core: ConsumerCore, tp: TopicPartition, state: PartitionState, consumed: OffsetAndMetadata | None
 ) -> str | None:
     if state.paused:
-        waiting = _bytes_of(session, tp)
+        waiting = _bytes_of(core, tp)
         return "paused: resume() lets it go on" + (f"; {waiting} bytes are buffered" if waiting else "")
     if state.is_revoking:
         return "given back: a rebalance takes it away at the next poll()"
@@ -118,47 +118,47 @@ def _kept_from_the_user(
     return None
 
 
-def _told_next(session: ConsumerCore, tp: TopicPartition) -> str | None:
-    problem = session.position_updater.error_about(tp)
+def _told_next(core: ConsumerCore, tp: TopicPartition) -> str | None:
+    problem = core.position_updater.error_about(tp)
     return None if problem is None else f"the next poll() raises {type(problem).__name__}: {problem.text}"
 
 
-def _without_position(session: ConsumerCore, tp: TopicPartition, state: PartitionState) -> str | None:
+def _without_position(core: ConsumerCore, tp: TopicPartition, state: PartitionState) -> str | None:
     if state.out_of_range and state.position is not None:
         return f"offset {state.position.offset} is not in the log: asking what the log holds"
     if (question := QUESTIONS.get(state.fetch_state)) is None:
         return None
     if state.reset_strategy is not None:
         question += f", {state.reset_strategy.name}"
-    return f"waiting for {question}: {_state_of_question(session, tp, state)}"
+    return f"waiting for {question}: {_state_of_question(core, tp, state)}"
 
 
-def _state_of_question(session: ConsumerCore, tp: TopicPartition, state: PartitionState) -> str:
-    now = session.runtime.now()
-    if not session.running:
+def _state_of_question(core: ConsumerCore, tp: TopicPartition, state: PartitionState) -> str:
+    now = core.runtime.now()
+    if not core.running:
         return "no broker has been reached yet"
     if state.fetch_state is INITIALIZING:
         if state.lookup_deferred:
             return "the next poll() has it asked for"
-        if session.group is not None and session.group.coordinator.node_id is None:
+        if core.group_or_none is not None and core.group.coordinator.node_id is None:
             return "the group's coordinator is not known yet"
         in_flight, retry_at = (
-            session.position_updater.committed_in_flight,
-            session.position_updater.committed_retry_at,
+            core.position_updater.committed_in_flight,
+            core.position_updater.committed_retry_at,
         )
     else:
-        if session.cluster.metadata.leader(tp).node_id is None:
-            return _leader_unknown(session, tp)
+        if core.cluster.metadata.leader(tp).node_id is None:
+            return _leader_unknown(core, tp)
         in_flight, retry_at = state.request_in_flight, state.retry_at or 0.0
     if in_flight:
         return "the answer is on its way"
     return f"backing off, asked again in {retry_at - now:.1f} s" if retry_at > now else "about to be asked"
 
 
-def _leader_unknown(session: ConsumerCore, tp: TopicPartition) -> str:
-    topic = session.cluster.metadata.topics.get(tp.topic)
+def _leader_unknown(core: ConsumerCore, tp: TopicPartition) -> str:
+    topic = core.cluster.metadata.topics.get(tp.topic)
     if topic is None:
-        if tp.topic in session.cluster.metadata.nonexistent:
+        if tp.topic in core.cluster.metadata.nonexistent:
             return f"the topic does not exist: {tp.topic!r}"
         return "the metadata of the topic has not come yet"
     if topic.error_code:
@@ -168,8 +168,8 @@ def _leader_unknown(session: ConsumerCore, tp: TopicPartition) -> str:
     return "no leader is known; metadata is asked until there is one"
 
 
-def _buffered(session: ConsumerCore, tp: TopicPartition, state: PartitionState) -> str | None:
-    queue = session.buffer.queue(tp)
+def _buffered(core: ConsumerCore, tp: TopicPartition, state: PartitionState) -> str | None:
+    queue = core.buffer.queue(tp)
     if not queue:
         return None
     head = queue[0]
@@ -182,32 +182,32 @@ def _buffered(session: ConsumerCore, tp: TopicPartition, state: PartitionState) 
         return f"stuck at offset {head.next_offset} until you seek: {head.failure}"
     if state.position is not None and head.next_offset != state.position.offset:
         return f"what is buffered is out of date and will be fetched again from {state.position.offset}"
-    return f"ready: {_bytes_of(session, tp)} bytes from offset {head.next_offset} on wait for the next poll()"
+    return f"ready: {_bytes_of(core, tp)} bytes from offset {head.next_offset} on wait for the next poll()"
 
 
-def _bytes_of(session: ConsumerCore, tp: TopicPartition) -> int:
-    return sum(len(fetch.data) for fetch in session.buffer.queue(tp))
+def _bytes_of(core: ConsumerCore, tp: TopicPartition) -> int:
+    return sum(len(fetch.data) for fetch in core.buffer.queue(tp))
 
 
 # --- nothing is buffered -----------------------------------------------------------------------------
 
 
-def _not_fetched_yet(session: ConsumerCore, tp: TopicPartition, state: PartitionState, held: Held) -> str:
-    standing, now = session.fetcher.standing(tp), session.runtime.now()
+def _not_fetched_yet(core: ConsumerCore, tp: TopicPartition, state: PartitionState, held: Held) -> str:
+    standing, now = core.fetcher.standing(tp), core.runtime.now()
     if standing.node_id is None:
-        return f"waiting for a leader: {_leader_unknown(session, tp)}"
+        return f"waiting for a leader: {_leader_unknown(core, tp)}"
     node = f"node {standing.node_id}" + (" (the preferred replica)" if standing.is_preferred else "")
-    doing = _being_fetched(session, standing, state, node, now)
-    if (end := _at_the_end(session, tp, state, held)) is not None:
+    doing = _being_fetched(core, standing, state, node, now)
+    if (end := _at_the_end(core, tp, state, held)) is not None:
         return f"{end}; {doing}"
     return doing
 
 
-def _at_the_end(session: ConsumerCore, tp: TopicPartition, state: PartitionState, held: Held) -> str | None:
+def _at_the_end(core: ConsumerCore, tp: TopicPartition, state: PartitionState, held: Held) -> str | None:
     if state.position is None:
         return None
     position, high_watermark = state.position.offset, state.high_watermark
-    if _is_held(session, state):
+    if _is_held(core, state):
         whose = held.get(tp, "explain(ask=True) asks whose")
         if isinstance(whose, OpenTransaction):
             since = datetime.datetime.fromtimestamp(whose.since_ms / 1000, datetime.UTC)
@@ -221,10 +221,10 @@ def _at_the_end(session: ConsumerCore, tp: TopicPartition, state: PartitionState
     return None
 
 
-def _is_held(session: ConsumerCore, state: PartitionState) -> bool:
+def _is_held(core: ConsumerCore, state: PartitionState) -> bool:
     """Whether the position is the last stable offset, and the log continues after it."""
     return (
-        session.config.isolation_level == "read_committed"
+        core.config.isolation_level == "read_committed"
         and state.position is not None
         and state.last_stable_offset == state.position.offset
         and state.high_watermark is not None
@@ -233,7 +233,7 @@ def _is_held(session: ConsumerCore, state: PartitionState) -> bool:
 
 
 def _being_fetched(
-    session: ConsumerCore, standing: FetchStatus, state: PartitionState, node: str, now: float
+    core: ConsumerCore, standing: FetchStatus, state: PartitionState, node: str, now: float
 ) -> str:
     if standing.asked_at is not None:
         return f"a Fetch is in flight to {node} for {now - standing.asked_at:.1f} s"
@@ -244,7 +244,7 @@ def _being_fetched(
         return f"backing off, {node} is asked again in {standing.retry_at - now:.1f} s: {why}"
     if standing.no_room:
         return (
-            f"buffer full: {session.buffer.bytes_used} of {session.config.buffer_memory_bytes} bytes "
+            f"buffer full: {core.buffer.bytes_used} of {core.config.buffer_memory_bytes} bytes "
             "(buffer_memory_bytes) are in use; poll() makes room"
         )
     if standing.drains_first is not None:
@@ -256,24 +256,22 @@ def _being_fetched(
 # --- the one question --------------------------------------------------------------------------------
 
 
-async def _find_holders(session: ConsumerCore, timeout: float) -> dict[TopicPartition, OpenTransaction | str]:
+async def _find_holders(core: ConsumerCore, timeout: float) -> dict[TopicPartition, OpenTransaction | str]:
     """Whose transactions hold partitions, as far as the leaders say in time."""
     found: dict[TopicPartition, OpenTransaction | str] = {}
     try:
         async with asyncio.timeout(timeout):
-            for tp, state in tuple(session.positions.items()):
-                if _is_held(session, state) and not session.buffer.queue(tp):
+            for tp, state in tuple(core.positions.items()):
+                if _is_held(core, state) and not core.buffer.queue(tp):
                     found[tp] = "whose is not known, the leader did not answer in time"
-                    found[tp] = await _holder_of(session, tp, state)
+                    found[tp] = await _holder_of(core, tp, state)
     except TimeoutError:
         log.debug("explain() could not ask all leaders in %.1f s", timeout)
     return found
 
 
-async def _holder_of(
-    session: ConsumerCore, tp: TopicPartition, state: PartitionState
-) -> OpenTransaction | str:
-    metadata, position = session.cluster.metadata, state.position
+async def _holder_of(core: ConsumerCore, tp: TopicPartition, state: PartitionState) -> OpenTransaction | str:
+    metadata, position = core.cluster.metadata, state.position
     leader = metadata.leader(tp).node_id
     if leader is None or position is None:
         return "whose is not known, for there is no leader to ask"
@@ -281,7 +279,7 @@ async def _holder_of(
         tp, position.offset, position.leader.epoch, metadata.topic_id(tp.topic), state.position_version
     )
     try:
-        return await find_open_transaction(session.cluster, leader, wanted) or "it ended a moment ago"
+        return await find_open_transaction(core.cluster, leader, wanted) or "it ended a moment ago"
     except KclientError as exc:
         return f"whose is not known: {exc.text}"
 

@@ -63,34 +63,34 @@ LEAVING_SECONDS: Final = 1.0  # of the time of a close, reserved for LeaveGroup
 class GroupConsumer:
     """The group of one consumer. A membership lives from `join` to `leave`; commits work without one too."""
 
-    def __init__(self, session: ConsumerCore) -> None:
-        self._session = session
-        self.group_id = session.config.group_id or ""
-        self.coordinator = Coordinator(session.cluster, self.group_id, session.config, session.runtime)
-        self.commits = OffsetCommitter(
+    def __init__(self, core: ConsumerCore) -> None:
+        self._core = core
+        self.group_id = core.config.group_id or ""
+        self.coordinator = Coordinator(core.cluster, self.group_id, core.config, core.runtime)
+        self.committer = OffsetCommitter(
             self.coordinator,
-            session.config,
-            session.runtime,
+            core.config,
+            core.runtime,
             self._identity,
             self._commit_refused,
-            session.measures.coordinator,
+            core.metrics.coordinator,
             self._topic_id_of,
-            session.positions.__contains__,
+            core.positions.__contains__,
         )
-        self.committed = CommittedOffsets(self.coordinator, session.config, session.runtime, self._reader)
-        self.committing = CommitManager(
-            self.commits,
-            session.config,
-            session.runtime,
-            session.flows,
-            session.callbacks,
-            session.call_user,
-            session.interceptors,
-            session.measures.own,
+        self.committed = CommittedOffsets(self.coordinator, core.config, core.runtime, self._reader)
+        self.commits = CommitManager(
+            self.committer,
+            core.config,
+            core.runtime,
+            core.tasks,
+            core.callbacks,
+            core.call_user,
+            core.interceptors,
+            core.metrics.own,
         )
-        self.rebalance = Rebalance(session)
+        self.rebalance = Rebalance(core)
         self._membership: Membership | None = None
-        self._leaving = Leaving(session)
+        self._leaving = Leaving(core)
         self._protocol: str | None = None
         self._member_id = ""  # of the consumer protocol: the same for the consumer's life
 
@@ -117,11 +117,11 @@ class GroupConsumer:
     def join(self, topics: tuple[str, ...]) -> None:
         """Take part in the group, wanting these topics."""
         if self._membership is None:
-            session = self._session
+            core = self._core
             self._membership = self._new_membership()
             self._tell_topics(self._membership, topics)
-            self._membership.changed.chain(session.news)
-            session.flows.start(MEMBERSHIP, partial(self._take_part, self._membership))
+            self._membership.changed.chain(core.changed)
+            core.tasks.start(MEMBERSHIP, partial(self._take_part, self._membership))
         else:
             self._tell_topics(self._membership, topics)
 
@@ -131,15 +131,15 @@ class GroupConsumer:
 
     def _new_membership(self) -> Membership:
         """A membership in the protocol that is configured, or that the cluster allows: chosen once."""
-        session = self._session
-        features, metrics = session.cluster.features, session.measures.coordinator
+        core = self._core
+        features, metrics = core.cluster.features, core.metrics.coordinator
         self._protocol = self._protocol or chosen_protocol(
-            session.config.group_protocol, features, self.group_id
+            core.config.group_protocol, features, self.group_id
         )
-        parts = (self.coordinator, session.cluster, session.config, session.runtime, self.rebalance)
+        parts = (self.coordinator, core.cluster, core.config, core.runtime, self.rebalance)
         if self._protocol == CLASSIC:
             return ClassicMembership(*parts, metrics)
-        self._member_id = self._member_id or new_member_id(session.runtime)
+        self._member_id = self._member_id or new_member_id(core.runtime)
         return ConsumerMembership(*parts, self._member_id, metrics)
 
     async def leave(self, reason: str, deadline: float, leave: bool | None = None) -> None:
@@ -148,10 +148,10 @@ class GroupConsumer:
         Where another call leaves already, this one waits for it; what is chosen meanwhile stays. Cancelled, it does not
         wait for the coordinator to hear of it.
         """
-        choice = self._session.subscription.choice
+        choice = self._core.subscription.choice
         if self._leaving.under_way:
             await self._leaving.over(deadline)
-        chosen_anew = self._session.subscription.choice != choice
+        chosen_anew = self._core.subscription.choice != choice
         if self._membership is None or self._leaving.under_way or chosen_anew:
             return
         try:
@@ -177,17 +177,17 @@ class GroupConsumer:
 
     def auto_commit(self) -> None:
         """Store what is released, if this consumer may commit now: a member in a rebalance may not."""
-        if self.stable or not self._session.subscription.automatic:
-            self.committing.auto_commit(self._session.released())
+        if self.stable or not self._core.subscription.automatic:
+            self.commits.auto_commit(self._core.committable())
         else:
-            self.committing.restart_timer()
+            self.commits.restart_timer()
 
     async def last_commit(
-        self, offsets: dict[TopicPartition, OffsetAndMetadata], timeout: float, hopeless: GiveUp
+        self, offsets: dict[TopicPartition, OffsetAndMetadata], timeout: float, give_up: GiveUp
     ) -> None:
-        """The automatic commit of close(), given up where that is `hopeless`."""
-        if self.stable or not self._session.subscription.automatic:
-            await self.committing.commit_for_good(lambda: offsets, "on close", timeout, hopeless)
+        """The automatic commit of close(), given up as soon as `give_up` says so."""
+        if self.stable or not self._core.subscription.automatic:
+            await self.commits.final_auto_commit(lambda: offsets, "on close", timeout, give_up)
 
     def poll_started(self) -> None:
         """Restart the poll timer."""
@@ -205,20 +205,20 @@ class GroupConsumer:
 
     def take_error(self) -> KclientError | None:
         """An error that the group flow has left for the next poll."""
-        if self._protocol == CLASSIC and self._session.subscription.broker_pattern is not None:
+        if self._protocol == CLASSIC and self._core.subscription.broker_pattern is not None:
             return no_broker_patterns()
         if self._protocol == CLASSIC and isinstance(self._membership, ConsumerMembership):
             return None  # on its way to the other protocol
         error = None if self._membership is None else self._membership.take_error()
         if self._may_fall_back(error):
             log_protocol(self.group_id, self._protocol, "the coordinator refuses the consumer protocol")
-            self._session.flows.spawn("change of the group protocol", self._fall_back(self._membership))
+            self._core.tasks.spawn("change of the group protocol", self._fall_back(self._membership))
             return None
         return error
 
     def _may_fall_back(self, error: KclientError | None) -> bool:
         """With auto: brokers may list the consumer protocol and have it disabled."""
-        if self._session.config.group_protocol != AUTO or self._protocol == CLASSIC:
+        if self._core.config.group_protocol != AUTO or self._protocol == CLASSIC:
             return False
         if not isinstance(error, VersionError) or error.api != HEARTBEAT:
             return False
@@ -228,19 +228,19 @@ class GroupConsumer:
     async def _fall_back(self, refused: Membership | None) -> None:
         """Join again with the classic protocol, unless the subscription ended or a new join began meanwhile."""
         if self._membership is refused:
-            await self._session.flows.stop(MEMBERSHIP)
+            await self._core.tasks.stop(MEMBERSHIP)
         if self._membership is refused is not None and not self._leaving.under_way:
             self._membership = None
-            self.join(self._session.subscription.topics)
+            self.join(self._core.subscription.topics)
 
     def require_broker_patterns(self) -> None:
         """Raise UsageError where the brokers resolve no patterns; with auto that shows when they are reached."""
-        if CLASSIC in (self._protocol, self._session.config.group_protocol):
+        if CLASSIC in (self._protocol, self._core.config.group_protocol):
             raise no_broker_patterns()
 
     def metadata(self) -> GroupMetadata:
         """Who we are in the group."""
-        instance_id = self._session.config.group_instance_id
+        instance_id = self._core.config.group_instance_id
         if self._membership is None:
             return GroupMetadata(self.group_id, group_instance_id=instance_id)
         generation = self._membership.generation
@@ -256,7 +256,7 @@ class GroupConsumer:
         return self._membership is None or self._membership.lost
 
     def _tell_topics(self, membership: Membership, topics: tuple[str, ...]) -> None:
-        subscription = self._session.subscription
+        subscription = self._core.subscription
         pattern = subscription.broker_pattern
         if pattern is not None and isinstance(membership, ConsumerMembership):
             membership.follow_pattern(pattern.pattern)
@@ -265,14 +265,14 @@ class GroupConsumer:
         membership.set_subscription(topics, matches)
 
     def _topic_id_of(self, partition: TopicPartition, offset: int) -> bytes | None:
-        state = self._session.positions.find(partition)
+        state = self._core.positions.find(partition)
         return None if state is None else state.topic_id_for_commit(offset)
 
     def _identity(self) -> Identity:
         """Under which name to commit. Raises CommitFailedError for a subscribed consumer that has not joined."""
         if self._membership is not None:
             return self._membership.commit_identity()
-        if self._session.subscription.automatic:
+        if self._core.subscription.automatic:
             why = "this consumer is not a member of the group: it joins with its first poll()"
             raise commit_failed("not_joined", self.group_id, why)
         return Identity()
@@ -291,9 +291,9 @@ class GroupConsumer:
 class Leaving:
     """How the memberships of one consumer end."""
 
-    def __init__(self, session: ConsumerCore) -> None:
+    def __init__(self, core: ConsumerCore) -> None:
         self.under_way = False  # from `give_up` until LeaveGroup begins
-        self._session = session
+        self._core = core
         self._goodbye: asyncio.Task[None] | None = None
         self._goodbye_begun = ChangeSignal()
 
@@ -302,17 +302,17 @@ class Leaving:
 
         After the deadline the pending on_partitions_lost is left to the next call.
         """
-        telling = self._session.group_part.rebalance.telling
+        invoker = self._core.group.rebalance.invoker
         try:
-            if not is_inside(telling):
+            if not is_inside(invoker):
                 with suppress(TimeoutError):
-                    async with asyncio.timeout_at(before_leaving(deadline, self._session.runtime.now())):
+                    async with asyncio.timeout_at(before_leaving(deadline, self._core.runtime.now())):
                         while self.under_way:
                             await self._goodbye_begun.wait(self._goodbye_begun.count)
                             await self.goodbye_over()
         finally:
             if self.under_way:
-                telling.leave_untold()
+                invoker.defer_lost()
 
     async def give_up(self, membership: Membership, deadline: float) -> Exception | None:
         """Call the listener while this is still a member, in the user's call. Return what it raised.
@@ -320,25 +320,25 @@ class Leaving:
         `say_goodbye` must follow, whatever cuts this short.
         """
         self.under_way = True
-        rebalance = self._session.group_part.rebalance
+        rebalance = self._core.group.rebalance
         lost = membership.lost or membership.rebalancing
-        listening_until = before_leaving(deadline, self._session.runtime.now())
+        listening_until = before_leaving(deadline, self._core.runtime.now())
         try:
             await self._end_rebalances(membership)
             error = await error_of(rebalance.leave(lost=lost, deadline=listening_until))
             await self._settle(listening_until)
         except asyncio.CancelledError:
-            rebalance.telling.leave_untold()
+            rebalance.invoker.defer_lost()
             raise
         return error
 
     def say_goodbye(self, membership: Membership, reason: str, deadline: float, leave: bool | None) -> None:
         """Begin to send LeaveGroup in the background."""
         self.under_way = False
-        flows = self._session.flows
-        ended = flows.end(MEMBERSHIP)
+        tasks = self._core.tasks
+        ended = tasks.end(MEMBERSHIP)
         goodbye = self._say_goodbye(membership, ended, reason, deadline, leave)
-        self._goodbye = flows.spawn("leave group", goodbye)
+        self._goodbye = tasks.spawn("leave group", goodbye)
         self._goodbye_begun.notify()
 
     async def goodbye_over(self, timeout: float | None = None) -> None:
@@ -356,20 +356,20 @@ class Leaving:
     ) -> None:
         if ended:
             await asyncio.wait(ended)
-        await membership.leave(reason, max(0.0, deadline - self._session.runtime.now()), leave)
+        await membership.leave(reason, max(0.0, deadline - self._core.runtime.now()), leave)
 
     async def _end_rebalances(self, membership: Membership) -> None:
         """No assignment changes any more. Heartbeats of the consumer protocol go on meanwhile."""
         if isinstance(membership, ConsumerMembership):
             await membership.prepare_leaving()
         else:
-            await self._session.flows.stop(MEMBERSHIP)
+            await self._core.tasks.stop(MEMBERSHIP)
 
     async def _settle(self, deadline: float) -> None:
         """Wait for the answers to commits that the listener started."""
         try:
             async with asyncio.timeout_at(deadline):
-                await self._session.group_part.committing.settle()
+                await self._core.group.commits.wait_for_answers()
         except TimeoutError:
             commit_log.warning("asynchronous commits have no answer yet; leaving the group all the same")
 

@@ -66,7 +66,7 @@ def coroutine_methods(listener: Any) -> list[str]:
     return [name for name in METHODS if inspect.iscoroutinefunction(getattr(listener, name, None))]
 
 
-async def tell(
+async def invoke_listener(
     listener: RebalanceListener | None,
     name: str,
     partitions: tuple[TopicPartition, ...],
@@ -103,25 +103,25 @@ States = dict[TopicPartition, PartitionState | None]
 class RebalanceListenerInvoker:
     """The listener's methods, in the user's calls. `method` runs now, None if none does."""
 
-    def __init__(self, session: ConsumerCore) -> None:
-        self._session = session
+    def __init__(self, core: ConsumerCore) -> None:
+        self._core = core
         self.method: str | None = None
         self._partitions: Partitions = ()
-        self._over = ChangeSignal()
+        self._returned = ChangeSignal()
 
     async def assigned(self, added: Partitions) -> None:
         """Call on_partitions_assigned; fetching starts when it has returned, for it may seek. Raises ListenerError."""
-        positions = self._session.positions
+        positions = self._core.positions
         positions.mark_pending_callback(added)
         try:
-            await self._tell(ASSIGNED, added, self._session.subscription.listener)
+            await self._invoke(ASSIGNED, added, self._core.subscription.listener)
         finally:
             positions.clear_pending_callback(added)
 
     async def revoke(self, revoked: Partitions) -> None:
         """Give these up. Raises ListenerError when that is done."""
         log.info("partitions revoked: %s", format_partitions(revoked), extra={"partitions": revoked})
-        self._session.measures.own.count("partitions-revoked-total", len(revoked))
+        self._core.metrics.own.count("partitions-revoked-total", len(revoked))
         await self._give_up(REVOKED, revoked)
 
     async def lose(self, lost: Partitions) -> None:
@@ -130,61 +130,61 @@ class RebalanceListenerInvoker:
             return
         log.info(
             "partitions lost, because this consumer is not a member any more%s: %s",
-            f" ({why})" if (why := self._session.group_part.ended) else "",
+            f" ({why})" if (why := self._core.group.ended) else "",
             format_partitions(lost),
             extra={"partitions": lost},
         )
-        self._session.take_back()
-        self._session.positions.mark_pending_revocation(lost)
-        self._session.measures.own.count("partitions-lost-total", len(lost))
+        self._core.return_undelivered()
+        self._core.positions.mark_pending_revocation(lost)
+        self._core.metrics.own.count("partitions-lost-total", len(lost))
         await self._give_up(LOST, lost)
 
-    async def over(self, deadline: float) -> None:
+    async def wait_until_returned(self, deadline: float) -> None:
         """Wait for a method that another call of the user's runs to return, or until the deadline."""
         with suppress(TimeoutError):
             async with asyncio.timeout_at(deadline):
                 while self.method is not None and not is_inside(self):
-                    await self._over.wait(self._over.count)
+                    await self._returned.wait(self._returned.count)
 
-    def untold(self) -> Partitions:
+    def pending_lost(self) -> Partitions:
         """Return the assigned partitions without those that the listener is giving up now."""
-        if not self._session.subscription.automatic:
+        if not self._core.subscription.automatic:
             return ()
         told_of = dict.fromkeys(self._partitions if self.method in (REVOKED, LOST) else ())
-        return tuple(tp for tp in self._session.positions.assigned() if tp not in told_of)
+        return tuple(tp for tp in self._core.positions.assigned() if tp not in told_of)
 
-    def leave_untold(self) -> None:
+    def defer_lost(self) -> None:
         """Leave on_partitions_lost to the next call: the call that leaves was cut short before the listener ran.
 
         It runs before the callbacks of a later membership.
         """
-        if lost := self.untold():
-            session, listener = self._session, self._session.subscription.listener
-            session.measures.own.count("partitions-lost-total", len(lost))
-            session.rebalances.leave(lambda: self._tell(LOST, lost, listener))
+        if lost := self.pending_lost():
+            core, listener = self._core, self._core.subscription.listener
+            core.metrics.own.count("partitions-lost-total", len(lost))
+            core.rebalance_steps.enqueue(lambda: self._invoke(LOST, lost, listener))
             self._drop(self._states(lost))
 
     async def _give_up(self, method: str, partitions: Partitions) -> None:
         given_up = self._states(partitions)
         try:
-            await self._tell(method, partitions, self._session.subscription.listener)
+            await self._invoke(method, partitions, self._core.subscription.listener)
         finally:
             self._drop(given_up)
 
     def _states(self, partitions: Partitions) -> States:
-        return {tp: self._session.positions.find(tp) for tp in partitions}
+        return {tp: self._core.positions.find(tp) for tp in partitions}
 
     def _drop(self, given_up: States) -> None:
         """Remove these from the assignment, but keep what was assigned again meanwhile."""
-        session = self._session
-        session.set_assignment(tp for tp, state in session.positions.items() if given_up.get(tp) is not state)
+        core = self._core
+        core.set_assignment(tp for tp, state in core.positions.items() if given_up.get(tp) is not state)
 
-    async def _tell(self, method: str, partitions: Partitions, listener: RebalanceListener | None) -> None:
-        session, before = self._session, (self.method, self._partitions)
+    async def _invoke(self, method: str, partitions: Partitions, listener: RebalanceListener | None) -> None:
+        core, before = self._core, (self.method, self._partitions)
         self.method, self._partitions = method, partitions
         try:
-            with inside(self), session.measures.listener(method if listener is not None else None):
-                await tell(listener, method, partitions, session.call_user)
+            with inside(self), core.metrics.listener(method if listener is not None else None):
+                await invoke_listener(listener, method, partitions, core.call_user)
         finally:
             self.method, self._partitions = before
-            self._over.notify()
+            self._returned.notify()

@@ -28,8 +28,8 @@ WARN_SECONDS: Final = 1.0  # what is created meanwhile needs one WARNING at most
 class MissingTopics:
     """Looks at the metadata when it changed, and at the clock while something is missing."""
 
-    def __init__(self, session: ConsumerCore) -> None:
-        self._session = session
+    def __init__(self, core: ConsumerCore) -> None:
+        self._core = core
         self._version_seen = 0
         self._missing_since: dict[str | TopicPartition, float] = {}
         self._error: KclientError | None = None
@@ -38,13 +38,13 @@ class MissingTopics:
 
     def forget(self) -> None:
         """Another subscription: start over."""
-        self._version_seen = self._session.cluster.metadata.version
+        self._version_seen = self._core.cluster.metadata.version
         self._missing_since.clear()
         self._error = None
 
     def look(self, now: float) -> None:
         """Note what is missing; ask for the nearest name of what is missing too long."""
-        metadata = self._session.cluster.metadata
+        metadata = self._core.cluster.metadata
         if metadata.version != self._version_seen:
             self._version_seen = metadata.version
             since = self._missing_since
@@ -57,7 +57,7 @@ class MissingTopics:
         if late is not None and not self._asking and self._error is None:
             self._asking = True
             self._missing_since[late] = now
-            self._session.flows.spawn("search for a missing topic", self._report(late))
+            self._core.tasks.spawn("search for a missing topic", self._report(late))
 
     def next_look(self) -> float | None:
         """When a waiting poll must look again, None if nothing is missing."""
@@ -85,17 +85,17 @@ class MissingTopics:
         return "".join(parts)
 
     def _nonexistent(self) -> list[str]:
-        metadata = self._session.cluster.metadata
+        metadata = self._core.cluster.metadata
         return [topic for topic in self._wanted() if topic in metadata.nonexistent]
 
     def _created(self) -> list[str]:
-        session = self._session
-        if not session.config.allow_auto_create_topics:
+        core = self._core
+        if not core.config.allow_auto_create_topics:
             return []
-        return [topic for topic in self._wanted() if topic in session.cluster.metadata.created]
+        return [topic for topic in self._wanted() if topic in core.cluster.metadata.created]
 
     def _wanted(self) -> tuple[str, ...]:
-        subscription = self._session.subscription
+        subscription = self._core.subscription
         by_name = subscription.kind in (SubscriptionKind.TOPICS, SubscriptionKind.MANUAL)
         return subscription.topics if by_name else ()
 
@@ -119,9 +119,7 @@ class MissingTopics:
         """Warn of each topic once that it was created after it had been asked for."""
         for topic in self._created():
             if self._first("created", topic):
-                self._session.flows.spawn(
-                    "search for a created topic's nearest name", self._warn_created(topic)
-                )
+                self._core.tasks.spawn("search for a created topic's nearest name", self._warn_created(topic))
 
     def _first(self, what: str, topic: str) -> bool:
         first = (what, topic) not in self._warned
@@ -134,7 +132,7 @@ class MissingTopics:
 
     async def _warn_created(self, topic: str) -> None:
         known = [name for name in await self._known_topics() if name != topic]
-        near = await self._session.runtime.offload(_nearest, topic, known)
+        near = await self._core.runtime.offload(_nearest, topic, known)
         log.warning(
             "topic %r did not exist, and was created after this consumer asked for it: brokers with "
             "auto.create.topics.enable create what is asked for, also a misspelt name.%s With "
@@ -144,34 +142,34 @@ class MissingTopics:
 
     @property
     def _patience(self) -> float:
-        config = self._session.config
+        config = self._core.config
         return max(config.topic_wait_ms, config.retry_backoff_ms) / 1000
 
     def _missing(self) -> list[str | TopicPartition]:
-        subscription, known = self._session.subscription, self._session.cluster.metadata.topics
+        subscription, known = self._core.subscription, self._core.cluster.metadata.topics
         if subscription.kind in (SubscriptionKind.PATTERN, SubscriptionKind.BROKERS):
             return []
         missing: list[str | TopicPartition] = [topic for topic in subscription.topics if topic not in known]
         if subscription.kind is SubscriptionKind.MANUAL:
-            assigned = self._session.positions.assigned()
+            assigned = self._core.positions.assigned()
             missing += [tp for tp in assigned if self._has_not(tp)]
         return missing
 
     def _has_not(self, tp: TopicPartition) -> bool:
         """Whether the topic is known, with partitions, and this is none of them."""
-        topic = self._session.cluster.metadata.topics.get(tp.topic)
+        topic = self._core.cluster.metadata.topics.get(tp.topic)
         return topic is not None and bool(topic.partitions) and tp.partition not in topic.partitions
 
     async def _report(self, missing: str | TopicPartition) -> None:
         if isinstance(missing, TopicPartition):
             self._asking = False
             self._error = self._no_such_partition(missing)
-            self._session.news.notify()
+            self._core.changed.notify()
         else:
             await self._report_topic(missing)
 
     def _no_such_partition(self, tp: TopicPartition) -> UnknownTopicError:
-        count = self._session.cluster.metadata.partition_count(tp.topic) or 1
+        count = self._core.cluster.metadata.partition_count(tp.topic) or 1
         return UnknownTopicError(
             f"Partition {tp} does not exist (looked for {self._patience:g} s). The partitions of "
             f"{tp.topic!r} are numbered from 0 to {count - 1}. Assign one of these, or add partitions to the topic.",
@@ -181,10 +179,10 @@ class MissingTopics:
     async def _report_topic(self, topic: str) -> None:
         try:
             known = await self._known_topics()
-            near = await self._session.runtime.offload(_nearest, topic, known)
+            near = await self._core.runtime.offload(_nearest, topic, known)
         finally:
             self._asking = False
-            self._session.news.notify()
+            self._core.changed.notify()
         if topic in known or topic not in self._missing_since:
             return
         hint = f"Did you mean {near[0]!r}?" if near else "Create the topic, or correct the name."
@@ -196,12 +194,12 @@ class MissingTopics:
         )
 
     async def _known_topics(self) -> list[str]:
-        session = self._session
-        timeout = session.config.request_timeout_ms / 1000
+        core = self._core
+        timeout = core.config.request_timeout_ms / 1000
         try:
-            answer = await session.cluster.describe_topics(None, allow_auto_create=False, timeout=timeout)
+            answer = await core.cluster.describe_topics(None, allow_auto_create=False, timeout=timeout)
         except KclientError:
-            return sorted(session.cluster.metadata.topics)  # the names at hand must do for the hint
+            return sorted(core.cluster.metadata.topics)  # the names at hand must do for the hint
         return sorted(topic.name for topic in answer.topics if topic.name and not topic.error_code)
 
 

@@ -43,39 +43,39 @@ TELLING_SECONDS: Final = 0.5  # the look-up's own deadline knows which partition
 FATAL_FOR_A_TOPIC = (TOPIC_AUTHORIZATION_FAILED, INVALID_TOPIC_EXCEPTION)
 
 
-async def partitions_for(session: ConsumerCore, topic: str, timeout: float) -> list[PartitionInfo]:
+async def partitions_for(core: ConsumerCore, topic: str, timeout: float) -> list[PartitionInfo]:
     """The partitions of one topic, none if it does not exist."""
     (name,) = checked_topics([topic])
-    async with session.waits.limit(timeout, f"the partitions of {name}"):
-        await session.start()
-        answer = await session.cluster.describe_topics(
-            [name], allow_auto_create=session.config.allow_auto_create_topics, timeout=timeout
+    async with core.timeouts.limit(timeout, f"the partitions of {name}"):
+        await core.start()
+        answer = await core.cluster.describe_topics(
+            [name], allow_auto_create=core.config.allow_auto_create_topics, timeout=timeout
         )
-    return _partitions(session, answer, checking=True).get(name, [])
+    return _partitions(core, answer, checking=True).get(name, [])
 
 
-async def list_topics(session: ConsumerCore, timeout: float) -> dict[str, list[PartitionInfo]]:
+async def list_topics(core: ConsumerCore, timeout: float) -> dict[str, list[PartitionInfo]]:
     """Every topic that this client may see, with its partitions."""
-    async with session.waits.limit(timeout, "the list of topics"):
-        await session.start()
-        answer = await session.cluster.describe_topics(None, allow_auto_create=False, timeout=timeout)
-    return _partitions(session, answer, checking=False)
+    async with core.timeouts.limit(timeout, "the list of topics"):
+        await core.start()
+        answer = await core.cluster.describe_topics(None, allow_auto_create=False, timeout=timeout)
+    return _partitions(core, answer, checking=False)
 
 
-async def brokers(session: ConsumerCore, timeout: float) -> dict[int, Broker]:
+async def brokers(core: ConsumerCore, timeout: float) -> dict[int, Broker]:
     """The brokers of the cluster by id, asked for now."""
-    async with session.waits.limit(timeout, "the list of brokers"):
-        await session.start()
-        await session.cluster.describe_topics([], allow_auto_create=False, timeout=timeout)
-    return dict(session.cluster.metadata.brokers)
+    async with core.timeouts.limit(timeout, "the list of brokers"):
+        await core.start()
+        await core.cluster.describe_topics([], allow_auto_create=False, timeout=timeout)
+    return dict(core.cluster.metadata.brokers)
 
 
 async def offsets_for_times(
-    session: ConsumerCore, times: Mapping[TopicPartition, int | datetime.datetime], timeout: float
+    core: ConsumerCore, times: Mapping[TopicPartition, int | datetime.datetime], timeout: float
 ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
     """The first offset at or after each time; None where there is none."""
     wanted = {tp: _milliseconds(tp, when) for (tp, when) in _checked_times(times)}
-    found = await _ask(session, wanted, timeout)
+    found = await _ask(core, wanted, timeout)
     return {partition: found.get(partition) for partition in wanted}
 
 
@@ -112,61 +112,59 @@ def _milliseconds(tp: TopicPartition, when: int | datetime.datetime) -> int:
 
 
 async def beginning_offsets(
-    session: ConsumerCore, partitions: Iterable[TopicPartition], timeout: float
+    core: ConsumerCore, partitions: Iterable[TopicPartition], timeout: float
 ) -> dict[TopicPartition, int]:
     """The first offset of each partition."""
-    return await _ends(session, partitions, EARLIEST_TIMESTAMP, timeout)
+    return await _ends(core, partitions, EARLIEST_TIMESTAMP, timeout)
 
 
 async def end_offsets(
-    session: ConsumerCore, partitions: Iterable[TopicPartition], timeout: float
+    core: ConsumerCore, partitions: Iterable[TopicPartition], timeout: float
 ) -> dict[TopicPartition, int]:
     """Return the offset after the last record that may be read: high watermark, or last stable offset."""
-    return await _ends(session, partitions, LATEST_TIMESTAMP, timeout)
+    return await _ends(core, partitions, LATEST_TIMESTAMP, timeout)
 
 
 async def _ends(
-    session: ConsumerCore, partitions: Iterable[TopicPartition], timestamp: int, timeout: float
+    core: ConsumerCore, partitions: Iterable[TopicPartition], timestamp: int, timeout: float
 ) -> dict[TopicPartition, int]:
     chosen = checked_partitions(partitions)
-    found = await _ask(session, dict.fromkeys(chosen, timestamp), timeout)
+    found = await _ask(core, dict.fromkeys(chosen, timestamp), timeout)
     return {tp: answer.offset for tp in chosen if (answer := found.get(tp)) is not None}
 
 
 async def _ask(
-    session: ConsumerCore, times: Mapping[TopicPartition, int], timeout: float
+    core: ConsumerCore, times: Mapping[TopicPartition, int], timeout: float
 ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
     if timeout == 0:
-        session.flows.spawn("offset lookup", _ask_unheard(session, times))
+        core.tasks.spawn("offset lookup", _ask_unheard(core, times))
         return {}
-    deadline = session.runtime.now() + timeout
-    async with session.waits.limit(timeout, "the first connection"):
-        await session.start()
-    left = deadline - session.runtime.now()
-    backoff = Backoff.for_retries(session.config, session.runtime)
-    async with session.waits.limit(left + TELLING_SECONDS, "the offsets"):
-        found = await list_offsets(
-            session.cluster, times, session.config.isolation, backoff=backoff, timeout=left
-        )
-    session.lag.learn_ends(
+    deadline = core.runtime.now() + timeout
+    async with core.timeouts.limit(timeout, "the first connection"):
+        await core.start()
+    left = deadline - core.runtime.now()
+    backoff = Backoff.for_retries(core.config, core.runtime)
+    async with core.timeouts.limit(left + TELLING_SECONDS, "the offsets"):
+        found = await list_offsets(core.cluster, times, core.config.isolation, backoff=backoff, timeout=left)
+    core.lag.learn_ends(
         {tp: at.offset for tp, at in found.items() if at is not None and times[tp] == LATEST_TIMESTAMP}
     )
     return found
 
 
-async def _ask_unheard(session: ConsumerCore, times: Mapping[TopicPartition, int]) -> None:
+async def _ask_unheard(core: ConsumerCore, times: Mapping[TopicPartition, int]) -> None:
     try:
-        await _ask(session, times, session.config.request_timeout_ms / 1000)
+        await _ask(core, times, core.config.request_timeout_ms / 1000)
     except KclientError as exc:
         log.debug("a background offset lookup failed: %s", exc)
 
 
 def _partitions(
-    session: ConsumerCore, answer: MetadataResponse, *, checking: bool
+    core: ConsumerCore, answer: MetadataResponse, *, checking: bool
 ) -> dict[str, list[PartitionInfo]]:
     """`answer` is the last that metadata has learnt from: the brokers are those that it names."""
     found: dict[str, list[PartitionInfo]] = {}
-    named = dict(session.cluster.metadata.brokers)
+    named = dict(core.cluster.metadata.brokers)
     for topic in answer.topics:
         if checking and topic.error_code in FATAL_FOR_A_TOPIC:
             raise broker_error(topic.error_code, f"Describing topic {topic.name}", topic=topic.name)
@@ -194,31 +192,31 @@ def _infos(topic: MetadataResponseTopic, named: Mapping[int, Broker]) -> list[Pa
 class ConsumerLag:
     """The lag of one consumer's partitions, and the ends that it still has to learn."""
 
-    def __init__(self, session: ConsumerCore) -> None:
-        self._session = session
-        self._isolation = session.config.isolation
+    def __init__(self, core: ConsumerCore) -> None:
+        self._core = core
+        self._isolation = core.config.isolation
         self._unknown: dict[TopicPartition, PartitionState] = {}
         self._asked: dict[TopicPartition, PartitionState] = {}
         self._asking = False
 
     def current(self, partition: TopicPartition) -> int | None:
         """Return the number of records after those returned; None while an end is unknown, which is then requested."""
-        session = self._session
-        state = session.positions.state(partition)
+        core = self._core
+        state = core.positions.state(partition)
         end = self._end(state)
         if end is None:
             self._learn(partition, state)
-        position = session.positions.position(partition)
+        position = core.positions.position(partition)
         if end is None or position is None:
             return None
         here = OffsetAndMetadata(position.offset, position.offset_epoch)
-        consumed = here if state.topic_replaced else session.hand.consumed({partition: here})[partition]
+        consumed = here if state.topic_replaced else core.delivered.consumed({partition: here})[partition]
         return max(0, end - consumed.offset)
 
     def learn_ends(self, ends: Mapping[TopicPartition, int]) -> None:
         """Ends that a look-up brought: of partitions that are assigned now they count, as in Java."""
         for partition, end in ends.items():
-            if (state := self._session.positions.find(partition)) is not None:
+            if (state := self._core.positions.find(partition)) is not None:
                 self._note(state, end)
 
     def _end(self, state: PartitionState) -> int | None:
@@ -227,15 +225,15 @@ class ConsumerLag:
         return state.high_watermark
 
     def _learn(self, partition: TopicPartition, state: PartitionState) -> None:
-        if not self._session.running or partition in self._asked:
+        if not self._core.running or partition in self._asked:
             return
         self._unknown[partition] = state
         if not self._asking:
             self._asking = True
-            self._session.flows.spawn("look at the ends of partitions", self._ask())
+            self._core.tasks.spawn("look at the ends of partitions", self._ask())
 
     async def _ask(self) -> None:
-        backoff = Backoff.for_retries(self._session.config, self._session.runtime)
+        backoff = Backoff.for_retries(self._core.config, self._core.runtime)
         try:
             while self._unknown:
                 self._asked, self._unknown = self._unknown, {}
@@ -250,7 +248,7 @@ class ConsumerLag:
 
     async def _ask_once(self) -> bool:
         """Request the ends once. Return whether every partition was answered."""
-        cluster, wanted = self._session.cluster, self._asked
+        cluster, wanted = self._core.cluster, self._asked
         found = await list_offsets_once(cluster, dict.fromkeys(wanted, LATEST_TIMESTAMP), self._isolation)
         for partition, answer in found.items():
             if answer is not None:

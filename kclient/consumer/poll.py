@@ -40,8 +40,8 @@ from kclient.records.records import Records
 class Poll:
     """The polls of one consumer, one at a time."""
 
-    def __init__(self, session: ConsumerCore) -> None:
-        self._session = session
+    def __init__(self, core: ConsumerCore) -> None:
+        self._core = core
         self._inside: asyncio.Task[Any] | None = None
         self._errors: deque[Exception] = deque()  # of the user's code, not raised yet
         self._left = ChangeSignal()
@@ -49,7 +49,7 @@ class Poll:
     async def poll(self, timeout: float, max_records: int, *, one_by_one: bool = False) -> Records[Any, Any]:
         """Records, or none when `timeout` (seconds) passed or only positions moved."""
         with self._alone(), inside(self):
-            calls = self._session.measures.calls
+            calls = self._core.metrics.calls
             calls.poll_started()
             try:
                 return await self._poll(timeout, max_records, one_by_one=one_by_one)
@@ -62,14 +62,14 @@ class Poll:
             await wait_any((self._left, self._left.count), timeout=timeout)
 
     async def _poll(self, timeout: float, max_records: int, *, one_by_one: bool) -> Records[Any, Any]:
-        session = self._session
-        deadline = session.runtime.now() + timeout
+        core = self._core
+        deadline = core.runtime.now() + timeout
         self._begin()
         while True:
-            seen = session.news.count
-            session.waits.check()
+            seen = core.changed.count
+            core.timeouts.check()
             self._check_open()
-            if session.running or await self._started(deadline):
+            if core.running or await self._started(deadline):
                 await self._attend()
                 self._check_open()  # a listener may have closed, or taken its time while another task did
                 self._raise_errors(deadline)
@@ -77,53 +77,51 @@ class Poll:
                 if records is not None:
                     return await self._hand_out(records, one_by_one=one_by_one)
             else:
-                session.positions.start_deferred_lookups()  # of a manual assignment, once a broker is reached
-            if session.runtime.now() >= deadline:
+                core.positions.start_deferred_lookups()  # of a manual assignment, once a broker is reached
+            if core.runtime.now() >= deadline:
                 await asyncio.sleep(0)  # a loop of poll(0) must let the flows work
-                return Records(keeps_errors=session.config.on_decode_error == "keep")
+                return Records(keeps_errors=core.config.on_decode_error == "keep")
             await self._wait_for_news(seen, deadline)
 
     def _begin(self) -> None:
         """Another poll releases what was in hand; what iteration left over will be read again."""
-        session = self._session
-        if session.subscription.kind is SubscriptionKind.NONE:
+        core = self._core
+        if core.subscription.kind is SubscriptionKind.NONE:
             raise UsageError("poll() has nothing to read. Call subscribe() or assign() first.")
-        session.take_back()
-        session.hand = nothing_delivered()
+        core.return_undelivered()
+        core.delivered = nothing_delivered()
 
     def _check_open(self) -> None:
-        if not self._session.waits.closing:
+        if not self._core.timeouts.closing:
             return
-        if self._errors and self._session.ending is not None:
+        if self._errors and self._core.ending is not None:
             raise self._errors.popleft()  # a listener has closed and then raised: close() is over and could not
         raise closed_error()
 
     async def _started(self, deadline: float) -> bool:
-        session = self._session
+        core = self._core
         try:
-            async with session.waits.limit(
-                max(0.0, deadline - session.runtime.now()), "the first connection"
-            ):
-                await session.start()
+            async with core.timeouts.limit(max(0.0, deadline - core.runtime.now()), "the first connection"):
+                await core.start()
         except DeadlineError as exc:
             if exc.waiting_for != "the first connection":
                 raise
-        return session.running
+        return core.running
 
     async def _attend(self) -> None:
         """Steps 2 to 7 of the table. What the user's code raises must not keep the next step from its turn."""
-        session = self._session
-        if session.group is not None:
-            session.group.poll_started()
-        session.topic_watch.look(session.runtime.now())
-        if session.callbacks:
-            await self._run(session.callbacks)
-        session.join_group()
-        if session.rebalances:
-            await self._run(session.rebalances)
-        if session.group is not None and session.group.committing.auto_commit_due():
-            session.group.auto_commit()
-        session.positions.start_deferred_lookups()
+        core = self._core
+        if core.group_or_none is not None:
+            core.group.poll_started()
+        core.missing_topics.look(core.runtime.now())
+        if core.callbacks:
+            await self._run(core.callbacks)
+        core.join_group()
+        if core.rebalance_steps:
+            await self._run(core.rebalance_steps)
+        if core.group_or_none is not None and core.group.commits.auto_commit_due():
+            core.group.auto_commit()
+        core.positions.start_deferred_lookups()
 
     async def _run(self, work: CallbackQueue) -> None:
         """Run what is posted; keep what it raises until `_raise_errors`."""
@@ -142,54 +140,54 @@ class Poll:
         A stored error waits while a rebalance needs this poll, but never beyond the deadline: an application that logs
         the error and pauses would otherwise need a poll, and a pause, for every step of the rebalance.
         """
-        session = self._session
+        core = self._core
         if self._errors:
             raise self._errors.popleft()
-        if session.group is not None:
-            if session.group.rebalance.under_way and session.runtime.now() < deadline:
+        if core.group_or_none is not None:
+            if core.group.rebalance.under_way and core.runtime.now() < deadline:
                 return
-            session.group.committing.raise_if_fenced()
-        session.raise_stored()
+            core.group.commits.raise_if_fenced()
+        core.raise_stored()
 
     async def _deliver(self, max_records: int) -> Records[Any, Any] | None:
         """Decode what is buffered; None where there is nothing, or where it was out of date."""
-        task = self._session.delivery.begin(max_records)
+        task = self._core.delivery.begin(max_records)
         if task is None:
             return None
-        session = self._session
-        await session.decode(task)
-        if session.runtime.buggify("others run while records are decoded"):
+        core = self._core
+        await core.decode(task)
+        if core.runtime.buggify("others run while records are decoded"):
             await asyncio.sleep(0)
-        records = session.delivery.finish(task)
-        session.undecoded.note(records.chunks, session.runtime.now())
+        records = core.delivery.finish(task)
+        core.undecoded.note(records.chunks, core.runtime.now())
         return records if records.chunks else None
 
     async def _hand_out(self, records: Records[Any, Any], *, one_by_one: bool) -> Records[Any, Any]:
         """Positions have moved: what cuts the interceptors short must not lose the records."""
-        session = self._session
-        session.hand = hand = DeliveredRecords(records, one_by_one=one_by_one)
-        if session.interceptors:
+        core = self._core
+        core.delivered = delivered = DeliveredRecords(records, one_by_one=one_by_one)
+        if core.interceptors:
             try:
-                records = await session.interceptors.on_consume(records)
+                records = await core.interceptors.on_consume(records)
             except BaseException:
-                session.take_all_back()
+                core.return_all()
                 raise
-            hand.replace(records)
+            delivered.replace(records)
         return records
 
     async def _wait_for_news(self, seen: int, deadline: float) -> None:
-        session = self._session
-        now = session.runtime.now()
-        times = [deadline, now + session.config.max_poll_interval_ms / 3000]
-        if session.runtime.buggify("poll looks again for no reason"):
+        core = self._core
+        now = core.runtime.now()
+        times = [deadline, now + core.config.max_poll_interval_ms / 3000]
+        if core.runtime.buggify("poll looks again for no reason"):
             times.append(now)
-        if (look := session.topic_watch.next_look()) is not None:
+        if (look := core.missing_topics.next_look()) is not None:
             times.append(look)
-        if session.group is not None and (due := session.group.committing.auto_commit_at()) is not None:
+        if core.group_or_none is not None and (due := core.group.commits.auto_commit_at()) is not None:
             times.append(due)
         try:
             async with asyncio.timeout_at(min(times)):
-                await session.news.wait(seen)
+                await core.changed.wait(seen)
         except TimeoutError:
             return
 

@@ -47,29 +47,30 @@ class Change:
 class Rebalance:
     """Runs for the group flow, in the user's polls."""
 
-    def __init__(self, session: ConsumerCore) -> None:
-        self._session = session
-        self.telling = RebalanceListenerInvoker(session)
+    def __init__(self, core: ConsumerCore) -> None:
+        self._core = core
+        self.invoker = RebalanceListenerInvoker(core)
         self.under_way = False  # from the first step that needs the user's poll until the last one is done
 
     def owned(self) -> Partitions:
         """What is assigned now."""
-        return self._session.positions.assigned()
+        return self._core.positions.assigned()
 
     def poll_slow(self, since_poll: float) -> None:
         """Warn of a handler that takes most of max_poll_interval_ms: others are about to get what it has in hand."""
-        session = self._session
-        config, in_hand = session.config, session.in_hand()
+        core = self._core
+        config, delivered_counts = core.config, core.delivered_counts()
         log.warning(
             "group %s: %.1f s since the last poll(); after %g s this member is put out of the group. In hand: %s. "
             "Handle records faster, lower max_poll_records (%d), or raise max_poll_interval_ms (%d).",
-            session.group_part.group_id,
+            core.group.group_id,
             since_poll,
             config.max_poll_interval_ms / 1000,
-            format_names([f"{count} records of {tp}" for tp, count in in_hand.items()]) or "no records",
+            format_names([f"{count} records of {tp}" for tp, count in delivered_counts.items()])
+            or "no records",
             config.max_poll_records,
             config.max_poll_interval_ms,
-            extra={"partitions": tuple(in_hand)},
+            extra={"partitions": tuple(delivered_counts)},
         )
 
     async def on_join_prepare(self, lost: bool, *, cooperative: bool = False) -> None:
@@ -79,15 +80,15 @@ class Rebalance:
 
     async def _prepare(self, lost: bool, *, cooperative: bool) -> None:
         if lost:
-            await self._session.rebalances.post(lambda: self.telling.lose(self.owned()))
+            await self._core.rebalance_steps.call(lambda: self.invoker.lose(self.owned()))
             return
 
         def going() -> Partitions:
-            positions = self._session.positions
+            positions = self._core.positions
             return tuple(tp for tp, state in positions.items() if state.unsubscribed or not cooperative)
 
         await self._stop_and_commit(going, "before the rebalance")
-        await self._session.rebalances.post(lambda: self._give_back(going(), always=not cooperative))
+        await self._core.rebalance_steps.call(lambda: self._give_back(going(), always=not cooperative))
 
     async def on_join_complete(
         self, protocol: str, assignment: Partitions, generation: Generation, remember: Callable[[], None]
@@ -95,10 +96,10 @@ class Rebalance:
         """Take over the assignment of a generation; whether something was revoked."""
 
         def still() -> bool:
-            return self._session.group_part.is_present(generation) and self._fits(assignment)
+            return self._core.group.is_present(generation) and self._fits(assignment)
 
         def adopt() -> None:
-            self._session.learn_topics(tp.topic for tp in assignment)
+            self._core.learn_topics(tp.topic for tp in assignment)
             remember()
 
         change = Change(tuple(dict.fromkeys(assignment)), still, adopt, protocol)
@@ -119,10 +120,10 @@ class Rebalance:
         A listener that another call of the user's runs comes to its end first, or until the deadline. What one gives
         up at this moment is not reported to the listener again.
         """
-        await self.telling.over(deadline)
-        lost = lost or self._session.group_part.lost  # a heartbeat may have ended the membership meanwhile
-        if left := self.telling.untold():
-            await (self.telling.lose(left) if lost else self.telling.revoke(left))
+        await self.invoker.wait_until_returned(deadline)
+        lost = lost or self._core.group.lost  # a heartbeat may have ended the membership meanwhile
+        if left := self.invoker.pending_lost():
+            await (self.invoker.lose(left) if lost else self.invoker.revoke(left))
 
     # --- what the flow waits for
 
@@ -134,35 +135,35 @@ class Rebalance:
             yield
         finally:
             self.under_way = False
-            self._session.news.notify()
+            self._core.changed.notify()
 
     async def _take_over(self, change: Change) -> None:
         if not set(self.owned()) <= set(change.target):
             await self._stop_and_commit(lambda: self._not_in(change), "before the revocation")
         while not change.over:  # a poll that is cancelled inside of the listener leaves the rest to the next
-            await self._session.rebalances.post(lambda: self._step(change))
+            await self._core.rebalance_steps.call(lambda: self._step(change))
 
     async def _stop_and_commit(self, going: Callable[[], Partitions], why: str) -> None:
-        session = self._session
-        await session.rebalances.post(lambda: self._stop_delivery(going()))
+        core = self._core
+        await core.rebalance_steps.call(lambda: self._stop_delivery(going()))
         # The group waits for us no longer than max_poll_interval_ms: half of it is left for the join itself.
-        timeout = session.config.max_poll_interval_ms / 2000
-        await session.group_part.committing.commit_for_good(session.released, why, timeout)
+        timeout = core.config.max_poll_interval_ms / 2000
+        await core.group.commits.final_auto_commit(core.committable, why, timeout)
 
     # --- steps in the user's polls
 
     async def _stop_delivery(self, going: Partitions) -> None:
         """From here on delivered and committed agree: nothing more of these is fetched or handed out."""
-        session = self._session
-        session.take_back(going)
-        session.positions.mark_pending_revocation(going)
+        core = self._core
+        core.return_undelivered(going)
+        core.positions.mark_pending_revocation(going)
 
     async def _give_back(self, going: Partitions, *, always: bool) -> None:
         """Before a join: a heartbeat's answer since the last poll may have ended the membership."""
-        if self._session.group_part.lost:
-            await self.telling.lose(self.owned())
+        if self._core.group.lost:
+            await self.invoker.lose(self.owned())
         elif going or always:
-            await self.telling.revoke(going)
+            await self.invoker.revoke(going)
 
     async def _step(self, change: Change) -> None:
         """Revoke what goes, install, call the listener with what came. Raise a listener's first error at the end."""
@@ -180,31 +181,31 @@ class Rebalance:
         if not going:
             return True
         change.revoked += going
-        change.error = await error_of(self.telling.revoke(going))
+        change.error = await error_of(self.invoker.revoke(going))
         return change.still()
 
     async def _install(self, change: Change) -> None:
-        session, kept = self._session, self.owned()
-        added = tuple(tp for tp in change.target if tp not in session.positions)
-        session.group_part.committing.restart_timer()
-        session.set_assignment(change.target)
+        core, kept = self._core, self.owned()
+        added = tuple(tp for tp in change.target if tp not in core.positions)
+        core.group.commits.restart_timer()
+        core.set_assignment(change.target)
         change.installed = change.over = True
-        session.measures.own.count("assignments-total")
-        session.measures.own.count("partitions-assigned-total", len(added))
+        core.metrics.own.count("assignments-total")
+        core.metrics.own.count("partitions-assigned-total", len(added))
         told = f"partitions assigned by {change.assigned_by}: {format_partitions(change.target)}"
         if owned := (*kept, *change.revoked):
             told += f"; owned {format_partitions(owned)}, added {format_partitions(added)}"
             told += f", revoked {format_partitions(change.revoked)}"
         log.info(told, extra={"partitions": change.target})
-        error = await error_of(self.telling.assigned(added))
+        error = await error_of(self.invoker.assigned(added))
         change.error = change.error or error
 
     # --- small questions
 
     def _keep_after_all(self, partitions: Partitions) -> None:
         """The change came to nothing: what was stopped for it goes on, where it is still ours."""
-        if partitions and not self._session.group_part.lost:
-            self._session.positions.clear_pending_revocation(partitions)
+        if partitions and not self._core.group.lost:
+            self._core.positions.clear_pending_revocation(partitions)
 
     def _not_in(self, change: Change) -> Partitions:
         target = dict.fromkeys(change.target)
@@ -212,13 +213,13 @@ class Rebalance:
 
     def _fits(self, assignment: Partitions) -> bool:
         """Whether every topic is still wanted: the subscription may have changed since the flow looked."""
-        session = self._session
-        if all(session.subscription.covers(topic) for topic in dict.fromkeys(tp.topic for tp in assignment)):
+        core = self._core
+        if all(core.subscription.covers(topic) for topic in dict.fromkeys(tp.topic for tp in assignment)):
             return True
         log.warning(
             "the assignment %s does not match the subscription %s: joining again",
             format_partitions(assignment),
-            format_names(session.subscription.topics),
+            format_names(core.subscription.topics),
         )
-        session.group_part.request_rejoin("the assignment does not match the subscription")
+        core.group.request_rejoin("the assignment does not match the subscription")
         return False

@@ -34,7 +34,7 @@ class SubscriptionKind(enum.Enum):
     MANUAL = "partitions by hand"
 
 
-class Subscription:
+class SubscriptionState:
     """The subscription, its listener, and the topics that come of it, in sorted order."""
 
     def __init__(self) -> None:

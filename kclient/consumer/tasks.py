@@ -108,7 +108,7 @@ class CallTimeout:
     why: str = "The brokers are slow or out of reach."
     ended_early: Reason | None = None
 
-    def because(self, why: str) -> None:
+    def note_failure(self, why: str) -> None:
         """What was asked for was refused, and is asked for again."""
         self.why = f"The last try: {why.removesuffix('.')}."
 

@@ -337,13 +337,13 @@ class OffsetCommitter:
         retry: bool,
         turn: WaitForTurn = no_wait,
         asked: CommitOrigin | None = None,
-        hopeless: GiveUp = never_give_up,
+        give_up: GiveUp = never_give_up,
         tell: OnRetry = ignore_retry,
     ) -> Offsets:
         """Store offsets, each the next one to consume, and return them. Nothing is sent for an empty mapping.
 
         `asked` says who asked for it, if that was not now. With `retry` what passes by itself is tried again until the
-        caller's timeout, or until it is `hopeless`; `tell` hears why each try failed. Without it `turn`
+        caller's timeout, or until `give_up` says so; `tell` hears why each try failed. Without it `turn`
         is awaited once the coordinator is connected, and then the request goes out before anything else can.
 
         Raises CommitFailedError, TopicAuthorizationError, GroupAuthorizationError, BrokerError, UnknownTopicError for a
@@ -366,7 +366,7 @@ class OffsetCommitter:
             except KclientError as exc:
                 if not exc.retriable:
                     raise
-                if not retry or hopeless():
+                if not retry or give_up():
                     raise self._not_retried(exc.text, left | replaced) from exc
                 why = exc.text
             else:
@@ -386,7 +386,7 @@ class OffsetCommitter:
         return offsets
 
     async def commit_newest(
-        self, newest: Callable[[], Offsets], hopeless: GiveUp = never_give_up, tell: OnRetry = ignore_retry
+        self, newest: Callable[[], Offsets], give_up: GiveUp = never_give_up, tell: OnRetry = ignore_retry
     ) -> Offsets:
         """Store what `newest` gives; where the epoch was stale, what it gives once a heartbeat has brought the newest.
 
@@ -395,9 +395,9 @@ class OffsetCommitter:
         while offsets := newest():
             identity = self._identity()
             try:
-                return await self.commit(offsets, retry=True, hopeless=hopeless, tell=tell)
+                return await self.commit(offsets, retry=True, give_up=give_up, tell=tell)
             except CommitFailedError as exc:
-                if exc.reason != "stale_epoch" or hopeless():
+                if exc.reason != "stale_epoch" or give_up():
                     raise
                 tell(exc.text)
             await self._newer_than(identity)

@@ -393,7 +393,7 @@ def test_the_nearest_of_thousands_of_names_is_not_searched_for_on_the_loop(
 def test_a_topic_that_is_not_wanted_any_more_is_not_told_to_be_missing() -> None:
     async def scenario(broker: MiniBroker) -> None:
         async with consumer(broker, "order", topic_wait_ms=100) as c:
-            session = c._session
+            session = c._core
             described, release = session.cluster.describe_topics, asyncio.Event()
 
             async def describe_topics(*args: Any, **keys: Any) -> Any:
@@ -401,7 +401,7 @@ def test_a_topic_that_is_not_wanted_any_more_is_not_told_to_be_missing() -> None
                 return await described(*args, **keys)
 
             session.cluster.describe_topics = describe_topics  # type: ignore[method-assign]
-            while not session.topic_watch._asking:
+            while not session.missing_topics._asking:
                 await c.poll(0.05)
             await c.subscribe(["a"])
             release.set()

@@ -172,7 +172,7 @@ def test_close_raises_what_the_polls_have_kept() -> None:
                 cluster, "t", group_id="g", listener=Upset(), heartbeat_interval_ms=100
             )
             await read(consumer, 1)
-            callbacks, rebalances = consumer._session.callbacks, consumer._session.rebalances
+            callbacks, rebalances = consumer._core.callbacks, consumer._core.rebalance_steps
             cluster.rebalance("g")
             await reached(lambda: len(rebalances))
             await consumer.poll(0)  # stops what goes; then the listener's turn comes

@@ -129,7 +129,7 @@ def test_the_order_of_an_unsubscribe(protocol: str) -> None:
         async with EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster:
             c = await _member(cluster, protocol, journal)
             journal.commit_async(c, "the application's commit")
-            await reached(lambda: len(c._session.callbacks) == 2)  # the interceptor's, and the application's
+            await reached(lambda: len(c._core.callbacks) == 2)  # the interceptor's, and the application's
             await c.unsubscribe()
             assert (c.subscription(), c.assignment()) == ((), ())
             with pytest.raises(WakeupError):

@@ -35,17 +35,17 @@ BEHIND = table(p0=13, p1=12, p2=7)
 
 
 def test_a_poll_hands_everything_out_and_releases_nothing() -> None:
-    hand = DeliveredRecords(records(p0=3, p1=2), one_by_one=False)
-    assert hand.consumed(BEHIND) == BEHIND
-    assert hand.released(BEHIND) == table(p0=10, p1=10, p2=7)
-    assert list(hand) == []
+    delivered = DeliveredRecords(records(p0=3, p1=2), one_by_one=False)
+    assert delivered.consumed(BEHIND) == BEHIND
+    assert delivered.committable(BEHIND) == table(p0=10, p1=10, p2=7)
+    assert list(delivered) == []
 
 
 @pytest.mark.spec("D-78")
 def test_iterating_consumes_one_by_one_and_releases_the_one_before() -> None:
-    hand = DeliveredRecords(records(p0=3, p1=2), one_by_one=True)
-    assert hand.consumed(BEHIND) == hand.released(BEHIND) == table(p0=10, p1=10, p2=7)
-    places = [(hand.released(BEHIND), hand.consumed(BEHIND)) for _ in hand]
+    delivered = DeliveredRecords(records(p0=3, p1=2), one_by_one=True)
+    assert delivered.consumed(BEHIND) == delivered.committable(BEHIND) == table(p0=10, p1=10, p2=7)
+    places = [(delivered.committable(BEHIND), delivered.consumed(BEHIND)) for _ in delivered]
     assert places == [
         (table(p0=10, p1=10, p2=7), table(p0=11, p1=10, p2=7)),
         (table(p0=11, p1=10, p2=7), table(p0=12, p1=10, p2=7)),
@@ -53,7 +53,7 @@ def test_iterating_consumes_one_by_one_and_releases_the_one_before() -> None:
         (table(p0=13, p1=10, p2=7), table(p0=13, p1=11, p2=7)),
         (table(p0=13, p1=11, p2=7), table(p0=13, p1=12, p2=7)),
     ]
-    assert hand.consumed(BEHIND) == hand.released(BEHIND) == BEHIND
+    assert delivered.consumed(BEHIND) == delivered.committable(BEHIND) == BEHIND
 
 
 @pytest.mark.spec("D-78")
@@ -63,38 +63,38 @@ def test_iterating_in_pieces_gives_the_same_records_as_at_once(
 ) -> None:
     whole = {f"p{number}": count for number, count in enumerate(counts)}
     expected = [(record.partition, record.offset) for record in records(**whole)]
-    hand, seen = DeliveredRecords(records(**whole), one_by_one=True), []
+    delivered, seen = DeliveredRecords(records(**whole), one_by_one=True), []
     while len(seen) < len(expected):
         wanted = data.draw(st.integers(1, 5))
-        for record in hand:
+        for record in delivered:
             seen.append((record.partition, record.offset))
             wanted -= 1
             if not wanted:
                 break
     assert seen == expected
-    assert hand.next() is None
+    assert delivered.next() is None
 
 
 def test_what_is_taken_back_comes_no_more_and_tells_where_it_goes_on() -> None:
-    hand = DeliveredRecords(records(p0=3, p1=2), one_by_one=True)
-    assert hand.next() is not None
-    assert hand.take_back([A]) == {A: OffsetAndMetadata(11, 4)}
-    assert hand.consumed(table(p0=11, p1=12)) == table(p0=11, p1=10)
-    assert hand.released(table(p0=11, p1=12)) == table(p0=10, p1=10)
-    assert [record.partition for record in hand] == [1, 1]
+    delivered = DeliveredRecords(records(p0=3, p1=2), one_by_one=True)
+    assert delivered.next() is not None
+    assert delivered.return_undelivered([A]) == {A: OffsetAndMetadata(11, 4)}
+    assert delivered.consumed(table(p0=11, p1=12)) == table(p0=11, p1=10)
+    assert delivered.committable(table(p0=11, p1=12)) == table(p0=10, p1=10)
+    assert [record.partition for record in delivered] == [1, 1]
 
 
 def test_everything_left_can_be_taken_back() -> None:
-    hand = DeliveredRecords(records(p0=3, p1=2), one_by_one=True)
-    assert hand.take_back() == table(p0=10, p1=10)
-    assert list(hand) == []
-    assert DeliveredRecords(records(p0=3), one_by_one=False).take_back() == {}
-    assert DeliveredRecords(records(p0=3), one_by_one=False).take_all_back() == table(p0=10)
+    delivered = DeliveredRecords(records(p0=3, p1=2), one_by_one=True)
+    assert delivered.return_undelivered() == table(p0=10, p1=10)
+    assert list(delivered) == []
+    assert DeliveredRecords(records(p0=3), one_by_one=False).return_undelivered() == {}
+    assert DeliveredRecords(records(p0=3), one_by_one=False).return_all() == table(p0=10)
 
 
 def test_what_the_application_committed_itself_is_released() -> None:
-    hand = DeliveredRecords(records(p0=3, p1=2), one_by_one=False)
-    hand.confirm(table(p0=12))
-    assert hand.released(BEHIND) == table(p0=12, p1=10, p2=7)
-    hand.confirm(BEHIND)
-    assert hand.released(BEHIND) == BEHIND
+    delivered = DeliveredRecords(records(p0=3, p1=2), one_by_one=False)
+    delivered.mark_committed(table(p0=12))
+    assert delivered.committable(BEHIND) == table(p0=12, p1=10, p2=7)
+    delivered.mark_committed(BEHIND)
+    assert delivered.committable(BEHIND) == BEHIND

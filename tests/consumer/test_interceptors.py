@@ -360,9 +360,9 @@ def test_interceptors_are_objects_classes_or_names_of_classes(
     file = tmp_path / "client.properties"
     file.write_text("bootstrap.servers=localhost:1\ninterceptor.classes=my_interceptors.Mine\nclient.id=me\n")
     consumer = AsyncConsumer(properties=file)
-    assert [type(one).__name__ for one in consumer._session.config.interceptors] == ["Mine"]
+    assert [type(one).__name__ for one in consumer._core.config.interceptors] == ["Mine"]
     consumer = AsyncConsumer(bootstrap_servers="localhost:1", client_id="me", interceptors=Seen)
-    (made,) = consumer._session.config.interceptors
+    (made,) = consumer._core.config.interceptors
     assert made.settings["client.id"] == "me"
     for wrong, why in (
         ("my_interceptors.Yours", "cannot be imported"),

@@ -139,7 +139,7 @@ def test_a_newer_leader_epoch_asks_for_metadata_and_older_metadata_does_not_coun
 ) -> None:
     async def scenario(cluster: EmbeddedCluster, consumer: AsyncConsumer) -> None:
         await read(consumer, 1)
-        metadata = consumer._session.cluster.metadata
+        metadata = consumer._core.cluster.metadata
         epoch = metadata.leader(T0).epoch
         assert epoch is not None
         before = metadata.version

@@ -14,8 +14,8 @@ from kclient.change_signal import ChangeSignal
 from kclient.consumer.arguments import checked_partitions, checked_topics
 from kclient.consumer.callbacks import CallbackQueue
 from kclient.consumer.subscription import (
-    Subscription,
     SubscriptionKind,
+    SubscriptionState,
 )
 from kclient.consumer.tasks import BackgroundTasks, CallTimeouts
 from kclient.errors import ArgumentError, ClosedError, DeadlineError, InternalError, UsageError, WakeupError
@@ -39,7 +39,7 @@ def test_work_waits_for_a_call_and_its_result_goes_back_to_the_flow() -> None:
         async def answer() -> int:
             return 7
 
-        flow = asyncio.create_task(work.post(answer))
+        flow = asyncio.create_task(work.call(answer))
         await posted.wait(0)
         assert not flow.done()
         await work.run()
@@ -55,7 +55,7 @@ def test_what_work_raises_goes_to_the_user_and_the_flow_goes_on() -> None:
         async def broken() -> int:
             raise LookupError
 
-        flow = asyncio.create_task(work.post(broken))
+        flow = asyncio.create_task(work.call(broken))
         await asyncio.sleep(0)
         with pytest.raises(LookupError):
             await work.run()
@@ -72,7 +72,7 @@ def test_a_flow_that_is_cancelled_takes_its_work_with_it() -> None:
         async def never() -> None:
             ran.append(1)
 
-        flow = asyncio.create_task(work.post(never))
+        flow = asyncio.create_task(work.call(never))
         await asyncio.sleep(0)
         flow.cancel()
         await asyncio.wait({flow})
@@ -87,14 +87,14 @@ def test_work_does_not_run_inside_of_work() -> None:
         work, ran = CallbackQueue(ChangeSignal()), []
 
         async def outer() -> None:
-            work.leave(inner)
+            work.enqueue(inner)
             await work.run()
             ran.append("outer")
 
         async def inner() -> None:
             ran.append("inner")
 
-        work.leave(outer)
+        work.enqueue(outer)
         await work.run()
         assert ran == ["outer", "inner"]
 
@@ -206,7 +206,7 @@ def test_a_flow_that_fails_ends_no_other_and_starts_anew_when_its_error_is_taken
 def test_a_pattern_matches_whole_names_and_leaves_internal_topics_out() -> None:
     names = ("ab", "a", "xab", "ac", "a_internal")
     topics = {name: TopicMetadata(name, None, name == "a_internal", 0, {}) for name in names}
-    subscription = Subscription()
+    subscription = SubscriptionState()
     subscription.subscribe_pattern(re.compile("a.+"), None)
     assert subscription.match(topics, exclude_internal=True)
     assert subscription.topics == ("ab", "ac")
@@ -219,14 +219,14 @@ def test_a_pattern_matches_whole_names_and_leaves_internal_topics_out() -> None:
 
 @pytest.mark.spec("B.2")
 def test_a_pattern_of_bytes_is_refused_before_anything_is_subscribed() -> None:
-    subscription = Subscription()
+    subscription = SubscriptionState()
     with pytest.raises(ArgumentError, match="Write the pattern as str"):
         subscription.subscribe_pattern(re.compile(b"t.*"), None)  # type: ignore[arg-type]
     assert subscription.kind is SubscriptionKind.NONE
 
 
 def test_one_kind_of_subscription_at_a_time() -> None:
-    subscription = Subscription()
+    subscription = SubscriptionState()
     subscription.subscribe(["b", "a", "b"], None)
     assert (subscription.kind, subscription.topics) == (SubscriptionKind.TOPICS, ("a", "b"))
     with pytest.raises(UsageError):
@@ -251,7 +251,7 @@ class Name(str):
 
 def test_to_find_a_topic_among_a_thousand_is_no_search() -> None:
     """Every partition of an assignment is looked up on the loop."""
-    subscription = Subscription()
+    subscription = SubscriptionState()
     subscription.subscribe([Name(f"t{number}") for number in range(1_000)], None)
     Name.compared = 0
     assert all(
@@ -262,7 +262,7 @@ def test_to_find_a_topic_among_a_thousand_is_no_search() -> None:
 
 
 def test_the_topics_of_a_pattern_that_the_leader_saw_first_are_known_until_the_pattern_goes() -> None:
-    subscription = Subscription()
+    subscription = SubscriptionState()
     subscription.subscribe_pattern(re.compile("t.*"), None)
     subscription.add(["t1"])
     assert subscription.has("t1")

@@ -68,10 +68,10 @@ def test_a_poll_sleeps_while_every_broker_is_down() -> None:
             broker._server.close()
             broker.drop_connections()
             await c.poll(0.1)
-            seen = c._session.news.count
+            seen = c._core.changed.count
             with CallCounter() as made:  # a poll that spins makes millions, whoever has news or not
                 await c.poll(1.0)
-            assert c._session.news.count - seen < 100
+            assert c._core.changed.count - seen < 100
             assert made.count < 100_000
 
     with_broker(scenario)
@@ -159,7 +159,7 @@ def test_the_next_fetch_is_under_way_while_the_application_works() -> None:
 def test_a_wakeup_while_records_are_decoded_waits_for_the_next_poll() -> None:
     async def scenario(broker: MiniBroker) -> None:
         def decode(topic: str, headers: Any, data: bytes) -> bytes:
-            c._session.waits.wakeup()
+            c._core.timeouts.wakeup()
             return data
 
         async with consumer(broker, "a", value_deserializer=decode) as c:
@@ -250,12 +250,12 @@ def test_a_new_assignment_puts_the_automatic_commit_off_for_a_whole_interval() -
     async def scenario(broker: MiniBroker) -> None:
         async with consumer(broker, "a", auto_commit_interval_ms=60_000) as c:
             await c.poll(5)
-            due = c._session.group_part.committing.auto_commit_at()
+            due = c._core.group.commits.auto_commit_at()
             assert due is not None
             await asyncio.sleep(0.05)
             broker.heartbeat_errors = [REBALANCE_IN_PROGRESS]
             await polled_until(c, lambda: broker.generation == 2 and c.assignment())
-            later = c._session.group_part.committing.auto_commit_at()
+            later = c._core.group.commits.auto_commit_at()
             assert later is not None
             assert later - due >= 0.05
 

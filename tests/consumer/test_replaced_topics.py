@@ -21,7 +21,7 @@ async def at_the_new_beginning(consumer: AsyncConsumer) -> None:
 
 
 async def knows_the_new_topic(cluster: EmbeddedCluster, consumer: AsyncConsumer) -> None:
-    state = consumer._session.positions.state(T0)
+    state = consumer._core.positions.state(T0)
     await reached(lambda: state.topic_id == cluster.state.topics["t"].topic_id)
 
 
@@ -63,7 +63,7 @@ def test_what_is_still_in_hand_of_the_old_topic_is_not_stored_for_the_new_one() 
                 if record.offset == 4:
                     break
             cluster.recreate_topic("t")
-            state = consumer._session.positions.state(T0)
+            state = consumer._core.positions.state(T0)
             await reached(lambda: state.position is not None and state.position.offset == 0)
             with pytest.raises(CommitFailedError, match="deleted and created again"):
                 await consumer.commit()  # what the loop was given, 4, and not the position

@@ -266,7 +266,7 @@ def test_a_coordinator_of_the_past_is_left_when_the_new_one_is_found() -> None:
                 await consumer.poll(
                     0.1
                 )  # every connection is open then, and only the coordinator's will close
-            coordinator = consumer._session.group_part.coordinator
+            coordinator = consumer._core.group.coordinator
             old = coordinator.node_id
             assert old is not None
             before = len(cluster.state.brokers[old].connections)

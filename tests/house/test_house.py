@@ -64,7 +64,6 @@ NOT_YET_UNIQUE: frozenset[str] = frozenset(
         "Producer",
         "Session",
         "State",
-        "Subscription",
     }
 )
 

@@ -264,9 +264,7 @@ def test_a_committed_epoch_is_checked_before_the_first_fetch() -> None:
             with pytest.raises(LogTruncatedError) as caught:
                 await polled_until(after, lambda: False)
             assert caught.value.divergent == {T0: OffsetAndMetadata(90, 3)}
-            asked_first = [
-                one for one in cluster.requests if one.client_id == after._session.config.client_id
-            ]
+            asked_first = [one for one in cluster.requests if one.client_id == after._core.config.client_id]
             validated = next(i for i, one in enumerate(asked_first) if one.api == "OffsetForLeaderEpoch")
             fetched = [
                 partition.partition

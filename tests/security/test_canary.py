@@ -93,7 +93,7 @@ async def use(canary: Canary, peer: ScriptedBroker, **given: Any) -> KclientErro
             error = exc
         if not peer.script:
             break
-    session = consumer._session
+    session = consumer._core
     for thing in (consumer, session, session.config, session.cluster, session.cluster._context):
         canary.see(thing, {name: getattr(thing, name, None) for name in getattr(thing, "__dict__", {})})
     canary.see(consumer.metrics())

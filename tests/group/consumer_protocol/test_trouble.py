@@ -374,7 +374,7 @@ def test_with_a_pattern_of_the_brokers_metadata_is_asked_by_the_ids_of_what_is_a
             by_id = [[(one.topic_id, one.name) for one in topics] for topics in asked]
             assert by_id[0] == []
             assert by_id[-1] == [(cluster.state.topics["t"].topic_id, None)]
-            assert list(consumer._session.cluster.metadata.topics) == ["t"]
+            assert list(consumer._core.cluster.metadata.topics) == ["t"]
             cluster.produce("t", [b"x"], partition=3)
             async with asyncio.timeout(10):
                 while not await consumer.poll(0.1):
@@ -474,15 +474,15 @@ def test_who_subscribed_anew_before_the_fall_back_is_not_disturbed_by_it(
             await consumer.poll(0)
             late: list[Coroutine[Any, Any, None]] = []
             with monkeypatch.context() as patch:
-                flows = type(consumer._session.flows)
+                flows = type(consumer._core.tasks)
                 patch.setattr(flows, "spawn", lambda self, name, work: late.append(work))
                 await polled_until(lambda: late, consumer)
             await consumer.unsubscribe()
             await consumer.subscribe(["t"])
             await polled_until(lambda: len(numbers(consumer)) == 4, consumer)
-            joined = consumer._session.group_part.membership
+            joined = consumer._core.group.membership
             await late[0]
-            assert consumer._session.group_part.membership is joined
+            assert consumer._core.group.membership is joined
             await polled_until(lambda: any(seen.api == "Heartbeat" for seen in cluster.requests), consumer)
         assert [seen.api for seen in cluster.requests].count("LeaveGroup") == 1
 

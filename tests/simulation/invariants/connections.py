@@ -154,7 +154,7 @@ class FewPending(Invariant):
     def poll_ended(self, member: Member, count: int) -> None:
         if member.polls % LOOK_EVERY or member.consumer is None:
             return
-        for node in member.consumer._session.cluster._pool._all():
+        for node in member.consumer._core.cluster._pool._all():
             if node.connection is not None and node.connection.in_flight > MAX_IN_FLIGHT:
                 self.broken(f"{member} waits for {node.connection.in_flight} answers of {node.peer}")
 

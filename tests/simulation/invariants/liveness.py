@@ -143,7 +143,7 @@ class Fairness(Invariant):
     def poll_ended(self, member: Member, count: int) -> None:
         if not count or member.polls % LOOK_EVERY or member.consumer is None:
             return
-        buffer, turn = member.consumer._session.buffer, self.turns.get(member.name, 0)
+        buffer, turn = member.consumer._core.buffer, self.turns.get(member.name, 0)
         most = 2 * len(member.holdings)
         for tp, holding in member.holdings.items():
             queue = buffer.queue(tp)

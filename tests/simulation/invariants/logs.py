@@ -77,7 +77,7 @@ class Canary(Invariant):
     def close_began(self, member: Member, timeout: float) -> None:
         consumer = member.consumer
         if consumer is not None and not consumer.closed:
-            session = consumer._session
+            session = consumer._core
             shown = f"{consumer!r} {session!r} {session.config!r} {session.config} {consumer.metrics()}"
             self._look(member, "shows it", shown)
 

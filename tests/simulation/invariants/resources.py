@@ -32,7 +32,7 @@ class Bounded(Invariant):
         if consumer is None or consumer.closed:
             return
         # What buffered-bytes says; all metrics would cost more than the run.
-        used = consumer._session.buffer.bytes_used
+        used = consumer._core.buffer.bytes_used
         if used > scenario.buffer_memory_bytes:
             batch = MOST_IN_A_BATCH * (scenario.record_bytes + RECORD_OVERHEAD)
             frame = batch + ANSWER_OVERHEAD * len(self.stage.partitions())

@@ -79,7 +79,7 @@ class Sessions(Invariant):
 
     def _of_client(self, name: str, session_id: int) -> FetchSession | None:
         consumer = self.stage.members[name].consumer
-        sessions = consumer._session.fetcher.sessions() if consumer is not None else {}
+        sessions = consumer._core.fetcher.sessions() if consumer is not None else {}
         return next((one for one in sessions.values() if one.session_id == session_id), None)
 
 

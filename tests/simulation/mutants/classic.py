@@ -45,7 +45,7 @@ def only_beat_if(patch: Patch, allowed: Any) -> None:
 
 def heartbeats_of(poll: Poll) -> Any:
     """The heartbeats of the consumer that polls, None where it is no member."""
-    group = poll._session.group
+    group = poll._core.group_or_none
     return None if group is None or group._membership is None else group._membership._heartbeats
 
 
@@ -147,7 +147,7 @@ def assigned_first(patch: Patch) -> None:
     """Tell what is revoked only after what is assigned."""
 
     async def told(self: RebalanceListenerInvoker, method: str, partitions: Any, listener: Any) -> None:
-        leaving = self._session.group_part._leaving.under_way
+        leaving = self._core.group._leaving.under_way
         if method == REVOKED and not leaving:
             self.late = partitions  # type: ignore[attr-defined]
             return
@@ -157,17 +157,17 @@ def assigned_first(patch: Patch) -> None:
             del self.late
             await before(self, REVOKED, late, listener)
 
-    before = patch.put(RebalanceListenerInvoker, "_tell", told)
+    before = patch.put(RebalanceListenerInvoker, "_invoke", told)
 
 
 @mutant("M-60", "I-12", seed=2)
 def callbacks_beside_polls(patch: Patch) -> None:
     """Run listeners as soon as the group wants it, and not inside of a call of the application's."""
 
-    async def post(self: CallbackQueue, work: Any) -> Any:
+    async def call(self: CallbackQueue, work: Any) -> Any:
         return await work()
 
-    patch.put(CallbackQueue, "post", post)
+    patch.put(CallbackQueue, "call", call)
 
 
 @mutant("M-61", "I-25", "I-22", "I-27", "I-28", seed=95)
@@ -188,7 +188,7 @@ def commit_ahead(patch: Patch) -> None:
 
     def identity(self: GroupConsumer) -> Any:
         found = before(self)
-        if self.rebalance.telling.method == REVOKED and found.generation_id >= 0:
+        if self.rebalance.invoker.method == REVOKED and found.generation_id >= 0:
             return attrs.evolve(found, generation_id=found.generation_id + 1)
         return found
 
@@ -352,7 +352,7 @@ def poll_cancels_join(patch: Patch) -> None:
 
     async def poll(self: Poll, timeout: float, max_records: int, **more: Any) -> Any:
         records = await polled(self, timeout, max_records, **more)
-        joining = getattr(self._session.group_part.coordinator, "joining", None)
+        joining = getattr(self._core.group.coordinator, "joining", None)
         if not records and joining is not None:
             joining.cancel()
         return records

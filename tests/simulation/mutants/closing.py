@@ -59,8 +59,10 @@ def unconnected_commits_dropped(patch: Patch) -> None:
 def unanswered_commits_dropped(patch: Patch) -> None:
     """Forget the asynchronous commits that have no answer when close() has no time left."""
 
-    async def end(self: CommitManager, until: float, hopeless: Any) -> None:
-        await asyncio.wait({asyncio.ensure_future(self.settle())}, timeout=until - self._runtime.now())
+    async def end(self: CommitManager, until: float, give_up: Any) -> None:
+        await asyncio.wait(
+            {asyncio.ensure_future(self.wait_for_answers())}, timeout=until - self._runtime.now()
+        )
 
     patch.put(CommitManager, "end", end)
 

@@ -47,7 +47,7 @@ def commit_last(patch: Patch) -> None:
 def commit_fetched(patch: Patch) -> None:
     """Commit by itself what was fetched, delivered or not."""
 
-    def released(self: ConsumerCore) -> dict[TopicPartition, OffsetAndMetadata]:
+    def committable(self: ConsumerCore) -> dict[TopicPartition, OffsetAndMetadata]:
         offsets = before(self)
         for tp in offsets:
             queue = self.buffer.queue(tp)
@@ -55,7 +55,7 @@ def commit_fetched(patch: Patch) -> None:
                 offsets[tp] = OffsetAndMetadata(queue[-1].end_offset)
         return offsets  # type: ignore[no-any-return]
 
-    before = patch.put(ConsumerCore, "released", released)
+    before = patch.put(ConsumerCore, "committable", committable)
 
 
 @mutant("M-04", "I-01", seed=64)
@@ -64,11 +64,11 @@ def commit_unreleased(patch: Patch) -> None:
 
     def auto_commit(self: GroupConsumer) -> None:
         vars(self)["is_due"] = True
-        self.committing.restart_timer()
+        self.commits.restart_timer()
 
     async def deliver(self: Poll, max_records: int) -> Any:
         records = await before_deliver(self, max_records)
-        group = self._session.group
+        group = self._core.group_or_none
         if records and group is not None and vars(group).pop("is_due", False):
             before_commit(group)
         return records

@@ -80,7 +80,7 @@ def close_retries(patch: Patch) -> None:
     """Look for the coordinator until it is found when closing, for the sake of a clean end."""
 
     async def end(session: ConsumerCore, deadline: float) -> None:
-        while session.group is not None and session.cluster.metadata.version:
+        while session.group_or_none is not None and session.cluster.metadata.version:
             try:
                 await session.group.coordinator.lookup()
                 break
@@ -261,7 +261,7 @@ def listeners_pile_up(patch: Patch) -> None:
     """Listen to the positions anew with every rebalance, and never stop."""
 
     async def install(self: Rebalance, change: Any) -> None:
-        self._session.positions.changed.chain(ChangeSignal())
+        self._core.positions.changed.chain(ChangeSignal())
         await before(self, change)
 
     before = patch.put(Rebalance, "_install", install)

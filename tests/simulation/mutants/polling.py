@@ -20,9 +20,9 @@ def errors_first(patch: Patch) -> None:
     """Raise stored errors before callbacks, rebalance steps and the automatic commit."""
 
     async def attend(self: Poll) -> None:
-        if self._session.group is not None:
-            self._session.group.poll_started()
-        self._session.raise_stored()
+        if self._core.group_or_none is not None:
+            self._core.group.poll_started()
+        self._core.raise_stored()
         await before(self)
 
     before = patch.put(Poll, "_attend", attend)

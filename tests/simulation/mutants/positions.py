@@ -55,7 +55,7 @@ def seek_keeps_buffer(patch: Patch) -> None:
     """Hand out what is buffered of a partition although the application sought another place."""
 
     def seek(self: AsyncConsumer, partition: TopicPartition, offset: Any) -> None:
-        session = self._session
+        session = self._core
         kept = [one for one in session.buffer.queue(partition) if not one.error_code]
         before(self, partition, offset)
         state = session.positions.state(partition)
@@ -92,7 +92,7 @@ def pause_drops_buffer(patch: Patch) -> None:
     """Drop what is buffered of a partition that is paused, and go on behind it."""
 
     def pause(self: AsyncConsumer, partitions: Any) -> None:
-        session = self._session
+        session = self._core
         before(self, partitions)
         for tp in partitions:
             queue = session.buffer.queue(tp)
@@ -118,7 +118,7 @@ def position_of_fetch(patch: Patch) -> None:
     """Move the position when records are fetched, not when they are handed out."""
 
     async def position(self: AsyncConsumer, partition: TopicPartition, timeout: float | None = None) -> Any:
-        session = self._session
+        session = self._core
         offset = await before(self, partition, timeout)
         ends = [one.end_offset for one in session.buffer.queue(partition) if one.end_offset is not None]
         return max([offset, *ends])

@@ -39,7 +39,7 @@ def surface(patch: Patch) -> Late:
 
     async def deliver(self: Poll, max_records: int) -> Any:
         for fetch in late.pop(current_name(), ()):
-            chunk = fetch.take(max_records, self._session.config)
+            chunk = fetch.take(max_records, self._core.config)
             if len(chunk):
                 return Records([chunk])
         return await before(self, max_records)
