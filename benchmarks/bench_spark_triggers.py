@@ -74,7 +74,7 @@ def of_the_source(kafka: KafkaCluster, batches: int) -> Iterator[Figure]:
         end = reader.initialOffset()
         for number in range(batches + WARM_UP):
             produce(kafka, number)
-            trips.append(cost(lambda: other.ask(round_trip))[0])
+            trips.append(cost(lambda: other.call(round_trip))[0])
             spent, end = cost(partial(batch, reader, end))
             turns.append(spent)
     finally:
@@ -143,9 +143,9 @@ def batch(reader: StreamReader, start: Offset) -> Offset:
     return end
 
 
-async def round_trip(link: ClusterHandle) -> object:
+async def round_trip(handle: ClusterHandle) -> object:
     """One request for metadata."""
-    return await link.lookup.partitions(Topics((TOPIC,)), internal=False)
+    return await handle.lookup.partitions(Topics((TOPIC,)), internal=False)
 
 
 def cost(work: Callable[[], T]) -> tuple[Cost, T]:

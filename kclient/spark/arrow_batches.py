@@ -31,17 +31,17 @@ TYPES: Final = {
 
 
 def default_columns(*, include_headers: bool) -> tuple[str, ...]:
-    """Every column; headers only on demand."""
+    """Return the names of all columns; headers only on demand."""
     return tuple(name for name in TYPES if include_headers or name != "headers")
 
 
 def ddl(columns: Iterable[str], types: Mapping[str, str] = TYPES) -> str:
-    """The schema as Spark reads it from text."""
+    """Return the schema as DDL text for Spark."""
     return ", ".join(f"`{name}` {types[name]}" for name in columns)
 
 
 def check_columns(fields: Sequence[tuple[str, str]], types: Mapping[str, str] = TYPES) -> tuple[str, ...]:
-    """The names of a schema that the user gave as (name, Spark type): any columns of ours, in any order.
+    """Return the column names of a schema that the user gave as (name, Spark type) pairs, in any order.
 
     `types` are the columns that there are, which differ from Spark's own where keys or values are decoded.
 
@@ -61,7 +61,7 @@ def check_columns(fields: Sequence[tuple[str, str]], types: Mapping[str, str] = 
 
 
 def to_batches(chunks: Sequence[Chunk], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The records of one partition as one Arrow batch of these columns, nothing else touched; more beyond 2 GiB."""
+    """Return the records of one partition as one Arrow batch of these columns; as several beyond 2 GiB."""
     from kclient.records.arrow import to_batches
 
     last = chunks[-1]
@@ -81,7 +81,7 @@ def _problem(name: str, kind: str, types: Mapping[str, str]) -> str | None:
 
 FIRST_BATCH_ROWS: Final = 1_000
 UNKNOWN_ROW_BYTES: Final = (
-    65_536  # what a row is taken to be until one was seen, so that no batch grows too large
+    65_536  # the assumed size of a row before the first one, so that no batch grows too large
 )
 
 
@@ -96,7 +96,7 @@ class Batcher:
         self._row_bytes = UNKNOWN_ROW_BYTES
 
     def batches(self, reader: PartitionReader, end: int) -> Iterator[pa.RecordBatch]:
-        """The records of a piece below `end`."""
+        """Yield batches of the records of a reader with offsets below `end`."""
         chunks: list[Chunk] = []
         rows = size = unpacked = 0
         while not reader.exhausted and reader.next_offset < end:
@@ -122,23 +122,23 @@ class Batcher:
 # --- the schema of the first batch -----------------------------------------------------------------------------------
 
 
-def checked(batches: Iterator[pa.RecordBatch], wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The same batches. Raises InternalError where the first has not exactly the schema that is wanted."""
+def checked(batches: Iterator[pa.RecordBatch], expected: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield the same batches. Raises InternalError if the schema of the first differs from `expected`."""
     first = True
     for batch in batches:
-        if first and not batch.schema.equals(wanted):
+        if first and not batch.schema.equals(expected):
             raise InternalError(
-                f"The columns of a batch differ from the schema given to Spark: {_differences(batch.schema, wanted)}. "
-                "This is a bug of kclient. Please report it."
+                f"The columns of a batch differ from the schema given to Spark: {_differences(batch.schema, expected)}"
+                ". This is a bug of kclient. Please report it."
             )
         first = False
         yield batch
 
 
-def _differences(found: pa.Schema, wanted: pa.Schema) -> str:
-    pairs = zip_longest(map(_told, found), map(_told, wanted), fillvalue="nothing")
+def _differences(found: pa.Schema, expected: pa.Schema) -> str:
+    pairs = zip_longest(map(_described, found), map(_described, expected), fillvalue="nothing")
     return "; ".join(f"{one} instead of {other}" for one, other in pairs if one != other)
 
 
-def _told(field: pa.Field) -> str:
+def _described(field: pa.Field) -> str:
     return f"{field.name} {field.type}{'' if field.nullable else ' not null'}"

@@ -37,7 +37,9 @@ CLOSE_SECONDS: Final = 5.0
 async def plan_batch(
     options: SourceOptions, narrowing: RangeFilter = EVERYTHING, runtime: Runtime | None = None
 ) -> list[OffsetRange]:
-    """The ranges that a batch reads, in order. Raises DataLossError, UnknownTopicError, ConfigError, ConnectError, …
+    """Plan the ranges that a batch reads, in order.
+
+    Raises DataLossError, UnknownTopicError, ConfigError, ConnectError, …
 
     Retriable errors are retried `fetchOffset.numRetries` times.
     """
@@ -89,7 +91,7 @@ async def _fresh_bounds(
 async def _skip_older(
     lookup: ClusterLookup, ranges: Sequence[OffsetRange], since_ms: int | None
 ) -> Sequence[OffsetRange]:
-    """The ranges without the records before the first one at or after a time: all of these are older."""
+    """Return the ranges without the records before the first one at or after a time: all of these are older."""
     if since_ms is None or not ranges:
         return ranges
     first = await lookup.offsets_at({one.tp: since_ms for one in ranges})

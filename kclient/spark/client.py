@@ -1,7 +1,7 @@
 """The client of a query's driver: created on first use, in the process that uses it, and kept for the query.
 
 Spark ends a query at the first error of the driver, so retriable errors are retried here until a deadline. Only
-`connect` tries once: the person who starts a job wants to hear of a wrong address at once. The client lives on
+`connect` tries once: a wrong address is reported as soon as a job starts. The client lives on
 kclient's loop thread, which keeps its connections alive between calls. Does not import pyspark.
 """
 
@@ -40,7 +40,7 @@ class ClusterHandle:
 
     @property
     def lookup(self) -> ClusterLookup:
-        """Questions about partitions and offsets."""
+        """Lookups of partitions and offsets."""
         return ClusterLookup(self.cluster, self.config, self.runtime)
 
 
@@ -54,8 +54,8 @@ class DriverClient:
         self._options = options
         self._runtime = runtime or Runtime()
         self._thread: LoopThread | None = None
-        self._link: ClusterHandle | None = None
-        self._turn = asyncio.Lock()
+        self._handle: ClusterHandle | None = None
+        self._lock = asyncio.Lock()
         self._closed = False
 
     def connect(self) -> None:
@@ -65,17 +65,17 @@ class DriverClient:
         """
         self._run(self._connect_once)
 
-    def ask(self, question: ClusterCall[T], timeout: float | None = None) -> T:
+    def call(self, operation: ClusterCall[T], timeout: float | None = None) -> T:
         """Run an operation on the cluster and return its result; retry retriable errors for `timeout` seconds.
 
-        Without a timeout it is `kafka.default.api.timeout.ms`, and each part of the question may take as long. Raises
-        ConnectError, AuthorizationError, DeadlineError, BrokerError, ClosedError, and what the question raises.
+        Without a timeout it is `kafka.default.api.timeout.ms`, and each request of the operation may take as long.
+        Raises ConnectError, AuthorizationError, DeadlineError, BrokerError, ClosedError, and what the operation raises.
         """
-        answer: T = self._run(lambda: self._ask(question, timeout))
-        return answer
+        result: T = self._run(lambda: self._call(operation, timeout))
+        return result
 
     def now(self) -> float:
-        """The time of the loop in seconds; 0 before anything was asked."""
+        """Return the time of the loop in seconds; 0 before the first call."""
         return 0.0 if self._thread is None else self._thread.loop.time()
 
     def close(self) -> None:
@@ -99,17 +99,17 @@ class DriverClient:
         return result
 
     async def _connect_once(self) -> None:
-        async with self._turn:
-            if self._link is None:
+        async with self._lock:
+            if self._handle is None:
                 await self._connect(self._options.config("driver"))
 
-    async def _ask(self, question: ClusterCall[T], timeout: float | None) -> T:
-        async with self._turn:
+    async def _call(self, operation: ClusterCall[T], timeout: float | None) -> T:
+        async with self._lock:
             if timeout is None:
-                return await self._until_answered(question, None)
+                return await self._call_with_retries(operation, None)
             try:
                 async with asyncio.timeout(timeout):
-                    return await self._until_answered(question, timeout)
+                    return await self._call_with_retries(operation, timeout)
             except TimeoutError as exc:
                 if isinstance(exc, KclientError):
                     raise
@@ -120,7 +120,7 @@ class DriverClient:
                     timeout=timeout,
                 ) from exc
 
-    async def _until_answered(self, question: ClusterCall[T], timeout: float | None) -> T:
+    async def _call_with_retries(self, operation: ClusterCall[T], timeout: float | None) -> T:
         config = self._options.config("driver")
         backoff = Backoff.for_retries(config, self._runtime)
         deadline = self._runtime.now() + (
@@ -128,7 +128,7 @@ class DriverClient:
         )
         while True:
             try:
-                return await question(self._link or await self._connect(config))
+                return await operation(self._handle or await self._connect(config))
             except KclientError as exc:
                 pause = backoff.next()
                 if not exc.retriable or self._runtime.now() + pause >= deadline:
@@ -144,11 +144,11 @@ class DriverClient:
         except BaseException:
             await cluster.close(CLOSE_SECONDS)
             raise
-        self._link = ClusterHandle(cluster, config, self._runtime)
-        return self._link
+        self._handle = ClusterHandle(cluster, config, self._runtime)
+        return self._handle
 
     async def _close(self) -> None:
-        async with self._turn:
-            link, self._link = self._link, None
-            if link is not None:
-                await link.cluster.close(CLOSE_SECONDS)
+        async with self._lock:
+            handle, self._handle = self._handle, None
+            if handle is not None:
+                await handle.cluster.close(CLOSE_SECONDS)

@@ -38,7 +38,7 @@ ISOLATION_LEVELS: Final = {
 
 
 class ClusterLookup:
-    """Questions to a cluster on behalf of one read. Every call ends within `default_api_timeout_ms`."""
+    """Looks up partitions and offsets for one read. Every call ends within `default_api_timeout_ms`."""
 
     def __init__(self, cluster: Cluster, config: Config, runtime: Runtime) -> None:
         self._cluster = cluster
@@ -47,7 +47,7 @@ class ClusterLookup:
         self._timeout = config.default_api_timeout_ms / 1000
 
     async def partitions(self, selection: Selection, *, internal: bool) -> tuple[TopicPartition, ...]:
-        """The chosen partitions, sorted. Raises UnknownTopicError, TopicAuthorizationError, ConfigError."""
+        """Return the chosen partitions, sorted. Raises UnknownTopicError, TopicAuthorizationError, ConfigError."""
         if isinstance(selection, Pattern):
             return await self._matching(re.compile(selection.expression), internal)
         if isinstance(selection, Partitions):
@@ -61,7 +61,7 @@ class ClusterLookup:
         return await self._of_topics(selection.names)
 
     async def existing(self, selection: Selection, *, internal: bool) -> tuple[TopicPartition, ...]:
-        """Those of the chosen partitions that there are now, sorted; a topic that was deleted has none."""
+        """Return the chosen partitions that exist now, sorted; a deleted topic has none."""
         if isinstance(selection, Pattern):
             return await self._matching(re.compile(selection.expression), internal)
         found = await self._of_topics(selection.topics, missing_ok=True)
@@ -74,7 +74,7 @@ class ClusterLookup:
     async def committed(
         self, group: str, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, int | None]:
-        """What a group has committed for each partition, None where nothing. Raises GroupAuthorizationError, …"""
+        """Return a group's committed offset of each partition, None without one. Raises GroupAuthorizationError, …"""
         from kclient.group.coordinator import Coordinator
         from kclient.group.offset_fetch import CommittedOffsets
 
@@ -97,25 +97,25 @@ class ClusterLookup:
         return {tp: None if at is None else at.offset for tp, at in found.items()}
 
     async def log_bounds(
-        self, partitions: Iterable[TopicPartition], patience: float = 1.0
+        self, partitions: Iterable[TopicPartition], timeout_share: float = 1.0
     ) -> dict[TopicPartition, LogBounds]:
-        """Return log start offset and end of each partition from its leader. `patience` is a share of the timeout."""
+        """Return log start offset and end of each partition from its leader. `timeout_share` is a part of 1."""
         partitions = tuple(partitions)
         first, last = await asyncio.gather(  # one round trip instead of two
-            self.offsets_at(dict.fromkeys(partitions, EARLIEST), patience),
-            self.offsets_at(dict.fromkeys(partitions, LATEST), patience),
+            self.offsets_at(dict.fromkeys(partitions, EARLIEST), timeout_share),
+            self.offsets_at(dict.fromkeys(partitions, LATEST), timeout_share),
         )
         topic_id = self._cluster.metadata.topic_id
         return {tp: LogBounds(first[tp] or 0, last[tp] or 0, topic_id(tp.topic)) for tp in partitions}
 
     async def offsets_at(
-        self, wanted: Mapping[TopicPartition, int], patience: float = 1.0
+        self, wanted: Mapping[TopicPartition, int], timeout_share: float = 1.0
     ) -> dict[TopicPartition, int | None]:
-        """The first offset at or after each timestamp (−2 the beginning, −1 the end), None where there is none."""
+        """Return the first offset at or after each time (ms; −2 the log start, −1 the end), None if there is none."""
         config = self._config
         backoff = Backoff.for_retries(config, self._runtime)
         isolation = ISOLATION_LEVELS[config.isolation_level]
-        timeout = patience * self._timeout
+        timeout = timeout_share * self._timeout
         found = await list_offsets(self._cluster, wanted, isolation, backoff=backoff, timeout=timeout)
         return {tp: None if answer is None else answer.offset for tp, answer in found.items()}
 
@@ -173,7 +173,10 @@ WORDS: Final = {"earliest": EARLIEST, "latest": LATEST}
 
 
 async def resolve_start(lookup: ClusterLookup, options: SourceOptions, bounds: Bounds) -> Offsets:
-    """The first offset to read of each partition in `bounds`. Raises ConfigError where the options leave it open."""
+    """Return the first offset to read of each partition in `bounds`.
+
+    Raises ConfigError if the options name none for one.
+    """
     bound, unnamed = options.start, WORDS.get(options.start_fallback)
     if bound.group:
         committed = await lookup.committed(options.group or "", bounds)
@@ -203,7 +206,7 @@ async def _resolve(
 
 
 async def _at_times(lookup: ClusterLookup, bound: Bound, times: Offsets, too_late: int | None) -> Offsets:
-    """The offset at each time, or the fallback for a time after the newest record."""
+    """Return the offset at each time (ms), or `too_late` for a time after the newest record."""
     found = await lookup.offsets_at(times)
     for tp, offset in found.items():
         if offset is None and too_late is None:
@@ -217,7 +220,7 @@ async def _at_times(lookup: ClusterLookup, bound: Bound, times: Offsets, too_lat
 def _filled(
     bound: Bound, offsets: Mapping[TopicPartition, int], bounds: Bounds, unnamed: int | None
 ) -> Offsets:
-    """An offset for every partition and for no other one. Raises ConfigError."""
+    """Return an offset for exactly the partitions in `bounds`. Raises ConfigError if one is missing or unknown."""
     _require_known(bound, offsets, bounds)
     missing = [tp for tp in bounds if tp not in offsets]
     if missing and unnamed is None:

@@ -55,12 +55,12 @@ T = TypeVar("T")
 Key: TypeAlias = tuple[int, bool, str, str]
 
 CLOSE_SECONDS: Final = 1.0
-NOTICE_TURNS: Final = 2  # passes of the loop: one reads EOF, the next runs connection_lost
+PASSES_TO_SEE_EOF: Final = 2  # one pass of the loop reads EOF, the next runs connection_lost
 
 
 @attrs.define(eq=False)
 class ExecutorClient:
-    """A cluster and the loop that it lives on."""
+    """A cluster and the event loop on which it runs."""
 
     config: Config
     runtime: Runtime
@@ -93,11 +93,12 @@ class ExecutorClient:
 
     def is_usable(self) -> bool:
         """Return whether the client can be used, after processing what closed while the loop was stopped."""
-        self.run(self._notice())
+        self.run(self._process_closed_connections())
         return not self.cluster.out_of_reach
 
-    async def _notice(self) -> None:
-        for _ in range(NOTICE_TURNS):
+    async def _process_closed_connections(self) -> None:
+        # Between two tasks the loop does not run, so a connection that a broker closed meanwhile still looks open.
+        for _ in range(PASSES_TO_SEE_EOF):
             await asyncio.sleep(0)
 
     def run(self, step: Coroutine[Any, Any, T]) -> T:
@@ -143,7 +144,9 @@ class ExecutorClients:
 
     @staticmethod
     def _key(options: SourceOptions) -> Key:
-        """Batches and streams without a name of their own share connections, under the name of the first.
+        """Return the key under which a client is shared.
+
+        Batches and streams without a name of their own share connections, under the name of the first.
 
         A client whose loop runs on the calling thread cannot be used where that thread runs another one.
         """
@@ -158,7 +161,7 @@ atexit.register(clients.close)
 def read_range(
     wanted: OffsetRange, options: SourceOptions, columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Arrow batches of exactly these columns: every visible record of the range, in order, none twice.
+    """Yield Arrow batches of exactly these columns: every visible record of the range, in order, none twice.
 
     Raises DeadlineError, DataLossError, CorruptDataError, ConnectError, AuthorizationError, BrokerError.
     """
@@ -179,12 +182,12 @@ def _read(
     fetcher = RangeFetcher(client.cluster, client.config, client.runtime, wanted, options)
     batcher = Batcher(columns, options.batch_rows, options.batch_bytes)
     try:
-        while (piece := client.run(fetcher.next())) is not None:
-            batches = batcher.batches(fetcher.reader(piece), fetcher.end)
-            del piece  # free the response frame: the reader has its own copy
+        while (fetched := client.run(fetcher.next())) is not None:
+            batches = batcher.batches(fetcher.reader(fetched), fetcher.end)
+            del fetched  # free the response frame: the reader has its own copy
             for batch in batches:
                 yield batch
-                client.run(fetcher.go_on())
+                client.run(fetcher.run_ready_io())
             pa.default_memory_pool().release_unused()  # the pool would keep the memory of the largest response
     finally:
         client.run(fetcher.close())
@@ -207,7 +210,7 @@ FIRST_VERSION_WITH_ISOLATION: Final = 4
 
 
 class RangeFetcher:
-    """The pieces of one range, in order, each asked for with `await next()`."""
+    """Fetches one range, in order: each `await next()` returns the batches of one response."""
 
     def __init__(
         self, cluster: Cluster, config: Config, runtime: Runtime, wanted: OffsetRange, options: SourceOptions
@@ -221,54 +224,58 @@ class RangeFetcher:
         self._end = wanted.end
         self._replica: int | None = None
         self._failure: KclientError | None = None
-        self._pieces = Prefetcher(self._fetch, wanted.start, options.read_ahead)
+        self._prefetcher = Prefetcher(self._fetch, wanted.start, options.read_ahead)
 
     @property
     def end(self) -> int:
-        """Where reading stops: the planned end, or an earlier one where the log is shorter and that is allowed."""
+        """The offset where reading stops: the planned end, or an earlier one if the log is shorter and may be."""
         return self._end
 
     async def next(self) -> FetchedBatches | None:
-        """The next piece, None when the end is reached.
+        """Return the next batches, None at the end of the range.
+
+        Raises DeadlineError if the position does not move within `kafkaConsumer.pollTimeoutMs`, DataLossError, and
+        every error that is not retriable. Only the time spent here counts, not the time that the caller takes to
+        process earlier batches.
 
         Raises DeadlineError when nothing moved, DataLossError, and whatever no retry heals. Only waiting here counts: a
         slow consumer of what came before is not a slow broker.
         """
         try:
             async with asyncio.timeout(self._options.poll_timeout_ms / 1000):
-                piece = await self._pieces.next()
+                fetched = await self._prefetcher.next()
         except TimeoutError as exc:
             if isinstance(exc, KclientError):
                 raise
             raise self._no_progress() from self._failure
-        if piece is not None:
-            self._position = self._end if piece.next_offset is None else piece.next_offset
-        return piece
+        if fetched is not None:
+            self._position = self._end if fetched.next_offset is None else fetched.next_offset
+        return fetched
 
-    def reader(self, piece: FetchedBatches) -> PartitionReader:
-        """What decodes a piece, as the options say."""
+    def reader(self, fetched: FetchedBatches) -> PartitionReader:
+        """Return the reader that decodes fetched batches with the options of this range."""
         return PartitionReader(
             self._wanted.topic,
             self._wanted.partition,
-            piece.data,
-            piece.position,
+            fetched.data,
+            fetched.position,
             isolation_level=self._isolation,
-            aborted_transactions=piece.aborted,
+            aborted_transactions=fetched.aborted,
             check_crcs=self._config.check_crcs,
             max_decompressed_batch_bytes=self._config.max_decompressed_batch_bytes,
             max_headers_per_record=self._config.max_headers_per_record,
         )
 
-    async def go_on(self) -> None:
-        """Between two batches: read what has arrived, ask for more. Waits for nothing."""
-        await self._pieces.go_on()
+    async def run_ready_io(self) -> None:
+        """Read what has arrived and send the next requests, without waiting: for use between two Arrow batches."""
+        await self._prefetcher.run_ready_io()
 
     async def close(self) -> None:
         """Cancel the fetch in flight."""
-        await self._pieces.close()
+        await self._prefetcher.close()
 
     async def _fetch(self, position: int) -> FetchedBatches | None:
-        """Ask until the log gives a piece, or there is nothing before the end. Bounded by `next` and `close`."""
+        """Fetch until there are batches, or nothing is left before the end. `next` and `close` bound the time."""
         backoff = Backoff.for_retries(self._config, self._runtime)
         while position < self._end:
             try:
@@ -287,12 +294,13 @@ class RangeFetcher:
         return None
 
     async def _fetch_once(self, position: int) -> FetchedBatches | int:
-        """One request: what it brought, or the position to ask at next."""
+        """Send one FetchRequest and return its batches, or the position to fetch at next."""
         tp, metadata = self._wanted.tp, self._cluster.metadata
         leader = metadata.leader(tp)
         if leader.node_id is None:
             raise broker_error(LEADER_NOT_AVAILABLE, f"Fetching {tp} at {position}", topic=tp.topic)
         topic_id = metadata.topic_id(tp.topic)
+        # The topic was recreated since the plan, or this worker's metadata is older than the plan.
         if self._wanted.topic_id is not None and topic_id not in (None, self._wanted.topic_id):
             return await self._refresh_bounds(position)
         committed = self._isolation is IsolationLevel.READ_COMMITTED
@@ -300,7 +308,9 @@ class RangeFetcher:
             leader.node_id if self._replica is None else self._replica,
             self._request(position, topic_id, leader.epoch),
             min_version=FIRST_VERSION_WITH_ISOLATION if committed else 0,
-            max_version=LAST_VERSION_WITH_NAMES if topic_id is None else None,
+            max_version=LAST_VERSION_WITH_NAMES
+            if topic_id is None
+            else None,  # 13 and later need ids (KIP-516)
         )
         return await self._handle_response(position, cast("FetchResponse", answer))
 
@@ -339,7 +349,7 @@ class RangeFetcher:
             raise broker_error(code, f"Fetching {self._wanted.tp} at {position}", topic=self._wanted.topic)
         if not partitions:
             return position
-        if partitions[0].preferred_read_replica >= 0:
+        if partitions[0].preferred_read_replica >= 0:  # the leader names a follower in this rack (KIP-392)
             self._replica = partitions[0].preferred_read_replica
         data = memoryview(partitions[0].records or b"")
         return self._trim(position, data, partitions[0]) if data else position
@@ -349,6 +359,8 @@ class RangeFetcher:
         next_offset = position
         known: int | None = position
         try:
+            # Brokers return whole batches, so the last one may start at or after the end: a batch of offsets 90–109
+            # is kept for the end 100 (the reader cuts it), one that starts at 110 is dropped.
             for batch in batch_headers(data):
                 if batch.magic == 2 and batch.base_offset >= self._end:
                     next_offset = max(next_offset, self._end)
@@ -381,14 +393,14 @@ class RangeFetcher:
     def _no_progress(self) -> DeadlineError:
         tp, position, timeout = self._wanted.tp, self._position, self._options.poll_timeout_ms / 1000
         leader = self._cluster.metadata.leader(tp).node_id
-        said = (
+        cause = (
             f"The last error was: {self._failure.text}"
             if self._failure
             else "The broker answers without records."
         )
         return DeadlineError(
             f"{tp}: nothing came for {timeout:g} s at offset {position} of a range that ends at {self._end} "
-            f"(leader {leader}). {said} Look at the broker, or raise the option kafkaConsumer.pollTimeoutMs.",
+            f"(leader {leader}). {cause} Look at the broker, or raise the option kafkaConsumer.pollTimeoutMs.",
             waiting_for=f"records of {tp} at {position}",
             timeout=timeout,
         )
@@ -397,8 +409,8 @@ class RangeFetcher:
 # --- fetching ahead of decoding --------------------------------------------------------------------------------------
 
 
-STEPS: Final = 4
-"""Passes of the loop at most: read a response, finish its request, start the next task, send its request."""
+MAX_LOOP_PASSES: Final = 4
+"""How many passes of the loop a response needs: read it, finish its request, start the next task, send its request."""
 
 
 @attrs.frozen
@@ -416,40 +428,42 @@ class FetchedBatches:
 
 
 Fetch: TypeAlias = Callable[[int], Coroutine[Any, Any, FetchedBatches | None]]
-"""Gives the piece at a position, None where there is none before the end."""
+"""Fetches the batches at a position; None if there are none before the end."""
 
 
 class Prefetcher:
-    """Fetches from `position` on, up to `most` of them ahead of the caller."""
+    """Fetches from `position` on, up to `read_ahead` requests ahead of the caller."""
 
-    def __init__(self, fetch: Fetch, position: int, most: int) -> None:
+    def __init__(self, fetch: Fetch, position: int, read_ahead: int) -> None:
         self._fetch = fetch
         self._position = position
-        self._most = most
+        self._read_ahead = read_ahead
         self._tasks: deque[asyncio.Task[FetchedBatches | None]] = deque()
 
     async def next(self) -> FetchedBatches | None:
         """Return the next batches, None at the end. Raise what `fetch` raises; cancelling cancels the request."""
         task = self._tasks.popleft() if self._tasks else asyncio.create_task(self._fetch(self._position))
-        piece = await task
-        if piece is None or piece.next_offset is None:
-            return piece
-        self._position = piece.next_offset
-        while len(self._tasks) < self._most:
+        fetched = await task
+        if fetched is None or fetched.next_offset is None:
+            return fetched
+        self._position = fetched.next_offset
+        # Each task starts at the position after the one before it, so the requests run one after the other; a chain
+        # of two keeps one response ready and the next request in flight while the caller decodes.
+        while len(self._tasks) < self._read_ahead:
             last = self._tasks[-1] if self._tasks else task
             self._tasks.append(asyncio.create_task(self._fetch_after(last)))
-        await self.go_on()
-        return piece
+        await self.run_ready_io()
+        return fetched
 
-    async def go_on(self) -> None:
+    async def run_ready_io(self) -> None:
         """Run the event loop without waiting: read an arrived response, and send the next request.
 
         asyncio has no call for "run until idle". One `sleep(0)` is one pass (poll the sockets, run the ready
-        callbacks), and STEPS is the longest chain of callbacks from an arrived response to the next request.
+        callbacks). MAX_LOOP_PASSES is the longest chain of callbacks from an arrived response to the next request.
         """
-        for _ in range(STEPS):
+        for _ in range(MAX_LOOP_PASSES):
             if not self._tasks or self._tasks[-1].done():
-                return
+                return  # everything that may be fetched ahead has arrived
             await asyncio.sleep(0)
 
     async def close(self) -> None:
@@ -461,7 +475,7 @@ class Prefetcher:
                 await self._tasks.popleft()
 
     async def _fetch_after(self, before: asyncio.Task[FetchedBatches | None]) -> FetchedBatches | None:
-        piece = await before
-        position = None if piece is None else piece.next_offset
-        del before, piece  # or their frame stays in memory until the next response
+        fetched = await before
+        position = None if fetched is None else fetched.next_offset
+        del before, fetched  # or their frame stays in memory until the next response
         return None if position is None else await self._fetch(position)

@@ -33,16 +33,16 @@ RENEW_SECONDS: Final = 4 * 3600.0
 
 
 class GroupCommitter:
-    """Commits what one query has done to one group; `failures` counts what was not stored.
+    """Commits the progress of one query to one group; `failures` counts the commits that failed.
 
     Batches arrive in order. With `others` they may arrive late, and another committer commits for the same query too:
     then the stored offsets are read first, at the cost of a round trip, and the larger offset wins, except for
     partitions to `forget`.
     """
 
-    def __init__(self, driver: DriverClient, group: str, *, others: bool = False) -> None:
+    def __init__(self, client: DriverClient, group: str, *, others: bool = False) -> None:
         self.failures = 0
-        self._driver = driver
+        self._client = client
         self._group = group
         self._others = others
         self._floor: dict[TopicPartition, int] = {}  # what this run has committed
@@ -53,30 +53,30 @@ class GroupCommitter:
         self._throttled = ThrottledLogger(log)
 
     def forget(self, partitions: Iterable[TopicPartition]) -> None:
-        """The logs of these went back, so their offsets may."""
+        """Allow offsets of these partitions to go back, because their logs did."""
         for tp in partitions:
             self._floor.pop(tp, None)
 
     def commit(self, offsets: Mapping[TopicPartition, int], metadata: str = "") -> bool:
         """Commit the position of each of the query's partitions. Return whether all are committed; never raise."""
         self._metadata = metadata
-        return self._tried(lambda link: self._advance(link, offsets))
+        return self._tried(lambda handle: self._advance(handle, offsets))
 
     def renew(self) -> bool:
-        """Store everything again if that was hours ago; to be called now and then."""
+        """Commit all offsets again if the last time was hours ago. Call it with every trigger."""
         return self._tried(self._renew) if self._floor else True
 
-    # --- how
+    # --- steps that run on the client's loop
 
     def _tried(self, step: ClusterCall[None]) -> bool:
         try:
-            self._driver.ask(step, COMMIT_SECONDS)
+            self._client.call(step, COMMIT_SECONDS)
         except ClosedError:  # a late event after `close`
             return False
         except KclientError as exc:
             self._warn(exc)
             return False
-        except Exception:  # whatever breaks the mirror, the query goes on
+        except Exception:  # a bug in mirroring must not end the query
             self.failures += 1
             log.warning(
                 "committing progress to group %s failed. Please report it.", self._group, exc_info=True
@@ -84,66 +84,68 @@ class GroupCommitter:
             return False
         return True
 
-    async def _advance(self, link: ClusterHandle, offsets: Mapping[TopicPartition, int]) -> None:
+    async def _advance(self, handle: ClusterHandle, offsets: Mapping[TopicPartition, int]) -> None:
         floor = self._floor
         if self._others:
             further = {tp: at for tp, at in offsets.items() if at > floor.get(tp, -1)}
-            new = await self._without_smaller(link, further)
+            new = await self._without_smaller(handle, further)
         else:
             new = {tp: at for tp, at in offsets.items() if at != floor.get(tp)}
-        await self._store(link, new)
+        await self._store(handle, new)
         self._floor = {tp: at for tp, at in self._floor.items() if tp in offsets}
-        await self._renew(link)
+        await self._renew(handle)
 
-    async def _renew(self, link: ClusterHandle) -> None:
-        now = link.runtime.now()
+    async def _renew(self, handle: ClusterHandle) -> None:
+        now = handle.runtime.now()
         if self._renewed_at is None:
             self._renewed_at = now
         elif now - self._renewed_at >= RENEW_SECONDS:
-            self._renewed_at = now  # what fails is tried in hours too: there is a week for it
-            await self._store_again(link)
+            self._renewed_at = (
+                now  # set before the attempt: a failed one is repeated in hours, and brokers wait a week
+            )
+            await self._store_again(handle)
 
-    async def _store(self, link: ClusterHandle, offsets: Mapping[TopicPartition, int]) -> None:
-        await self._commits(link).commit(self._entries(offsets), retry=True)
+    async def _store(self, handle: ClusterHandle, offsets: Mapping[TopicPartition, int]) -> None:
+        await self._commits(handle).commit(self._entries(offsets), retry=True)
         self._floor |= offsets
 
-    async def _store_again(self, link: ClusterHandle) -> None:
-        """What is stored, or what this run has committed where that is further: another committer may be further."""
-        stored = await self._committed(link).fetch(tuple(self._floor))
+    async def _store_again(self, handle: ClusterHandle) -> None:
+        """Commit the stored offsets again, or this run's where they are further: another committer may be ahead."""
+        stored = await self._committed(handle).fetch(tuple(self._floor))
         kept = {
             tp: there for tp, there in stored.items() if there is not None and there.offset >= self._floor[tp]
         }
-        await self._commits(link).commit(self._entries(self._floor) | kept, retry=True)
+        await self._commits(handle).commit(self._entries(self._floor) | kept, retry=True)
 
     def _entries(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAndMetadata]:
         return {tp: OffsetAndMetadata(offset, metadata=self._metadata) for tp, offset in offsets.items()}
 
     async def _without_smaller(
-        self, link: ClusterHandle, ahead: dict[TopicPartition, int]
+        self, handle: ClusterHandle, ahead: dict[TopicPartition, int]
     ) -> dict[TopicPartition, int]:
-        """What the other one has not committed further in this run."""
+        """Return the offsets without those that another committer has already passed in this run."""
         both = [tp for tp in ahead if tp in self._floor]
-        stored = await self._committed(link).fetch(both)
+        stored = await self._committed(handle).fetch(both)
         return {tp: at for tp, at in ahead.items() if (there := stored.get(tp)) is None or there.offset < at}
 
-    def _commits(self, link: ClusterHandle) -> OffsetCommitter:
-        return OffsetCommitter(self._coordinator(link), link.config, link.runtime)
+    def _commits(self, handle: ClusterHandle) -> OffsetCommitter:
+        return OffsetCommitter(self._coordinator(handle), handle.config, handle.runtime)
 
-    def _committed(self, link: ClusterHandle) -> CommittedOffsets:
-        return CommittedOffsets(self._coordinator(link), link.config, link.runtime)
+    def _committed(self, handle: ClusterHandle) -> CommittedOffsets:
+        return CommittedOffsets(self._coordinator(handle), handle.config, handle.runtime)
 
-    def _coordinator(self, link: ClusterHandle) -> Coordinator:
+    def _coordinator(self, handle: ClusterHandle) -> Coordinator:
         """Return the coordinator, looked up once for each connected cluster."""
-        if self._found is None or self._found[0] is not link:
-            self._found = link, Coordinator(link.cluster, self._group, link.config, link.runtime)
+        if self._found is None or self._found[0] is not handle:
+            self._found = handle, Coordinator(handle.cluster, self._group, handle.config, handle.runtime)
         return self._found[1]
 
     def _warn(self, failure: KclientError) -> None:
-        """Of a group with members once, of anything else now and then."""
+        """Warn once of a group that has members, and at a limited rate of anything else."""
         self.failures += 1
         if not isinstance(failure, CommitFailedError) or failure.reason != "occupied":
             text = "progress is not committed to group %s; the query goes on: %s"
-            self._throttled.warning(type(failure).__name__, self._driver.now(), text, self._group, failure)
+            self._throttled.warning(type(failure).__name__, self._client.now(), text, self._group, failure)
         elif not self._warned_of_members:
             self._warned_of_members = True
             log.warning(
@@ -163,7 +165,7 @@ Offsets: TypeAlias = dict[TopicPartition, int]
 
 @attrs.frozen
 class Behind:
-    """How many offsets each partition of one source was behind when its batch was planned."""
+    """The lag of each partition of one source, in offsets, when its batch was planned."""
 
     source: str
     partitions: Mapping[TopicPartition, int]
@@ -186,7 +188,7 @@ class Behind:
 
 
 def end_offsets(progress: Progress | None) -> Offsets:
-    """The next offset of each partition of all sources; nothing before the first batch."""
+    """Return the next offset of each partition of all sources; nothing before the first batch."""
     ends: Offsets = {}
     for source in _sources(progress):
         ends |= _offsets(source["endOffset"])
@@ -194,12 +196,12 @@ def end_offsets(progress: Progress | None) -> Offsets:
 
 
 def latest_offsets(progress: Progress) -> Offsets:
-    """Where the logs of all sources ended when last looked; nothing for a batch that runs again after a restart."""
+    """Return the log ends of all sources when last looked up; nothing for a batch that runs again after a restart."""
     return {tp: end for source in _sources(progress) for tp, end in _offsets(source["latestOffset"]).items()}
 
 
 def gone_back(progress: Progress) -> list[TopicPartition]:
-    """The partitions whose end is before their start: their logs were truncated or recreated."""
+    """Return the partitions whose end is before their start: their logs were truncated or recreated."""
     return [
         tp
         for source in _sources(progress)
@@ -210,7 +212,7 @@ def gone_back(progress: Progress) -> list[TopicPartition]:
 
 
 def behind(progress: Progress | None) -> list[Behind]:
-    """The lag of each source of Kafka's: the ends that were seen last against what is done."""
+    """Return the lag of each Kafka source: the log ends seen last minus the offsets of the batch's end."""
     found: list[Behind] = []
     for source in _sources(progress):
         latest, done = _offsets(source["latestOffset"]), _offsets(source["endOffset"])
@@ -221,7 +223,7 @@ def behind(progress: Progress | None) -> list[Behind]:
 
 
 def metadata_of(progress: Progress) -> str:
-    """What is stored beside each committed offset: which query, which batch."""
+    """Return the metadata to store beside each committed offset: the ids of query and batch."""
     return json.dumps({"query": str(progress["id"]), "batch": progress["batchId"]})
 
 

@@ -43,12 +43,12 @@ SHOWN: Final = frozenset(rules()) - SECRET_KEYS
 
 
 def secret_of(text: str, reference: str) -> Secret:
-    """The secret that a text is, or that it refers to: `reference` is `_env`, `_file` or empty."""
+    """Return the secret that a text holds or refers to: `reference` is `_env`, `_file` or empty."""
     return Secret(REFERENCES[reference](text)) if reference else Secret(text)
 
 
 def is_shown(name: str) -> bool:
-    """Whether the value of this `kafka.*` option may be shown."""
+    """Return whether the value of this `kafka.*` option may be shown."""
     return _key(name.lower().removeprefix(PREFIX)) in SHOWN
 
 
@@ -60,7 +60,7 @@ class KafkaKeys(Mapping[str, str]):
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> KafkaKeys:
-        """The `kafka.*` of all options."""
+        """Return the `kafka.*` keys of all options."""
         return cls(
             {
                 name.lower()[len(PREFIX) :]: text if is_shown(name) else HiddenText(text)
@@ -80,15 +80,15 @@ class KafkaKeys(Mapping[str, str]):
 
     def fingerprint(self) -> str:
         """Return a digest that is equal for equal keys and values, and reveals neither."""
-        told = "\0".join(f"{name}\0{text}" for name, text in sorted(self.texts.items()))
-        return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
+        canonical = "\0".join(f"{name}\0{text}" for name, text in sorted(self.texts.items()))
+        return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
 
     def secrets(self) -> tuple[str, ...]:
-        """The keys that hold a secret as text."""
+        """Return the keys that hold a secret as text."""
         return tuple(name for name in self.texts if _key(name) in SECRET_KEYS)
 
     def problems(self) -> list[str]:
-        """Everything that is wrong, one sentence each, without resolving a reference or opening a file."""
+        """Return every problem as one sentence, without resolving a reference or opening a file."""
         found = [
             f"{PREFIX}{name} cannot be set: {hint}"
             for name, hint in DECIDED_BY_SOURCE.items()
@@ -111,12 +111,15 @@ class KafkaKeys(Mapping[str, str]):
         return found
 
     def config(self, client_id: str) -> Config:
-        """The client's configuration in the process that connects. Raises ConfigError for a reference to nothing."""
+        """Return the client's configuration in the process that connects.
+
+        Raises ConfigError for an unresolved reference.
+        """
         settings = {_split(name)[0]: _value(*_named(name, text)) for name, text in self.texts.items()}
         return _load(settings, self.texts.get("group.id", client_id))
 
     def _stand_in(self, key: str) -> Secret:
-        """What passes for a secret that only the worker sees."""
+        """Return a placeholder for a secret that only the worker resolves."""
         if key != "sasl_jaas_config":
             return Secret("by-reference")
         plain = self.texts.get("sasl.mechanism", "").strip().upper() == "PLAIN"
@@ -124,7 +127,7 @@ class KafkaKeys(Mapping[str, str]):
 
 
 def _load(settings: Mapping[str, Any], client_id: str) -> Config:
-    """Kafka's keys over our defaults: large fetches, receive buffers as the system has them, no new topics."""
+    """Load Kafka's keys over our defaults: large fetches, receive buffers of the system's size, no new topics."""
     ours: dict[str, Any] = {
         "client_id": client_id,
         "max_partition_fetch_bytes": FETCH_BYTES,
@@ -140,7 +143,7 @@ def _key(name: str) -> str:
 
 
 def _split(name: str) -> tuple[str, str]:
-    """The client's key, and the kind of reference that the option is, empty where it is the value itself."""
+    """Return the client's key, and the kind of reference that the option is, empty if it is the value."""
     key = _key(name)
     for ending in REFERENCES:
         if key.endswith(ending) and key.removesuffix(ending) in SECRET_KEYS:

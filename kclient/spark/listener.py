@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class GroupCommitListener(StreamingQueryListener):
-    """Commits what the queries of a session have done to one group; `kclient.spark.track` makes it.
+    """Commits the progress of a session's queries to one group; `kclient.spark.track` creates it.
 
     `behind` holds the lag of each source in the latest progress. Nothing here raises into Spark.
     """
@@ -49,7 +49,7 @@ class GroupCommitListener(StreamingQueryListener):
     ) -> None:
         self.behind: list[Behind] = []
         self._spark = spark
-        self._driver: DriverClient | None = DriverClient(options)
+        self._client: DriverClient | None = DriverClient(options)
         self._group = group
         self._query = query
         self._metadata = metadata
@@ -61,16 +61,16 @@ class GroupCommitListener(StreamingQueryListener):
         That holds the last batch as soon as `awaitTermination()` returns, when the listener's event may still be on its
         way. Returns whether the group knows all of it.
         """
-        driver, known = self._driver, True
-        if driver is not None:
+        client, known = self._client, True
+        if client is not None:
             known = last_progress is None or self._commit(last_progress)
             self._spark.streams.removeListener(self)
-            self._driver = None
-            driver.close()
+            self._client = None
+            client.close()
         return known
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
-        """Nothing is done yet."""
+        """Do nothing: the query has no progress yet."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
         """Commit where the batch ended."""
@@ -79,19 +79,19 @@ class GroupCommitListener(StreamingQueryListener):
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
         """Keep the group's offsets from expiring."""
         committer = self._committers.get(str(event.id))
-        if committer is not None and self._driver is not None:
+        if committer is not None and self._client is not None:
             committer.renew()
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
-        """A restart is another run, which may begin anywhere."""
+        """Drop the query's committer: a restart is another run, which may begin anywhere."""
         self._committers.pop(str(event.id), None)
 
     def _commit(self, progress: Progress) -> bool:
-        if self._driver is None or (self._query is not None and progress["name"] != self._query):
+        if self._client is None or (self._query is not None and progress["name"] != self._query):
             return True
         committer = self._committers.get(str(progress["id"]))
         if committer is None:
-            committer = GroupCommitter(self._driver, self._group, others=True)
+            committer = GroupCommitter(self._client, self._group, others=True)
             self._committers[str(progress["id"])] = committer
         self.behind = behind(progress)
         committer.forget(gone_back(progress))

@@ -25,7 +25,7 @@ _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}", re.ASCII)
 
 
 def dump_offsets(offsets: Mapping[TopicPartition, int]) -> str:
-    """The canonical text of offsets."""
+    """Return the canonical text of offsets."""
     topics: dict[str, dict[str, int]] = {}
     for topic, partition in sorted(offsets):
         topics.setdefault(topic, {})[str(partition)] = offsets[TopicPartition(topic, partition)]
@@ -33,7 +33,7 @@ def dump_offsets(offsets: Mapping[TopicPartition, int]) -> str:
 
 
 def parse_offsets(text: str, words: Collection[int] = ()) -> dict[TopicPartition, int]:
-    """`{"t": {"0": 23}}` in canonical order. `words` are the negative numbers that mean something here."""
+    """Parse `{"t": {"0": 23}}` into canonical order. `words` are the negative numbers that are allowed here."""
 
     def offset(number: Any) -> int:
         if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= MAX_OFFSET:
@@ -47,12 +47,12 @@ def parse_offsets(text: str, words: Collection[int] = ()) -> dict[TopicPartition
 
 
 def parse_timestamps(text: str) -> dict[TopicPartition, int]:
-    """`{"t": {"0": 1000}}`: milliseconds since 1970 per partition."""
+    """Parse `{"t": {"0": 1000}}`: milliseconds since 1970 per partition."""
     return parse_offsets(text)
 
 
 def parse_partitions(text: str) -> tuple[TopicPartition, ...]:
-    """`{"t": [0, 1]}`, sorted by topic and number."""
+    """Parse `{"t": [0, 1]}`; sort by topic and number."""
     found: list[TopicPartition] = []
     for topic, numbers in _topics(text).items():
         if not isinstance(numbers, list) or not numbers:
@@ -67,7 +67,7 @@ def parse_partitions(text: str) -> tuple[TopicPartition, ...]:
 
 
 def check_topic(name: str) -> str:
-    """A topic's name as Kafka allows it."""
+    """Return the name of a topic if Kafka allows it."""
     if not _TOPIC.fullmatch(name) or name in (".", ".."):
         raise ValueError(
             f"names {_short(name)}, which is not a topic name: letters, digits, '.', '_' and '-'"

@@ -62,7 +62,7 @@ class Pattern:
 
     @property
     def topics(self) -> None:
-        """All: which ones match is only known when the cluster was asked."""
+        """None: which topics match is only known after a lookup."""
 
 
 @attrs.frozen
@@ -81,7 +81,7 @@ Selection: TypeAlias = Topics | Pattern | Partitions
 
 @attrs.frozen
 class Bound:
-    """Where to start or to end: `offset` or `timestamp` hold for all partitions, `offsets` or `timestamps` for each.
+    """Where to start or to end: `offset` and `timestamp` apply to all partitions, `offsets` and `timestamps` to each.
 
     `group` means the committed offsets of the options' group. Exactly one of the five is set. `option` is the one that
     was given, for messages.
@@ -96,12 +96,12 @@ class Bound:
 
     @property
     def named(self) -> Mapping[TopicPartition, int] | None:
-        """The partitions that the option names, None where it is for all."""
+        """The partitions that the option names, None if it applies to all."""
         return self.offsets if self.timestamps is None else self.timestamps
 
 
 def topics(raw: str) -> Topics:
-    """A list of topics with commas between."""
+    """Parse a comma-separated list of topics."""
     names = tuple(dict.fromkeys(check_topic(name) for name in items(raw)))
     if not names:
         raise ValueError("must name at least one topic")
@@ -109,7 +109,7 @@ def topics(raw: str) -> Topics:
 
 
 def pattern(raw: str) -> Pattern:
-    """A regular expression; a match anywhere in the name is enough."""
+    """Parse a regular expression; a match anywhere in the name is enough."""
     if not raw.strip():
         raise ValueError("must not be empty")
     try:
@@ -120,36 +120,36 @@ def pattern(raw: str) -> Pattern:
 
 
 def stream_start(raw: str) -> Bound:
-    """`earliest`, `latest`, `group`, or JSON with −2 for earliest and −1 for latest."""
+    """Parse `earliest`, `latest`, `group`, or JSON with −2 for earliest and −1 for latest."""
     return _start(raw, {"earliest": EARLIEST, "latest": LATEST})
 
 
 def batch_start(raw: str) -> Bound:
-    """`earliest`, `group`, or JSON with −2 for earliest."""
+    """Parse `earliest`, `group`, or JSON with −2 for earliest."""
     if text(raw).lower() == "latest":
         raise ValueError("cannot be latest in a batch, which would read nothing; write earliest or offsets")
     return _start(raw, {"earliest": EARLIEST})
 
 
 def batch_end(raw: str) -> Bound:
-    """`latest`, or JSON with −1 for latest."""
+    """Parse `latest`, or JSON with −1 for latest."""
     if text(raw).lower() == "earliest":
         raise ValueError("cannot be earliest: a batch would read nothing; write latest or offsets")
     return _offsets("endingOffsets", raw, {"latest": LATEST}, ())
 
 
 def timestamp(option: str, raw: str) -> Bound:
-    """Milliseconds since 1970 for all partitions."""
+    """Parse milliseconds since 1970 for all partitions."""
     return Bound(option, timestamp=_milliseconds(raw))
 
 
 def timestamps(option: str, raw: str) -> Bound:
-    """JSON of milliseconds since 1970 per partition."""
+    """Parse JSON of milliseconds since 1970 per partition."""
     return Bound(option, timestamps=parse_timestamps(raw))
 
 
 def duration_ms(raw: str) -> int:
-    """Milliseconds of a duration in Spark's notation: a whole number and us, ms, s, m, min, h or d; none means ms."""
+    """Parse a duration of Spark, a whole number and us, ms, s, m, min, h, d or no unit (ms), into milliseconds."""
     match = _DURATION.fullmatch(text(raw).lower())
     unit = MICROSECONDS.get(match["unit"] or "ms") if match else None
     if match is None or unit is None:
@@ -158,7 +158,7 @@ def duration_ms(raw: str) -> int:
 
 
 def commit_metadata(raw: str) -> str:
-    """What is stored beside each committed offset, as the broker's default bounds it."""
+    """Check the metadata to store beside each committed offset against the broker's default limit."""
     size = len(raw.encode("utf-8", "surrogatepass"))
     if size > MAX_METADATA_BYTES:
         raise ValueError(f"must have at most {MAX_METADATA_BYTES} bytes; it has {size}")
@@ -166,7 +166,7 @@ def commit_metadata(raw: str) -> str:
 
 
 def registry_url(raw: str) -> str:
-    """The address of a schema registry, without a password in it; whether http may be is for the options together."""
+    """Check the address of a schema registry, which holds no password. `schema.registry.allowHttp` is checked later."""
     try:
         parts = urlsplit(text(raw))
         host = parts.hostname
@@ -180,7 +180,7 @@ def registry_url(raw: str) -> str:
 
 
 def may_hold_secret(address: str) -> bool:
-    """Whether there is more to an address than where: a user, a query. Their text may be no address at all."""
+    """Return whether an address has more than a location: a user or a query. The text may be an invalid address."""
     return any(sign in address for sign in "@?#")
 
 
@@ -202,7 +202,7 @@ def _offsets(option: str, raw: str, words: Mapping[str, int], others: tuple[str,
 def disagreements(
     start: Bound, end: Bound, partitions: Collection[TopicPartition] | None, fallback: str
 ) -> list[str]:
-    """What start, end and `assign` say differently, one sentence each; `fallback` other than error fills gaps."""
+    """Return what start, end and `assign` contradict, one sentence each; a `fallback` other than error fills gaps."""
     problems = [
         f"{bound.option} must name exactly the partitions of assign"
         for bound in (start, end)
@@ -243,7 +243,7 @@ class Option(NamedTuple):
     in_batch: Rule | None = None
 
     def rule_in(self, mode: Mode) -> Rule:
-        """The rule that holds in this mode."""
+        """Return the rule for this mode."""
         return self.in_batch if self.in_batch is not None and mode == "batch" else self.rule
 
 
@@ -258,13 +258,13 @@ OPTIONS: Final[Mapping[str, Option]] = {
     "subscribe": Option(topics),
     "subscribePattern": Option(pattern),
     "assign": Option(lambda raw: Partitions(parse_partitions(raw))),
-    # from where: the first that is given holds
+    # where to start: the first that is given takes precedence
     "startingTimestamp": Option(lambda raw: timestamp("startingTimestamp", raw)),
     "startingOffsetsByTimestamp": Option(lambda raw: timestamps("startingOffsetsByTimestamp", raw)),
     "startingOffsets": Option(stream_start, in_batch=batch_start),
     "startingOffsetsByTimestampStrategy": Option(one_of("error", "latest"), "late_start"),
     "startingOffsets.fallback": Option(one_of("error", "earliest", "latest"), "start_fallback"),
-    # to where: the first that is given holds
+    # where to end: the first that is given takes precedence
     "endingTimestamp": Option(lambda raw: timestamp("endingTimestamp", raw), only="batch"),
     "endingOffsetsByTimestamp": Option(lambda raw: timestamps("endingOffsetsByTimestamp", raw), only="batch"),
     "endingOffsets": Option(batch_end, only="batch"),
@@ -318,7 +318,7 @@ CANONICAL: Final[Mapping[str, str]] = {name.lower(): name for name in OPTIONS}
 
 
 def hidden(options: Mapping[str, str]) -> dict[str, str]:
-    """The same texts, those that may be a secret in a form that no repr shows; so may one under an unknown name."""
+    """Return the options with every value that may be a secret hidden from reprs, unknown names included."""
     return {
         name: raw if _may_be_seen(name.lower(), raw) else HiddenText(raw) for name, raw in options.items()
     }

@@ -51,7 +51,7 @@ CLIENT_PREFIXES: Final[Mapping[Mode, str]] = {
 
 @attrs.frozen(kw_only=True)
 class SourceOptions:
-    """What one DataFrame or query reads and how. It pickles, and holds `kafka.*` as texts instead of a connection."""
+    """What one DataFrame or query reads, and how. Pickles, and holds `kafka.*` as texts instead of a connection."""
 
     selection: Selection
     start: Bound
@@ -121,11 +121,11 @@ class SourceOptions:
 
     @property
     def group(self) -> str | None:
-        """The group whose committed offsets `startingOffsets=group` means."""
+        """The group whose committed offsets `startingOffsets=group` uses."""
         return self.commit_group or self.kafka.get("group.id")
 
     def config(self, role: str) -> Config:
-        """The client's configuration in the process that connects; `role` ends its client id."""
+        """Return the client's configuration in the process that connects; `role` ends its client id."""
         return self.kafka.config(f"{self.client_prefix}-{role}")
 
 
@@ -134,7 +134,7 @@ def _default_start(mode: Mode) -> int:
 
 
 def _values(options: Mapping[str, str], mode: Mode, problems: list[str]) -> dict[str, Any]:
-    """The checked values by canonical name; whatever is wrong goes to `problems`."""
+    """Return the checked values by canonical name; add every problem to `problems`."""
     values: dict[str, Any] = {}
     for written, raw in options.items():
         name = CANONICAL.get(written.lower())
@@ -153,7 +153,7 @@ def _values(options: Mapping[str, str], mode: Mode, problems: list[str]) -> dict
 
 
 def _first(values: Mapping[str, Any], names: tuple[str, ...]) -> Any:
-    """The value of the option that beats the others."""
+    """Return the value of the option that takes precedence."""
     return next((values[name] for name in names if name in values), None)
 
 
@@ -164,7 +164,7 @@ def _problems_of_selection(options: Mapping[str, str]) -> Iterator[str]:
 
 
 def _problems_of_group(values: dict[str, Any], kafka: KafkaKeys, start: Bound, mode: Mode) -> Iterator[str]:
-    """The group to commit to, which the alias commitOffsets takes from kafka.group.id."""
+    """Yield problems with the group to commit to, and set it: the alias commitOffsets takes it from kafka.group.id."""
     label, group = kafka.get("group.id"), values.get("commit.group.id")
     if values.get("commitOffsets") and mode == "batch":
         yield "commitOffsets would do nothing: a batch commits nothing; leave it out"
@@ -184,7 +184,7 @@ def _problems_of_group(values: dict[str, Any], kafka: KafkaKeys, start: Bound, m
 
 
 def _problems_of_formats(values: Mapping[str, Any]) -> Iterator[str]:
-    """Formats, schemas and the registry need each other, and are of no use alone."""
+    """Yield problems with formats, schemas and the registry, which need each other."""
     url = values.get("schema.registry.url")
     formats = [values.get(name, "raw") for name in ("keyFormat", "valueFormat")]
     for part, chosen in zip(("key", "value"), formats, strict=True):
@@ -216,7 +216,7 @@ def _problems_of_kafka(kafka: KafkaKeys) -> Iterator[str]:
 
 
 def _settle_registry_auth(values: dict[str, Any], problems: list[str]) -> None:
-    """One of the three ways to say it becomes the text and the kind of its reference."""
+    """Store the registry's credentials and the kind of reference, given by at most one of three options."""
     ways = [name for name in values if name.startswith("schema.registry.auth")]
     if len(ways) > 1:
         problems.append(f"{', '.join(sorted(ways))} say the same thing; keep one of them")
@@ -234,7 +234,7 @@ def _error(problems: list[str]) -> ConfigError:
     return config_error("The options of format('kclient') have", problems, "load again")
 
 
-# --- options that the source knows and does not take -----------------------------------------------------------------
+# --- options that the source recognizes and refuses -----------------------------------------------------------------
 
 
 CREATE_TABLE: Final = (
@@ -250,13 +250,13 @@ OTHER_MODE: Final[Mapping[Mode, Mapping[str, str]]] = {
     "batch": {"commit.metadata": "is for streams: a batch commits nothing"},
     "stream": {"pushdownFilters": "is for batches: Spark pushes no filters into a stream"},
 }
-"""Why an option of the other mode has no place in this one."""
+"""The reason for which an option of the other mode is refused in this one."""
 
 SPARK_SETTINGS: Final = ("spark.kafka.", "spark.sql.")
 
 
 def _is_catalog_table(options: Mapping[str, str]) -> bool:
-    """Whether these are the properties of a catalog's table, where options are called `option.…`."""
+    """Return whether these are the properties of a catalog's table, where options are called `option.…`."""
     return "provider" in options and any(name.startswith("option.") for name in options)
 
 
@@ -295,20 +295,20 @@ def _suggestion(written: str, known: Iterable[str]) -> str:
 HIDDEN_BY_SPARK: Final = re.compile(r"secret|password|token|access[.]?key|credential", re.IGNORECASE)
 """What `spark.redaction.regex` is by default."""
 
-FOR_EVERYBODY: Final = ("kafka.ssl.truststore.certificates", "kafka.ssl.keystore.certificate.chain")
+PUBLIC: Final = ("kafka.ssl.truststore.certificates", "kafka.ssl.keystore.certificate.chain")
 """Secrets to our configuration, which treats all of a store alike, but nothing that a certificate does not show."""
 
 
 def exposed(options: SourceOptions) -> list[str]:
-    """The options that hold a secret as text under a name that Spark does not hide."""
+    """Return the options that hold a secret as text under a name that Spark does not hide."""
     names = [f"kafka.{name}" for name in options.kafka.secrets()]
     if options.registry_auth is not None and not options.registry_auth_reference:
         names.append("schema.registry.auth")
-    return [name for name in names if not HIDDEN_BY_SPARK.search(name) and name not in FOR_EVERYBODY]
+    return [name for name in names if not HIDDEN_BY_SPARK.search(name) and name not in PUBLIC]
 
 
 def warn_of_secrets(options: SourceOptions) -> None:
-    """One WARNING for the options that Spark may show."""
+    """Log one WARNING for the options that Spark may show."""
     names = exposed(options)
     if names:
         log.warning(

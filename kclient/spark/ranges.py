@@ -47,7 +47,7 @@ log = get_logger("kclient.spark")
 
 @attrs.frozen(order=True)
 class OffsetRange:
-    """Offsets `start` to before `end` of one partition. `topic_id` is that of the topic which was planned."""
+    """Offsets of one partition from `start` to before `end`. `topic_id` is the id of the topic that was planned."""
 
     topic: str
     partition: int
@@ -65,7 +65,7 @@ class OffsetRange:
 
 
 class LogBounds(NamedTuple):
-    """What a partition's leader holds: the log start offset, and the end that this isolation level sees."""
+    """The log of a partition on its leader: log start offset, and the end that this isolation level sees."""
 
     start: int
     end: int
@@ -80,7 +80,7 @@ NO_IDS: Final[TopicIds] = {}
 
 @attrs.frozen
 class Loss:
-    """One thing that was planned and is not there. `kind` is the name that Spark's own source gives it."""
+    """Records that were planned and are gone. `kind` is the name in Spark's own source."""
 
     kind: str
     partition: TopicPartition
@@ -88,14 +88,14 @@ class Loss:
 
 
 tolerated: Final[Counter[str]] = Counter()
-"""How many losses of each kind this process did without, because failOnDataLoss is false."""
+"""How many losses of each kind this process has tolerated, because failOnDataLoss is false."""
 
 
 # --- the table -------------------------------------------------------------------------------------------------------
 
 
 def ending_before(needed: Offsets, bounds: Bounds) -> list[TopicPartition]:
-    """The partitions whose log ends before an offset that is needed: lost, or the broker's answer is old.
+    """Return the partitions whose log ends before a needed offset: records are lost, or the broker's answer is old.
 
     Ask again before this counts as a loss.
     """
@@ -105,7 +105,7 @@ def ending_before(needed: Offsets, bounds: Bounds) -> list[TopicPartition]:
 def next_starts(
     start: Offsets, bounds: Bounds, known: TopicIds = NO_IDS
 ) -> tuple[dict[TopicPartition, int], list[Loss]]:
-    """Where the next batch begins in each partition in `bounds`, and what is lost before it.
+    """Return where the next batch begins in each partition in `bounds`, and what is lost before it.
 
     `start` is where the last one ended; a partition that it does not name is new and begins at its log's start. `known`
     are the topic ids when `start` was written, where they are known.
@@ -130,7 +130,7 @@ def next_starts(
 def ranges_between(
     start: Offsets, end: Offsets, bounds: Bounds, known: TopicIds = NO_IDS
 ) -> tuple[list[OffsetRange], list[Loss]]:
-    """What a batch from `start` to `end` reads of the logs as they are now, and what is lost of it."""
+    """Return the ranges that a batch from `start` to `end` can read of the logs as they are now, and its losses."""
     losses = [_deleted(tp) for tp in start if tp not in end]
     ranges: list[OffsetRange] = []
     for tp, last in end.items():
@@ -149,7 +149,7 @@ def ranges_between(
 
 
 def within_log(wanted: OffsetRange, log: LogBounds | None) -> tuple[OffsetRange | None, list[Loss]]:
-    """What can be read of one range, and what is lost of it. `log` is None where the partition does not exist.
+    """Return what can be read of one range, and its losses. `log` is None if the partition does not exist.
 
     A task's range keeps its borders even when the topic was recreated, so that ranges never overlap.
     """
@@ -199,30 +199,30 @@ def _added(tp: TopicPartition, log: LogBounds | None) -> list[Loss]:
 
 
 def _recreated(tp: TopicPartition, old: bytes | None, new: bytes | None) -> list[Loss]:
-    """Brokers before 2.8 have no ids."""
+    """Return a loss if the topic id has changed. Brokers before 2.8 have no ids."""
     if old is None or new is None or old == new:
         return []
     text = f"topic {tp.topic} was recreated: its id was {old.hex()}, now it is {new.hex()}"
     return [Loss("TOPIC_RECREATED", tp, text)]
 
 
-# --- what becomes of a loss ------------------------------------------------------------------------------------------
+# --- reporting losses ------------------------------------------------------------------------------------------
 
 
 def data_loss(losses: Sequence[Loss]) -> DataLossError:
-    """The error for what was lost, all of it at once."""
-    told = "; ".join(loss.text for loss in losses[:5])
+    """Return one error for all losses."""
+    listed = "; ".join(loss.text for loss in losses[:5])
     more = f" and {len(losses) - 5} more" if len(losses) > 5 else ""
     return DataLossError(
-        f"Records that this query asks for are not there: {told}{more}. They aged out, were deleted, or the topic was "
-        "truncated or recreated. To read what is left and do without the rest set option failOnDataLoss to false.",
+        f"Records that this query asks for are not there: {listed}{more}. They aged out, were deleted, or the topic was"
+        " truncated or recreated. To read what is left and do without the rest set option failOnDataLoss to false.",
         kind=losses[0].kind,
         partitions=tuple(dict.fromkeys(loss.partition for loss in losses)),
     )
 
 
 def report(losses: Sequence[Loss], *, fail: bool) -> None:
-    """Raise DataLossError for what was lost, or warn of each and count it where the user does without it."""
+    """Raise DataLossError for what was lost, or log a WARNING for each and count it if `fail` is false."""
     if losses and fail:
         raise data_loss(losses)
     for loss in losses:
@@ -238,7 +238,7 @@ def split(
     min_partitions: int | None = None,
     max_records_per_partition: int | None = None,
 ) -> list[OffsetRange]:
-    """Pieces that cover the ranges exactly, disjoint and in order; empty ranges are dropped.
+    """Split ranges into pieces that cover them exactly, disjoint and in order; drop empty ranges.
 
     First no piece may be larger than `max_records_per_partition`; then, if there are still fewer pieces than
     `min_partitions`, big ones are divided in proportion to their size, so that about that many come out.
@@ -254,7 +254,10 @@ def split(
 
 
 def _shares(sizes: Sequence[int], wanted: int) -> list[int]:
-    """How many tasks each range gets: those whose share rounds to one stay whole, the others share the rest."""
+    """Return how many tasks each range gets.
+
+    Ranges whose share rounds to one stay whole, the others divide the remaining tasks.
+    """
     total = sum(sizes)
     small = [_rounded(size * wanted, total) <= 1 for size in sizes]
     left = max(1, wanted - sum(small))
@@ -280,7 +283,7 @@ def _divide(piece: OffsetRange, parts: int) -> list[OffsetRange]:
 
 @attrs.frozen
 class Limit:
-    """What holds for one micro-batch, None for what does not. The delay is in seconds."""
+    """The limits of one micro-batch; None means no limit. The delay is in seconds."""
 
     max_rows: int | None = None
     min_rows: int | None = None
@@ -291,19 +294,19 @@ NO_LIMIT = Limit()
 
 
 def backlog(start: Offsets, end: Offsets) -> int:
-    """How many offsets lie between the two; a partition without a start counts from 0."""
+    """Return how many offsets lie between the two; a partition without a start counts from 0."""
     return sum(max(0, offset - start.get(tp, 0)) for tp, offset in end.items())
 
 
 def must_wait(start: Offsets, end: Offsets, limit: Limit, since_last_batch: float | None) -> bool:
-    """Whether there is too little for a batch yet. The first batch of a run (None) waits for nothing."""
+    """Return whether the backlog is too small for a batch. The first batch of a run (None) never waits."""
     if limit.min_rows is None or since_last_batch is None or since_last_batch >= limit.max_delay:
         return False
     return backlog(start, end) < limit.min_rows
 
 
 def prorate(start: Offsets, end: Offsets, max_rows: int | None) -> dict[TopicPartition, int]:
-    """Where a batch of about `max_rows` ends: each partition's share is in proportion to its backlog.
+    """Return where a batch of about `max_rows` ends: each partition's share is in proportion to its backlog.
 
     A share is rounded down, but to no less than 1, so that no partition starves; the sum may therefore exceed the
     maximum by as many as there are partitions whose share is below 1.
@@ -327,7 +330,7 @@ EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 @attrs.frozen
 class RangeFilter:
-    """What is read of a batch's ranges; None where everything is. Offsets from `first` to before `end`."""
+    """Which parts of a batch's ranges are read; None for all. Offsets from `first` to before `end`."""
 
     topics: frozenset[str] | None = None
     partitions: frozenset[int] | None = None
@@ -336,7 +339,7 @@ class RangeFilter:
     since_ms: int | None = None
 
     def of(self, ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
-        """What is left of the ranges, the empty ones dropped."""
+        """Return the parts of the ranges that pass; drop empty ones."""
         kept = (self._cut(one) for one in ranges if self._chosen(one.tp))
         return [one for one in kept if one.size]
 
@@ -356,7 +359,7 @@ Step: TypeAlias = Callable[[RangeFilter, Any], RangeFilter]
 
 
 def take(filters: Iterable[Any]) -> tuple[RangeFilter, list[Any]]:
-    """What the filters narrow a batch to, and those that Spark must still apply, in their order."""
+    """Return the filter that narrows a batch, and the filters that Spark must still apply, in their order."""
     narrowing, left = EVERYTHING, []
     for one in filters:
         step = STEPS.get((getattr(one, "attribute", ()), type(one).__name__))
@@ -389,7 +392,7 @@ def _before(narrowing: RangeFilter, offset: int) -> RangeFilter:
 
 
 def _since(narrowing: RangeFilter, time: Any) -> RangeFilter:
-    """The millisecond of the time; ignore a value of another type, and one that records without a time satisfy."""
+    """Narrow to records from a time on; ignore a value of another type, and one that records without a time satisfy."""
     if not isinstance(time, datetime) or time.tzinfo is None or time <= EPOCH:
         return narrowing
     milliseconds = (time - EPOCH) // timedelta(milliseconds=1)

@@ -83,21 +83,24 @@ def check_version(options: SourceOptions, knows_limits: bool = KNOWS_LIMITS) -> 
     if knows_limits or all(getattr(options, name) is None for name in LIMITS):
         return
     raise ConfigError(
-        "maxOffsetsPerTrigger and minOffsetsPerTrigger need pyspark 4.2 or newer. Older ones tell a source neither its "
-        "limit nor that the trigger is availableNow, which would end after one batch and leave the rest unread. "
+        "maxOffsetsPerTrigger and minOffsetsPerTrigger need pyspark 4.2 or newer. Older ones pass neither the limit "
+        "nor the trigger availableNow to a source, so the query would end after one batch and leave the rest unread. "
         "Install pyspark 4.2, or leave the limits out."
     )
 
 
 def to_read_limit(limit: Limit) -> ReadLimit:
-    """Ours in Spark's words. It has none for both at once: the minimum is then applied beside the maximum."""
+    """Return the limit in Spark's classes, which cannot combine both: the stream adds the minimum to a maximum."""
     if limit.max_rows is not None:
         return ReadMaxRows(limit.max_rows)
     return ReadAllAvailable() if limit.min_rows is None else ReadMinRows(limit.min_rows)
 
 
 def trigger_limit(asked: ReadLimit | None, ours: Limit) -> Limit:
-    """What holds for a batch: what Spark asks for, and what it has no words for. Trigger.Once asks for no limit."""
+    """Return the limit of a batch: what Spark asks for, and what its classes cannot express.
+
+    Trigger.Once asks for no limit.
+    """
     if isinstance(asked, ReadMaxRows):
         return attrs.evolve(ours, max_rows=asked.max_rows)
     if isinstance(asked, ReadMinRows):
@@ -114,7 +117,7 @@ NOTHING = OffsetRange("", 0, 0, 0)
 
 
 class RangePartition(InputPartition):
-    """A range of offsets as Spark carries it to a task."""
+    """A range of offsets, in the class that Spark sends to a task."""
 
     def __init__(self, value: OffsetRange) -> None:
         super().__init__(value)
@@ -138,12 +141,12 @@ class BatchReader(DataSourceReader):
         return [RangePartition(planned) for planned in ranges or [NOTHING]]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The records of one range as Arrow batches."""
+        """Yield the records of one range as Arrow batches."""
         return _read(partition.value, self._options, self._columns, self._decoder)
 
 
 class PushdownBatchReader(BatchReader):
-    """A BatchReader that takes filters. Separate, because Spark refuses this method while its setting is off."""
+    """A BatchReader that accepts filters. A separate class, because Spark refuses the method if its setting is off."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
         """Read no more than the filters on topic, partition and offset leave; the others are Spark's."""
@@ -169,7 +172,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @property
     def _stream(self) -> Stream:
-        """The one that asks the brokers, made in the process that needs it."""
+        """The stream, which connects to the brokers; created in the process that needs it."""
         from kclient.spark.stream import Stream
 
         if self._opened is None:
@@ -178,18 +181,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._opened
 
     def initialOffset(self) -> Offset:  # noqa: N802
-        """Where a new query begins."""
+        """Return where a new query begins."""
         return _to_spark(self._stream.initial())
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """What maxOffsetsPerTrigger and minOffsetsPerTrigger say."""
+        """Return the limit of maxOffsetsPerTrigger and minOffsetsPerTrigger."""
         return to_read_limit(self._stream.limit)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         self._stream.freeze()
 
     def latestOffset(self, start: Offset | None = None, limit: ReadLimit | None = None) -> Offset:  # noqa: N802
-        """Where the next batch ends. Spark before 4.2 gives no arguments."""
+        """Return where the next batch ends. Spark before 4.2 passes no arguments."""
         stream = self._stream
         begin = None if start is None else _offsets(start)
         return _to_spark(stream.latest(begin, trigger_limit(limit, stream.limit)))
@@ -199,11 +202,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return _to_spark(self._stream.ends) or None
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
-        """The ranges of a batch, none where both are the same."""
+        """Return the ranges of a batch, none if start and end are equal."""
         return [RangePartition(planned) for planned in self._stream.ranges(_offsets(start), _offsets(end))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The records of one range as Arrow batches."""
+        """Yield the records of one range as Arrow batches."""
         return _read(partition.value, self._options, self._columns, self._decoder)
 
     def commit(self, end: Offset) -> None:
@@ -225,7 +228,9 @@ class KClientSource(DataSource):
         return "kclient"
 
     def schema(self) -> str:
-        """The columns of Spark's own source, decoded where the options say so.
+        """Return the columns of Spark's own source, decoded as the options say.
+
+        Raises ConfigError for bad options, all at once, and ConnectError if the registry does not answer.
 
         Raises ConfigError for bad options, all at once, and ConnectError where the registry does not answer.
         """
@@ -234,20 +239,20 @@ class KClientSource(DataSource):
         return decoder.ddl(decoder.default_columns(include_headers=options.include_headers))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """A reader of these columns: all, or those that the user named in `.schema(…)`."""
+        """Return a reader of these columns: all, or those that the user named in `.schema(…)`."""
         options = SourceOptions.parse(self.options)
         kind = PushdownBatchReader if options.pushdown_filters else BatchReader
         return kind(options, *_columns(schema, options))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        """The same for a stream. Raises ConfigError for limits that this Spark would not keep."""
+        """Return a stream reader of these columns. Raises ConfigError for limits that this Spark would not keep."""
         options = SourceOptions.parse(self.options, "stream")
         check_version(options)
         return StreamReader(options, *_columns(schema, options))
 
 
 def _of_either_mode(source: DataSource) -> SourceOptions:
-    """Spark asks for the schema before it says whether this is a batch or a stream, which is checked later."""
+    """Parse the options for a stream, else for a batch: Spark asks for the schema before it says which one it is."""
     try:
         return SourceOptions.parse(source.options, "stream")
     except ConfigError as as_stream:
@@ -258,14 +263,14 @@ def _of_either_mode(source: DataSource) -> SourceOptions:
 
 
 def _columns(schema: StructType, options: SourceOptions) -> tuple[tuple[str, ...], ValueDecoder]:
-    """The columns that are wanted, and what makes them of raw ones."""
+    """Return the requested columns, and the decoder that makes them of raw ones."""
     decoder = _decoder(options)
     fields = [(field.name, field.dataType.simpleString()) for field in schema.fields]
     return check_columns(fields, decoder.types), decoder
 
 
 def _decoder(options: SourceOptions) -> ValueDecoder:
-    """What the options make of keys and values; one without formats where both stay raw."""
+    """Return the decoder of the options; one without formats if key and value stay raw."""
     return decoder_of(options) or ValueDecoder({})
 
 
@@ -281,14 +286,14 @@ def _read(
 
 def _to_spark(offsets: Mapping[TopicPartition, int]) -> Offset:
     """Return offsets in Spark's form, in canonical order, because Spark compares them as text."""
-    to_read_limit: Offset = json.loads(dump_offsets(offsets))
-    return to_read_limit
+    parsed: Offset = json.loads(dump_offsets(offsets))
+    return parsed
 
 
-def _offsets(to_read_limit: Offset) -> dict[TopicPartition, int]:
+def _offsets(offset: Offset) -> dict[TopicPartition, int]:
     """Parse offsets from Spark's checkpoint, which is not trusted. Raise ConfigError."""
     try:
-        return parse_offsets(json.dumps(to_read_limit)) if to_read_limit else {}
+        return parse_offsets(json.dumps(offset)) if offset else {}
     except ValueError as exc:
         raise ConfigError(
             f"The checkpoint's offset {exc}. It was written by another source, or by hand. "

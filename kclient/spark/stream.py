@@ -45,25 +45,29 @@ Offsets = dict[TopicPartition, int]
 class Stream:
     """The position of one query. Methods may raise DataLossError, ConnectError, AuthorizationError, DeadlineError."""
 
-    def __init__(self, options: SourceOptions, driver: DriverClient) -> None:
+    def __init__(self, options: SourceOptions, client: DriverClient) -> None:
         self._options = options
-        self._driver = driver
+        self._client = client
         self._logs = LogSnapshot(options)
         self._initial: Offsets | None = None
-        self._last_end: Offsets | None = None  # the end that was given last, from what was seen then
-        self._start_known = True  # whether its start was known
-        self._reported: dict[tuple[str, TopicPartition], None] = {}  # what was lost on the way to it
+        self._last_end: Offsets | None = (
+            None  # what `latest` returned last, from the bounds in `_logs` at that time
+        )
+        self._start_known = True  # whether `latest` was called with a start
+        self._reported: dict[
+            tuple[str, TopicPartition], None
+        ] = {}  # losses reported since the last batch was planned
         self._last_batch_at: float | None = None
-        self._group = GroupCommitter(driver, options.commit_group) if options.commit_group else None
+        self._group = GroupCommitter(client, options.commit_group) if options.commit_group else None
 
     @classmethod
     def open(cls, options: SourceOptions) -> Stream:
-        """With a client of its own, which connects when it is first needed."""
+        """Return a stream with a client of its own, which connects on first use."""
         return cls(options, DriverClient(options))
 
     @property
     def limit(self) -> Limit:
-        """What the options ask for. Under availableNow no batch waits for a minimum, or the query might never end."""
+        """The limit of the options. Under availableNow no batch waits for a minimum, or the query might never end."""
         options = self._options
         return Limit(
             options.max_offsets_per_trigger,
@@ -73,41 +77,43 @@ class Stream:
 
     @property
     def ends(self) -> Offsets:
-        """Where the logs ended when last looked, without asking again."""
+        """The log ends seen last; sends no request."""
         return self._logs.ends
 
     def initial(self) -> Offsets:
-        """Where a new query begins; the same however often it is asked. Raises UnknownTopicError, ConfigError too."""
+        """Return where a new query begins, the same on every call. Raises UnknownTopicError, ConfigError too."""
         if self._initial is None:
-            self._initial = self._driver.ask(self._resolve)
+            self._initial = self._client.call(self._resolve)
         return self._initial
 
     def freeze(self) -> None:
         """Read no further than the logs reach now, and no partition that appears from now on."""
-        self._driver.ask(lambda link: self._logs.refresh(link.lookup, {}))
+        self._client.call(lambda handle: self._logs.refresh(handle.lookup, {}))
         self._logs.frozen = self._logs.ends
 
     def latest(self, start: Offsets | None, limit: Limit = NO_LIMIT) -> Offsets:
-        """Where the next batch ends, `start` itself while there is nothing or too little to read.
+        """Return where the next batch ends: `start` itself while there is nothing, or too little, to read.
 
         `start` is None where Spark does not pass it (before 4.2): then there is no limit either, and `ranges` judges
         what is lost.
         """
-        self._last_end = self._driver.ask(lambda link: self._latest(link, start, limit))
+        self._last_end = self._client.call(lambda handle: self._latest(handle, start, limit))
         if self._group is not None:
             self._group.renew()
         return self._last_end
 
     def ranges(self, start: Offsets, end: Offsets) -> list[OffsetRange]:
-        """What lies between the two, cut into tasks; the same again for the same offsets."""
+        """Return the ranges between the two, split into tasks; always the same for the same offsets."""
         if start == end:
             return []
         first, logs = start, self._logs
-        if end != self._last_end:  # a batch of the run before
+        if (
+            end != self._last_end
+        ):  # a batch that an earlier run has planned: the bounds seen now are not those of its plan
             self._reported.clear()
-            self._driver.ask(lambda link: logs.refresh(link.lookup, end))
+            self._client.call(lambda handle: logs.refresh(handle.lookup, end))
             self._warn_of_skipped(start, end)
-        elif not self._start_known:
+        elif not self._start_known:  # Spark before 4.2: only now is it known from where the batch reads
             first = self._resume_positions(start, logs.seen)
             logs.recreated_topics()
         done = [
@@ -126,29 +132,29 @@ class Stream:
 
     def close(self) -> None:
         """End the client."""
-        self._driver.close()
+        self._client.close()
 
-    # --- how it is found out
+    # --- steps that run on the client's loop
 
-    async def _resolve(self, link: ClusterHandle) -> Offsets:
-        bounds = await link.lookup.log_bounds(await self._logs.partitions(link.lookup))
-        if self._logs.frozen is not None:  # what has come since is not there yet
+    async def _resolve(self, handle: ClusterHandle) -> Offsets:
+        bounds = await handle.lookup.log_bounds(await self._logs.partitions(handle.lookup))
+        if self._logs.frozen is not None:  # records that came later belong to no batch of this run
             bounds = {
                 tp: log._replace(end=self._logs.end_of(tp, log))
                 for tp, log in bounds.items()
                 if tp in self._logs.frozen
             }
-        start = await resolve_start(link.lookup, self._options, bounds)
+        start = await resolve_start(handle.lookup, self._options, bounds)
         if self._options.start.timestamp is None and self._options.start.timestamps is None:
             return start
         return {tp: min(offset, bounds[tp].end) for tp, offset in start.items()}
 
-    async def _latest(self, link: ClusterHandle, start: Offsets | None, limit: Limit) -> Offsets:
+    async def _latest(self, handle: ClusterHandle, start: Offsets | None, limit: Limit) -> Offsets:
         logs = self._logs
         # Without `start` there is nothing to compare a stale answer of a lagging broker with, so ask twice.
         if start is None and not logs.seen:
-            await logs.refresh(link.lookup, {})
-        await logs.refresh(link.lookup, _further(start or {}, logs.ends))
+            await logs.refresh(handle.lookup, {})
+        await logs.refresh(handle.lookup, _further(start or {}, logs.ends))
         self._start_known = start is not None
         if start is None:
             return logs.ends
@@ -156,7 +162,7 @@ class Stream:
         bounds = logs.within_frozen(start)
         first = self._resume_positions(start, bounds)
         last = self._last(first, bounds)
-        now = link.runtime.now()
+        now = handle.runtime.now()
         waited = None if self._last_batch_at is None else now - self._last_batch_at
         if not self._reported and must_wait(first, last, limit, waited):
             return start
@@ -166,7 +172,7 @@ class Stream:
         return end
 
     def _last(self, first: Offsets, bounds: Mapping[TopicPartition, LogBounds]) -> Offsets:
-        """How far each partition can be read from `first` on.
+        """Return how far each partition can be read from `first` on.
 
         A recreated topic is read by the next batch, which begins at its log start. So the logged offsets of a batch
         describe what was read, also when it runs again.
@@ -185,7 +191,7 @@ class Stream:
         return first
 
     def _warn_of_skipped(self, start: Offsets, end: Offsets) -> None:
-        """A run before died in the query's first batch, and `latest` or a group is further now."""
+        """Warn if a run before died in the query's first batch, and `latest` or a group has moved on since."""
         skipped = [f"{tp} ({end[tp]} → {at})" for tp, at in start.items() if at > end.get(tp, at)]
         if start == self._initial and skipped:
             log.warning(
@@ -208,12 +214,12 @@ def _further(one: Offsets, other: Offsets) -> Offsets:
 # --- the logs as the stream knows them -------------------------------------------------------------------------------
 
 
-PATIENCE: Final = 0.25
+TIMEOUT_SHARE: Final = 0.25
 """After this share of the timeout the partitions are looked up again: one may have been deleted."""
 
 
 class LogSnapshot:
-    """The logs of the partitions that the options choose. `frozen` holds ends that nothing may go beyond."""
+    """The logs of the chosen partitions. `frozen` holds ends beyond which nothing is read."""
 
     def __init__(self, options: SourceOptions) -> None:
         self.seen: dict[TopicPartition, LogBounds] = {}
@@ -223,20 +229,23 @@ class LogSnapshot:
 
     @property
     def ends(self) -> Offsets:
-        """Where the logs ended, without asking again."""
+        """The log ends seen last; sends no request."""
         return {tp: log.end for tp, log in self.seen.items()}
 
     def within_frozen(self, also: Mapping[TopicPartition, int]) -> dict[TopicPartition, LogBounds]:
-        """What was seen, without partitions that have appeared since the ends were frozen; those of `also` have not."""
+        """Return the bounds without partitions that appeared after the ends were frozen, except those in `also`."""
         frozen = self.frozen
         return {tp: log for tp, log in self.seen.items() if frozen is None or tp in frozen or tp in also}
 
     def end_of(self, tp: TopicPartition, log: LogBounds) -> int:
-        """How far the partition may be read: to its end, or to where it was frozen."""
+        """Return how far the partition may be read: to its end, or to its frozen end."""
         return log.end if self.frozen is None else min(log.end, self.frozen.get(tp, 0))
 
     async def partitions(self, lookup: ClusterLookup) -> tuple[TopicPartition, ...]:
-        """The chosen partitions. Raises ConfigError, and UnknownTopicError if a topic is not there after some tries."""
+        """Return the chosen partitions.
+
+        Raises ConfigError, and UnknownTopicError if a topic is still missing after retries.
+        """
         options, retries_left = self._options, self._options.offset_retries
         while True:
             try:
@@ -248,11 +257,11 @@ class LogSnapshot:
             await self._pause()
 
     async def refresh(self, lookup: ClusterLookup, known: Mapping[TopicPartition, int]) -> None:
-        """See where the logs begin and end; again while it is less than what is `known`."""
+        """Look up where the logs begin and end; retry while an end is below an offset in `known`."""
         options = self._options
         for retries_left in reversed(range(options.offset_retries + 1)):
             found = await lookup.existing(options.selection, internal=options.include_internal_topics)
-            self.seen = await lookup.log_bounds(found, PATIENCE)
+            self.seen = await lookup.log_bounds(found, TIMEOUT_SHARE)
             if not retries_left or not self._is_stale(known):
                 break
             await self._pause()
@@ -270,7 +279,7 @@ class LogSnapshot:
             }
 
     def recreated_topics(self) -> list[str]:
-        """The topics that have another id than before; from now on the new ones count."""
+        """Return the topics whose id has changed, and remember the new ids."""
         ids = {tp.topic: log.topic_id for tp, log in self.seen.items() if log.topic_id is not None}
         found = [topic for topic, id_ in ids.items() if id_ != self.topic_ids.get(topic, id_)]
         self.topic_ids = ids

@@ -126,9 +126,9 @@ def _check_layout(settings: IngestSettings) -> None:
 
 def _survey(settings: IngestSettings) -> ClusterSurvey:
     options = SourceOptions.parse(settings.stream_options(), "stream")
-    with closing(DriverClient(options)) as driver:
-        driver.connect()
-        return survey(driver, options, None)
+    with closing(DriverClient(options)) as client:
+        client.connect()
+        return survey(client, options, None)
 
 
 def _check_logs(settings: IngestSettings, found: ClusterSurvey) -> None:

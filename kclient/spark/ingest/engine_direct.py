@@ -49,9 +49,9 @@ class _Engine:
         self._prepared = prepared
         self._trigger = settings.trigger
         self._checkpoint = prepared.checkpoint
-        self._stream = Stream(prepared.options, prepared.driver)
+        self._stream = Stream(prepared.options, prepared.client)
         self._ledger = BatchCommitter(settings.sink.where, prepared.job.job, prepared.target.dead)
-        self._group = None if settings.group is None else GroupCommitter(prepared.driver, settings.group)
+        self._group = None if settings.group is None else GroupCommitter(prepared.client, settings.group)
         self._runtime = Runtime()
         self._listener = listener
         self._stop = stop
@@ -116,7 +116,7 @@ class _Engine:
     @property
     def _now(self) -> float:
         """Monotonic seconds: a wall clock that is set back would make a trigger wait for as long."""
-        return self._prepared.driver.now()
+        return self._prepared.client.now()
 
     def _rest(self, began: float) -> None:
         """Wait for the next trigger; a signal ends the waiting."""

@@ -71,7 +71,7 @@ class _Engine:
         self._writer: DirectWriter | SparkWriter = (
             SparkWriter(prepared) if settings.writer == "spark" else DirectWriter(prepared, self._ledger)
         )
-        self._group = None if settings.group is None else GroupCommitter(prepared.driver, settings.group)
+        self._group = None if settings.group is None else GroupCommitter(prepared.client, settings.group)
         self._listener = listener
         self._stop = stop
         self.reported = 0

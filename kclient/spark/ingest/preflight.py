@@ -40,7 +40,7 @@ class Prepared:
     """Everything that an engine needs. `locks` are the descriptors of what is held while it runs."""
 
     settings: IngestSettings
-    driver: DriverClient
+    client: DriverClient
     checkpoint: Checkpoint
     job: Job
     position: Position
@@ -67,7 +67,7 @@ class Prepared:
             self.checkpoint.has_file_rows(settings.target_file_mb, rows)
 
 
-def prepare(settings: IngestSettings, driver: DriverClient, runtime: Runtime | None = None) -> Prepared:
+def prepare(settings: IngestSettings, client: DriverClient, runtime: Runtime | None = None) -> Prepared:
     """Ask the cluster and look at checkpoint and sink. `driver` is for `stream_options()` of the settings.
 
     Raises ConfigError, SinkError, UnknownTopicError, and what `survey` raises.
@@ -76,7 +76,7 @@ def prepare(settings: IngestSettings, driver: DriverClient, runtime: Runtime | N
     settings = schemas.settled(settings, checkpoint)
     kept, position = checkpoint.job(), checkpoint.position()
     options = SourceOptions.parse(settings.stream_options(), "stream")
-    found = survey(driver, options, None if position is None else position.start)
+    found = survey(client, options, None if position is None else position.start)
     if position is None:
         check_topics(settings.topics, found)
         if settings.fail_on_data_loss:
@@ -97,7 +97,7 @@ def prepare(settings: IngestSettings, driver: DriverClient, runtime: Runtime | N
     options = cut(settings, SourceOptions.parse(given, "stream"))
     return Prepared(
         settings=settings,
-        driver=driver,
+        client=client,
         checkpoint=checkpoint,
         job=job,
         position=here,
@@ -228,14 +228,14 @@ class ClusterSurvey:
 
 
 def survey(
-    driver: DriverClient, options: SourceOptions, start: Mapping[TopicPartition, int] | None
+    client: DriverClient, options: SourceOptions, start: Mapping[TopicPartition, int] | None
 ) -> ClusterSurvey:
     """Look at the cluster. `start` is what a checkpoint says, None for what the options say.
 
     What the checkpoint names and is not there any more is left out: whether that is an error is for the stream to say,
     as of any loss. Raises ConnectError, AuthorizationError, UnknownTopicError, ConfigError, DeadlineError.
     """
-    return driver.ask(lambda link: _survey(link, options, start))
+    return client.call(lambda handle: _survey(handle, options, start))
 
 
 def check_topics(names: Iterable[str], found: ClusterSurvey) -> None:
@@ -285,13 +285,13 @@ def check_kept_start(given: StartPosition, kept: Mapping[TopicPartition, int]) -
 
 
 async def _survey(
-    link: ClusterHandle, options: SourceOptions, start: Mapping[TopicPartition, int] | None
+    handle: ClusterHandle, options: SourceOptions, start: Mapping[TopicPartition, int] | None
 ) -> ClusterSurvey:
-    chosen = link.lookup.partitions if start is None else link.lookup.existing
+    chosen = handle.lookup.partitions if start is None else handle.lookup.existing
     partitions = await chosen(options.selection, internal=options.include_internal_topics)
-    bounds = await link.lookup.log_bounds(partitions)
+    bounds = await handle.lookup.log_bounds(partitions)
     if start is None:
-        begins: Mapping[TopicPartition, int] = await resolve_start(link.lookup, options, bounds)
+        begins: Mapping[TopicPartition, int] = await resolve_start(handle.lookup, options, bounds)
     else:
         begins = {tp: start.get(tp, log.start) for tp, log in bounds.items()}
     waiting = [
@@ -299,17 +299,17 @@ async def _survey(
     ]
     waiting = [wanted for wanted in waiting if wanted.size]
     sizes = {
-        wanted.tp: await _size(link, options, wanted) for wanted in waiting if len(waiting) <= MOST_SAMPLES
+        wanted.tp: await _size(handle, options, wanted) for wanted in waiting if len(waiting) <= MOST_SAMPLES
     }
     known = {tp: size for tp, size in sizes.items() if size is not None}
-    return ClusterSurvey(link.cluster.metadata.cluster_id, bounds, begins, known)
+    return ClusterSurvey(handle.cluster.metadata.cluster_id, bounds, begins, known)
 
 
-async def _size(link: ClusterHandle, options: SourceOptions, wanted: OffsetRange) -> int | None:
+async def _size(handle: ClusterHandle, options: SourceOptions, wanted: OffsetRange) -> int | None:
     """Bytes of a range, if all of it is like its beginning. None where that cannot be read now."""
-    config = attrs.evolve(link.config, max_partition_fetch_bytes=SAMPLE_BYTES)
+    config = attrs.evolve(handle.config, max_partition_fetch_bytes=SAMPLE_BYTES)
     patience = attrs.evolve(options, poll_timeout_ms=SAMPLE_MS, read_ahead=0)
-    fetcher = RangeFetcher(link.cluster, config, link.runtime, wanted, patience)
+    fetcher = RangeFetcher(handle.cluster, config, handle.runtime, wanted, patience)
     try:
         piece = await fetcher.next()
     except KclientError:

@@ -88,12 +88,12 @@ def run(
 
 @contextmanager
 def _prepared(settings: IngestSettings) -> Iterator[Prepared]:
-    driver = DriverClient(SourceOptions.parse(settings.stream_options(), "stream"))
+    client = DriverClient(SourceOptions.parse(settings.stream_options(), "stream"))
     try:
-        driver.connect()
-        yield prepare(settings, driver)
+        client.connect()
+        yield prepare(settings, client)
     finally:
-        driver.close()
+        client.close()
 
 
 def _beside(settings: IngestSettings) -> IngestSettings:

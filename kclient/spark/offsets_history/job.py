@@ -64,13 +64,13 @@ def run(settings: OffsetsHistorySettings, runtime: Runtime | None = None) -> His
     UnknownTopicError if no group has ever committed, DeadlineError.
     """
     options = settings.source()
-    driver = DriverClient(options)
+    client = DriverClient(options)
     try:
-        driver.connect()
+        client.connect()
         with locked(HistoryStore(settings.out).path, "offsets-history"):
-            return _Run(settings, options, driver, runtime or Runtime()).run()
+            return _Run(settings, options, client, runtime or Runtime()).run()
     finally:
-        driver.close()
+        client.close()
 
 
 def watch(settings: OffsetsHistorySettings, report: Callable[[HistoryRun], None], stop: StopRequest) -> None:
@@ -92,18 +92,18 @@ def watch(settings: OffsetsHistorySettings, report: Callable[[HistoryRun], None]
 
 class _Run:
     def __init__(
-        self, settings: OffsetsHistorySettings, options: SourceOptions, driver: DriverClient, runtime: Runtime
+        self, settings: OffsetsHistorySettings, options: SourceOptions, client: DriverClient, runtime: Runtime
     ) -> None:
         self._settings = settings
         self._options = options
-        self._driver = driver
+        self._client = client
         self._runtime = runtime
         self._store = HistoryStore(settings.out)
         self._seen = RunTotals()
 
     def run(self) -> HistoryRun:
         began = self._runtime.wall_ms()
-        beginning = begin(self._settings, self._driver, self._store)
+        beginning = begin(self._settings, self._client, self._store)
         state = beginning.state
         names = {topic_id: name for name, topic_id in beginning.topics.items() if any(topic_id)}
         for wanted in beginning.ranges:
@@ -137,10 +137,12 @@ class _Run:
                 "offsets-history: no ends of %s: deleted, or DESCRIBE is not granted", format_names(unseen)
             )
         topics = [topic for topic in committed if topic in known]
-        ends = self._driver.ask(lambda link: sampling.watermarks(link, topics))
+        ends = self._client.call(lambda handle: sampling.watermarks(handle, topics))
         now = self._runtime.wall_ms()
         self._add("watermarks", sampling.watermark_rows(ends, now), now)
-        times = self._driver.ask(lambda link: sampling.record_times(link, self._options, state.waiting, ends))
+        times = self._client.call(
+            lambda handle: sampling.record_times(handle, self._options, state.waiting, ends)
+        )
         self._add("positions", sampling.position_rows(times, now), now)
         return still_waiting(state, ends, times)
 
@@ -164,7 +166,7 @@ class RunStart:
     resumed: bool
 
 
-def begin(settings: OffsetsHistorySettings, driver: DriverClient, store: HistoryStore) -> RunStart:
+def begin(settings: OffsetsHistorySettings, client: DriverClient, store: HistoryStore) -> RunStart:
     """Compare the directory with the topic; remove files that a killed run left after its state.
 
     A new history is known by its state before it has a file. Raises ConfigError for the directory of another cluster or
@@ -176,7 +178,7 @@ def begin(settings: OffsetsHistorySettings, driver: DriverClient, store: History
             f"The directory {settings.out} has tables, but not the file {STATE}, which says how far they go. Restore "
             "that file from a copy, or give another --out: the topic is compacted, so it cannot all be read again."
         )
-    cluster_id, bounds = driver.ask(_survey)
+    cluster_id, bounds = client.call(_survey)
     topic_id = min((log.topic_id.hex() for log in bounds.values() if log.topic_id), default=None)
     state = kept or HistoryState(cluster_id=cluster_id, topic_id=topic_id, offsets={})
     _check_same(settings.out, state, cluster_id, topic_id)
@@ -190,7 +192,7 @@ def begin(settings: OffsetsHistorySettings, driver: DriverClient, store: History
         state=state,
         ranges=tuple(split([one for one in whole if one.size > 0], None, settings.records_per_file)),
         partitions=len(bounds),
-        topics=driver.ask(_topics),
+        topics=client.call(_topics),
         resumed=kept is not None,
     )
 
@@ -206,20 +208,20 @@ def _starts(
     return {tp: max(offset, state.offsets.get(tp, offset)) for tp, offset in starts.items()}
 
 
-async def _survey(link: ClusterHandle) -> tuple[str | None, dict[TopicPartition, LogBounds]]:
-    partitions = await link.lookup.existing(Topics((TOPIC,)), internal=True)
+async def _survey(handle: ClusterHandle) -> tuple[str | None, dict[TopicPartition, LogBounds]]:
+    partitions = await handle.lookup.existing(Topics((TOPIC,)), internal=True)
     if not partitions:
         raise UnknownTopicError(
             f"No group has committed an offset on this cluster yet: there is no topic {TOPIC}. The brokers create it "
             "when the first consumer group joins or commits. Run again when one has, or look at another cluster.",
             topic=TOPIC,
         )
-    return link.cluster.metadata.cluster_id, await link.lookup.log_bounds(partitions)
+    return handle.cluster.metadata.cluster_id, await handle.lookup.log_bounds(partitions)
 
 
-async def _topics(link: ClusterHandle) -> dict[str, bytes]:
-    answer = await link.cluster.describe_topics(
-        None, allow_auto_create=False, timeout=link.config.default_api_timeout_ms / 1000
+async def _topics(handle: ClusterHandle) -> dict[str, bytes]:
+    answer = await handle.cluster.describe_topics(
+        None, allow_auto_create=False, timeout=handle.config.default_api_timeout_ms / 1000
     )
     return {topic.name: topic.topic_id for topic in answer.topics if topic.name}
 

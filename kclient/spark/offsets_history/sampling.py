@@ -35,22 +35,22 @@ class Bounds:
     stable: int
 
 
-async def watermarks(link: ClusterHandle, topics: Iterable[str]) -> dict[TopicPartition, Bounds]:
+async def watermarks(handle: ClusterHandle, topics: Iterable[str]) -> dict[TopicPartition, Bounds]:
     """The bounds of the partitions that there still are."""
     names = tuple(sorted(topics))
     if not names:
         return {}
-    partitions = await link.lookup.existing(Topics(names), internal=True)
-    config = attrs.evolve(link.config, isolation_level="read_uncommitted")
-    all_records = ClusterLookup(link.cluster, config, link.runtime)
+    partitions = await handle.lookup.existing(Topics(names), internal=True)
+    config = attrs.evolve(handle.config, isolation_level="read_uncommitted")
+    all_records = ClusterLookup(handle.cluster, config, handle.runtime)
     stable, high = await asyncio.gather(
-        link.lookup.log_bounds(partitions), all_records.log_bounds(partitions)
+        handle.lookup.log_bounds(partitions), all_records.log_bounds(partitions)
     )
     return {tp: Bounds(high[tp].start, high[tp].end, stable[tp].end) for tp in partitions}
 
 
 async def record_times(
-    link: ClusterHandle,
+    handle: ClusterHandle,
     options: SourceOptions,
     waiting: Mapping[TopicPartition, Iterable[int]],
     ends: Mapping[TopicPartition, Bounds],
@@ -64,11 +64,11 @@ async def record_times(
         if offset < ends[tp].stable
     ]
     found: dict[tuple[TopicPartition, int], int | None] = {}
-    deadline = link.runtime.now() + LOOKING_SECONDS
+    deadline = handle.runtime.now() + LOOKING_SECONDS
     for one in asked:
-        if link.runtime.now() >= deadline:
+        if handle.runtime.now() >= deadline:
             break
-        written = await _first_record(link, options, one)
+        written = await _first_record(handle, options, one)
         if written is not None:
             found[one.tp, one.start] = None if written < 0 else written
     return found
@@ -103,11 +103,11 @@ def position_rows(found: Mapping[tuple[TopicPartition, int], int | None], sample
     ]
 
 
-async def _first_record(link: ClusterHandle, options: SourceOptions, wanted: OffsetRange) -> int | None:
+async def _first_record(handle: ClusterHandle, options: SourceOptions, wanted: OffsetRange) -> int | None:
     """Return its timestamp, -1 if it has none; None if there is no record or no broker answers now."""
-    config = attrs.evolve(link.config, max_partition_fetch_bytes=FETCH_BYTES)
+    config = attrs.evolve(handle.config, max_partition_fetch_bytes=FETCH_BYTES)
     patience = attrs.evolve(options, poll_timeout_ms=PATIENCE_MS, read_ahead=0, fail_on_data_loss=False)
-    fetcher = RangeFetcher(link.cluster, config, link.runtime, wanted, patience)
+    fetcher = RangeFetcher(handle.cluster, config, handle.runtime, wanted, patience)
     try:
         while (piece := await fetcher.next()) is not None:
             reader = fetcher.reader(piece)
