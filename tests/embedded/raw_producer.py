@@ -10,7 +10,7 @@ from typing import Any
 
 from kclient.embedded import EmbeddedCluster
 from kclient.embedded.state import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from kclient.embedded.transactions.states import PREPARED
+from kclient.embedded.transactions.transaction import PREPARED
 from kclient.generated.add_offsets_to_txn_request import AddOffsetsToTxnRequest
 from kclient.generated.add_partitions_to_txn_request import (
     AddPartitionsToTxnRequest,

@@ -9,9 +9,8 @@ import pytest
 
 from kclient.embedded import EmbeddedCluster
 from kclient.embedded.log import Log
-from kclient.embedded.transactions.markers import write_markers
-from kclient.embedded.transactions.states import State
-from kclient.embedded.transactions.transaction import Transaction
+from kclient.embedded.transactions.records import write_markers
+from kclient.embedded.transactions.transaction import TransactionMetadata, TransactionState
 from kclient.records.batch import read_batches
 from kclient.types import TopicPartition
 from tests.embedded.asker import Asker
@@ -49,10 +48,14 @@ def test_a_marker_is_javas(java: bytes, row: dict[str, Any]) -> None:
             partition.log = Log()
             partition.log.end = row["base_offset"]
             partition.leader_epoch = row["partition_leader_epoch"]
-            transaction = Transaction(
+            transaction = TransactionMetadata(
                 "a", row["producer_id"], 1000, epoch=row["producer_epoch"], partitions=[T0]
             )
-            transaction.state = State.PREPARE_COMMIT if control["type"] == "COMMIT" else State.PREPARE_ABORT
+            transaction.state = (
+                TransactionState.PREPARE_COMMIT
+                if control["type"] == "COMMIT"
+                else TransactionState.PREPARE_ABORT
+            )
             assert write_markers(state, transaction, control["coordinator_epoch"])
             return partition.log.batches[-1].data
 

@@ -60,10 +60,6 @@ NOT_YET_UNIQUE: frozenset[str] = frozenset(
         "Broker",
         "Connection",
         "Fetcher",
-        "Member",
-        "Producer",
-        "Session",
-        "State",
     }
 )
 

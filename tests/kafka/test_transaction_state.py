@@ -13,8 +13,7 @@ from kclient import Consumer, TopicPartition
 from kclient.embedded import EmbeddedCluster
 from kclient.embedded.log import Log
 from kclient.embedded.transactions.records import read_log, to_record
-from kclient.embedded.transactions.states import State
-from kclient.embedded.transactions.transaction import Transaction
+from kclient.embedded.transactions.transaction import TransactionMetadata, TransactionState
 from kclient.group.offsets_topic import offsets_topic_partition
 from kclient.records.writer import NewRecord, build_batch
 from localkafka import KafkaCluster
@@ -56,14 +55,14 @@ def written(servers: str, name: str, states: int) -> list[NewRecord]:
         return found
 
 
-def read_one(record: NewRecord) -> Transaction:
+def read_one(record: NewRecord) -> TransactionMetadata:
     log = Log()
     log.append(build_batch([record]), 0)
     (transaction,) = read_log(log).values()
     return transaction
 
 
-def plain(transaction: Transaction, first_id: int) -> dict[str, Any]:
+def plain(transaction: TransactionMetadata, first_id: int) -> dict[str, Any]:
     """What does not depend on the clock, or on where a broker counts ids from."""
     return {
         "state": transaction.state,
@@ -96,7 +95,17 @@ def test_the_same_states_in_the_same_records(
             producer.abort_transaction(SECONDS)
     real, ours = rows
     assert [row["state"] for row in real] == [
-        *(State.EMPTY, State.ONGOING, State.PREPARE_COMMIT, State.COMPLETE_COMMIT),
-        *(State.ONGOING, State.PREPARE_ABORT, State.COMPLETE_ABORT, State.ONGOING),
+        *(
+            TransactionState.EMPTY,
+            TransactionState.ONGOING,
+            TransactionState.PREPARE_COMMIT,
+            TransactionState.COMPLETE_COMMIT,
+        ),
+        *(
+            TransactionState.ONGOING,
+            TransactionState.PREPARE_ABORT,
+            TransactionState.COMPLETE_ABORT,
+            TransactionState.ONGOING,
+        ),
     ]
     assert ours == real

@@ -5,9 +5,8 @@ from __future__ import annotations
 from kclient.embedded.api_error import ApiError
 from kclient.embedded.request_context import RequestContext
 from kclient.embedded.state import OFFSETS_TOPIC
-from kclient.embedded.transactions import calls
-from kclient.embedded.transactions.fencing import FENCED_SINCE, error_of
-from kclient.embedded.transactions.transaction import Producer
+from kclient.embedded.transactions.transaction import ProducerIdAndEpoch
+from kclient.embedded.transactions.verification import FENCED_SINCE, txn_error_code
 from kclient.generated.add_offsets_to_txn_request import AddOffsetsToTxnRequest
 from kclient.generated.add_offsets_to_txn_response import AddOffsetsToTxnResponse
 from kclient.group.offsets_topic import offsets_topic_partition
@@ -22,9 +21,9 @@ async def handle(call: RequestContext, request: AddOffsetsToTxnRequest) -> AddOf
     if not call.allowed("READ", f"Group:{request.group_id}"):
         raise ApiError(GROUP_AUTHORIZATION_FAILED)
     number = offsets_topic_partition(request.group_id, call.state.settings.offsets_topic_num_partitions)
-    producer = Producer(request.producer_id, request.producer_epoch)
+    producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
     tp = TopicPartition(OFFSETS_TOPIC, number)
-    calls.add(call.broker.transactions, request.transactional_id, producer, [tp])
+    call.broker.transactions.add_partitions(request.transactional_id, producer, [tp])
     return AddOffsetsToTxnResponse()
 
 
@@ -32,4 +31,4 @@ def refuse(
     call: RequestContext, request: AddOffsetsToTxnRequest, refused: ApiError
 ) -> AddOffsetsToTxnResponse:
     """At the top."""
-    return AddOffsetsToTxnResponse(error_code=error_of(call, refused, FENCED_SINCE))
+    return AddOffsetsToTxnResponse(error_code=txn_error_code(call, refused, FENCED_SINCE))

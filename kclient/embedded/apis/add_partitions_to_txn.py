@@ -11,9 +11,8 @@ from collections.abc import Iterable
 from kclient.embedded.api_error import ApiError
 from kclient.embedded.auth import CLUSTER
 from kclient.embedded.request_context import RequestContext
-from kclient.embedded.transactions import calls
-from kclient.embedded.transactions.fencing import FENCED_SINCE, error_of
-from kclient.embedded.transactions.transaction import V2, Producer
+from kclient.embedded.transactions.transaction import V2, ProducerIdAndEpoch
+from kclient.embedded.transactions.verification import FENCED_SINCE, txn_error_code
 from kclient.generated.add_partitions_to_txn_request import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
@@ -59,7 +58,7 @@ def refuse(
     call: RequestContext, request: AddPartitionsToTxnRequest, refused: ApiError
 ) -> AddPartitionsToTxnResponse:
     """At every partition, or at the top where there is room."""
-    code = error_of(call, refused, FENCED_SINCE)
+    code = txn_error_code(call, refused, FENCED_SINCE)
     if call.version >= BATCHED_SINCE:
         return AddPartitionsToTxnResponse(error_code=code)
     asked = _partitions(request.v3_and_below_topics)
@@ -83,7 +82,7 @@ def _one(call: RequestContext, asked: AddPartitionsToTxnTransaction) -> list[Add
     try:
         return _rows(_verified(call, asked) if asked.verify_only else _added(call, asked))
     except ApiError as exc:
-        return _rows(dict.fromkeys(partitions, error_of(call, exc, FENCED_SINCE)))
+        return _rows(dict.fromkeys(partitions, txn_error_code(call, exc, FENCED_SINCE)))
 
 
 def _problem(call: RequestContext, tp: TopicPartition) -> int:
@@ -96,18 +95,18 @@ def _problem(call: RequestContext, tp: TopicPartition) -> int:
 
 
 def _added(call: RequestContext, asked: AddPartitionsToTxnTransaction) -> Errors:
-    producer = Producer(asked.producer_id, asked.producer_epoch)
+    producer = ProducerIdAndEpoch(asked.producer_id, asked.producer_epoch)
     partitions = _partitions(asked.topics)
     version = V2 if call.version >= BATCHED_SINCE else 0
-    calls.add(call.broker.transactions, asked.transactional_id, producer, partitions, version)
+    call.broker.transactions.add_partitions(asked.transactional_id, producer, partitions, version)
     return dict.fromkeys(partitions, NONE)
 
 
 def _verified(call: RequestContext, asked: AddPartitionsToTxnTransaction) -> Errors:
-    producer = Producer(asked.producer_id, asked.producer_epoch)
+    producer = ProducerIdAndEpoch(asked.producer_id, asked.producer_epoch)
     return {
         tp: NONE
-        if calls.verify(call.broker.transactions, asked.transactional_id, producer, tp)
+        if call.broker.transactions.verify_partition(asked.transactional_id, producer, tp)
         else TRANSACTION_ABORTABLE
         for tp in _partitions(asked.topics)
     }

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from kclient.embedded.api_error import ApiError
 from kclient.embedded.request_context import RequestContext
-from kclient.embedded.transactions import calls
-from kclient.embedded.transactions.fencing import FENCED_SINCE, error_of
-from kclient.embedded.transactions.transaction import V2, Producer
+from kclient.embedded.transactions.transaction import V2, ProducerIdAndEpoch
+from kclient.embedded.transactions.verification import FENCED_SINCE, txn_error_code
 from kclient.generated.end_txn_request import EndTxnRequest
 from kclient.generated.end_txn_response import EndTxnResponse
 from kclient.protocol.errors import TRANSACTIONAL_ID_AUTHORIZATION_FAILED
@@ -22,8 +21,10 @@ async def handle(call: RequestContext, request: EndTxnRequest) -> EndTxnResponse
     if not call.allowed("WRITE", f"TransactionalId:{request.transactional_id}"):
         raise ApiError(TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     version = V2 if call.version >= V2_SINCE else 0
-    producer = Producer(request.producer_id, request.producer_epoch)
-    then = calls.end(call.broker.transactions, request.transactional_id, producer, request.committed, version)
+    producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
+    then = call.broker.transactions.end_transaction(
+        request.transactional_id, producer, request.committed, version
+    )
     if version < V2:
         return EndTxnResponse()
     return EndTxnResponse(producer_id=then.producer_id, producer_epoch=then.epoch)
@@ -31,4 +32,4 @@ async def handle(call: RequestContext, request: EndTxnRequest) -> EndTxnResponse
 
 def refuse(call: RequestContext, request: EndTxnRequest, refused: ApiError) -> EndTxnResponse:
     """At the top."""
-    return EndTxnResponse(error_code=error_of(call, refused, FENCED_SINCE))
+    return EndTxnResponse(error_code=txn_error_code(call, refused, FENCED_SINCE))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from kclient.embedded.api_error import ApiError
 from kclient.embedded.auth import CLUSTER
 from kclient.embedded.request_context import RequestContext
-from kclient.embedded.transactions import calls
-from kclient.embedded.transactions.fencing import error_of
-from kclient.embedded.transactions.transaction import NO_EPOCH, NO_ID, Producer
+from kclient.embedded.transactions.transaction import NO_EPOCH, NO_ID, ProducerIdAndEpoch
+from kclient.embedded.transactions.verification import txn_error_code
 from kclient.generated.init_producer_id_request import InitProducerIdRequest
 from kclient.generated.init_producer_id_response import InitProducerIdResponse
 from kclient.protocol.errors import (
@@ -23,12 +22,11 @@ async def handle(call: RequestContext, request: InitProducerIdRequest) -> InitPr
     """A producer id and its epoch. KIP-98, KIP-360."""
     if request.transactional_id is None:
         _check_idempotent(call)
-        producer = Producer(call.broker.transactions.new_producer_id(), 0)
+        producer = ProducerIdAndEpoch(call.broker.transactions.new_producer_id(), 0)
     else:
         if not call.allowed("WRITE", f"TransactionalId:{request.transactional_id}"):
             raise ApiError(TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        producer = calls.init(
-            call.broker.transactions,
+        producer = call.broker.transactions.init_producer_id(
             request.transactional_id,
             request.transaction_timeout_ms,
             _expected(request),
@@ -38,7 +36,9 @@ async def handle(call: RequestContext, request: InitProducerIdRequest) -> InitPr
 
 def refuse(call: RequestContext, request: InitProducerIdRequest, refused: ApiError) -> InitProducerIdResponse:
     """At the top."""
-    return InitProducerIdResponse(error_code=error_of(call, refused, FENCED_SINCE), producer_epoch=NO_EPOCH)
+    return InitProducerIdResponse(
+        error_code=txn_error_code(call, refused, FENCED_SINCE), producer_epoch=NO_EPOCH
+    )
 
 
 def _check_idempotent(call: RequestContext) -> None:
@@ -49,8 +49,8 @@ def _check_idempotent(call: RequestContext) -> None:
         raise ApiError(CLUSTER_AUTHORIZATION_FAILED)
 
 
-def _expected(request: InitProducerIdRequest) -> Producer | None:
+def _expected(request: InitProducerIdRequest) -> ProducerIdAndEpoch | None:
     given = request.producer_id != NO_ID, request.producer_epoch != NO_EPOCH
     if any(given) and not all(given):
         raise ApiError(INVALID_REQUEST)
-    return Producer(request.producer_id, request.producer_epoch) if all(given) else None
+    return ProducerIdAndEpoch(request.producer_id, request.producer_epoch) if all(given) else None

@@ -205,7 +205,7 @@ def _check_producer(
     if header is None or header.producer_id < 0:
         return None
     if header.is_transactional:
-        from kclient.embedded.transactions.enlisting import enlist_batch  # only for those
+        from kclient.embedded.transactions.verification import verify_batch  # only for those
 
-        enlist_batch(call, request.transactional_id, partition, header)
+        verify_batch(call, request.transactional_id, partition, header)
     return partition.log.producers.check(header, call.state.release)

@@ -19,8 +19,8 @@ from kclient.embedded.groups.records import commit_record
 from kclient.embedded.releases import Release
 from kclient.embedded.request_context import RequestContext
 from kclient.embedded.state import Partition
-from kclient.embedded.transactions.enlisting import enlist, writes_already
-from kclient.embedded.transactions.transaction import Producer
+from kclient.embedded.transactions.transaction import ProducerIdAndEpoch
+from kclient.embedded.transactions.verification import has_open_transaction, verify_or_add_partition
 from kclient.generated.txn_offset_commit_request import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
@@ -124,7 +124,7 @@ async def _commit(call: RequestContext, request: TxnOffsetCommitRequest, rows: A
     """Write the offsets into the transaction. Raises ApiError if none is taken."""
     coordinator, group_id = call.broker.groups, request.group_id
     partition = coordinator.check(group_id)
-    _enlist(call, request, partition)
+    _verify_group_partition(call, request, partition)
     committer = Committer(
         request.member_id,
         request.group_instance_id,
@@ -149,12 +149,14 @@ async def _commit(call: RequestContext, request: TxnOffsetCommitRequest, rows: A
     return dict.fromkeys(commits, NONE) | dict.fromkeys(long, OFFSET_METADATA_TOO_LARGE)
 
 
-def _enlist(call: RequestContext, request: TxnOffsetCommitRequest, partition: Partition) -> None:
+def _verify_group_partition(
+    call: RequestContext, request: TxnOffsetCommitRequest, partition: Partition
+) -> None:
     """See to it that the group's partition is part of the transaction."""
-    producer = Producer(request.producer_id, request.producer_epoch)
+    producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
     adds = call.version >= V2_SINCE
-    if not writes_already(partition, producer) and (adds or call.state.release >= VERIFIED_SINCE):
-        enlist(
+    if not has_open_transaction(partition, producer) and (adds or call.state.release >= VERIFIED_SINCE):
+        verify_or_add_partition(
             call.state,
             request.transactional_id,
             producer,

@@ -1,1 +1,1 @@
-"""Transactions: their states, the coordinator that keeps them, and the markers that end them."""
+"""Transactions: the coordinator, the states of a transactional id, its records and markers, verification."""

@@ -1,12 +1,13 @@
-"""Which transactional ids a broker coordinates: those whose partition of `__transaction_state` it leads.
+"""The transaction coordinator of a broker: the transactional ids whose partition of `__transaction_state` it leads.
 
-They live in memory and, as records, in that partition. A broker that becomes its leader reads them back from there and
-goes on where the one before it stopped: a transaction whose end was prepared gets its markers, an open one its time.
-Each id has one timer, which its state sets.
+Their state is in memory and, as records, in that partition. A new leader of the partition reads it back and continues:
+it writes the markers of a prepared end, and restarts the timeout of an open transaction. Each id has one timer, which
+its state sets.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from kclient.embedded.api_error import ApiError
@@ -14,16 +15,24 @@ from kclient.embedded.clock import Timer
 from kclient.embedded.releases import Release
 from kclient.embedded.replication import append
 from kclient.embedded.state import TRANSACTIONS_TOPIC, ClusterState, Partition
-from kclient.embedded.transactions.markers import write_markers
-from kclient.embedded.transactions.records import read_log, to_record
-from kclient.embedded.transactions.states import PREPARED, State
-from kclient.embedded.transactions.transaction import Transaction
+from kclient.embedded.transactions.records import read_log, to_record, write_markers
+from kclient.embedded.transactions.transaction import (
+    PREPARED,
+    V2,
+    EndTxnDecision,
+    ProducerIdAndEpoch,
+    TransactionMetadata,
+    TransactionState,
+)
 from kclient.group.offsets_topic import offsets_topic_partition
 from kclient.protocol.errors import (
+    CONCURRENT_TRANSACTIONS,
     COORDINATOR_LOAD_IN_PROGRESS,
     COORDINATOR_NOT_AVAILABLE,
     INVALID_PRODUCER_ID_MAPPING,
     INVALID_REQUEST,
+    INVALID_TRANSACTION_TIMEOUT,
+    INVALID_TXN_STATE,
     NOT_COORDINATOR,
 )
 from kclient.records.writer import build_batch
@@ -33,16 +42,18 @@ if TYPE_CHECKING:
     from kclient.embedded.broker import Broker
 
 V2_SINCE: Final = Release.parse("4.0")
-AGAIN_SECONDS: Final = 0.1
+RETRY_SECONDS: Final = 0.1
 
 
 class TransactionCoordinator:
-    """One broker's transactional ids. Raises `ApiError` wherever one is not to be had here."""
+    """The transactional ids of one broker. Its methods raise `ApiError` for an id that it does not coordinate."""
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
-        self.transactions: dict[str, Transaction] = {}
-        self._waiting: dict[int, tuple[int, Timer]] = {}  # led, but not read yet: what is answered meanwhile
+        self.transactions: dict[str, TransactionMetadata] = {}
+        self._waiting: dict[
+            int, tuple[int, Timer]
+        ] = {}  # leader, but not loaded yet: the error code until then
         self._timers: dict[str, Timer] = {}
 
     @property
@@ -51,14 +62,14 @@ class TransactionCoordinator:
         return self.broker.state
 
     def new_producer_id(self) -> int:
-        """One that nobody had before."""
+        """Return a new, unique producer id."""
         self.state.next_producer_id += 1
         return self.state.next_producer_id - 1
 
-    # --- finding
+    # --- lookup
 
     def check(self, transactional_id: str | None) -> Partition:
-        """The partition that holds an id, if this broker leads it and may write to it."""
+        """Return the partition of a transactional id. Raise ApiError unless this broker leads it and can write."""
         if not transactional_id:
             raise ApiError(INVALID_REQUEST)
         settings = self.state.settings
@@ -72,36 +83,108 @@ class TransactionCoordinator:
             raise ApiError(COORDINATOR_NOT_AVAILABLE)
         return partition
 
-    def known(self, transactional_id: str) -> Transaction:
-        """What is known of an id that has been initialised."""
+    def known(self, transactional_id: str) -> TransactionMetadata:
+        """Return the state of an initialized id. Raise ApiError for an unknown one."""
         self.check(transactional_id)
         transaction = self.transactions.get(transactional_id)
         if transaction is None:
             raise ApiError(INVALID_PRODUCER_ID_MAPPING)
         return transaction
 
-    # --- keeping
+    # --- requests
 
-    def save(self, transaction: Transaction) -> None:
-        """Write down what an id has become, and see to what follows from it."""
+    def init_producer_id(
+        self, transactional_id: str, timeout_ms: int, expected: ProducerIdAndEpoch | None
+    ) -> ProducerIdAndEpoch:
+        """Return the producer id and epoch to write with from now on; every older epoch of the id is fenced.
+
+        An open transaction is aborted first, and the producer retries. With `expected`, the producer's present id and
+        epoch (KIP-360), a producer that another one has replaced is fenced.
+        """
+        state = self.state
+        if not transactional_id:
+            raise ApiError(INVALID_REQUEST)
+        if not 0 < timeout_ms <= state.settings.transaction_max_timeout_ms:
+            raise ApiError(INVALID_TRANSACTION_TIMEOUT)
+        self.check(transactional_id)
+        transaction = self.transactions.get(transactional_id)
+        if transaction is None:
+            transaction = TransactionMetadata(transactional_id, self.new_producer_id(), timeout_ms)
+        transaction.check_settled()
+        transaction.check_init(expected)
+        if transaction.state is TransactionState.ONGOING:
+            self.abort(transaction)
+            raise ApiError(CONCURRENT_TRANSACTIONS)
+        transaction.init(expected, timeout_ms, self.new_producer_id, state.clock.wall_ms())
+        self.save(transaction)
+        return transaction.producer
+
+    def add_partitions(
+        self,
+        transactional_id: str,
+        producer: ProducerIdAndEpoch,
+        partitions: Sequence[TopicPartition],
+        version: int = 0,
+    ) -> None:
+        """Add partitions to the producer's transaction; the first ones begin it."""
+        transaction = self.known(transactional_id)
+        if self.state.release >= V2_SINCE:
+            transaction.check_settled()  # the end may assign another id, which the producer already has
+        transaction.check_producer(producer)
+        if transaction.add(partitions, version, self.state.clock.wall_ms()):
+            self.save(transaction)
+
+    def verify_partition(
+        self, transactional_id: str, producer: ProducerIdAndEpoch, tp: TopicPartition
+    ) -> bool:
+        """Return whether a partition is part of the producer's transaction."""
+        transaction = self.known(transactional_id)
+        transaction.check_producer(producer)
+        return tp in transaction.partitions
+
+    def end_transaction(
+        self,
+        transactional_id: str,
+        producer: ProducerIdAndEpoch,
+        commit: bool,
+        version: int = 0,
+    ) -> ProducerIdAndEpoch:
+        """Commit or abort: prepared when this returns, the markers follow. Return the producer's next id and epoch."""
+        transaction = self.known(transactional_id)
+        decision = transaction.end_decision(producer, commit, version)
+        if decision is EndTxnDecision.INVALID:
+            raise ApiError(INVALID_TXN_STATE)
+        if decision is EndTxnDecision.CONCURRENT:
+            raise ApiError(CONCURRENT_TRANSACTIONS)
+        if decision is EndTxnDecision.PROCEED:
+            if version == V2:
+                transaction.bump(self.new_producer_id)
+            transaction.prepare(commit, self.state.clock.wall_ms())
+            self.save(transaction)
+        return transaction.producer
+
+    # --- writing
+
+    def save(self, transaction: TransactionMetadata) -> None:
+        """Write the state of an id to the log, and set its timer."""
         partition = self.check(transaction.transactional_id)
         record = to_record(transaction, 1 if self.state.release >= V2_SINCE else 0)
         append(self.state, partition, build_batch([record]))
         self.transactions[transaction.transactional_id] = transaction
-        if transaction.state is State.DEAD:
+        if transaction.state is TransactionState.DEAD:
             del self.transactions[transaction.transactional_id]
         self._set_timer(transaction)
 
-    def abort(self, transaction: Transaction) -> None:
-        """Shut the producer out and abort its open transaction."""
+    def abort(self, transaction: TransactionMetadata) -> None:
+        """Fence the producer and abort its open transaction."""
         transaction.fence(recoverable=self.state.release >= V2_SINCE)
         transaction.prepare(False, self.state.clock.wall_ms())
         self.save(transaction)
 
-    # --- partitions come and go
+    # --- leadership
 
     def leader_changed(self, partition: Partition) -> None:
-        """Load a partition that this broker leads now, forget one that it leads no more."""
+        """Load a partition that this broker leads now; drop the state of one that it no longer leads."""
         self._forget(partition.number)
         if partition.leader != self.broker.node_id:
             return
@@ -129,43 +212,43 @@ class TransactionCoordinator:
                 self.transactions.pop(transactional_id)
                 self._timers.pop(transactional_id).cancel()
 
-    # --- time
+    # --- timers
 
-    def _set_timer(self, transaction: Transaction) -> None:
+    def _set_timer(self, transaction: TransactionMetadata) -> None:
         transactional_id = transaction.transactional_id
         if transactional_id in self._timers:
             self._timers.pop(transactional_id).cancel()
-        if transaction.state is not State.DEAD:
+        if transaction.state is not TransactionState.DEAD:
             self.call_later(transaction, self._seconds_left(transaction))
 
-    def call_later(self, transaction: Transaction, seconds: float) -> None:
-        """Look at an id again after so long."""
+    def call_later(self, transaction: TransactionMetadata, seconds: float) -> None:
+        """Set the timer of an id."""
         timer = self.broker.call_later(seconds, lambda: self._due(transaction))
         self._timers[transaction.transactional_id] = timer
 
-    def _seconds_left(self, transaction: Transaction) -> float:
+    def _seconds_left(self, transaction: TransactionMetadata) -> float:
         if transaction.state in PREPARED:
             return self.state.marker_delay
-        if transaction.state is State.ONGOING:
+        if transaction.state is TransactionState.ONGOING:
             due_ms = transaction.started_ms + transaction.timeout_ms
         else:
             due_ms = transaction.updated_ms + self.state.settings.transactional_id_expiration_ms
         return max(0, due_ms - self.state.clock.wall_ms()) / 1000
 
-    def _due(self, transaction: Transaction) -> None:
-        """Its time is over, or its markers are due: do that, or try again when this is possible."""
+    def _due(self, transaction: TransactionMetadata) -> None:
+        """Write the markers of a prepared end, abort a timed-out transaction, or expire the id; retry on failure."""
         now_ms = self.state.clock.wall_ms()
         try:
             partition = self.check(transaction.transactional_id)
         except ApiError:
-            self.call_later(transaction, AGAIN_SECONDS)
+            self.call_later(transaction, RETRY_SECONDS)
             return
         if transaction.state in PREPARED:
             if not write_markers(self.state, transaction, partition.leader_epoch):
-                self.call_later(transaction, AGAIN_SECONDS)
+                self.call_later(transaction, RETRY_SECONDS)
                 return
             transaction.complete(now_ms)
-        elif transaction.state is State.ONGOING:
+        elif transaction.state is TransactionState.ONGOING:
             self.abort(transaction)
             return
         else:

@@ -1,4 +1,7 @@
-"""Transactional ids as records of `__transaction_state`, written and read back."""
+"""The records of `__transaction_state`, written and read back, and the markers that end a transaction.
+
+A marker is one control batch in each partition that the transaction wrote to.
+"""
 
 from __future__ import annotations
 
@@ -6,30 +9,33 @@ from collections.abc import Iterator
 from typing import Final, TypeVar, cast
 
 from kclient.embedded.log import Log
-from kclient.embedded.transactions.states import State
-from kclient.embedded.transactions.transaction import NO_ID, Transaction
+from kclient.embedded.replication import append
+from kclient.embedded.state import NO_LEADER, OFFSETS_TOPIC, ClusterState, Partition
+from kclient.embedded.transactions.transaction import NO_ID, TransactionMetadata, TransactionState
 from kclient.generated.transaction_log_key import TransactionLogKey
 from kclient.generated.transaction_log_value import PartitionsSchema, TransactionLogValue
 from kclient.protocol.message import Message
 from kclient.protocol.registry import read_message, write_message
 from kclient.records.sections import columns_for, open_batch
-from kclient.records.writer import NewRecord
+from kclient.records.writer import NewRecord, build_marker
 from kclient.types import TopicPartition
 
 KEY_VERSION: Final = 0
 M = TypeVar("M", bound=Message)
 
 
-def to_record(transaction: Transaction, value_version: int) -> NewRecord:
-    """What is appended when a transactional id has changed; a tombstone for one that is dead."""
+def to_record(transaction: TransactionMetadata, value_version: int) -> NewRecord:
+    """Return the record of a changed transactional id; a tombstone for a dead one."""
     key = TransactionLogKey(transactional_id=transaction.transactional_id)
-    value = None if transaction.state is State.DEAD else _versioned(_value(transaction), value_version)
+    value = (
+        None if transaction.state is TransactionState.DEAD else _versioned(_value(transaction), value_version)
+    )
     return NewRecord(_versioned(key, KEY_VERSION), value, transaction.updated_ms)
 
 
-def read_log(log: Log) -> dict[str, Transaction]:
-    """What a log says of its transactional ids."""
-    found: dict[str, Transaction] = {}
+def read_log(log: Log) -> dict[str, TransactionMetadata]:
+    """Read the transactional ids of a log."""
+    found: dict[str, TransactionMetadata] = {}
     for key, value in _records(log):
         transactional_id = _read(TransactionLogKey, key).transactional_id
         if value is None:
@@ -48,7 +54,7 @@ def _records(log: Log) -> Iterator[tuple[bytes, bytes | None]]:
             yield key or b"", value
 
 
-def _value(transaction: Transaction) -> TransactionLogValue:
+def _value(transaction: TransactionMetadata) -> TransactionLogValue:
     topics: dict[str, list[int]] = {}
     for tp in transaction.partitions:
         topics.setdefault(tp.topic, []).append(tp.partition)
@@ -60,27 +66,27 @@ def _value(transaction: Transaction) -> TransactionLogValue:
         producer_epoch=transaction.epoch,
         transaction_timeout_ms=transaction.timeout_ms,
         transaction_status=transaction.state,
-        transaction_partitions=None if transaction.state is State.EMPTY else rows,
+        transaction_partitions=None if transaction.state is TransactionState.EMPTY else rows,
         transaction_last_update_timestamp_ms=transaction.updated_ms,
         transaction_start_timestamp_ms=transaction.started_ms,
         client_transaction_version=transaction.version,
     )
 
 
-def _previous(transaction: Transaction) -> int:
-    """Brokers of 4.x write the present id where there was none before."""
+def _previous(transaction: TransactionMetadata) -> int:
+    """Return the previous id. Brokers of 4.x write the present id if there is no previous one."""
     return transaction.producer_id if transaction.previous_id == NO_ID else transaction.previous_id
 
 
-def _transaction(transactional_id: str, value: TransactionLogValue) -> Transaction:
-    return Transaction(
+def _transaction(transactional_id: str, value: TransactionLogValue) -> TransactionMetadata:
+    return TransactionMetadata(
         transactional_id,
         value.producer_id,
         value.transaction_timeout_ms,
         epoch=value.producer_epoch,
         previous_id=value.previous_producer_id,
         next_id=value.next_producer_id,
-        state=State(value.transaction_status),
+        state=TransactionState(value.transaction_status),
         partitions=[
             TopicPartition(row.topic, number)
             for row in value.transaction_partitions or ()
@@ -99,3 +105,42 @@ def _versioned(message: Message, version: int) -> bytes:
 def _read(kind: type[M], data: bytes) -> M:
     message, _ = read_message(kind.NAME, int.from_bytes(data[:2], "big"), data, 2)
     return cast("M", message)
+
+
+def write_markers(state: ClusterState, transaction: TransactionMetadata, coordinator_epoch: int) -> bool:
+    """Write the marker to every partition that has a live leader; return False if some are left."""
+    left = []
+    for tp in transaction.partitions:
+        partition = state.partition(tp)
+        if partition is None:
+            continue  # its topic was deleted
+        if _writable(state, partition):
+            _write(state, partition, transaction, coordinator_epoch)
+        else:
+            left.append(tp)
+    transaction.partitions = left
+    return not left
+
+
+def _writable(state: ClusterState, partition: Partition) -> bool:
+    if partition.leader == NO_LEADER:
+        return False
+    leader = state.brokers[partition.leader]
+    return leader.running and not leader.paused
+
+
+def _write(
+    state: ClusterState, partition: Partition, transaction: TransactionMetadata, coordinator_epoch: int
+) -> None:
+    commit = transaction.state is TransactionState.PREPARE_COMMIT
+    marker = build_marker(
+        commit=commit,
+        offset=0,
+        producer_id=transaction.producer_id,
+        producer_epoch=transaction.epoch,
+        coordinator_epoch=coordinator_epoch,
+        timestamp=state.clock.wall_ms(),
+    )
+    append(state, partition, marker)
+    if partition.topic.name == OFFSETS_TOPIC:
+        state.brokers[partition.leader].groups.complete(partition.number, transaction.producer_id, commit)

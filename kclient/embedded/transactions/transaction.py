@@ -1,22 +1,86 @@
-"""What the coordinator knows of one transactional id, and the only ways in which it changes.
+"""`TransactionMetadata`: the state of one transactional id, and its transitions.
+
+    Empty ─ add ─▶ Ongoing ─ end ─▶ PrepareCommit, PrepareAbort ─ markers written ─▶ CompleteCommit, CompleteAbort
+      ▲               ▲                                                                     │
+      └──── init ─────┴───────────────────────────── add ───────────────────────────────────┘
 
 Epochs: every InitProducerId, every fence and, for producers of transactions V2 (KIP-890), every end of a transaction
-takes the next epoch, so that whatever an older epoch still sends is refused. The last epoch that a producer is given is
-32,766: behind it comes another producer id with epoch 0.
+bumps the producer epoch, so that requests in an older epoch are rejected. The last epoch that a producer gets is
+32,766; after it the coordinator assigns another producer id with epoch 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from enum import Enum, IntEnum
 from typing import Final
 
 import attrs
 
 from kclient.embedded.api_error import ApiError
-from kclient.embedded.transactions.states import ENDING, ENDING_NEXT, FOLLOWS, PREPARED, State, Verdict
 from kclient.errors import InternalError
 from kclient.protocol.errors import CONCURRENT_TRANSACTIONS, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED
 from kclient.types import TopicPartition
+
+
+class TransactionState(IntEnum):
+    """The status in the records of `__transaction_state`."""
+
+    EMPTY = 0
+    ONGOING = 1
+    PREPARE_COMMIT = 2
+    PREPARE_ABORT = 3
+    COMPLETE_COMMIT = 4
+    COMPLETE_ABORT = 5
+    DEAD = 6
+
+
+PREPARED: Final = (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
+AT_REST: Final = (TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)
+
+# state → the states that it may follow
+VALID_PREVIOUS_STATES: Final = {
+    TransactionState.EMPTY: AT_REST,
+    TransactionState.ONGOING: (TransactionState.ONGOING, *AT_REST),
+    TransactionState.PREPARE_COMMIT: (TransactionState.ONGOING,),
+    TransactionState.PREPARE_ABORT: (
+        TransactionState.ONGOING,
+        *AT_REST,
+    ),  # after an end: a producer of V2 may abort before its first write
+    TransactionState.COMPLETE_COMMIT: (TransactionState.PREPARE_COMMIT,),
+    TransactionState.COMPLETE_ABORT: (TransactionState.PREPARE_ABORT,),
+    TransactionState.DEAD: AT_REST,
+}
+
+
+class EndTxnDecision(Enum):
+    """The decision on an EndTxn request."""
+
+    PROCEED = "prepare the end"
+    DONE = "already ended this way: succeed again"
+    CONCURRENT = "an end is in progress: the producer retries"
+    INVALID = "not possible in this state"
+
+
+# state → the decision on a commit, on an abort
+END_TXN_V1: Final = {
+    TransactionState.EMPTY: (EndTxnDecision.INVALID, EndTxnDecision.INVALID),
+    TransactionState.ONGOING: (EndTxnDecision.PROCEED, EndTxnDecision.PROCEED),
+    TransactionState.PREPARE_COMMIT: (EndTxnDecision.CONCURRENT, EndTxnDecision.CONCURRENT),
+    TransactionState.PREPARE_ABORT: (EndTxnDecision.CONCURRENT, EndTxnDecision.CONCURRENT),
+    TransactionState.COMPLETE_COMMIT: (EndTxnDecision.DONE, EndTxnDecision.INVALID),
+    TransactionState.COMPLETE_ABORT: (EndTxnDecision.INVALID, EndTxnDecision.DONE),
+}
+
+# The same under KIP-890, where a repeated request has the old epoch: after the end, a request in the new epoch is about
+# the next transaction, which may be aborted before it began.
+END_TXN_V2: Final = {
+    TransactionState.EMPTY: (EndTxnDecision.INVALID, EndTxnDecision.PROCEED),
+    TransactionState.ONGOING: (EndTxnDecision.PROCEED, EndTxnDecision.PROCEED),
+    TransactionState.COMPLETE_COMMIT: (EndTxnDecision.INVALID, EndTxnDecision.PROCEED),
+    TransactionState.COMPLETE_ABORT: (EndTxnDecision.INVALID, EndTxnDecision.PROCEED),
+}
+
 
 NO_ID: Final = -1
 NO_EPOCH: Final = -1
@@ -25,7 +89,7 @@ V2: Final = 2
 
 
 @attrs.frozen
-class Producer:
+class ProducerIdAndEpoch:
     """A producer id in one of its epochs."""
 
     producer_id: int
@@ -33,34 +97,38 @@ class Producer:
 
 
 @attrs.define(eq=False)
-class Transaction:
-    """See the module. Times in ms since 1970; `version` is the transaction.version that the producer speaks."""
+class TransactionMetadata:
+    """See the module. Times in ms since 1970; `version` is the transaction.version of the producer."""
 
     transactional_id: str
     producer_id: int
     timeout_ms: int
     epoch: int = NO_EPOCH
-    last_epoch: int = NO_EPOCH  # the one before, if the producer asked for the next with it (KIP-360)
+    last_epoch: int = NO_EPOCH  # the previous epoch, if the producer sent it to get the next one (KIP-360)
     previous_id: int = NO_ID
-    next_id: int = NO_ID  # takes over when the prepared end is complete
-    state: State = State.EMPTY
+    next_id: int = NO_ID  # the producer id after the prepared end is complete
+    state: TransactionState = TransactionState.EMPTY
     partitions: list[TopicPartition] = attrs.field(factory=list)
     started_ms: int = -1
     updated_ms: int = -1
     version: int = 0
 
     @property
-    def producer(self) -> Producer:
+    def producer(self) -> ProducerIdAndEpoch:
         """What the producer may call itself after the last answer to it."""
-        return Producer(self.producer_id, self.epoch) if self.next_id == NO_ID else Producer(self.next_id, 0)
+        return (
+            ProducerIdAndEpoch(self.producer_id, self.epoch)
+            if self.next_id == NO_ID
+            else ProducerIdAndEpoch(self.next_id, 0)
+        )
 
     @property
     def exhausted(self) -> bool:
-        """Whether no epoch is left that a producer could be given."""
+        """Whether the producer id has no epoch left."""
         return self.epoch >= LAST_EPOCH
 
-    def _become(self, state: State, now_ms: int) -> None:
-        if self.state not in FOLLOWS[state]:
+    def _transition_to(self, state: TransactionState, now_ms: int) -> None:
+        if self.state not in VALID_PREVIOUS_STATES[state]:
             raise InternalError(
                 f"{self.transactional_id!r} cannot go from {self.state.name} to {state.name}."
             )
@@ -69,19 +137,19 @@ class Transaction:
 
     # --- InitProducerId
 
-    def check_init(self, expected: Producer | None) -> None:
-        """Whether somebody with this id and epoch may have the next one. Raises ApiError. KIP-360."""
+    def check_init(self, expected: ProducerIdAndEpoch | None) -> None:
+        """Raise ApiError unless a producer with this id and epoch may get the next epoch. KIP-360."""
         if expected is None or self.epoch == NO_EPOCH or expected.producer_id == self.producer_id:
             return
         if expected.producer_id != self.previous_id or expected.epoch < LAST_EPOCH:
             raise ApiError(PRODUCER_FENCED)
 
     def init(
-        self, expected: Producer | None, timeout_ms: int, new_id: Callable[[], int], now_ms: int
+        self, expected: ProducerIdAndEpoch | None, timeout_ms: int, new_id: Callable[[], int], now_ms: int
     ) -> None:
-        """Begin anew in the next epoch, or under the new id; the same request twice has the same result.
+        """Take the next epoch, or a new producer id; a repeated request has the same result.
 
-        Raises ApiError for an epoch that is neither the present one nor the one before.
+        Raise ApiError for an epoch that is neither the present nor the previous one.
         """
         if self.exhausted and (expected is None or expected.epoch == self.epoch):
             self.last_epoch = NO_EPOCH if expected is None else self.epoch
@@ -92,12 +160,12 @@ class Transaction:
         elif expected.epoch != self.last_epoch:
             raise ApiError(PRODUCER_FENCED)
         self.timeout_ms, self.started_ms = timeout_ms, -1
-        self._become(State.EMPTY, now_ms)
+        self._transition_to(TransactionState.EMPTY, now_ms)
 
     # --- partitions
 
-    def check_producer(self, producer: Producer) -> None:
-        """Whether a request comes from the producer of now, at a time when it may write. Raises ApiError."""
+    def check_producer(self, producer: ProducerIdAndEpoch) -> None:
+        """Raise ApiError unless the request has the present id and epoch and no end is in progress."""
         if self.producer_id != producer.producer_id:
             raise ApiError(INVALID_PRODUCER_ID_MAPPING)
         if self.epoch != producer.epoch:
@@ -105,34 +173,34 @@ class Transaction:
         self.check_settled()
 
     def check_settled(self) -> None:
-        """Whether no end is under way. Raises ApiError."""
+        """Raise ApiError while an end is in progress."""
         if self.state in PREPARED:
             raise ApiError(CONCURRENT_TRANSACTIONS)
 
     def add(self, partitions: Iterable[TopicPartition], version: int, now_ms: int) -> bool:
-        """Let the transaction write there; False if it could already."""
+        """Add partitions; return False if nothing changed."""
         added = [tp for tp in dict.fromkeys(partitions) if tp not in self.partitions]
-        if self.state is State.ONGOING and not added:
+        if self.state is TransactionState.ONGOING and not added:
             return False
-        if self.state is not State.ONGOING:
+        if self.state is not TransactionState.ONGOING:
             self.started_ms = now_ms
         self.partitions += added
         self.version = version
-        self._become(State.ONGOING, now_ms)
+        self._transition_to(TransactionState.ONGOING, now_ms)
         return True
 
-    # --- its end
+    # --- end
 
     def fence(self, *, recoverable: bool) -> None:
-        """Take the next epoch: the producer that has an open transaction is shut out.
+        """Bump the epoch, which fences the producer of the open transaction.
 
-        Nobody is given that epoch, unless the producer of before may ask for it (`recoverable`).
+        No producer gets that epoch, unless the fenced one may request it (`recoverable`).
         """
         self.last_epoch = self.epoch if recoverable else NO_EPOCH
         self.epoch += 1
 
-    def verdict(self, producer: Producer, commit: bool, version: int) -> Verdict:
-        """What becomes of the producer's request to end its transaction. Raises ApiError if it is not the producer."""
+    def end_decision(self, producer: ProducerIdAndEpoch, commit: bool, version: int) -> EndTxnDecision:
+        """Return the decision on an EndTxn request. Raise ApiError unless it has the present id and epoch."""
         repeated = version == V2 and self._ended_as(producer)
         if producer.producer_id != self.producer_id and not repeated:
             raise ApiError(INVALID_PRODUCER_ID_MAPPING)
@@ -140,31 +208,33 @@ class Transaction:
             raise ApiError(PRODUCER_FENCED)
         if version == V2 and self.state in PREPARED and not repeated:
             raise ApiError(PRODUCER_FENCED)
-        table = ENDING_NEXT if version == V2 and not repeated else ENDING
+        table = END_TXN_V2 if version == V2 and not repeated else END_TXN_V1
         return table[self.state][0 if commit else 1]
 
-    def _ended_as(self, producer: Producer) -> bool:
-        """Whether the last end took the epoch behind this one: the producer asks again for what is done."""
-        if self.state not in (*PREPARED, State.COMPLETE_COMMIT, State.COMPLETE_ABORT):
+    def _ended_as(self, producer: ProducerIdAndEpoch) -> bool:
+        """Whether the last end bumped this epoch: the producer repeats a request that succeeded."""
+        if self.state not in (*PREPARED, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT):
             return False
         if self.epoch == 0 and producer.epoch == LAST_EPOCH:
             return producer.producer_id == self.previous_id
         return producer.producer_id == self.producer_id and producer.epoch == self.epoch - 1
 
     def bump(self, new_id: Callable[[], int]) -> None:
-        """Take the next epoch with the end of a transaction, or a new id with the last one. KIP-890."""
+        """Bump the epoch with the end of a transaction; after the last epoch a new id follows. KIP-890."""
         self.version = V2
         self.next_id = new_id() if self.exhausted else NO_ID
         self.last_epoch, self.epoch = self.epoch, self.epoch + 1
 
     def prepare(self, commit: bool, now_ms: int) -> None:
-        """The end is decided: what is left are the markers."""
+        """Prepare the end; the markers are written next."""
         if self.started_ms < 0:
             self.started_ms = now_ms
-        self._become(State.PREPARE_COMMIT if commit else State.PREPARE_ABORT, now_ms)
+        self._transition_to(
+            TransactionState.PREPARE_COMMIT if commit else TransactionState.PREPARE_ABORT, now_ms
+        )
 
     def complete(self, now_ms: int) -> None:
-        """Every marker is written."""
+        """Complete the end: every marker is written."""
         if self.next_id != NO_ID:
             self.previous_id, self.producer_id, self.next_id, self.epoch = (
                 self.producer_id,
@@ -173,9 +243,11 @@ class Transaction:
                 0,
             )
         self.partitions = []
-        committed = self.state is State.PREPARE_COMMIT
-        self._become(State.COMPLETE_COMMIT if committed else State.COMPLETE_ABORT, now_ms)
+        committed = self.state is TransactionState.PREPARE_COMMIT
+        self._transition_to(
+            TransactionState.COMPLETE_COMMIT if committed else TransactionState.COMPLETE_ABORT, now_ms
+        )
 
     def expire(self, now_ms: int) -> None:
-        """Nobody used the id for too long."""
-        self._become(State.DEAD, now_ms)
+        """Expire the id: it was unused for transactional.id.expiration.ms."""
+        self._transition_to(TransactionState.DEAD, now_ms)

@@ -1,8 +1,10 @@
-"""The leader of a partition asks the coordinator about a transaction that writes there for the first time. KIP-890.
+"""A partition leader verifies with the coordinator that a transaction may write to its partition (KIP-890).
 
-A producer of transactions V2 has not added the partition: the leader does so now. Of an older one the leader makes sure
-that it has, from 3.6 on; before that brokers took whatever came, and a write that was late left a transaction open for
-ever.
+A producer of transactions V2 does not send AddPartitionsToTxn: the leader adds the partition with the first write. For
+an older producer the leader verifies, from 3.6 on, that the partition was added. Brokers before 3.6 accepted every
+write, so a late write left a transaction open for ever.
+
+Older request versions have no PRODUCER_FENCED: `txn_error_code` maps it to INVALID_PRODUCER_EPOCH.
 """
 
 from __future__ import annotations
@@ -13,9 +15,8 @@ from kclient.embedded.api_error import ApiError
 from kclient.embedded.releases import Release
 from kclient.embedded.request_context import RequestContext
 from kclient.embedded.state import NO_LEADER, TRANSACTIONS_TOPIC, ClusterState, Partition
-from kclient.embedded.transactions import calls
 from kclient.embedded.transactions.coordinator import TransactionCoordinator
-from kclient.embedded.transactions.transaction import V2, Producer
+from kclient.embedded.transactions.transaction import V2, ProducerIdAndEpoch
 from kclient.group.offsets_topic import offsets_topic_partition
 from kclient.protocol.errors import (
     CONCURRENT_TRANSACTIONS,
@@ -33,22 +34,36 @@ from kclient.protocol.errors import (
 from kclient.records.batch import Batch
 from kclient.types import TopicPartition
 
+FENCED_SINCE: Final = 2  # of AddPartitionsToTxn, AddOffsetsToTxn and EndTxn
+
+
+def txn_error_code(call: RequestContext, exc: ApiError, fenced_since: int) -> int:
+    """Return the error code, or the one that older request versions know."""
+    if exc.code == PRODUCER_FENCED and call.version < fenced_since:
+        return INVALID_PRODUCER_EPOCH
+    return exc.code
+
+
 PRODUCE_ABORTABLE_SINCE: Final = 11
 PRODUCE_ADDS_SINCE: Final = 12
 VERIFIED_SINCE: Final = Release.parse("3.6")
-ASK_AGAIN: Final = (COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR)
+RETRIABLE_COORDINATOR_ERRORS: Final = (
+    COORDINATOR_LOAD_IN_PROGRESS,
+    COORDINATOR_NOT_AVAILABLE,
+    NOT_COORDINATOR,
+)
 
 
-def enlist_batch(
+def verify_batch(
     call: RequestContext, transactional_id: str | None, partition: Partition, batch: Batch
 ) -> None:
-    """See to it that a batch of a Produce request may go into its transaction. Raises ApiError."""
+    """Verify that a batch of a Produce request may join its transaction. Raise ApiError otherwise."""
     if transactional_id is None:
         raise ApiError(TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    producer = Producer(batch.producer_id, batch.producer_epoch)
-    if not writes_already(partition, producer):
+    producer = ProducerIdAndEpoch(batch.producer_id, batch.producer_epoch)
+    if not has_open_transaction(partition, producer):
         adds, knows_abortable = call.version >= PRODUCE_ADDS_SINCE, call.version >= PRODUCE_ABORTABLE_SINCE
-        enlist(
+        verify_or_add_partition(
             call.state,
             transactional_id,
             producer,
@@ -59,39 +74,39 @@ def enlist_batch(
         if adds and batch.base_sequence != 0 and producer.producer_id not in partition.log.producers.known:
             raise ApiError(
                 OUT_OF_ORDER_SEQUENCE_NUMBER
-            )  # whose records are gone from the log must begin anew
+            )  # a producer whose state was deleted restarts at sequence 0
 
 
-def writes_already(partition: Partition, producer: Producer) -> bool:
-    """Whether the log holds an open transaction of the producer, so that nobody needs to be asked."""
+def has_open_transaction(partition: Partition, producer: ProducerIdAndEpoch) -> bool:
+    """Whether the log has an open transaction of the producer: then the partition is verified already."""
     producers = partition.log.producers
     known = producers.known.get(producer.producer_id)
     return known is not None and known.epoch == producer.epoch and producer.producer_id in producers.open
 
 
-def enlist(
+def verify_or_add_partition(
     state: ClusterState,
     transactional_id: str,
-    producer: Producer,
+    producer: ProducerIdAndEpoch,
     tp: TopicPartition,
     *,
     adds: bool,
     knows_abortable: bool,
 ) -> None:
-    """Make a partition part of the producer's transaction (`adds`), or see that it is. Raises ApiError.
+    """Add a partition to the producer's transaction (`adds`), or verify that it was added. Raise ApiError otherwise.
 
-    `knows_abortable`: whether the request's version has TRANSACTION_ABORTABLE; older ones are told INVALID_TXN_STATE.
+    `knows_abortable`: whether the request's version has TRANSACTION_ABORTABLE; older ones get INVALID_TXN_STATE.
     """
     if not adds and state.release < VERIFIED_SINCE:
         return
     try:
         coordinator = _coordinator(state, transactional_id)
         if adds:
-            calls.add(coordinator, transactional_id, producer, [tp], V2)
-        elif not calls.verify(coordinator, transactional_id, producer, tp):
+            coordinator.add_partitions(transactional_id, producer, [tp], V2)
+        elif not coordinator.verify_partition(transactional_id, producer, tp):
             raise ApiError(TRANSACTION_ABORTABLE if knows_abortable else INVALID_TXN_STATE)
     except ApiError as exc:
-        raise ApiError(_as_leaders_say(exc.code, adds)) from None
+        raise ApiError(_partition_leader_error(exc.code, adds)) from None
 
 
 def _coordinator(state: ClusterState, transactional_id: str) -> TransactionCoordinator:
@@ -105,8 +120,8 @@ def _coordinator(state: ClusterState, transactional_id: str) -> TransactionCoord
     return broker.transactions
 
 
-def _as_leaders_say(code: int, adds: bool) -> int:
-    """Producers expect the errors of a partition's leader, not those of a coordinator."""
-    if code in ASK_AGAIN or (code == CONCURRENT_TRANSACTIONS and not adds):
+def _partition_leader_error(code: int, adds: bool) -> int:
+    """Return the error of a partition leader for an error of the coordinator."""
+    if code in RETRIABLE_COORDINATOR_ERRORS or (code == CONCURRENT_TRANSACTIONS and not adds):
         return NOT_ENOUGH_REPLICAS
     return INVALID_PRODUCER_EPOCH if code == PRODUCER_FENCED else code
