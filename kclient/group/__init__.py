@@ -1,10 +1,10 @@
-"""The group: finding its coordinator, being a member of it, sharing out partitions, storing offsets.
+"""Consumer groups: coordinator lookup, membership, partition assignment and committed offsets.
 
-Public here, and loaded when first used:
+Public names, imported on first use:
 
-    lag, lag_async               how far a group is behind the ends of its partitions
-    offsets_topic_partition      where a group is kept in `__consumer_offsets`
-    read_offsets_record          what a record of that topic says; read_members, committed_offsets: from several
+    lag, lag_async               the distance of a group from the ends of its partitions
+    offsets_topic_partition      the partition of `__consumer_offsets` that holds a group
+    read_offsets_record          decode a record of that topic; see also read_members and committed_offsets
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _WHERE = {
     "OffsetsRecord": "kclient.group.offsets_topic",
     "UnknownOffsetsRecord": "kclient.group.offsets_topic",
     "committed_offsets": "kclient.group.offsets_topic",
-    "lag": "kclient.lag.calls",  # above this room: it needs positions too
+    "lag": "kclient.lag.calls",  # a higher layer: it needs positions too
     "lag_async": "kclient.lag.calls",
     "offsets_topic_partition": "kclient.group.offsets_topic",
     "read_members": "kclient.group.offsets_topic",

@@ -1,21 +1,20 @@
-"""Who coordinates the group, and requests to that broker.
+"""The group coordinator: looking it up, and sending requests to it.
 
-    unknown ─ FindCoordinator ─▶ known ─ NOT_COORDINATOR, lost connection, silent session ─▶ unknown
+    unknown ─ FindCoordinator ─▶ known ─ NOT_COORDINATOR, lost connection, session timeout ─▶ unknown
 
-One lookup is under way at a time, however many flows wait for it; who stops waiting does not stop the lookup. A
-failed one is followed by a pause that all flows share. Requests go over a connection of their own, so that a fetch
-that waits for records never holds up a heartbeat.
+All callers share one FindCoordinator request and, after a failure, one backoff; a caller that is cancelled does not
+cancel the lookup. Requests use a connection of their own, so that a fetch that waits for records never delays a
+heartbeat.
 
-One question in the forms that different versions need, and the answer as the class that it must be.
+`VersionedRequest` is one shape of a request with the versions that have it. A request changes its shape from version to
+version (one group, then several; topic names, then topic ids), and the versions that the broker offers decide which
+shape `send_first_supported` sends.
 
-A request changes its shape in the course of its versions: one group, then several; names, then topic ids. What the
-broker offers decides which form is sent.
+`request_until_answered` repeats a request until the answer is final:
 
-One question about a group, put to its coordinator until it answers.
-
-code      15, 16             the coordinator has moved: looked up anew
-code      14, retriable      again after a pause
-anything else                the answer; what its code means is the asker's business
+    code      15, 16             the coordinator has moved: look it up, send again
+    code      14, retriable      send again after a backoff
+    anything else                return the answer; its meaning is up to the caller
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ Result = TypeVar("Result")
 
 @attrs.frozen
 class VersionedRequest:
-    """A request, the versions that can say it, and the words for what is missing where a broker has none of them."""
+    """A request, the versions that can carry it, and the error text for a broker that has none of them."""
 
     message: Message
     lowest: int = 0
@@ -62,15 +61,15 @@ class VersionedRequest:
 async def send_first_supported(
     forms: Sequence[VersionedRequest], send: Callable[[VersionedRequest], Awaitable[Result]]
 ) -> Result:
-    """Send the first form that the broker has a version for; the choice of a version costs no round trip.
+    """Send the first form that the broker supports; choosing a version needs no round trip.
 
-    Raises VersionError where it has none for the last one either, which then says what is missing.
+    Raises VersionError, with `missing` of the last form, if the broker supports none of them.
     """
     for form in forms[:-1]:
         try:
             return await send(form)
         except VersionError as exc:
-            if exc.api == "ApiVersions":  # it is no broker at all
+            if exc.api == "ApiVersions":  # the peer is not a Kafka broker: no other form helps
                 raise
     try:
         return await send(forms[-1])
@@ -80,27 +79,27 @@ async def send_first_supported(
         raise _with_missing_feature(forms[-1].missing, exc) from exc
 
 
-def _with_missing_feature(what: str, refusal: VersionError) -> VersionError:
-    """The same refusal, with what the broker lacks before it."""
+def _with_missing_feature(missing: str, exc: VersionError) -> VersionError:
+    """Return the same error with the missing feature named first."""
     return VersionError(
-        f"{what} {refusal.text}",
-        api=refusal.api,
-        host=refusal.host,
-        port=refusal.port,
-        node_id=refusal.node_id,
+        f"{missing} {exc.text}",
+        api=exc.api,
+        host=exc.host,
+        port=exc.port,
+        node_id=exc.node_id,
     )
 
 
 def expect(kind: type[Answer], answer: Message) -> Answer:
-    """The answer, as the class it must be."""
+    """Return the answer as a `kind`. Raises InternalError for any other class."""
     if not isinstance(answer, kind):
         raise InternalError(f"The network answered {kind.__name__} with {type(answer).__name__}.")
     return answer
 
 
-MOVED: Final = (codes.COORDINATOR_NOT_AVAILABLE, codes.NOT_COORDINATOR)  # another broker may be it now
+MOVED: Final = (codes.COORDINATOR_NOT_AVAILABLE, codes.NOT_COORDINATOR)  # look the coordinator up again
 PURPOSE: Final = "coordinator"
-KEYS_SINCE: Final = 4  # FindCoordinator asks for several keys at once from this version on
+KEYS_SINCE: Final = 4  # Kafka 3.0, KIP-699: FindCoordinator takes a list of keys from this version on
 
 
 class Coordinator:
@@ -110,18 +109,19 @@ class Coordinator:
         self.cluster = cluster
         self.group_id = group_id
         self.node_id: int | None = None
-        self._former: int | None = None  # who was found last
-        self.found_at = 0.0  # when the last lookup succeeded, in the loop's time
-        self._confirmed = False  # whether it has answered since it was found
+        self._former: int | None = None  # the coordinator that the last lookup found
+        self.found_at = 0.0  # loop time of the last successful lookup
+        self._confirmed = False  # whether it has answered a request since it was found
         self._runtime = runtime
         self._backoff = Backoff.for_retries(config, runtime)
         self._next_lookup_at = 0.0
         self._lookup: asyncio.Task[int | KclientError] | None = None
 
     async def ensure(self) -> int:
-        """The coordinator's node id, looked up until it is found. The caller bounds it.
+        """Return the coordinator's node id; repeat the lookup until it succeeds. The caller sets the timeout.
 
-        Raises what more lookups cannot cure: GroupAuthorizationError, AuthenticationError, BrokerError, ClosedError.
+        Raises the errors that another lookup cannot solve: GroupAuthorizationError, AuthenticationError, BrokerError,
+        ClosedError.
         """
         while True:
             try:
@@ -132,9 +132,9 @@ class Coordinator:
                 logger.debug("coordinator of group %s not found yet: %s", self.group_id, exc.text)
 
     async def lookup(self) -> int:
-        """The coordinator's node id; if it is unknown, one lookup, shared by all who wait.
+        """Return the coordinator's node id; if it is unknown, do one lookup, shared by all callers that wait.
 
-        Raises what `ensure` raises, what another lookup may cure (ConnectError, BrokerError), and ClosedError.
+        Raises what `ensure` raises, and the retriable errors of that lookup (ConnectError, BrokerError).
         """
         if self.node_id is not None:
             return self.node_id
@@ -145,7 +145,7 @@ class Coordinator:
         if lookup.cancelled():
             raise ClosedError(
                 f"The coordinator of group {self.group_id} was not found before the client was closed. "
-                "Something still waited for it. End what uses the client before closing it."
+                "A call still waited for it. End all calls before closing the client."
             )
         outcome = lookup.result()
         if isinstance(outcome, KclientError):
@@ -153,7 +153,7 @@ class Coordinator:
         return outcome
 
     async def connect(self) -> None:
-        """One lookup if need be, and a connection, so that the next request goes out at once.
+        """Look the coordinator up if it is unknown, and connect to it, so that the next request is sent without delay.
 
         Raises what `lookup` and `request` raise.
         """
@@ -170,14 +170,14 @@ class Coordinator:
             raise self._refused(codes.COORDINATOR_NOT_AVAILABLE)
 
     def mark_unknown(self, reason: str, node_id: int | None = None) -> None:
-        """Forget the coordinator, so that the next request is preceded by a lookup.
+        """Mark the coordinator unknown, so that the next request is preceded by a lookup.
 
-        With `node_id`, only if that broker still counts as coordinator: an answer may be older than the last lookup.
+        With `node_id`, only if that broker is still the known coordinator: an answer may be older than the last lookup.
         """
         if self.node_id is None or node_id not in (None, self.node_id):
             return
         level = logging.INFO if self._confirmed else logging.DEBUG
-        logger.log(level, "group %s: coordinator %d is given up: %s", self.group_id, self.node_id, reason)
+        logger.log(level, "group %s: coordinator %d marked unknown: %s", self.group_id, self.node_id, reason)
         self.node_id = None
         self._confirmed = False
 
@@ -188,7 +188,7 @@ class Coordinator:
         timeout: float | None = None,
         purpose: str = PURPOSE,
     ) -> Answer:
-        """Ask the coordinator, in the first form that it understands; the keywords are those of `Cluster.request`.
+        """Send the first form that the coordinator supports; the keywords are those of `Cluster.request`.
 
         A lost connection makes the coordinator unknown and raises ConnectError (retriable). While it is unknown,
         BrokerError with COORDINATOR_NOT_AVAILABLE (retriable) is raised without a request.
@@ -216,7 +216,7 @@ class Coordinator:
         return expect(answer, message)
 
     async def close(self) -> None:
-        """End a lookup that is under way."""
+        """Cancel a running lookup."""
         if self._lookup is not None:
             self._lookup.cancel()
             await asyncio.wait({self._lookup})
@@ -226,17 +226,20 @@ class Coordinator:
             self.mark_unknown(error.text.partition(". ")[0], node_id)
 
     def _confirm(self, node_id: int) -> None:
-        """The broker answers: only now is it worth a line in the log."""
+        """Log the coordinator once it has answered: a lookup alone may name a broker that is not reachable."""
         if node_id == self.node_id and not self._confirmed:
             self._confirmed = True
             logger.info("group %s: broker %d is the coordinator", self.group_id, node_id)
 
     async def _find(self) -> int | KclientError:
-        """One lookup, after the pause that the last failure asks for. A failure is returned: nobody may be waiting."""
+        """Do one lookup, after the backoff of the last failure.
+
+        Return a failure instead of raising it: if all callers were cancelled, asyncio would log it as never retrieved.
+        """
         try:
             await asyncio.sleep(self._next_lookup_at - self._runtime.now())
             node_id = await self._ask()
-            # The next request may wait for a poll, the connection need not.
+            # Connect now: the next request may have to wait for a poll, the connection does not.
             self.cluster.start_connecting(node_id, PURPOSE)
         except KclientError as exc:
             self._next_lookup_at = self._runtime.now() + self._backoff.next()
@@ -247,13 +250,15 @@ class Coordinator:
             self._lookup = None
         self._backoff.reset()
         if self._former not in (None, node_id):
-            self.cluster.disconnect(self._former, PURPOSE)  # nothing will be asked there any more
+            self.cluster.disconnect(
+                self._former, PURPOSE
+            )  # no request goes to the former coordinator any more
         self.node_id = self._former = node_id
         self.found_at = self._runtime.now()
         return node_id
 
     async def _ask(self) -> int:
-        """Ask the least loaded broker."""
+        """Send FindCoordinator to the least loaded broker and return the node id that it names."""
         forms = (
             VersionedRequest(FindCoordinatorRequest(coordinator_keys=[self.group_id]), lowest=KEYS_SINCE),
             VersionedRequest(FindCoordinatorRequest(key=self.group_id), highest=KEYS_SINCE - 1),
@@ -290,7 +295,7 @@ async def request_until_answered(
     config: Config,
     runtime: Runtime,
 ) -> Answer:
-    """The first answer whose code no other try may cure. The caller bounds it.
+    """Return the first answer whose code is not retriable. The caller sets the timeout.
 
     Raises what `Coordinator.ensure` raises, and VersionError where the coordinator has no version for any form.
     """

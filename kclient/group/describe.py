@@ -1,12 +1,10 @@
-"""A group as its coordinator describes it to anybody who may look: kind, state, members and what they hold.
+"""Describing a group (kind, state, members and their partitions) and listing the groups of a cluster.
 
-    ConsumerGroupDescribe   groups of KIP-848                  answers 69 for any other group, or is not known
-    DescribeGroups          classic groups, and simple ones    answers Dead, and 69 since version 6, for no group
+    ConsumerGroupDescribe   groups of KIP-848                  answers 69 for any other group; not in old brokers
+    DescribeGroups          classic and simple groups          answers Dead, since version 6 code 69, for no group
 
-A simple group is a name under which offsets are stored, without members ever. Hosts are told with a slash in front;
-it is left out here.
-
-Which groups there are: ListGroups, asked of every broker, for each knows only those that it coordinates.
+A simple group only has committed offsets, and never had members. Brokers report hosts with a leading slash, which is
+removed here. ListGroups goes to every broker, because each lists only the groups that it coordinates.
 """
 
 from __future__ import annotations
@@ -46,7 +44,7 @@ CONSUMER: Final = "consumer"
 CLASSIC: Final = "classic"
 SIMPLE: Final = "simple"
 DEAD: Final = "Dead"
-NOT_OF_THIS_KIND: Final = (codes.GROUP_ID_NOT_FOUND, codes.UNSUPPORTED_VERSION)
+NOT_A_CONSUMER_GROUP: Final = (codes.GROUP_ID_NOT_FOUND, codes.UNSUPPORTED_VERSION)
 
 
 @attrs.frozen
@@ -87,19 +85,21 @@ class GroupDescription:
 async def describe_group(
     coordinator: Coordinator, config: Config, runtime: Runtime
 ) -> GroupDescription | None:
-    """The group, None where its coordinator knows none. The caller bounds it.
+    """Return the description of a group, None if it does not exist. The caller sets the timeout.
 
     Raises GroupAuthorizationError, TopicAuthorizationError where a member has topics that may not be seen,
     ProtocolDecodeError for a member's blob that is damaged, and what `Coordinator.ensure` raises.
     """
-    group = await _newer(coordinator, config, runtime)
+    group = await _describe_consumer_group(coordinator, config, runtime)
     if group is None:
-        group = await _older(coordinator, config, runtime)
+        group = await _describe_classic_group(coordinator, config, runtime)
     return group
 
 
-async def _newer(coordinator: Coordinator, config: Config, runtime: Runtime) -> GroupDescription | None:
-    """A group of KIP-848, None where it is of another kind, or the broker too old to have any."""
+async def _describe_consumer_group(
+    coordinator: Coordinator, config: Config, runtime: Runtime
+) -> GroupDescription | None:
+    """Return a group of KIP-848, None if it is of another kind or the broker is too old for such groups."""
     form = VersionedRequest(ConsumerGroupDescribeRequest(group_ids=[coordinator.group_id]))
     kind = ConsumerGroupDescribeResponse
     try:
@@ -107,18 +107,20 @@ async def _newer(coordinator: Coordinator, config: Config, runtime: Runtime) -> 
             coordinator, kind, form, code_of=_code, config=config, runtime=runtime
         )
     except VersionError as exc:
-        if exc.api == "ApiVersions":  # it is no broker at all
+        if exc.api == "ApiVersions":  # the peer is not a Kafka broker
             raise
         return None
-    if _code(answer) in NOT_OF_THIS_KIND:
+    if _code(answer) in NOT_A_CONSUMER_GROUP:
         return None
     group = answer.groups[0]
     _require_none(group.error_code, group.error_message, coordinator.group_id)
     return _of_consumers(group, await coordinator.ensure())
 
 
-async def _older(coordinator: Coordinator, config: Config, runtime: Runtime) -> GroupDescription | None:
-    """A classic or a simple group, None where there is none."""
+async def _describe_classic_group(
+    coordinator: Coordinator, config: Config, runtime: Runtime
+) -> GroupDescription | None:
+    """Return a classic or simple group, None if there is none."""
     form = VersionedRequest(DescribeGroupsRequest(groups=[coordinator.group_id]))
     kind = DescribeGroupsResponse
     answer = await request_until_answered(
@@ -198,13 +200,13 @@ def _member(member: DescribedGroupMember, of_consumers: bool) -> MemberDescripti
 
 
 async def list_groups(cluster: Cluster, config: Config, runtime: Runtime) -> list[ListedGroup]:
-    """Every group that the caller may see, by name. The caller bounds it; a broker that is away is waited for."""
+    """Return the groups that the client is authorized for, sorted. Waits for unavailable brokers: set a timeout."""
     backoff = Backoff.for_retries(config, runtime)
     found: dict[str, ListedGroup] = {}
     for node_id in sorted(cluster.metadata.brokers):
         while True:
             try:
-                found |= {group.group_id: group for group in await _ask(cluster, node_id)}
+                found |= {group.group_id: group for group in await _list_groups_of_broker(cluster, node_id)}
                 break
             except KclientError as exc:
                 if not exc.retriable:
@@ -213,7 +215,7 @@ async def list_groups(cluster: Cluster, config: Config, runtime: Runtime) -> lis
     return [found[name] for name in sorted(found)]
 
 
-async def _ask(cluster: Cluster, node_id: int) -> list[ListedGroup]:
+async def _list_groups_of_broker(cluster: Cluster, node_id: int) -> list[ListedGroup]:
     answer = expect(ListGroupsResponse, await cluster.request(node_id, ListGroupsRequest()))
     if answer.error_code != codes.NONE:
         raise broker_error(answer.error_code, f"Listing the groups of broker {node_id}")

@@ -1,11 +1,10 @@
-"""Group membership, for both group protocols.
+"""The interface between a consumer and its group membership, the same for both group protocols.
 
     ClassicMembership    `classic/`: JoinGroup, SyncGroup, Heartbeat; the group leader computes the assignment
     ConsumerMembership   `consumer_protocol/`: ConsumerGroupHeartbeat; the coordinator computes it (KIP-848)
 
-`AbstractMembership` is their common base. `Membership` is what the consumer calls, `RebalanceHandler` what a membership
-calls during a rebalance: the steps that run user code, each inside the application's next poll. Errors wait for the
-next poll too.
+`Membership` is what the consumer calls, `RebalanceHandler` what a membership calls during a rebalance: the steps that
+run user code, each inside the application's next poll. Errors wait for the next poll too.
 
 `PollTimer` measures max.poll.interval.ms. Every poll restarts it; at 80 % it logs a warning, while the application
 still has time to poll, and at 100 % the membership ends.
@@ -32,18 +31,18 @@ logger = get_logger("kclient.group")
 
 NO_GENERATION_ID: Final = -1
 NO_MEMBER_ID: Final = ""
-EPOCHS_SINCE: Final = 9  # OffsetCommit takes a member epoch where a generation stood before
+EPOCHS_SINCE: Final = 9  # KIP-848: OffsetCommit takes a member epoch in the field of the generation
 INSTANCE_ID_SINCE: Final = {"JoinGroup": 5, "SyncGroup": 3, "Heartbeat": 3, "OffsetCommit": 7}
 
 
 def lowest_version(api: str, instance_id: str | None) -> int:
-    """The lowest version that can carry the instance id of a static member."""
+    """Return the lowest version that carries the instance id of a static member (Kafka 2.3, KIP-345)."""
     return 0 if instance_id is None else INSTANCE_ID_SINCE[api]
 
 
 @attrs.frozen
 class Generation:
-    """One round of the group: its number, our member id in it, the assignor it chose. −1 and "" mean none."""
+    """A generation of the group: its id, our member id in it, the assignor it chose. −1 and "" mean none."""
 
     generation_id: int = NO_GENERATION_ID
     member_id: str = NO_MEMBER_ID
@@ -51,17 +50,17 @@ class Generation:
 
     @property
     def lost(self) -> bool:
-        """Whether the coordinator does not count us in: partitions are lost then, not revoked."""
+        """Whether the coordinator does not know this member: its partitions are lost then, not revoked."""
         return self.generation_id == NO_GENERATION_ID or self.member_id == NO_MEMBER_ID
 
 
 @attrs.frozen
 class Identity:
-    """Under which name offsets are committed and read. The default is that of a consumer without membership.
+    """The member fields of OffsetCommit and OffsetFetch. The defaults are those of a consumer without membership.
 
-    With `by_epoch` the generation id is a member epoch: it moves on while the member keeps partitions. `joined` counts
-    the memberships under this member id: what was asked for in one before is not done in the next. `heard` counts the
-    answers to heartbeats, each of which says the newest epoch; it makes nobody somebody else.
+    With `by_epoch` the generation id is a member epoch, which grows while the member keeps its partitions. `joined`
+    counts the memberships under this member id: a commit that was requested in one is not sent in the next. `heard`
+    counts the answers to heartbeats, each of which carries the newest epoch; it is not part of the comparison.
     """
 
     generation_id: int = NO_GENERATION_ID
@@ -72,11 +71,11 @@ class Identity:
     heard: int = attrs.field(default=0, eq=False)
 
     def newer_than(self, stale: Identity) -> bool:
-        """Whether the coordinator has said since then what the newest epoch is; it may be the same."""
+        """Whether a heartbeat answer has brought the newest epoch since `stale`; it may be the same epoch."""
         return self != stale or self.heard > stale.heard
 
     def continues(self, before: Identity) -> bool:
-        """Whether what was asked for under the name `before` may be done under this one."""
+        """Whether a commit that was requested under `before` may be sent under this identity."""
         same = attrs.evolve(before, generation_id=self.generation_id) == self
         return same and (self.generation_id == before.generation_id or self.by_epoch)
 
@@ -84,100 +83,100 @@ class Identity:
 class Membership(Protocol):
     """One consumer's membership. Run `run()` as a task of its own while the consumer is subscribed."""
 
-    # --- what others may look at
+    # --- status
 
     @property
     def state(self) -> enum.Enum:
-        """Where this member stands, in the words of its protocol: for who tells people."""
+        """The member's state in the words of its protocol, for logs and `explain()`."""
         ...
 
     @property
     def since(self) -> float:
-        """When it came to stand there, in the loop's time; 0 if it has not moved yet."""
+        """Loop time at which the state was entered; 0 in the initial state."""
         ...
 
     @property
     def ended(self) -> str:
-        """Why the membership before this one ended, "" if there was none."""
+        """Why the previous membership ended, "" if there was none."""
         ...
 
     @property
     def generation(self) -> Generation:
-        """The present generation, or member epoch, with our member id; `Generation()` while there is none."""
+        """The current generation, or member epoch, with our member id; `Generation()` while there is none."""
         ...
 
     @property
     def changed(self) -> ChangeSignal:
-        """Wakes who waits for a change of state or generation, for the wish to rejoin, or for an error to take."""
+        """Notified when the state or the generation changes, a rejoin is requested, or an error waits for a poll."""
         ...
 
     @property
     def lost(self) -> bool:
-        """Whether partitions that are given up now are lost rather than revoked."""
+        """Whether partitions that are given up now count as lost, not as revoked."""
         ...
 
     @property
     def rebalancing(self) -> bool:
-        """Whether who leaves now has lost the partitions, for a join is under way."""
+        """Whether a join is running, so that a member that leaves now has lost its partitions."""
         ...
 
     @property
     def stable(self) -> bool:
-        """Whether this is a member that may commit what it has."""
+        """Whether this member may commit."""
         ...
 
-    # --- what the consumer tells
+    # --- calls of the consumer
 
     def set_subscription(self, topics: Iterable[str], matches: Callable[[str], bool] | None = None) -> None:
-        """The topics wanted now. With a pattern, those that match so far, and `matches` says whether another does."""
+        """Set the subscribed topics. With a pattern: those that match so far, and `matches` tests any other topic."""
         ...
 
     def poll_started(self) -> None:
-        """Restart the poll timer: when a poll begins, and in every round of one that waits."""
+        """Restart the poll timer: when a poll begins, and on every iteration of one that waits."""
         ...
 
     def take_error(self) -> KclientError | None:
-        """An error that the next poll raises: each once, but one that ends the membership for good every time."""
+        """Return the error that the next poll raises: each once, but a fatal one every time."""
         ...
 
     def request_rejoin(self, reason: str) -> None:
-        """Rebalance when the next poll allows it, where members may ask for that."""
+        """Request a rebalance with the next poll, in a protocol where members can do so."""
         ...
 
     async def leave(self, reason: str, timeout: float, leave: bool | None = None) -> None:
-        """Unsubscribe or close: no member any more. The user has given its partitions up before. Never raises.
+        """Leave the group, after unsubscribe() or close() has revoked the partitions. Never raises.
 
-        `leave` says whether the coordinator is told that this member does not come back; None is for the protocol to
-        decide: yes for a dynamic member, no for a static one.
+        `leave`: whether to send the coordinator that this member leaves for good; None lets the protocol decide: yes
+        for a dynamic member, no for a static one.
         """
         ...
 
     # --- commits
 
     def commit_identity(self) -> Identity:
-        """Under which name to commit. Raises CommitFailedError; BrokerError once fenced."""
+        """Return the identity to commit with. Raises CommitFailedError; BrokerError once fenced."""
         ...
 
     def fetch_identity(self) -> Identity:
-        """Under which name to read committed offsets: `Identity()`, or that of a member with an epoch."""
+        """Return the identity to read committed offsets with: `Identity()`, or that of a member with an epoch."""
         ...
 
     def commit_refused(self, code: int, sent: Identity) -> KclientError:
-        """What a refused commit means for the membership, and the error for who committed."""
+        """Apply a refused commit to the membership, and return the error for the caller of commit()."""
         ...
 
     # --- running
 
     async def run(self) -> None:
-        """Join, stay and rejoin; end it by cancelling."""
+        """Join, send heartbeats and rejoin, until cancelled."""
         ...
 
 
 class RebalanceHandler(Protocol):
-    """Runs its part inside the caller's next polls, and returns when it has run.
+    """The steps of a rebalance that run user code. Each method runs in the caller's next polls, then returns.
 
-    What a listener raises belongs to that caller: no method raises it into the flow. Whatever a listener does, the
-    assignment has changed when the method returns, unless the membership ended meanwhile.
+    An exception of a listener is raised by that poll, never by these methods. Whatever a listener does, the assignment
+    has changed when the method returns, unless the membership has ended meanwhile.
     """
 
     def owned(self) -> tuple[TopicPartition, ...]:
@@ -185,16 +184,15 @@ class RebalanceHandler(Protocol):
         ...
 
     def poll_slow(self, since_poll: float) -> None:
-        """The last poll was `since_poll` seconds ago, most of max_poll_interval_ms: warn."""
+        """Warn that the last poll was `since_poll` seconds ago, most of max_poll_interval_ms."""
         ...
 
     async def on_join_prepare(self, lost: bool, *, cooperative: bool = False) -> None:
-        """Auto-commit, then give partitions up before a join, and tell the listener.
+        """Auto-commit, then give up partitions before a join, and call the listener.
 
-        `on_partitions_revoked` for all of them; if `cooperative`, for those whose topic is not wanted any more; if
-        `lost`, `on_partitions_lost` for all of them, without a commit. `lost` is what is known when the work is
-        posted. A membership can end between that and the poll that does the work, so the work asks `Membership.lost`
-        when it begins.
+        `on_partitions_revoked` for all of them; if `cooperative`, for those whose topic is no longer subscribed; if
+        `lost`, `on_partitions_lost` for all of them, without a commit. `lost` is the value when the work is queued. A
+        membership can end before the poll that runs it, so the work reads `Membership.lost` again when it begins.
         """
         ...
 
@@ -205,20 +203,22 @@ class RebalanceHandler(Protocol):
         generation: Generation,
         remember: Callable[[], None],
     ) -> bool:
-        """Take an assignment over: auto-commit and `on_partitions_revoked` for what is owned and not in it (if there
-        is any), `remember()`, install it, `on_partitions_assigned` for what is new in it (also if nothing is).
+        """Install an assignment.
 
-        Returns whether anything was revoked: then the group must join again, for others wait for it. If `generation`
-        is not `Membership.generation` any more when the work begins, it does nothing: the membership ended meanwhile,
-        and the next prepare follows.
+        Auto-commit and call `on_partitions_revoked` for the partitions that are owned and not in it (if any), call
+        `remember()`, install it, and call `on_partitions_assigned` for its new partitions (also if there are none).
+
+        Returns whether anything was revoked: then the member must join again, because others wait for the revoked
+        partitions. Does nothing if `generation` is no longer `Membership.generation` when the work begins: the
+        membership ended meanwhile, and `on_join_prepare` follows.
         """
         ...
 
     async def reconcile(self, assignment: tuple[TopicPartition, ...], still: Callable[[], bool]) -> bool:
-        """As `on_join_complete`, for an assignment of the coordinator's (KIP-848), while `still()` says that it counts.
+        """As `on_join_complete`, for an assignment of the coordinator (KIP-848), as long as `still()` is true.
 
-        Returns whether the assignment is in place and no listener raised. Else try again: what is done already is
-        not done twice.
+        Returns whether the assignment is installed and no listener raised. Otherwise call it again: steps that are
+        done are not repeated.
         """
         ...
 
@@ -227,8 +227,10 @@ WARN_AT: Final = 0.8  # of the interval
 
 
 class PollTimer:
-    """Times are seconds of the loop. `slow` is called once for each poll that is overdue soon, with the seconds
-    since."""
+    """The timer of max.poll.interval.ms, in loop seconds.
+
+    `slow` is called at 80 % of the interval, once per poll, with the seconds since that poll.
+    """
 
     def __init__(self, config: Config, runtime: Runtime, slow: Callable[[float], None]) -> None:
         self._interval = config.max_poll_interval_ms / 1000
@@ -238,7 +240,7 @@ class PollTimer:
         self._warned = False
 
     def restart(self) -> None:
-        """A poll has begun, or another round of one that waits."""
+        """Start over: a poll has begun, or one that waits has looped."""
         self._polled_at = self._runtime.now()
         self._warned = False
 
@@ -248,12 +250,12 @@ class PollTimer:
 
     @property
     def ends(self) -> float:
-        """When the membership ends unless there is a poll before."""
+        """Loop time at which the membership ends unless a poll comes first."""
         return self._polled_at + self._interval
 
     @property
     def next_at(self) -> float:
-        """When to look again: for the warning, or for the end."""
+        """Loop time of the next deadline: the warning, or the end."""
         return self.ends if self._warned else self._polled_at + WARN_AT * self._interval
 
     def warn_if_due(self) -> None:

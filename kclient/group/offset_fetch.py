@@ -1,29 +1,26 @@
-"""One OffsetFetch: what is asked, and what each answer means.
+"""OffsetFetch: reading the committed offsets of a group.
 
-    level      code                    meaning
-    group      15, 16                  again, at another coordinator
-    group      14, other retriable     again
-    group      113                     again, under the newest epoch of a member that has one; else refused
-    group      anything else           refused
-    partition  0, offset ≥ 0           the committed offset; 0 is one
+    level      code                    action
+    group      15, 16                  retry at the new coordinator
+    group      14, other retriable     retry
+    group      113                     retry with the newest epoch, for a member that has one; else raise
+    group      anything else           raise
+    partition  0, offset ≥ 0           return the committed offset, also if it is 0
     partition  0, offset < 0           nothing is committed
-    partition  88                      again: a transaction has not finished
-    partition  100, or no answer       again
-    partition  3                       the topic does not exist
-    partition  29                      not authorized for the topic; all of them are named
-    partition  anything else           refused
+    partition  88                      retry: a transaction has not completed (KIP-447)
+    partition  100, or no answer       retry
+    partition  3                       raise: the topic does not exist
+    partition  29                      raise, with all topics that the client is not authorized for
+    partition  anything else           raise
 
-Only an answer says "nothing is committed"; a failure or a gap never does.
+Only an answer means "nothing is committed"; a failure or a missing partition never does.
 
-Reading the offsets that a group has stored back from its coordinator.
+`CommittedOffsets.fetch` retries with a backoff until every partition is answered; the caller sets the timeout. A member
+with an epoch (KIP-848) sends its newest one; after STALE_MEMBER_EPOCH it waits for the next.
 
-One question asked until it is answered for every partition, with a pause before each new try. The caller bounds it.
-A member with an epoch (KIP-848) asks under its newest one; if the coordinator calls that stale, it waits for the next.
-
-Everything that a group has committed: OffsetFetch without topics, which only the coordinator can list.
-
-Offsets of topics that the caller may not see are left out by the broker. Offsets under an open transaction are those
-from before it: looking must not wait for what others do.
+`all_offsets` reads everything that a group has committed: OffsetFetch without topics. The broker leaves out topics that
+the client is not authorized for. It returns the offsets from before an open transaction, so that a reader of another
+group does not wait for that transaction.
 """
 
 from __future__ import annotations
@@ -59,9 +56,9 @@ from kclient.types import OffsetAndMetadata, TopicPartition
 
 logger = get_logger("kclient.commit")
 
-GROUPS_SINCE: Final = 8
-STABLE_SINCE: Final = 7
-TOPIC_IDS_SINCE: Final = 10
+GROUPS_SINCE: Final = 8  # Kafka 3.0: a list of groups
+STABLE_SINCE: Final = 7  # Kafka 2.5, KIP-447: require_stable
+TOPIC_IDS_SINCE: Final = 10  # Kafka 4.1, KIP-848: topic ids instead of names
 IN_KAFKA_SINCE: Final = 1
 IN_ZOOKEEPER: Final = (
     "Committed offsets cannot be read from Kafka: version 0 of OffsetFetch, from before Kafka 0.8.2, reads them from "
@@ -74,27 +71,27 @@ FetchedPartition = OffsetFetchResponsePartition | OffsetFetchResponsePartitions
 
 @attrs.define
 class OffsetFetchResult:
-    """What is known now. `left` must be asked for again, unless `error` ends it; `again` are the codes that say so."""
+    """The decoded answer: `left` must be requested again, unless `error` is set; `again` has their error codes."""
 
     found: Committed
     left: list[TopicPartition]
     again: dict[TopicPartition, int] = attrs.field(factory=dict)
-    coordinator_moved: int | None = None  # the code that said so
+    coordinator_moved: int | None = None  # NOT_COORDINATOR or the like, if it came
     stale_topics: bool = False
     stale_epoch: bool = False
     error: KclientError | None = None
 
     @property
     def why_left(self) -> str:
-        """The codes that came, and the partitions that each came for."""
+        """The error codes, each with its partitions."""
         return describe_failures(self.again, self.left)
 
 
 @attrs.frozen
 class OffsetFetchAttempt:
-    """Which committed offsets are asked for; `topic_ids` is None unless the ids of all topics are known.
+    """One request for committed offsets; `topic_ids` is None unless the ids of all topics are known.
 
-    `identity` is told where a version can, for one whose epoch moves on.
+    The request carries `identity` if it has an epoch and the version has the field.
     """
 
     group_id: str
@@ -103,9 +100,9 @@ class OffsetFetchAttempt:
     identity: Identity = attrs.field(factory=Identity)
 
     def forms(self, *, only_stable: bool = False) -> tuple[VersionedRequest, ...]:
-        """The request, newest form first; offsets under an open transaction are waited for where a version can.
+        """Return the request, newest form first, with `require_stable` in the versions that have it.
 
-        `only_stable` leaves out the versions that cannot.
+        `only_stable` leaves out the others.
         """
         topics: dict[str, list[int]] = {}
         for partition in self.partitions:
@@ -135,7 +132,7 @@ class OffsetFetchAttempt:
         return stable if only_stable else (*stable, unstable)
 
     def read(self, response: OffsetFetchResponse) -> OffsetFetchResult:
-        """Judge the answer: the group's code first, then the partitions."""
+        """Decode the answer: the group's error code first, then the partitions."""
         answer = OffsetFetchResult(found={}, left=list(self.partitions))
         code = self._group_code(response)
         if code != codes.NONE:
@@ -163,7 +160,7 @@ class OffsetFetchAttempt:
         return answer
 
     def stale(self) -> KclientError:
-        """The error for who is a member no more, and was told that the epoch is stale."""
+        """Return the error for STALE_MEMBER_EPOCH after the membership has ended."""
         return broker_error(codes.STALE_MEMBER_EPOCH, self._doing, group=self.group_id)
 
     @property
@@ -172,7 +169,7 @@ class OffsetFetchAttempt:
 
     @property
     def _not_known_yet(self) -> tuple[int, ...]:
-        """The codes for a topic that we knew sooner. In a classic group 3 means that there is none."""
+        """The codes for a topic that the broker does not know yet. In a classic group 3 means "does not exist"."""
         if self.identity.by_epoch:
             return codes.UNKNOWN_TOPIC_ID, codes.UNKNOWN_TOPIC_OR_PARTITION
         return (codes.UNKNOWN_TOPIC_ID,)
@@ -197,7 +194,7 @@ class OffsetFetchAttempt:
             answer.error = broker_error(code, self._doing, group=self.group_id)
 
     def _entries(self, response: OffsetFetchResponse) -> Iterator[tuple[TopicPartition, FetchedPartition]]:
-        """The answer for every partition that was asked for, in either form."""
+        """Yield the answer for every requested partition, in either form."""
         names = {topic_id: name for name, topic_id in (self.topic_ids or {}).items()}
         wanted = dict.fromkeys(self.partitions)
         for old in response.topics:
@@ -218,12 +215,12 @@ class OffsetFetchAttempt:
                 "Compare the subscription or the assignment with the topics of the cluster.",
                 topic=partition.topic,
             )
-        # What passes without our help a coordinator says of the whole group.
+        # Temporary errors come at the group level: one at a partition is not retriable.
         return broker_error(code, f"{self._doing} for {partition}", group=self.group_id, retriable=False)
 
 
 def committed_offset(entry: FetchedPartition) -> OffsetAndMetadata | None:
-    """What is committed, None where nothing is."""
+    """Return the committed offset, None if nothing is committed."""
     if entry.committed_offset < 0:
         return None
     epoch = None if entry.committed_leader_epoch < 0 else entry.committed_leader_epoch
@@ -231,7 +228,7 @@ def committed_offset(entry: FetchedPartition) -> OffsetAndMetadata | None:
 
 
 class CommittedOffsets:
-    """What one group has stored. `reader` says under which name to ask."""
+    """Reads the committed offsets of one group. `reader` returns the identity for the request."""
 
     def __init__(
         self,
@@ -245,10 +242,12 @@ class CommittedOffsets:
         self._runtime = runtime
         self._reader = reader
 
-    async def fetch(self, partitions: Sequence[TopicPartition], tell: OnRetry = ignore_retry) -> Committed:
-        """The committed offset of each partition, None where nothing is committed; asked until every one is answered.
+    async def fetch(
+        self, partitions: Sequence[TopicPartition], on_retry: OnRetry = ignore_retry
+    ) -> Committed:
+        """Return the committed offset of each partition, None if nothing is committed; retry until all are answered.
 
-        `tell` hears why it takes longer.
+        `on_retry` is called with the reason of every retry.
 
         Raises TopicAuthorizationError, GroupAuthorizationError, UnknownTopicError, BrokerError.
         """
@@ -267,7 +266,7 @@ class CommittedOffsets:
                 if not (left := answer.left):
                     break
                 why = answer.why_left
-            tell(why)
+            on_retry(why)
             logger.debug("group %s: committed offsets not read yet: %s", self._coordinator.group_id, why)
             await asyncio.sleep(backoff.next())
         return {partition: committed[partition] for partition in partitions}
@@ -286,14 +285,14 @@ class CommittedOffsets:
         return answer
 
 
-ALL_TOPICS_SINCE: Final = 2
-NAMES_UNTIL: Final = 9  # from version 10 on topics come as ids, which nobody here knows the names of
+ALL_TOPICS_SINCE: Final = 2  # Kafka 0.10.2: null topics mean all
+NAMES_UNTIL: Final = 9  # version 10 answers with topic ids, and metadata may not have their names
 
 
 async def all_offsets(
     coordinator: Coordinator, config: Config, runtime: Runtime
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Every partition with a commit of the group; none for a group that is not known. The caller bounds it.
+    """Return all committed offsets of a group, none for an unknown group. The caller sets the timeout.
 
     Raises GroupAuthorizationError, BrokerError, VersionError for brokers before 0.10.2.
     """

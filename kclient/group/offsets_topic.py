@@ -1,17 +1,16 @@
-"""Records of `__consumer_offsets`, as coordinators of every release have written them.
+"""Records of `__consumer_offsets`, as brokers of every release have written them.
 
     key    int16 record type, then the key's fields        value   int16 version, then the fields of that version
-    a null value is a tombstone: what was written under the key is gone
+    a null value is a tombstone: it deletes the record with that key
 
 Commits are types 0 (before 0.9) and 1, classic groups 2, groups of KIP-848 3 to 8 and 16, share and streams groups the
-others. A reader of the topic goes on at what is newer than itself: a type or a version that is not known here comes
-as UnknownOffsetsRecord. What counts is the last record under each key. Offsets that a transaction commits stand in
-the log before its marker, so read with isolation_level read_committed: it leaves out those of aborted ones.
+others. An unknown type or version, of a newer broker, is read as UnknownOffsetsRecord. The last record of each key
+counts. Transactional commits precede their marker in the log: read with isolation_level read_committed to skip those of
+aborted transactions.
 
-Which partition of `__consumer_offsets` holds a group, and so which broker coordinates it.
-
-The arithmetic is Java's: `String.hashCode` over UTF-16 code units in 32 bits, then an absolute value that maps the
-smallest int to 0. It is neither the producer's partitioner nor a hash of UTF-8 bytes.
+`offsets_topic_partition` computes which partition holds a group, and so which broker coordinates it. It is Java's
+`abs(String.hashCode())`: UTF-16 code units, 32 bits, and the smallest int becomes 0. It is neither the producer's
+partitioner nor a hash of UTF-8 bytes.
 """
 
 from __future__ import annotations
@@ -37,13 +36,13 @@ from kclient.types import TopicPartition
 
 
 def java_hash(text: str) -> int:
-    """Java's `String.hashCode` as a signed 32-bit number."""
+    """Return Java's `String.hashCode`, a signed 32-bit number."""
     value = string_hash(text)
     return value - (1 << 32) if value >= 1 << 31 else value
 
 
 def offsets_topic_partition(group_id: str, partition_count: int) -> int:
-    """The partition of `__consumer_offsets` for a group; `partition_count` is `offsets.topic.num.partitions`.
+    """Return the partition of `__consumer_offsets` for a group; `partition_count` is `offsets.topic.num.partitions`.
 
     The same arithmetic maps a transactional id to its partition of `__transaction_state`. Raises ArgumentError for a
     topic without partitions.
@@ -60,7 +59,7 @@ def offsets_topic_partition(group_id: str, partition_count: int) -> int:
 
 LEGACY_COMMIT: Final = 0  # the layouts of type 1, written by 0.8
 COMMIT: Final = 1
-KEY_VERSION: Final = 0  # of the layout behind the type; there is no other
+KEY_VERSION: Final = 0  # all keys have this version; their first int16 is the record type
 
 _INT16: Final = struct.Struct(">h")
 _NAMES: Final = {
@@ -92,7 +91,7 @@ class OffsetsRecord:
 
     @property
     def is_tombstone(self) -> bool:
-        """Whether it removes what was written under its key."""
+        """Whether the record deletes the one with the same key."""
         return self.value is None
 
     def to_json(self) -> dict[str, Any]:
@@ -106,7 +105,7 @@ class OffsetsRecord:
 
 @attrs.frozen
 class UnknownOffsetsRecord:
-    """A record of a type, or of a version of its value, that is newer than this reader; with the bytes it came in."""
+    """A record of an unknown type or value version, with its bytes."""
 
     record_type: int
     key: bytes
@@ -115,11 +114,11 @@ class UnknownOffsetsRecord:
 
     @property
     def is_tombstone(self) -> bool:
-        """Whether it removes what was written under its key."""
+        """Whether the record deletes the one with the same key."""
         return self.value is None
 
     def to_json(self) -> dict[str, Any]:
-        """As `OffsetsRecord.to_json`, with the bytes behind type and version as base64."""
+        """As `OffsetsRecord.to_json`, with the bytes after type and version as base64."""
         key = {"type": self.record_type, "data": _base64(self.key)}
         if self.value is None:
             return {"key": key, "value": None}
@@ -128,7 +127,7 @@ class UnknownOffsetsRecord:
 
 @attrs.frozen
 class WrittenMember:
-    """A member of a classic group as written: its row, and what the blobs in it say.
+    """A member of a classic group: its row in the record, with the decoded subscription and assignment.
 
     `subscription` and `assignment` are None in groups that are not of consumers, and `assignment` where the leader
     left the member out.
@@ -140,9 +139,9 @@ class WrittenMember:
 
 
 def read_offsets_record(key: bytes | None, value: bytes | None) -> OffsetsRecord | UnknownOffsetsRecord:
-    """What a record of `__consumer_offsets` says.
+    """Decode a record of `__consumer_offsets`.
 
-    Raises ProtocolDecodeError for bytes that are damaged: too short, or not what their own type and version say.
+    Raises ProtocolDecodeError for damaged bytes: too short, or not a message of their type and version.
     """
     record_type = _prefix(key, "key")
     version = None if value is None else _prefix(value, "value")
@@ -157,7 +156,7 @@ def read_offsets_record(key: bytes | None, value: bytes | None) -> OffsetsRecord
 
 
 def read_members(value: GroupMetadataValue) -> tuple[WrittenMember, ...]:
-    """The members of a classic group with their subscriptions and assignments. Raises ProtocolDecodeError."""
+    """Return the members of a classic group with subscriptions and assignments. Raises ProtocolDecodeError."""
     if value.protocol_type != PROTOCOL_TYPE:
         return tuple(WrittenMember(row, None, None) for row in value.members)
     return tuple(
@@ -173,7 +172,7 @@ def read_members(value: GroupMetadataValue) -> tuple[WrittenMember, ...]:
 def committed_offsets(
     records: Iterable[tuple[bytes | None, bytes | None]],
 ) -> dict[str, dict[TopicPartition, OffsetCommitValue]]:
-    """Group → partition → its commit, from keys and values in the order of the log; a tombstone takes one away.
+    """Return group → partition → commit, from keys and values in log order; a tombstone removes a commit.
 
     Give it records that were read with isolation_level read_committed. Raises ProtocolDecodeError.
     """

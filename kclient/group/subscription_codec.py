@@ -1,7 +1,7 @@
-"""The blobs inside JoinGroup and SyncGroup for the protocol type "consumer": an int16 version, then the message.
+"""The subscriptions and assignments inside JoinGroup and SyncGroup (protocol type "consumer"): int16 version, message.
 
-We write the newest version. A newer version than ours is read as ours, bytes behind the message are ignored; what
-is cut off or has a negative version is refused. Blobs come from other members: untrusted input, on the leader too.
+We write the newest version. A version newer than ours is read as ours, and extra bytes after the message are ignored; a
+truncated message or a negative version is an error. Other members write these: untrusted input, for the leader too.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _VERSION = struct.Struct(">h")
 
 
 def encode_subscription(subscription: Subscription, version: int = NEWEST_VERSION) -> bytes:
-    """The blob of a JoinGroup protocol; topics and owned partitions are written in sorted order."""
+    """Encode a subscription for JoinGroup; topics and owned partitions are written in sorted order."""
     owned = _by_topic(sorted(subscription.owned_partitions, key=partition_key))
     message = ConsumerProtocolSubscription(
         topics=sorted(subscription.topics, key=utf16_key),
@@ -42,7 +42,7 @@ def encode_subscription(subscription: Subscription, version: int = NEWEST_VERSIO
 
 
 def encode_assignment(assignment: Assignment, version: int = NEWEST_VERSION) -> bytes:
-    """The blob of a SyncGroup assignment; topics in the order of their first partition."""
+    """Encode an assignment for SyncGroup; topics in the order of their first partition."""
     message = ConsumerProtocolAssignment(
         assigned_partitions=[
             AssignedTopic(topic=topic, partitions=numbers)
@@ -54,7 +54,7 @@ def encode_assignment(assignment: Assignment, version: int = NEWEST_VERSION) -> 
 
 
 def decode_subscription(blob: bytes | memoryview) -> Subscription:
-    """Read a subscription that another member wrote. Raises ProtocolDecodeError."""
+    """Decode the subscription of another member. Raises ProtocolDecodeError."""
     message, _ = _read("ConsumerProtocolSubscription", blob, "subscription")
     if not isinstance(message, ConsumerProtocolSubscription):
         raise InternalError(f"the registry read {type(message).__name__} as ConsumerProtocolSubscription")
@@ -72,7 +72,7 @@ def decode_subscription(blob: bytes | memoryview) -> Subscription:
 
 
 def decode_assignment(blob: bytes | memoryview) -> Assignment:
-    """Read the assignment that the leader wrote. Raises ProtocolDecodeError."""
+    """Decode the assignment that the leader sent. Raises ProtocolDecodeError."""
     message, _ = _read("ConsumerProtocolAssignment", blob, "assignment")
     if not isinstance(message, ConsumerProtocolAssignment):
         raise InternalError(f"the registry read {type(message).__name__} as ConsumerProtocolAssignment")
@@ -94,7 +94,7 @@ def _read(name: str, blob: bytes | memoryview, what: str) -> tuple[Message, int]
 
 
 def _split(blob: bytes | memoryview, what: str) -> tuple[int, bytes | memoryview]:
-    """The version to read a blob with, and the message behind it."""
+    """Return the version to decode a blob with, and the message that follows it."""
     if len(blob) < _VERSION.size:
         raise ProtocolDecodeError(
             f"The group leader or a member sent a {what} of {len(blob)} bytes, too short for its version. "

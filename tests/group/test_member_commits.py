@@ -193,7 +193,7 @@ class Wordy(Picky):
 @pytest.mark.parametrize(
     ("assignor", "told", "cause"),
     [
-        (Picky(), "'picky' raised ValueError while sharing out", ValueError),
+        (Picky(), "'picky' raised ValueError while assigning", ValueError),
         (Careless(), "'picky' made a plan that cannot be: it gives m-0 list, not Assignment", type(None)),
         (Wordy(), "'picky' returned str from subscription_user_data. Return bytes", type(None)),
         (Speechless(), "'picky' raised ValueError in subscription_user_data", ValueError),

@@ -108,7 +108,7 @@ def test_what_an_assignor_raises_is_the_cause() -> None:
         def assign(self, topics: Topics, members: Sequence[Member]) -> Mapping[str, Assignment]:
             raise LookupError("no such rack")
 
-    with pytest.raises(UsageError, match="raised LookupError while sharing out 2 topics among 2") as caught:
+    with pytest.raises(UsageError, match="raised LookupError while assigning 2 topics to 2") as caught:
         make_plan(Failing(), TOPICS, MEMBERS)
     assert isinstance(caught.value.__cause__, LookupError)
 

@@ -1,4 +1,4 @@
-"""Telling the coordinator that this member is alive, whatever the application does meanwhile.
+"""Heartbeats of a classic member, sent whatever the application does meanwhile.
 
 Three timers decide:
 
@@ -6,9 +6,9 @@ Three timers decide:
     session     session_timeout_ms, restarted when a heartbeat is answered or the coordinator was found
     poll        max_poll_interval_ms, restarted by every poll; a warning at 80 % of it
 
-All three start anew when heartbeats are switched on, after a successful JoinGroup. Round by round the first of these
-that holds is done: no member – wait; coordinator unknown – look it up; session over – give the coordinator up; poll
-over – leave the group; heartbeat due – send it; else wait.
+A successful JoinGroup switches heartbeats on and restarts all three. Each iteration does the first of these that
+applies: not a member – wait; coordinator unknown – look it up; session timed out – mark the coordinator unknown; poll
+timer expired – leave the group; heartbeat due – send it; else wait.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ logger = get_logger("kclient.group")
 class HeartbeatTask:
     """The heartbeats of one member.
 
-    `poll_expired` is awaited when the poll timer expires and must end the membership. `fail` takes an error that
-    another heartbeat cannot solve; heartbeats then stay off until the next poll or join.
+    `poll_expired` is awaited when the poll timer expires and must end the membership, `poll_slow` is called some time
+    before. `fail` takes an error that another heartbeat cannot solve; heartbeats then stay off until the next poll or
+    join.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class HeartbeatTask:
         self._poll_timer = poll_timer
 
     def switch_on(self) -> None:
-        """Start all three timers. JoinGroup has succeeded."""
+        """Start all three timers, after a successful JoinGroup."""
         now = self._runtime.now()
         self._on = True
         self._due = now + self._interval
@@ -79,13 +80,13 @@ class HeartbeatTask:
 
     def poll_started(self) -> None:
         """Restart the poll timer; switch heartbeats on again if an error has switched them off."""
-        self._poll_timer.restart()
+        self._polls.restart()
         if self._status.heartbeating and not self._on:
             self.switch_on()
             self._status.changed.notify()
 
     async def run(self) -> None:
-        """Heartbeats for the consumer's life; end it by cancelling."""
+        """Send heartbeats while there is a membership, until cancelled."""
         while True:
             seen = self._status.changed.count
             if not (self._on and self._status.heartbeating):
@@ -117,7 +118,7 @@ class HeartbeatTask:
                     await self._status.changed.wait(seen)
 
     async def _send_heartbeat(self, session_ends: float, poll_ends: float) -> None:
-        """One heartbeat. If it is not answered before the session is over, its connection counts as dead."""
+        """Send one heartbeat. If the session times out before the answer, its connection counts as lost."""
         now = self._runtime.now()
         sent = self._status.generation
         self._due = now + self._interval
@@ -140,13 +141,13 @@ class HeartbeatTask:
                 raise
             self._failed(exc.text)
         except TimeoutError:
-            return  # the next round sees which timer it was
+            return  # the next iteration finds the timer that expired
         else:
             self._metrics.heartbeat_answered(began)
             self._handle_code(response.error_code, sent)
 
     def _handle_code(self, code: int, sent: Generation) -> None:
-        """What the answer to a heartbeat means."""
+        """Apply the error code of an answer."""
         name = codes.error(code).name
         if code == codes.NONE:
             self._answered()
@@ -162,7 +163,7 @@ class HeartbeatTask:
             self._failed(f"{name} ({code})")
 
     def _rejected(self, code: int, sent: Generation) -> None:
-        """The coordinator does not count us in; unless the answer speaks of an older generation than ours."""
+        """End the membership, unless the answer belongs to an older generation: a join has replaced it meanwhile."""
         if self._status.generation != sent:
             self._answered()
             return

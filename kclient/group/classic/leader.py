@@ -1,11 +1,10 @@
-"""What the group's leader does: share out the partitions of all topics that any member wants, and watch these topics.
+"""The group leader of the classic protocol: it computes the assignment of all members and watches their topics.
 
-Subscriptions come from other members and are not trusted: one that cannot be read counts as no topics, a member that
-is named twice counts once. The assignor runs off the loop, so a slow one never holds up a heartbeat.
+Subscriptions come from other members and are not trusted: an unreadable one counts as no topics, of a member that is
+listed twice the first counts. The assignor runs in a thread, so a slow one never delays a heartbeat.
 
-What this member wants, what it joined with, and what the whole group wants: together they say when to rejoin.
-
-Nothing here waits or asks.
+`SubscriptionTracker` compares the subscription, the topics of the last join and the metadata of the leader's plan, and
+decides whether to rejoin. It does no I/O.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ logger = get_logger("kclient.group")
 
 
 def racks_of(metadata: MetadataCache, topics: Iterable[str], *, by_rack: bool) -> Topics:
-    """The known ones among `topics`: for each partition the racks of its replicas, empty unless `by_rack`."""
+    """Return the racks of the replicas of each partition of the known `topics`; without `by_rack`, empty sets."""
     return {
         topic: [
             frozenset(_racks(metadata, partition.replicas)) if by_rack else frozenset()
@@ -61,14 +60,14 @@ def _racks(metadata: MetadataCache, replicas: Iterable[int]) -> Iterable[str]:
 
 @attrs.frozen
 class MetadataSnapshot:
-    """The topics of the whole group as they were when their partitions were shared out."""
+    """The metadata of all topics of the group that the leader's assignment is based on."""
 
     topics: tuple[str, ...]
     by_rack: bool
     seen: Topics
 
     def change(self, metadata: MetadataCache) -> str | None:
-        """What is different now, None if nothing is. A topic whose metadata is just not available has not changed."""
+        """Describe what has changed since, None if nothing has. A topic whose metadata has an error counts as same."""
         if not metadata.brokers:
             return None
         now = racks_of(metadata, self.topics, by_rack=self.by_rack)
@@ -85,7 +84,7 @@ class MetadataSnapshot:
 
 
 class GroupLeader:
-    """The leader's part of a rebalance."""
+    """Computes the group's assignment."""
 
     def __init__(
         self, cluster: Cluster, config: Config, runtime: Runtime, assignors: Sequence[Assignor]
@@ -99,9 +98,10 @@ class GroupLeader:
     async def plan(
         self, joined: JoinedGeneration, own_topics: Iterable[str]
     ) -> tuple[dict[str, bytes], MetadataSnapshot]:
-        """The assignment of every member as a blob, and what to watch from now on. Raises UsageError for a broken one.
+        """Return the encoded assignment of every member, and the metadata that it is based on.
 
-        The plan is empty where the coordinator keeps the assignment that it has (`skip_assignment`).
+        The plan is empty if the coordinator keeps the assignment that it has (`skip_assignment`, KIP-814). Raises
+        UsageError for a failed assignor.
         """
         members = read_members(joined)
         wanted = dict.fromkeys(topic for member in members for topic in member.subscription.topics)
@@ -124,7 +124,7 @@ class GroupLeader:
         return {member_id: encode_assignment(part) for member_id, part in plan.items()}, assignment_snapshot
 
     async def _fetch_metadata(self, topics: tuple[str, ...]) -> None:
-        """Keep the metadata of all these topics fresh, and ask at once for those that are not known."""
+        """Request the metadata of those topics that are unknown."""
         missing = [topic for topic in topics if self._cluster.metadata.partition_count(topic) is None]
         if not missing:
             return
@@ -137,22 +137,25 @@ class GroupLeader:
         except KclientError as exc:
             if not exc.retriable:
                 raise
-            logger.warning("leader: topics %s are shared out later: %s", ", ".join(missing), exc.text)
+            logger.warning("leader: topics %s are assigned later: %s", ", ".join(missing), exc.text)
 
 
 def make_plan(assignor: Assignor, topics: Topics, members: Sequence[Member]) -> dict[str, Assignment]:
-    """Run the assignor; its plan names every member. Raises UsageError if it fails or makes a plan that cannot be."""
+    """Run the assignor as the group leader does; the plan has every member.
+
+    Raises UsageError if the assignor fails or its plan is invalid.
+    """
     try:
         plan = assignor.assign(topics, members)
-    except (Exception, asyncio.CancelledError, SystemExit) as exc:  # it must not end the loop or our task
-        doing = f"while sharing out {len(topics)} topics among {len(members)} members"
+    except (Exception, asyncio.CancelledError, SystemExit) as exc:  # user code must not end our task
+        doing = f"while assigning {len(topics)} topics to {len(members)} members"
         lost = "The group cannot go on without a plan."
         raise assignor_failed(assignor.name, exc, doing, lost) from exc
     return validate_plan(assignor.name, plan, topics, members)
 
 
 def read_members(joined: JoinedGeneration) -> list[Member]:
-    """The members as the leader was told, each once, in the coordinator's order."""
+    """Decode the members of a JoinGroup answer, each once, in the coordinator's order."""
     members: dict[str, Member] = {}
     for entry in joined.members:
         if entry.member_id in members:
@@ -172,7 +175,7 @@ def read_members(joined: JoinedGeneration) -> list[Member]:
 def _log_topics_left_out(
     plan: Mapping[str, Assignment], topics: Sequence[str], known: Topics
 ) -> tuple[str, ...]:
-    """Say what a plan leaves out, and return the topics that it adds of its own."""
+    """Log the topics that a plan leaves out, and return those to which no member is subscribed."""
     assigned = dict.fromkeys(partition.topic for part in plan.values() for partition in part.partitions)
     unassigned = [topic for topic in topics if topic not in assigned]
     extra = tuple(topic for topic in assigned if topic not in topics)
@@ -192,30 +195,33 @@ def _log_topics_left_out(
 
 @attrs.define
 class SubscriptionTracker:
-    """`topics` is None while nothing is subscribed; `assignment_snapshot` is what a leader shared out, else None."""
+    """The subscription now and at the last join.
+
+    `topics` is None without a subscription, `assignment_snapshot` None unless this member led the last join.
+    """
 
     topics: tuple[str, ...] | None = None
-    matches: Callable[[str], bool] | None = None  # a pattern, asked about topics that are not in `topics` yet
+    matches: Callable[[str], bool] | None = None  # the pattern, for topics that are not in `topics` yet
     joined_subscription: tuple[str, ...] = ()
     assignment_snapshot: MetadataSnapshot | None = None
 
     def subscribe(self, topics: Iterable[str], matches: Callable[[str], bool] | None) -> None:
-        """Want these topics from now on."""
+        """Set the subscription."""
         self.topics = tuple(sorted(dict.fromkeys(topics), key=utf16_key))
         self.matches = matches
 
     def unsubscribe(self) -> None:
-        """Want nothing."""
+        """Remove the subscription."""
         self.topics = self.matches = self.assignment_snapshot = None
 
     def keep_fresh(self, cluster: Cluster) -> None:
-        """Tell the cluster whose metadata is needed; with a pattern all topics are asked for already."""
+        """Set the topics that metadata updates ask for; with a pattern they ask for all topics already."""
         if self.topics is not None and self.matches is None:
             group = self.assignment_snapshot.topics if self.assignment_snapshot is not None else ()
             cluster.set_topics(dict.fromkeys((*self.topics, *group)))
 
     def rejoin_reason_for(self, metadata: MetadataCache) -> str | None:
-        """What has changed since the last join, None if nothing has."""
+        """Return why a rejoin is needed, None if the last join still matches."""
         if self.topics is not None and self.topics != self.joined_subscription:
             came, went = (
                 _not_in(self.joined_subscription, self.topics),
@@ -225,8 +231,10 @@ class SubscriptionTracker:
         return self.assignment_snapshot.change(metadata) if self.assignment_snapshot is not None else None
 
     def accept(self, assignment: Assignment) -> bool:
-        """Whether every assigned topic is wanted. If so, a topic that only the leader knew yet and that matches our
-        pattern is wanted from now on, as if we had joined with it.
+        """Return whether every assigned topic is subscribed.
+
+        If so, add the assigned topics that match our pattern but that only the leader's metadata had: they count as
+        part of our last join, so they do not cause another one.
         """
         known = dict.fromkeys(self.topics or ())
         new = dict.fromkeys(tp.topic for tp in assignment.partitions if tp.topic not in known)
@@ -239,7 +247,7 @@ class SubscriptionTracker:
 
 
 def _not_in(others: Iterable[str], topics: Iterable[str]) -> str:
-    """How many of the topics the others lack, and the first few of them."""
+    """Return the number of `topics` that `others` lacks, with the first few names."""
     known = dict.fromkeys(others)
     new = [topic for topic in topics if topic not in known]
     return f"{len(new)} ({format_names(new)})" if new else "none"

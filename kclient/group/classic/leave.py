@@ -1,7 +1,7 @@
-"""LeaveGroup: telling the coordinator that a member goes, so that others get its partitions at once.
+"""LeaveGroup: a member leaves, so that the group reassigns its partitions immediately.
 
-Nothing is sent for a static member: it is expected back, and its partitions wait for it until the session ends. Whoever
-closes may decide otherwise, for members of both kinds. An answer never stops the leaving; it is only logged.
+Nothing is sent for a static member: it is expected to return, and keeps its partitions until its session times out
+(KIP-345). `close()` can override this for both kinds of member. The answer is only logged; the member leaves anyway.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from kclient.protocol.errors import NONE, error
 
 logger = get_logger("kclient.group")
 
-MEMBERS_SINCE: Final = 3
+MEMBERS_SINCE: Final = 3  # Kafka 2.4: LeaveGroup takes a list of members
 REASON_CHARACTERS: Final = 255
 CONNECTING_SECONDS: Final = 1.0
 
 
 def sends_leave(leave: bool | None, instance_id: str | None) -> bool:
-    """Whether the coordinator is told: as the caller decided; undecided, a dynamic member is told of."""
+    """Whether to send LeaveGroup: as `leave` says; if it is None, for a dynamic member only."""
     return instance_id is None if leave is None else leave
 
 
@@ -33,9 +33,9 @@ async def send_leave(
 ) -> None:
     """Send one LeaveGroup and wait for its answer, at most `timeout` seconds. Never raises KclientError.
 
-    A broker answers the requests of a connection one after the other, and JoinGroup late: a member that leaves while
-    `joining` says so on a connection of its own. The whole group waits for that member, so the connection is made
-    even where no time is left: it has CONNECTING_SECONDS at least.
+    A broker answers the requests of a connection in order, and JoinGroup late: a member that leaves while `joining`
+    uses another connection. The whole group waits for that member, so connecting gets at least CONNECTING_SECONDS,
+    even if no time is left.
     """
     member = MemberIdentity(member_id=member_id, reason=reason[:REASON_CHARACTERS])
     forms = (
@@ -70,9 +70,9 @@ async def send_leave_request(
     timeout: float,
     purpose: str = PURPOSE,
 ) -> Answer | None:
-    """Tell the coordinator that a member goes; what it answers within `timeout` seconds, else None.
+    """Send a request that leaves the group; return the answer if it comes within `timeout` seconds, else None.
 
-    Who stops waiting leaves the connection as it is: it has done nothing wrong.
+    After the timeout the connection stays open: a late answer is not a fault of the connection.
     """
     try:
         async with asyncio.timeout(timeout):

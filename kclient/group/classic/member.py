@@ -1,7 +1,8 @@
 """Membership of one consumer in a group with the classic protocol: the interface to the consumer.
 
-Two tasks run for the consumer's life, the rebalance loop (`rebalance.py`) and the heartbeats (`heartbeat.py`). They
-share the member's status (`state.py`). Steps that run user code, and errors, wait for the application's next poll.
+Two tasks run as long as the consumer is subscribed: the rebalance loop (`rebalance.py`) and the heartbeats
+(`heartbeat.py`). They share the member's status (`state.py`). Steps that run user code, and errors, wait for the
+application's next poll.
 """
 
 from __future__ import annotations
@@ -76,25 +77,55 @@ class ClassicMembership(AbstractMembership[MemberStatus]):
             metrics,
         )
 
-    # --- what others may look at
+    # --- status
+
+    @property
+    def state(self) -> ClassicMemberState:
+        """The member's state."""
+        return self._status.state
+
+    @property
+    def since(self) -> float:
+        """Loop time at which the state was entered; 0 in the initial state."""
+        return self._status.since
+
+    @property
+    def ended(self) -> str:
+        """Why the previous membership ended, "" if there was none."""
+        return self._status.ended
+
+    @property
+    def generation(self) -> Generation:
+        """The current generation; `Generation()` while there is none."""
+        return self._status.generation
+
+    @property
+    def changed(self) -> ChangeSignal:
+        """Notified when the state or the generation changes, a rejoin is requested, or an error waits for a poll."""
+        return self._status.changed
+
+    @property
+    def lost(self) -> bool:
+        """Whether partitions that are given up now count as lost, not as revoked."""
+        return self._status.generation.lost
 
     @property
     def rebalancing(self) -> bool:
-        """Whether a join is under way: who leaves meanwhile has lost the partitions."""
+        """Whether a join is running, so that a member that leaves now has lost its partitions."""
         return self.state in (ClassicMemberState.PREPARING_REBALANCE, ClassicMemberState.COMPLETING_REBALANCE)
 
     @property
     def stable(self) -> bool:
-        """Whether the assignment of the present generation stands: only then may this member commit."""
+        """Whether the current generation has its assignment: only then may this member commit."""
         return self.state is ClassicMemberState.STABLE
 
-    # --- what the consumer tells
+    # --- calls of the consumer
 
     def set_subscription(self, topics: Iterable[str], matches: Callable[[str], bool] | None = None) -> None:
-        """The topics wanted now; a change leads to a rejoin. The cluster is told to keep their metadata fresh.
+        """Set the subscribed topics; a change causes a rejoin. Metadata updates include them from now on.
 
-        With a pattern, `topics` are those that match so far, and `matches` says whether another one does. Metadata
-        of all topics is then the caller's business.
+        With a pattern, `topics` are those that match so far, and `matches` tests any other topic. The caller then
+        requests the metadata of all topics.
         """
         if self._subscription.topics is None:
             self._status.rejoin_reason = ""
@@ -103,23 +134,22 @@ class ClassicMembership(AbstractMembership[MemberStatus]):
         self._status.changed.notify()
 
     def poll_started(self) -> None:
-        """Restart the poll timer: when a poll begins, and again in every round of one that waits."""
+        """Restart the poll timer: when a poll begins, and on every iteration of one that waits."""
         self._heartbeats.poll_started()
         self._rejoin_policy.polls.notify()
 
     def take_error(self) -> KclientError | None:
-        """An error of flow or heartbeats that the next poll raises: each once, but a fenced instance every time."""
+        """Return the error that the next poll raises: each once, but a fenced instance every time."""
         return self._rejoin_policy.take()
 
     def request_rejoin(self, reason: str) -> None:
-        """Join again when the next poll allows it; `reason` goes to the broker's log."""
+        """Rejoin with the next poll; `reason` goes to the broker's log (KIP-800)."""
         self._status.request_rejoin(reason)
 
     async def leave(self, reason: str, timeout: float, leave: bool | None = None) -> None:
-        """Unsubscribe or close: no member any more, and no subscription. The user has given its partitions up before.
+        """Leave the group and drop the subscription, after unsubscribe() or close() has revoked the partitions.
 
-        LeaveGroup is sent for a dynamic member and not for a static one, unless `leave` says yes or no for either; its
-        failure is logged.
+        Sends LeaveGroup for a dynamic member and not for a static one, unless `leave` is given. Its failure is logged.
         """
         self._subscription.unsubscribe()
         self._rejoin_policy.forget()
@@ -128,18 +158,18 @@ class ClassicMembership(AbstractMembership[MemberStatus]):
     # --- commits
 
     def commit_identity(self) -> Identity:
-        """Under which name to commit. Raises CommitFailedError; BrokerError once fenced."""
+        """Return the identity to commit with. Raises CommitFailedError; BrokerError once fenced."""
         self._rejoin_policy.check_fence()
         group_id, instance_id = self._coordinator.group_id, self._config.group_instance_id
         return commit_identity_of(self._status, group_id, instance_id, self._poll_timing())
 
     def fetch_identity(self) -> Identity:
-        """Under which name to read committed offsets: a classic member has no other than anybody."""
+        """Return the identity to read committed offsets with: OffsetFetch has no member fields in this protocol."""
         return Identity()
 
     def commit_refused(self, code: int, sent: Identity) -> KclientError:
         """Apply a refused commit to the membership, and return the error for the caller of commit()."""
-        error = handle_commit_error(self._status, self._coordinator.group_id, code, sent, self._poll_timing())
+        error = handle_commit_error(self._status, self._coordinator.group_id, code, sent, self._pace())
         if code_of(error) == codes.FENCED_INSTANCE_ID:
             self._fail(error)
         return error
@@ -147,23 +177,32 @@ class ClassicMembership(AbstractMembership[MemberStatus]):
     # --- running
 
     async def run(self) -> None:
-        """Join, stay and rejoin, with heartbeats beside it; end it by cancelling."""
+        """Join, send heartbeats and rejoin, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._heartbeats.run(), name="kclient heartbeats")
             tasks.create_task(self._loop.run(), name="kclient group")
 
     def _fail(self, error: KclientError) -> None:
-        """Keep an error for the next poll, and wake a poll that waits."""
+        """Keep an error for the next poll, and wake up a poll that waits."""
         self._rejoin_policy.keep(error)
         self._status.changed.notify()
 
     async def _poll_expired(self) -> None:
         """Leave after max.poll.interval.ms without a poll; the next poll joins again."""
-        reason = self._log_poll_expired()
-        await self._leave_group(reason, self._config.request_timeout_ms / 1000)
+        limit = self._config.max_poll_interval_ms / 1000
+        waited = self._heartbeats.since_poll()
+        late = f"{waited:.1f} s between two polls, and max_poll_interval_ms allows {limit:g} s"
+        logger.warning(
+            "group %s: %s. This member leaves. Raise max_poll_interval_ms or lower max_poll_records.",
+            self._coordinator.group_id,
+            late,
+        )
+        await self._leave_group(
+            f"consumer poll timeout has expired: {late}", self._config.request_timeout_ms / 1000
+        )
 
     async def _leave_group(self, reason: str, timeout: float, leave: bool | None = None) -> None:
-        """Reset everything, and tell the coordinator if it counts on us and our place is not to be kept."""
+        """Reset the membership, and send LeaveGroup if the coordinator knows this member and it is not to keep it."""
         member_id, was, joining = self.generation.member_id, self.state, self.rebalancing
         self._status.reset(reason)
         goes = sends_leave(leave, self._config.group_instance_id)
@@ -174,7 +213,7 @@ class ClassicMembership(AbstractMembership[MemberStatus]):
 def commit_identity_of(
     status: MemberStatus, group_id: str, instance_id: str | None, pace: PollTiming
 ) -> Identity:
-    """Under which name a member commits; only a stable one may. Raises CommitFailedError."""
+    """Return the identity that a member commits with. Raises CommitFailedError unless it is stable."""
     if status.state is ClassicMemberState.STABLE:
         generation = status.generation
         return Identity(generation.generation_id, generation.member_id, instance_id)
@@ -189,9 +228,9 @@ def commit_identity_of(
 def handle_commit_error(
     status: MemberStatus, group_id: str, code: int, sent: Identity, pace: PollTiming
 ) -> KclientError:
-    """What 22, 25, 27 and 82 in an answer to OffsetCommit mean for a member.
+    """Apply 22, 25, 27 or 82 in an answer to OffsetCommit, and return the error for the caller.
 
-    An answer to a commit of an earlier generation changes nothing for the present one.
+    An answer to a commit of an earlier generation does not change the current one.
     """
     why = f"the coordinator answered {codes.error(code).name} ({code})"
     now = status.generation

@@ -2,42 +2,39 @@
 
     while subscribed:
         find the coordinator
-        prepare     the user commits and gives partitions up, in the caller's next poll: all of them (eager),
-                    or only those of topics that are not wanted any more (cooperative)
+        prepare     auto-commit and revoke partitions, in the caller's next poll: all of them (eager), or only those
+                    of topics that are no longer subscribed (cooperative)
         join        JoinGroup, until the whole group has joined
-        sync        SyncGroup; the leader shares out the partitions first
-        complete    the user takes the new partitions over, in the caller's next poll; a cooperative member first
-                    gives up what goes to others
-        wait until a rejoin is needed: at once if something was given up, for others wait for it
+        sync        SyncGroup; the leader computes the assignment first
+        complete    install the assignment, in the caller's next poll; a cooperative member first revokes the
+                    partitions that go to other members
+        wait until a rejoin is needed: immediately if partitions were revoked, because other members wait for them
 
-A poll that is cancelled ends its own waiting and nothing here. What a failure means is in `RejoinPolicy` (`state.py`);
-what each error code of JoinGroup and SyncGroup means stands below, of Heartbeat in `heartbeat.py`.
+Cancelling a poll cancels nothing here. After an error, `RejoinPolicy` (`state.py`) decides when the loop starts over.
 
-JoinGroup: asking to be a member of the group's next generation.
-
-The first request of a dynamic member has no member id: the coordinator answers MEMBER_ID_REQUIRED with one, and the
-second request uses it, so a lost answer never leaves a member behind that nobody is. The answer to JoinGroup comes
-when all members have joined or the largest rebalance timeout has passed.
+JoinGroup. The first request of a dynamic member has no member id: the coordinator answers MEMBER_ID_REQUIRED with one,
+and the second request uses it. So a lost answer never leaves a member in the group that no client knows of (KIP-394).
+JoinGroup is answered when all members have joined or the largest rebalance timeout has passed.
 
     code                               action
-    0                                  generation and member id are ours, heartbeats go on, sync follows
-    79 MEMBER_ID_REQUIRED              keep the member id, again at once
-    25 UNKNOWN_MEMBER_ID               forget generation and member id, again at once
-    27 REBALANCE_IN_PROGRESS           again at once
-    14 COORDINATOR_LOAD_IN_PROGRESS    again after a pause
-    15, 16, lost connection            find the coordinator, again after a pause
-    anything else                      raised to the user
+    0                                  take over generation and member id, restart heartbeats, send SyncGroup
+    79 MEMBER_ID_REQUIRED              keep the member id, join again immediately
+    25 UNKNOWN_MEMBER_ID               forget generation and member id, join again immediately
+    27 REBALANCE_IN_PROGRESS           join again immediately
+    14 COORDINATOR_LOAD_IN_PROGRESS    join again after a backoff
+    15, 16, lost connection            find the coordinator, join again after a backoff
+    anything else                      the next poll raises it
 
-SyncGroup: the leader hands in the plan, everybody gets their part of it.
+SyncGroup. The leader sends the assignments of all members, every member receives its own.
 
-code                               action
-0                                  the assignment is ours
-27 REBALANCE_IN_PROGRESS           keep generation and member id, join again at once
-22 ILLEGAL_GENERATION              forget the generation, keep the member id, join again at once
-25 UNKNOWN_MEMBER_ID               forget generation and member id, join again at once
-14 COORDINATOR_LOAD_IN_PROGRESS    join again after a pause
-15, 16, lost connection            find the coordinator, join again after a pause
-anything else                      raised to the user
+    code                               action
+    0                                  take over the assignment
+    27 REBALANCE_IN_PROGRESS           keep generation and member id, join again immediately
+    22 ILLEGAL_GENERATION              forget the generation, keep the member id, join again immediately
+    25 UNKNOWN_MEMBER_ID               forget generation and member id, join again immediately
+    14 COORDINATOR_LOAD_IN_PROGRESS    join again after a backoff
+    15, 16, lost connection            find the coordinator, join again after a backoff
+    anything else                      the next poll raises it
 """
 
 from __future__ import annotations
@@ -81,11 +78,11 @@ from kclient.types import GroupMetadata, TopicPartition
 logger = get_logger("kclient.group")
 
 REASON_CHARACTERS: Final = 255
-GRACE_MS: Final = 5_000  # how much longer than the rebalance timeout the answer may take
+GRACE_MS: Final = 5_000  # the answer may come this much after the rebalance timeout, as in Java
 
 
 class JoinGroup:
-    """JoinGroup of one member."""
+    """Sends JoinGroup for one member and applies the answer."""
 
     def __init__(
         self,
@@ -122,7 +119,6 @@ class JoinGroup:
         return self._accepted(response)
 
     def _request(self, topics: Sequence[str], sent: Generation) -> JoinGroupRequest:
-        """The request."""
         config = self._config
         reason = self._status.rejoin_reason or ""
         return JoinGroupRequest(
@@ -140,20 +136,20 @@ class JoinGroup:
         )
 
     def _metadata(self, assignor: Assignor, topics: Sequence[str], sent: Generation) -> bytes:
-        """The subscription for one assignor: an eager member owns nothing now, for it has given up all it had."""
+        """Encode the subscription for one assignor. An eager member owns nothing here: it has revoked everything."""
         try:
             user_data = assignor.subscription_user_data(topics)
         except (
             Exception,
             asyncio.CancelledError,
             SystemExit,
-        ) as exc:  # it must not end the loop or our task
+        ) as exc:  # user code must not end our task
             doing, lost = "in subscription_user_data", "This member cannot join without its subscription."
             raise assignor_failed(assignor.name, exc, doing, lost) from exc
         if not isinstance(user_data, bytes | None):
             raise UsageError(
                 f"The assignor {assignor.name!r} returned {type(user_data).__name__} from subscription_user_data. "
-                "Return bytes, or None where there is nothing to say."
+                "Return bytes, or None for no user data."
             )
         rack_id = self._config.client_rack or None
         generation_id = None if sent.generation_id == NO_GENERATION_ID else sent.generation_id
@@ -161,7 +157,7 @@ class JoinGroup:
         return encode_subscription(subscription)
 
     def _accepted(self, response: JoinGroupResponse) -> JoinedGeneration:
-        """Take the new generation over, unless we left while the answer was on its way."""
+        """Take over the new generation, unless the member has left while the request was in flight."""
         if self._status.state is not ClassicMemberState.PREPARING_REBALANCE:
             raise self._error(codes.UNKNOWN_MEMBER_ID, "the member left while it was joining")
         names = [assignor.name for assignor in self._assignors]
@@ -180,7 +176,7 @@ class JoinGroup:
         )
 
     def _refused(self, response: JoinGroupResponse, sent: Generation) -> KclientError:
-        """What an error code changes here; returns the error that decides how the flow goes on."""
+        """Apply an error code to the status; return the error for `RejoinPolicy`."""
         code = response.error_code
         unchanged = self._status.generation == sent
         if code == codes.MEMBER_ID_REQUIRED and unchanged:
@@ -211,7 +207,7 @@ class JoinGroup:
 
 
 class SyncGroup:
-    """SyncGroup of one member."""
+    """Sends SyncGroup for one member and applies the answer."""
 
     def __init__(self, coordinator: Coordinator, status: MemberStatus, config: Config) -> None:
         self._coordinator = coordinator
@@ -219,7 +215,7 @@ class SyncGroup:
         self._instance_id = config.group_instance_id
 
     async def sync(self, generation: Generation, plan: Mapping[str, bytes]) -> bytes:
-        """Hand in the plan (empty for followers), wait for our part: the blob of an assignment. Raises KclientError."""
+        """Send the plan (empty unless this member leads); return our encoded assignment. Raises KclientError."""
         self._check_still_completing(generation)
         form = VersionedRequest(
             self._request(generation, plan), lowest_version("SyncGroup", self._instance_id)
@@ -252,7 +248,7 @@ class SyncGroup:
         )
 
     def _check_still_completing(self, generation: Generation) -> None:
-        """A heartbeat may have ended the membership meanwhile: then the answer is worth nothing."""
+        """Raise ILLEGAL_GENERATION if a heartbeat has ended the membership meanwhile: the answer is void then."""
         status = self._status
         if status.generation != generation or status.state is not ClassicMemberState.COMPLETING_REBALANCE:
             raise self._error(codes.ILLEGAL_GENERATION, "the membership ended while the group was syncing")
@@ -273,7 +269,7 @@ class SyncGroup:
 
 
 class RebalanceLoop:
-    """The conversation of one member with its coordinator."""
+    """Joins one member to its group, again and again."""
 
     def __init__(
         self,
@@ -307,14 +303,13 @@ class RebalanceLoop:
         self._leader = GroupLeader(cluster, config, runtime, assignors)
 
     async def run(self) -> None:
-        """The conversation, until cancelled."""
+        """Run the loop, until cancelled."""
         while True:
             try:
                 await self._subscribed()
                 if self._status.generation.lost and self._handler.owned():
-                    await (
-                        self._prepare()
-                    )  # others may own it already: do not wait until a coordinator is found
+                    # Other members may own the partitions already: give them up before looking for a coordinator.
+                    await self._prepare()
                 await self._coordinator.ensure()
                 await self._prepare()
                 joined = await self._join_group()
@@ -333,7 +328,7 @@ class RebalanceLoop:
             await self._status.changed.wait(self._status.changed.count)
 
     async def _prepare(self) -> None:
-        """Once for every rebalance, again if the membership ended meanwhile."""
+        """Run on_join_prepare once per rebalance, and again if the membership ended meanwhile."""
         while self._status.prepare_due:
             self._status.prepare_due = False
             self._log("preparing to join")
@@ -351,7 +346,7 @@ class RebalanceLoop:
         return joined
 
     async def _sync_group(self, joined: JoinedGeneration) -> Assignment:
-        """The leader shares out; everybody waits for their part."""
+        """Compute the plan if this member leads, then wait for our assignment."""
         plan: dict[str, bytes] = {}
         if joined.is_leader:
             topics = self._subscription.joined_subscription
@@ -363,7 +358,7 @@ class RebalanceLoop:
         return decode_assignment(blob)
 
     async def _complete(self, generation: Generation, assignment: Assignment) -> None:
-        """Hand the assignment over, unless it is not for what we want now."""
+        """Install the assignment, unless the subscription has changed and no longer matches it."""
         await self._require_possible(assignment)
         if not self._subscription.accept(assignment):
             self._throttled.warning(
@@ -384,13 +379,13 @@ class RebalanceLoop:
             protocol,
             assignment.partitions,
             generation,
-            lambda: self._tell_assignor(protocol, assignment, generation),
+            lambda: self._call_on_assignment(protocol, assignment, generation),
         )
         if gave_up:
             self._status.request_rejoin("need to revoke partitions and re-join")
 
     async def _require_possible(self, assignment: Assignment) -> None:
-        """Raise for an assignment that cannot be, also in the light of newer metadata."""
+        """Raise for an assignment that metadata contradicts, after one update of metadata."""
         assigned, metadata = partitions_by_topic(assignment.partitions), self._cluster.metadata
         if assignment_problem(assigned, metadata) is None:
             return
@@ -399,7 +394,7 @@ class RebalanceLoop:
             raise invalid_assignment(self._coordinator.group_id, why)
 
     async def _rejoin_needed(self) -> None:
-        """Wait until the flag is up, the subscription is another, or the leader's topics have changed."""
+        """Wait until a rejoin is requested, the subscription changes, or the topics of the leader's plan change."""
         status, metadata = self._status, self._cluster.metadata
         while True:
             seen, seen_metadata = status.changed.count, metadata.changed.count
@@ -421,7 +416,7 @@ class RebalanceLoop:
             "group %s: %s, generation %d, member %r", group_id, doing, now.generation_id, now.member_id
         )
 
-    def _tell_assignor(self, protocol: str, assignment: Assignment, generation: Generation) -> None:
+    def _call_on_assignment(self, protocol: str, assignment: Assignment, generation: Generation) -> None:
         try:
             metadata = GroupMetadata(
                 self._coordinator.group_id,
@@ -431,7 +426,7 @@ class RebalanceLoop:
             )
             self._assignors[protocol].on_assignment(assignment, metadata)
         except (Exception, asyncio.CancelledError, SystemExit) as exc:  # noqa: BLE001 – the next poll raises it
-            in_place = "The assignment is in place; what the assignor wanted to remember is not."
+            in_place = "The assignment is in place, but the assignor has not stored it."
             failure = assignor_failed(protocol, exc, "in on_assignment", in_place)
             failure.__cause__ = exc
             self._rejoin_policy.keep(failure)

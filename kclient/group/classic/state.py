@@ -1,4 +1,4 @@
-r"""Where this consumer stands in its group: state, generation, and whether it must join again.
+r"""State and generation of a classic member, and the policy by which it rejoins after a failure.
 
     state \ event           JOINING       JOINED        SYNCED   RESET
     UNJOINED                PREPARING     –             –        UNJOINED
@@ -7,14 +7,14 @@ r"""Where this consumer stands in its group: state, generation, and whether it m
     STABLE                  PREPARING     –             –        UNJOINED
 
 JOINING: JoinGroup is sent. JOINED and SYNCED: it and SyncGroup succeeded. RESET: the member left, or the coordinator
-no longer knows it. A failed join or sync changes nothing by itself. Heartbeats are on while joined.
+no longer knows it. A failed join or sync alone does not change the state. Heartbeats are on while joined.
 
-What a failure means for the group flow: go on at once, after a pause, or with the next poll.
+`RejoinPolicy`: when the rebalance loop starts over after an error:
 
-22, 25, 27, 79                at once, a few times in a row; then after a pause
-what passes by itself, 14     after a pause
-FENCED_INSTANCE_ID            never by itself: another consumer has our name, and would be fenced in turn
-anything else                 kept for the next poll to raise; the flow starts anew with the poll after that
+    22, 25, 27, 79                immediately, a few times in a row; then after a backoff
+    retriable, such as 14         after a backoff
+    FENCED_INSTANCE_ID            never: another consumer uses our instance id, and a join would fence it in turn
+    anything else                 the next poll raises it; the loop starts over with the poll after that
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ClassicMemberState(enum.Enum):
 
 
 class MembershipEvent(enum.Enum):
-    """What moves a member from state to state."""
+    """The events that change the state."""
 
     JOINING = "joining"
     JOINED = "joined"
@@ -81,12 +81,12 @@ HEARTBEATING: Final = (ClassicMemberState.COMPLETING_REBALANCE, ClassicMemberSta
 
 @attrs.define
 class MemberStatus:
-    """The one place where state, generation and the wish to rejoin are kept. `changed` wakes who waits for either."""
+    """State, generation and rejoin request of a member. `changed` is notified when one of them changes."""
 
     state: ClassicMemberState = ClassicMemberState.UNJOINED
     generation: Generation = attrs.field(factory=Generation)
-    rejoin_reason: str | None = ""  # None: nothing to do; at first there is no reason to give
-    prepare_due: bool = True  # the next join must be prepared by the user
+    rejoin_reason: str | None = ""  # None: no rejoin is needed; "": the first join has no reason
+    prepare_due: bool = True  # on_join_prepare must run before the next join
     ended: str = ""  # why the last membership ended, "" if none has
     changed: ChangeSignal = attrs.field(factory=ChangeSignal)
     now: Callable[[], float] = float  # the clock that `since` is read from; 0.0 without one
@@ -98,11 +98,11 @@ class MemberStatus:
         return self.state in HEARTBEATING
 
     def advance(self, event: MembershipEvent) -> None:
-        """Follow the table. Raises InternalError for an event that the state does not know."""
+        """Change the state by the table. Raises InternalError for an event that is illegal in this state."""
         following = TRANSITIONS[self.state].get(event)
         if following is None:
             raise InternalError(
-                f"A member that is {self.state.value} cannot be told that it is {event.value}."
+                f"The event {event.value!r} is illegal for a group member in the state {self.state.value!r}."
             )
         if following is not self.state:
             self.since = self.now()
@@ -110,18 +110,18 @@ class MemberStatus:
         self.changed.notify()
 
     def synced(self) -> None:
-        """The assignment has come: nothing more to do until something changes."""
+        """Enter STABLE: SyncGroup brought the assignment, and no rejoin is needed."""
         self.rejoin_reason = None
         self.prepare_due = True
         self.advance(MembershipEvent.SYNCED)
 
     def request_rejoin(self, reason: str) -> None:
-        """Raise the flag; generation, member id and assignment stay. The last reason counts."""
+        """Request a rejoin; generation, member id and assignment stay. The last reason is kept."""
         self.rejoin_reason = reason
         self.changed.notify()
 
     def reset(self, reason: str, *, keep_member_id: bool = False) -> None:
-        """We are no member any more, and the next join is prepared anew."""
+        """End the membership; the next join is preceded by on_join_prepare again."""
         self.generation = Generation(member_id=self.generation.member_id if keep_member_id else NO_MEMBER_ID)
         self.prepare_due = True
         self.ended = reason
@@ -139,7 +139,7 @@ AT_ONCE_LIMIT: Final = 3
 
 
 def code_of(error: KclientError) -> int:
-    """The wire code of an error, 0 where it has none."""
+    """Return the protocol error code of an exception, 0 if it has none."""
     return error.code if isinstance(error, BrokerError) else codes.NONE
 
 
@@ -163,31 +163,31 @@ class RejoinPolicy:
             self._kept = error
 
     def take(self) -> KclientError | None:
-        """The error that the next poll raises."""
+        """Return the error that the next poll raises, if any."""
         kept, self._kept = self._kept, None
         return kept if self.fenced is None else copy.copy(self.fenced)
 
     def check_fence(self) -> None:
-        """Raise while another consumer has our instance id."""
+        """Raise the error of a fenced instance, if another consumer uses our instance id."""
         if self.fenced is not None:
             raise copy.copy(self.fenced)
 
     def succeeded(self) -> None:
-        """A rebalance went through: pauses start short again."""
+        """Reset the backoff after a successful rebalance."""
         self._at_once = 0
         self._backoff.reset()
 
     def forget(self) -> None:
-        """The consumer left the group on purpose: nothing of the past matters."""
+        """Forget all failures: the consumer has left the group."""
         self.succeeded()
         self.fenced = self._kept = None
 
     async def pause(self) -> None:
-        """Wait before the next try, longer each time."""
+        """Wait for the backoff, which grows with each call."""
         await asyncio.sleep(self._backoff.next())
 
     async def recover(self, error: KclientError) -> None:
-        """Return when the flow may start anew after `error`."""
+        """Return when the rebalance loop may start over after `error`."""
         at_once = code_of(error) in AT_ONCE
         if at_once and self._at_once < AT_ONCE_LIMIT:
             self._at_once += 1
@@ -203,7 +203,7 @@ class RejoinPolicy:
 
 @attrs.frozen
 class JoinedGeneration:
-    """A generation that we belong to but whose assignment is not known yet. `members` is given to the leader only."""
+    """The result of JoinGroup: a generation without its assignment. Only the leader receives `members`."""
 
     generation: Generation
     is_leader: bool

@@ -1,11 +1,7 @@
-"""Membership in a group, consumer protocol (KIP-848): one request, ConsumerGroupHeartbeat, says and brings everything.
+"""Membership in a group with the consumer protocol (KIP-848): ConsumerGroupHeartbeat carries everything.
 
-states       the states of a member, which may follow which, and when heartbeats are sent in each
-standing     where this member stands: state, epoch, and why the membership before ended
-assignment   what the coordinator wants this member to own, and what it owns, by topic id
-request      the next heartbeat: only what has changed since the last one
-answers      what the coordinator's answer means, code by code
-heartbeat    sending heartbeats, when they are due
-flow         join, reconcile, acknowledge, and give up what is lost
-membership   what the consumer tells it, and what it tells the consumer
+state        member states, legal transitions, and when each state sends heartbeats
+assignment   target assignment of the coordinator and current assignment of the member, by topic id
+heartbeat    building heartbeats (only changed fields), sending them, and applying the answers
+member       reconciliation loop, leaving, and the interface to the consumer
 """

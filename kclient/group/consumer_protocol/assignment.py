@@ -1,11 +1,11 @@
-"""What the coordinator wants this member to own, and what it owns. Both speak of topics by id. Pure.
+"""The target assignment of the coordinator and the current assignment of the member, by topic id. No I/O.
 
-    target    the last assignment of an answer; `local_epoch` counts its changes
-    owned     what the application has taken over, and in which round
+    target    the assignment of the last answer that had one; `local_epoch` counts its changes
+    owned     what the application has taken over, and in which local epoch
 
-The way from one to the other leads through names, which metadata knows, maybe not yet for every topic: then what is
-known is taken over first, and the rest when metadata has come. The first assignment of a membership is a step also if
-it is empty, as in Java: the listener learns that this member has joined and owns nothing.
+Reconciling needs topic names, and metadata may not have all of them yet: then the known topics are taken over first,
+and the rest when metadata has arrived. The first assignment of a membership is reconciled even if it is empty, as in
+Java: the listener learns that this member has joined and owns nothing.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ NameOf = Callable[[Uuid], str | None]
 
 @attrs.frozen
 class LocalAssignment:
-    """Partitions by topic id, as of a round; the same partitions in a newer round are worth telling again."""
+    """Partitions by topic id in a local epoch; the same partitions in a newer epoch are acknowledged again."""
 
     local_epoch: int = 0
     partitions: ById = attrs.field(factory=dict)
 
     def to_request(self) -> list[TopicPartitions]:
-        """As heartbeats say it."""
+        """Return the rows for ConsumerGroupHeartbeat."""
         return [TopicPartitions(topic_id=one, partitions=list(some)) for one, some in self.partitions.items()]
 
 
 @attrs.frozen
 class ReconciliationStep:
-    """What to own next. `same`: we own exactly that already, and have only to acknowledge it."""
+    """The partitions to own next. `same`: they are owned already, and only have to be acknowledged."""
 
     owned: LocalAssignment
     names: Mapping[Uuid, str]
@@ -45,7 +45,7 @@ class ReconciliationStep:
 
     @property
     def partitions(self) -> tuple[TopicPartition, ...]:
-        """The same by name, in the order of names."""
+        """The partitions with topic names, sorted."""
         rows = self.owned.partitions.items()
         return tuple(sorted(TopicPartition(self.names[one], number) for one, some in rows for number in some))
 
@@ -57,29 +57,29 @@ class AssignmentTracker:
         self.local_epoch = 0
         self.target: ById = {}
         self.owned = LocalAssignment()
-        self._names: Mapping[Uuid, str] = {}  # of what we own, should metadata forget it
-        self._received = False  # this membership was sent an assignment
-        self._taken_over = False  # the application has taken one over: the listener was called
+        self._names: Mapping[Uuid, str] = {}  # of the owned topics, in case metadata drops one
+        self._received = False  # this membership has received an assignment
+        self._taken_over = False  # the listener was called for one
 
     @property
     def settled(self) -> bool:
-        """Whether we own what the coordinator wants, all of it and nothing else."""
+        """Whether the owned partitions are exactly the target."""
         return self.owned == LocalAssignment(self.local_epoch, self.target)
 
     def update_target(self, answer: Answered | None) -> bool:
-        """An answer's assignment, None where it has none. Returns whether the target is another one now."""
+        """Take over the assignment of an answer, None if it has none. Return whether the target has changed."""
         if answer is None:
             return False
         rows = {row.topic_id: tuple(sorted(row.partitions)) for row in answer.topic_partitions}
-        told = {one: rows[one] for one in sorted(rows) if rows[one]}
-        if self._received and told == self.target:
+        target = {topic_id: rows[topic_id] for topic_id in sorted(rows) if rows[topic_id]}
+        if self._received and target == self.target:
             return False
-        self._received, self.target = True, told
+        self._received, self.target = True, target
         self.local_epoch += 1
         return True
 
     def next_step(self, name_of: NameOf) -> ReconciliationStep | None:
-        """The way to as much of the target as has names; None where we have come as far as we can."""
+        """Return the step to the part of the target whose topics have names; None if it is owned already."""
         known = {one: name for one in self.target if (name := self._name(one, name_of)) is not None}
         owned = LocalAssignment(self.local_epoch, {one: self.target[one] for one in known})
         first = not self._taken_over and len(known) == len(self.target)
@@ -87,16 +87,16 @@ class AssignmentTracker:
         return None if owned == self.owned else ReconciliationStep(owned, known, same)
 
     def unresolved_topic_ids(self, name_of: NameOf) -> tuple[Uuid, ...]:
-        """The topics of the target that metadata must name first."""
+        """Return the topic ids of the target that metadata cannot name yet."""
         return tuple(one for one in self.target if self._name(one, name_of) is None)
 
     def mark_reconciled(self, step: ReconciliationStep) -> None:
-        """The application owns what the step says."""
+        """Record that the application owns the partitions of the step."""
         self.owned, self._names = step.owned, step.names
         self._taken_over = self._taken_over or not step.same
 
     def forget(self) -> None:
-        """No member any more: nothing is owned, and nothing is wanted."""
+        """Forget target and owned partitions: the membership has ended."""
         self.target, self.owned, self._names = {}, LocalAssignment(self.local_epoch), {}
         self._received = self._taken_over = False
 

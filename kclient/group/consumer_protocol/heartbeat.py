@@ -1,30 +1,32 @@
-"""Sending heartbeats when they are due, and taking their answers in.
+"""ConsumerGroupHeartbeat: building it, sending it when it is due, and applying the answer.
 
-    at once        while joining, to acknowledge, and to tell of another subscription
-    on interval    else, as long as the last answer said, counted from when a heartbeat was sent
-    after a pause  after a failure, longer each time; the next heartbeat says everything again
+When `ConsumerHeartbeatTask` sends one:
 
-One heartbeat is in flight at a time. The poll timer runs beside: an application that does not poll in time loses its
-membership. An answer that comes when this is no member any more changes nothing.
+    immediately       while joining, to acknowledge an assignment, and after a change of the subscription
+    on interval       else, by the interval of the last answer, counted from when the heartbeat was sent
+    after a backoff   after a failure; the next heartbeat is a full one
 
-The next heartbeat: who we are always, the rest only when joining or changed since the last one. Pure.
+One heartbeat is in flight at a time. The poll timer runs too: an application that does not poll in time loses its
+membership. An answer that arrives after the membership has ended is ignored.
+
+What `HeartbeatRequests` puts into it:
 
     always                  group, member id, epoch, instance id
-    when joining            rack, and all that follows
+    when joining            rack, and all fields below
     when it has changed     rebalance timeout, topics, pattern, assignor, owned partitions
 
-After a failure of any kind nobody knows what the coordinator has heard, so the next heartbeat says everything again.
-What is unset is null, never empty; an empty pattern takes back one that was told.
+After a failure it is unknown whether the coordinator has received the last heartbeat, so the next one has all fields.
+An unset field is null, not empty; an empty pattern removes one that was sent before.
 
-What the coordinator's answer to a heartbeat means, code by code. Pure.
+What an error code means:
 
-code                                        action
-0                                           ACCEPT     epoch and assignment are ours
-15, 16                                      FIND_COORDINATOR  find the coordinator, and ask that one
-14 COORDINATOR_LOAD_IN_PROGRESS             RETRY      after a pause
-29 TOPIC_AUTHORIZATION_FAILED               RAISE_ON_POLL       the next poll raises it; heartbeats go on
-25 UNKNOWN_MEMBER_ID, 110                   REJOIN     everything is lost; join with epoch 0
-anything else                               FATAL      the polls raise it; there is no way back
+    code                                  action
+    0                                     ACCEPT             take over epoch and assignment
+    15, 16                                FIND_COORDINATOR   look the coordinator up, and send again
+    14 COORDINATOR_LOAD_IN_PROGRESS       RETRY              after a backoff
+    29 TOPIC_AUTHORIZATION_FAILED         RAISE_ON_POLL      the next poll raises it; heartbeats continue
+    25 UNKNOWN_MEMBER_ID, 110             REJOIN             all partitions are lost; join with epoch 0
+    anything else                         FATAL              every poll raises it; the membership does not recover
 """
 
 from __future__ import annotations
@@ -60,12 +62,12 @@ logger = get_logger("kclient.group")
 
 
 class HeartbeatAction(enum.Enum):
-    """What follows from an answer."""
+    """What the client does after an answer."""
 
     ACCEPT = "accept"
-    FIND_COORDINATOR = "elsewhere"
-    RETRY = "again"
-    RAISE_ON_POLL = "tell"
+    FIND_COORDINATOR = "find coordinator"
+    RETRY = "retry"
+    RAISE_ON_POLL = "raise on poll"
     REJOIN = "rejoin"
     FATAL = "fatal"
 
@@ -82,12 +84,15 @@ ACTIONS: Final[Mapping[int, HeartbeatAction]] = {
 
 
 def action_for(code: int) -> HeartbeatAction:
-    """What an error code asks for."""
+    """Return the action for an error code."""
     return ACTIONS.get(code, HeartbeatAction.FATAL)
 
 
 def heartbeat_error(code: int, group_id: str, message: str | None) -> KclientError:
-    """The error for the user. UNSUPPORTED_VERSION: the brokers know the request, and serve it to nobody."""
+    """Return the error for the user.
+
+    UNSUPPORTED_VERSION: the broker knows the request, but the feature group.version is 0.
+    """
     doing = f"Membership in group {group_id}"
     if code == codes.UNSUPPORTED_VERSION:
         return VersionError(
@@ -98,7 +103,7 @@ def heartbeat_error(code: int, group_id: str, message: str | None) -> KclientErr
 
 
 def unsupported_heartbeat(error: VersionError, *, regex: bool) -> VersionError:
-    """The brokers do not know the request, or not the version of it that a pattern needs."""
+    """Return the error for brokers without the request, or without the version that a pattern needs."""
     return VersionError(
         f"{error.text} {needs_new_brokers(regex=regex)}",
         api="ConsumerGroupHeartbeat",
@@ -109,7 +114,7 @@ def unsupported_heartbeat(error: VersionError, *, regex: bool) -> VersionError:
 
 
 def needs_new_brokers(*, regex: bool) -> str:
-    """What to do about brokers that are too old."""
+    """Return the next step for the user of brokers that are too old."""
     if regex:
         return "A SubscriptionPattern needs Apache Kafka 4.0 or newer: give a re.Pattern, or upgrade the brokers."
     return (
@@ -118,11 +123,11 @@ def needs_new_brokers(*, regex: bool) -> str:
     )
 
 
-REGEX_SINCE: Final = 1
+REGEX_SINCE: Final = 1  # Kafka 4.0
 
 
 class HeartbeatRequests:
-    """The heartbeats of one member, each built on what those before have said."""
+    """Builds the heartbeats of one member, each with the fields that changed since the last one."""
 
     def __init__(self, config: Config, group_id: str) -> None:
         self._always: dict[str, Any] = {"group_id": group_id, "instance_id": config.group_instance_id}
@@ -130,10 +135,10 @@ class HeartbeatRequests:
         self._rebalance_timeout_ms = config.max_poll_interval_ms
         self._assignor = config.group_remote_assignor
         self._last_sent: dict[str, Any] = {}
-        self._regex_sent = False  # the coordinator may know a pattern of ours
+        self._regex_sent = False  # the coordinator may have a pattern of this member
 
     def join(self, member_id: str, epoch: int, subscription: ConsumerSubscription) -> VersionedRequest:
-        """The first heartbeat: everything, and nothing is owned."""
+        """Build the first heartbeat: all fields, without owned partitions."""
         self.forget()
         fields = {"rack_id": self._rack_id, **self._changed_fields(subscription, LocalAssignment())}
         return self._versioned(member_id, epoch, fields)
@@ -141,23 +146,23 @@ class HeartbeatRequests:
     def stay(
         self, member_id: str, epoch: int, subscription: ConsumerSubscription, owned: LocalAssignment
     ) -> VersionedRequest:
-        """Any later one: what has changed."""
+        """Build a later heartbeat: the changed fields."""
         return self._versioned(member_id, epoch, self._changed_fields(subscription, owned))
 
     def includes_owned(self, owned: LocalAssignment) -> bool:
-        """Whether `stay` would say what is owned."""
+        """Whether the next `stay` includes the owned partitions."""
         return self._last_sent.get("topic_partitions") != owned
 
     def leave(self, member_id: str, epoch: int) -> VersionedRequest:
-        """The last one, with epoch −1, or −2 for a while."""
+        """Build the last heartbeat, with epoch −1, or −2 for a static member that will return."""
         return self._versioned(member_id, epoch, {})
 
     def forget(self) -> None:
-        """A heartbeat failed: the next one says everything."""
+        """Send all fields with the next heartbeat, after a failed one."""
         self._last_sent = {}
 
     def _changed_fields(self, subscription: ConsumerSubscription, owned: LocalAssignment) -> dict[str, Any]:
-        """The fields that differ from what was said last, noted as said."""
+        """Return the fields that differ from the last heartbeat, and record them as sent."""
         regex = subscription.regex
         if regex is None and self._regex_sent:
             regex = ""
@@ -168,14 +173,14 @@ class HeartbeatRequests:
             "server_assignor": self._assignor,
             "topic_partitions": owned,
         }
-        news = {
+        changed = {
             name: value
             for name, value in now.items()
             if name not in self._last_sent or self._last_sent[name] != value
         }
         self._last_sent = now
         self._regex_sent = self._regex_sent or regex is not None
-        return news
+        return changed
 
     def _versioned(self, member_id: str, epoch: int, fields: dict[str, Any]) -> VersionedRequest:
         owned, topics = fields.get("topic_partitions"), fields.get("subscribed_topic_names")
@@ -195,7 +200,8 @@ HEARTBEAT_API: Final = "ConsumerGroupHeartbeat"
 class ConsumerHeartbeatTask:
     """Sends the heartbeats of one member.
 
-    `poll_expired` is awaited when the poll timer expires; `report_error` takes an error that the next poll raises.
+    `poll_expired` is awaited when the poll timer expires, `poll_slow` is called some time before; `report_error` takes
+    an error that the next poll raises.
     """
 
     def __init__(
@@ -207,7 +213,7 @@ class ConsumerHeartbeatTask:
         config: Config,
         runtime: Runtime,
         poll_expired: Callable[[], Awaitable[None]],
-        poll_timer: PollTimer,
+        poll_slow: Callable[[float], None],
         report_error: Callable[[KclientError], None],
         metrics: CoordinatorMetrics,
     ) -> None:
@@ -222,21 +228,22 @@ class ConsumerHeartbeatTask:
         self._request_timeout = config.request_timeout_ms / 1000
         self._shortest_interval = config.retry_backoff_ms / 1000
         self._backoff = Backoff.for_retries(config, runtime)
-        self._interval = 0.0  # until the first answer says
+        self._interval = 0.0  # set by the first answer
         self._due = 0.0
         self._not_before = 0.0  # end of the backoff after a failure
         self._failures = 0  # since the last good answer
-        self._poll_timer = poll_timer
+        self._polls = PollTimer(config, runtime, poll_slow)
         self.sent_join = False  # the coordinator may know this member
         self.owned_unanswered = False
-        """The coordinator may act on partitions that a heartbeat without an answer has called ours.
+        """A heartbeat with the owned partitions is unanswered.
 
-        It takes all others for free. So no more are taken over until an answer says what is ours now.
+        The coordinator may have received it and given all other partitions away, so this member takes over no more
+        until an answer brings the current target.
         """
 
     def begin(self) -> None:
         """Prepare for a new membership."""
-        self._poll_timer.restart()
+        self._polls.restart()
         self.sent_join = self.owned_unanswered = False
 
     def poll_started(self) -> None:
@@ -244,7 +251,7 @@ class ConsumerHeartbeatTask:
         self._poll_timer.restart()
 
     async def run(self) -> None:
-        """Heartbeats while there is a membership; end it by cancelling."""
+        """Send heartbeats while there is a membership, until cancelled."""
         while True:
             seen = self._status.changed.count
             if self._status.schedule is HeartbeatSchedule.NEVER:
@@ -257,7 +264,7 @@ class ConsumerHeartbeatTask:
                 self._failed(exc.text)
 
     async def _run_once(self, seen: int) -> None:
-        """The first of these that holds: the poll timer is over, no coordinator, a heartbeat is due; else wait."""
+        """End the membership if the poll timer has expired; else send a heartbeat if one is due; else wait."""
         now = self._runtime.now()
         leaving = self._status.state is ConsumerMemberState.PREPARE_LEAVING
         poll_ends = None if leaving else self._poll_timer.ends
@@ -278,13 +285,13 @@ class ConsumerHeartbeatTask:
             except KclientError:
                 raise
             except TimeoutError:
-                self._requests.forget()  # nobody waits for the answer; the next round sees that time is over
+                self._requests.forget()  # the heartbeat may be lost; the next iteration ends the membership
 
     # --- one heartbeat
 
     async def _send_heartbeat(self) -> None:
         if self._status.schedule is HeartbeatSchedule.NEVER:
-            return  # left, while the coordinator was looked up
+            return  # the member has left during the coordinator lookup
         form = self._build_request()
         began = self._metrics.heartbeat_sent()
         try:
@@ -303,12 +310,12 @@ class ConsumerHeartbeatTask:
             self._handle_response(response)
 
     def _build_request(self) -> VersionedRequest:
-        """The heartbeat that is due. With it goes the acknowledgment."""
+        """Build the heartbeat that is due; it acknowledges a reconciled assignment."""
         status, owned = self._status, self._assignments.owned
         self._due = self._runtime.now() + self._interval
         status.send_now = False
         subscription = status.subscription or ConsumerSubscription()
-        if not status.member:  # also where it is about to leave and its join has no answer yet
+        if not status.member:  # also a leaving member whose join has no answer yet
             self.sent_join = True
             return self._requests.join(status.member_id, JOIN_EPOCH, subscription)
         if status.state is ConsumerMemberState.ACKNOWLEDGING:
@@ -319,39 +326,39 @@ class ConsumerHeartbeatTask:
         return self._requests.stay(status.member_id, status.epoch, subscription, owned)
 
     def _handle_response(self, response: ConsumerGroupHeartbeatResponse) -> None:
-        """What the answer changes."""
+        """Apply an answer."""
         if self._status.schedule is HeartbeatSchedule.NEVER:
             return
         code = response.error_code
-        told = f"it answered a heartbeat with {codes.error(code).name} ({code})"
+        reason = f"it answered a heartbeat with {codes.error(code).name} ({code})"
         match action_for(code):
             case HeartbeatAction.ACCEPT:
                 self._accept(response)
             case HeartbeatAction.FIND_COORDINATOR:
-                self._coordinator.mark_unknown(told)
-                self._failed(told, at_once=True)
+                self._coordinator.mark_unknown(reason)
+                self._failed(reason, at_once=True)
             case HeartbeatAction.RETRY:
-                self._failed(told)
+                self._failed(reason)
             case HeartbeatAction.RAISE_ON_POLL:
                 self._report_error(heartbeat_error(code, self._coordinator.group_id, response.error_message))
-                self._failed(told)
+                self._failed(reason)
             case HeartbeatAction.REJOIN:
-                self._failed(told, at_once=True)
+                self._failed(reason, at_once=True)
                 self._status.end(ConsumerMemberState.FENCED, f"heartbeat answered {codes.error(code).name}")
             case HeartbeatAction.FATAL:
                 self._end_for_good(heartbeat_error(code, self._coordinator.group_id, response.error_message))
 
     def _accept(self, response: ConsumerGroupHeartbeatResponse) -> None:
-        """Epoch and assignment of an answer."""
+        """Take over epoch and assignment of an answer."""
         if response.member_epoch < JOIN_EPOCH:
-            self._failed("the answer is to somebody who leaves")  # KAFKA-19335
+            # KAFKA-19335: a leave epoch in the answer belongs to an earlier membership under this member id.
+            self._failed("the answer has the epoch of a member that leaves")
             return
         status = self._status
         self._backoff.reset()
         self._failures = 0
-        told = response.heartbeat_interval_ms / 1000
         sent = self._due - self._interval
-        self._interval = max(told, self._shortest_interval)
+        self._interval = max(response.heartbeat_interval_ms / 1000, self._shortest_interval)
         self._due = sent + self._interval
         status.epoch = response.member_epoch
         status.heard += 1
@@ -368,9 +375,9 @@ class ConsumerHeartbeatTask:
         status.changed.notify()
 
     def _failed(self, why: str, *, at_once: bool = False) -> None:
-        """Nobody knows what the coordinator has heard: say everything again, after a pause.
+        """Send a full heartbeat after a backoff: the coordinator may not have received the last one.
 
-        `at_once`: without one, but only the first time in a row.
+        `at_once`: without a backoff, but only for the first failure in a row.
         """
         logger.debug("group %s: heartbeat failed: %s", self._coordinator.group_id, why)
         self._requests.forget()

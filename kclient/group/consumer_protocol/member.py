@@ -1,28 +1,28 @@
 """Membership of one consumer in a group with the consumer protocol (KIP-848): the interface to the consumer.
 
-Two tasks run for the consumer's life, the reconciliation loop and the heartbeats (`heartbeat.py`). They share the
-member's status (`state.py`) and what it owns (`assignment.py`). Steps that run user code, and errors, wait for the
-application's next poll.
+Two tasks run as long as the consumer is subscribed: the reconciliation loop and the heartbeats (`heartbeat.py`). They
+share the member's status (`state.py`) and its assignment (`assignment.py`). Steps that run user code, and errors, wait
+for the application's next poll.
 
 The reconciliation loop:
 
     while subscribed:
-        join                the heartbeats do the talking
+        join                the heartbeats join the group
         while a member:
-            target          wait until the coordinator wants us to own something else
-            reconcile       the user gives up what goes and takes over what comes, in the caller's next polls
-            acknowledge     the next heartbeat says at once what we own now
-        give up             whatever ended the membership: all is lost, and the user hears of it with the next poll
+            target          wait until the coordinator changes the target assignment
+            reconcile       revoke and assign partitions, in the caller's next polls
+            acknowledge     the next heartbeat has the owned partitions, and is sent immediately
+        lose partitions     after the membership has ended: on_partitions_lost, in the caller's next poll
 
-Heartbeats go on beside it and end a membership that the coordinator does not know of any more.
+Heartbeats continue meanwhile, and end the membership if the coordinator does not know the member any more.
 
-The last heartbeat: telling the coordinator that a member goes, so that others get its partitions at once.
+The last heartbeat of a member that leaves:
 
-    epoch −1   does not come back: a dynamic member, or one that is told to leave for good
-    epoch −2   a static member, whose place and partitions wait for it
-    nothing    a dynamic member that is told to stay: it is missed when its session ends
+    epoch −1   the member does not return: a dynamic one, or leave=True
+    epoch −2   a static member, which keeps its partitions until it returns
+    nothing    a dynamic member with leave=False: its session times out
 
-An answer never stops the leaving; it is only logged.
+The answer is only logged; the member leaves anyway.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ GONE = (UNKNOWN_MEMBER_ID, GROUP_ID_NOT_FOUND)
 
 
 def leave_epoch(leave: bool | None, instance_id: str | None) -> int | None:
-    """The epoch of the last heartbeat, None where none is sent. `leave` is what the caller wants, None: as is usual."""
+    """Return the epoch of the last heartbeat, None if none is sent. `leave` None: the default for this member."""
     if leave or (leave is None and instance_id is None):
         return LEAVE_EPOCH
     return None if instance_id is None else LEAVE_FOR_A_WHILE_EPOCH
 
 
 async def send_leave_heartbeat(coordinator: Coordinator, form: VersionedRequest, timeout: float) -> None:
-    """Send it and wait for its answer, at most `timeout` seconds. Never raises KclientError."""
+    """Send the last heartbeat and wait for the answer, at most `timeout` seconds. Never raises KclientError."""
     response = await send_leave_request(coordinator, ConsumerGroupHeartbeatResponse, form, timeout=timeout)
     if response is not None and (code := response.error_code) not in (NONE, *GONE):
         logger.info(
@@ -81,7 +81,7 @@ async def send_leave_heartbeat(coordinator: Coordinator, form: VersionedRequest,
 
 
 class ReconciliationLoop:
-    """What one member does about what its heartbeats bring."""
+    """Reconciles the assignments that the heartbeats of one member receive."""
 
     def __init__(
         self,
@@ -100,10 +100,10 @@ class ReconciliationLoop:
         self._assignments = assignments
         self._heartbeats = heartbeats
         self._metrics = metrics
-        self._refused_epoch = 0  # of an assignment that cannot be
+        self._refused_epoch = 0  # local epoch of an assignment that metadata contradicts
 
     async def run(self) -> None:
-        """Member again and again, until cancelled."""
+        """Run the loop, until cancelled."""
         while True:
             await self._subscribed()
             self._heartbeats.begin()
@@ -115,13 +115,13 @@ class ReconciliationLoop:
             await self._lose_partitions()
 
     async def _subscribed(self) -> None:
-        """Wait for a subscription. There is no way back from FATAL."""
+        """Wait for a subscription; in FATAL, wait forever."""
         status = self._status
         while status.subscription is None or status.state is ConsumerMemberState.FATAL:
             await status.changed.wait(status.changed.count)
 
     async def _next_step(self) -> ReconciliationStep | None:
-        """Wait until there is something to do; None when the membership is over."""
+        """Wait for a reconciliation step; return None when the membership has ended."""
         status, metadata = self._status, self._cluster.metadata
         asked_for: tuple[bytes, ...] = ()
         while status.in_group:
@@ -136,7 +136,7 @@ class ReconciliationLoop:
         return None
 
     def _is_possible(self, step: ReconciliationStep) -> bool:
-        """Whether what the coordinator wants can be; if not, metadata is asked, and nothing taken over before."""
+        """Whether metadata agrees with the assignment; if not, request an update and wait for it."""
         assigned = {step.names[one]: numbers for one, numbers in step.owned.partitions.items()}
         why = assignment_problem(assigned, self._cluster.metadata)
         if why is None:
@@ -144,17 +144,19 @@ class ReconciliationLoop:
         if self._refused_epoch != step.owned.local_epoch:
             self._refused_epoch = step.owned.local_epoch
             logger.warning("%s", invalid_assignment(self._coordinator.group_id, why).text)
-        self._cluster.request_update("the assignment names what is not known", reset_backoff=False)
+        self._cluster.request_update(
+            "the assignment has a partition that metadata does not have", reset_backoff=False
+        )
         return False
 
     def _keep_fresh(self) -> None:
-        """Only the coordinator knows the topics of its pattern: theirs is the metadata that is needed."""
+        """Request metadata by topic id: only the coordinator knows the topics that match its pattern."""
         subscription = self._status.subscription
         if subscription is not None and subscription.regex is not None:
             self._cluster.set_topic_ids((*self._assignments.target, *self._assignments.owned.partitions))
 
     def _request_topic_names(self, asked_for: tuple[bytes, ...]) -> tuple[bytes, ...]:
-        """Have metadata name the topics of the target that are not known."""
+        """Request a metadata update if the target has topic ids without a name."""
         unresolved_topic_ids = self._assignments.unresolved_topic_ids(self._cluster.metadata.topic_name)
         if unresolved_topic_ids:
             self._cluster.request_update(
@@ -164,7 +166,7 @@ class ReconciliationLoop:
         return unresolved_topic_ids
 
     async def _reconcile(self, step: ReconciliationStep) -> None:
-        """Make the step's partitions ours, and have the next heartbeat say so."""
+        """Take over the partitions of a step, and let the next heartbeat acknowledge them."""
         status = self._status
 
         def still() -> bool:
@@ -176,7 +178,7 @@ class ReconciliationLoop:
         if not step.same:
             self._metrics.rebalance_began()
             if not await self._handler.reconcile(step.partitions, still):
-                return  # a listener raised, or another target has come: again, if this is still a member
+                return  # a listener raised, or the target has changed: the loop tries again
             self._metrics.reconciled(self._metrics.now())
         if status.in_group:
             self._assignments.mark_reconciled(step)
@@ -184,7 +186,7 @@ class ReconciliationLoop:
                 status.enter(ConsumerMemberState.ACKNOWLEDGING)
 
     async def _lose_partitions(self) -> None:
-        """All is lost. A member that was late, or fenced, joins anew behind it."""
+        """Run on_partitions_lost. A member that was fenced or did not poll in time joins again after it."""
         logger.info("group %s: not a member any more: %s", self._coordinator.group_id, self._status.ended)
         if self._handler.owned() or self._status.state is ConsumerMemberState.STALE:
             await self._handler.on_join_prepare(lost=True)
@@ -205,7 +207,7 @@ class ConsumerMembership(AbstractMembership[ConsumerMemberStatus]):
         member_id: str,
         metrics: CoordinatorMetrics | None = None,
     ) -> None:
-        """`member_id` is the same for the consumer's life: `new_member_id`."""
+        """`member_id` comes from `new_member_id` and stays the same until the consumer is closed."""
         metrics = metrics or CoordinatorMetrics(Registry())
         status = ConsumerMemberStatus(member_id, now=runtime.now)
         super().__init__(coordinator, config, status, PollTimer(config, runtime, handler.poll_slow))
@@ -231,26 +233,56 @@ class ConsumerMembership(AbstractMembership[ConsumerMemberStatus]):
         self._throttled = ThrottledLogger(logger)
         self._kept: KclientError | None = None
 
-    # --- what others may look at
+    # --- status
+
+    @property
+    def state(self) -> ConsumerMemberState:
+        """The member's state."""
+        return self._status.state
+
+    @property
+    def since(self) -> float:
+        """Loop time at which the state was entered; 0 in the initial state."""
+        return self._status.since
+
+    @property
+    def ended(self) -> str:
+        """Why the previous membership ended, "" if there was none."""
+        return self._status.ended
+
+    @property
+    def generation(self) -> Generation:
+        """Member epoch and member id; `Generation()` while the coordinator has given no epoch."""
+        return self._status.generation
+
+    @property
+    def changed(self) -> ChangeSignal:
+        """Notified when the state or the epoch changes, or an error waits for a poll."""
+        return self._status.changed
+
+    @property
+    def lost(self) -> bool:
+        """Whether partitions that are given up now count as lost, not as revoked."""
+        return not self._status.member
 
     @property
     def rebalancing(self) -> bool:
-        """Never: a member owns what it has, whatever others do."""
+        """Always false: a member keeps its partitions while others rebalance."""
         return False
 
     @property
     def stable(self) -> bool:
-        """Whether this is a member that may commit: reconciling does not stand in the way."""
+        """Whether this member may commit: it may also while it reconciles."""
         return self._status.member
 
-    # --- what the consumer tells
+    # --- calls of the consumer
 
     def set_subscription(self, topics: Iterable[str], matches: Callable[[str], bool] | None = None) -> None:
-        """The topics wanted now; the next heartbeat tells, and does not wait."""
+        """Set the subscribed topics; the next heartbeat is sent immediately."""
         self._subscribe(ConsumerSubscription(tuple(sorted(dict.fromkeys(topics)))))
 
     def follow_pattern(self, regex: str) -> None:
-        """The topics that the brokers find for this pattern are wanted now."""
+        """Subscribe to the topics that match a pattern on the brokers."""
         self._subscribe(ConsumerSubscription(regex=regex))
 
     def _subscribe(self, subscription: ConsumerSubscription) -> None:
@@ -260,13 +292,13 @@ class ConsumerMembership(AbstractMembership[ConsumerMemberStatus]):
             self._status.changed.notify()
 
     def poll_started(self) -> None:
-        """Restart the poll timer: when a poll begins, and in every round of one that waits."""
+        """Restart the poll timer: when a poll begins, and on every iteration of one that waits."""
         self._heartbeats.poll_started()
 
     def take_error(self) -> KclientError | None:
-        """An error that the next poll raises: each once, but one that ended the membership for good every time.
+        """Return the error that the next poll raises: each once, but the error of FATAL every time.
 
-        That one waits until the listener was told that the partitions are lost.
+        That one waits until on_partitions_lost has run.
         """
         if self._status.fatal is not None and not self._assignments.owned.partitions:
             return copy.copy(self._status.fatal)
@@ -274,13 +306,13 @@ class ConsumerMembership(AbstractMembership[ConsumerMemberStatus]):
         return kept
 
     def request_rejoin(self, reason: str) -> None:
-        """Members of this protocol do not ask for rebalances."""
+        """Log a warning: members cannot request a rebalance in this protocol."""
         logger.warning(
             "group %s: the coordinator decides on rebalances: %s", self._coordinator.group_id, reason
         )
 
     async def prepare_leaving(self) -> None:
-        """The user is about to give everything up: stay a member meanwhile, but take no new assignment."""
+        """Stop reconciling; stay a member while the partitions are revoked."""
         if self._status.in_group:
             self._status.enter(ConsumerMemberState.PREPARE_LEAVING)
         if self._loop_task is not None and self._loop_task is not asyncio.current_task():
@@ -288,9 +320,9 @@ class ConsumerMembership(AbstractMembership[ConsumerMemberStatus]):
             await asyncio.wait({self._loop_task})
 
     async def leave(self, reason: str, timeout: float, leave: bool | None = None) -> None:
-        """Unsubscribe or close: no member any more. The user has given its partitions up before. Never raises.
+        """Leave the group, after unsubscribe() or close() has revoked the partitions. Never raises.
 
-        `leave` says whether this member does not come back; None: a static one does.
+        `leave`: whether this member leaves for good; None: yes unless it is static.
         """
         await self.prepare_leaving()
         status = self._status
@@ -308,7 +340,7 @@ class ConsumerMembership(AbstractMembership[ConsumerMemberStatus]):
     # --- commits
 
     def commit_identity(self) -> Identity:
-        """Under which name to commit. Raises CommitFailedError; BrokerError once fenced."""
+        """Return the identity to commit with. Raises CommitFailedError; BrokerError once fenced."""
         status, group_id = self._status, self._coordinator.group_id
         if isinstance(status.fatal, BrokerError) and status.fatal.code == codes.FENCED_INSTANCE_ID:
             raise copy.copy(status.fatal)
@@ -320,7 +352,7 @@ class ConsumerMembership(AbstractMembership[ConsumerMemberStatus]):
         raise commit_failed("not_joined", group_id, "this consumer is not a member of the group yet")
 
     def fetch_identity(self) -> Identity:
-        """Under which name to read committed offsets: ours, or nobody's while there is no epoch."""
+        """Return the identity to read committed offsets with; `Identity()` while there is no epoch."""
         status = self._status
         if not status.member:
             return Identity()
@@ -335,7 +367,7 @@ class ConsumerMembership(AbstractMembership[ConsumerMemberStatus]):
         )
 
     def commit_refused(self, code: int, sent: Identity) -> KclientError:
-        """The error for who committed; heartbeats find out by themselves what has become of us."""
+        """Return the error for the caller of commit(); the next heartbeat updates the membership."""
         why = f"the coordinator answered {codes.error(code).name} ({code})"
         if code == codes.FENCED_INSTANCE_ID:
             return broker_error(code, f"Committing offsets of group {self._coordinator.group_id}")
@@ -344,13 +376,13 @@ class ConsumerMembership(AbstractMembership[ConsumerMemberStatus]):
     # --- running
 
     async def run(self) -> None:
-        """Join, stay and rejoin, with heartbeats beside it; end it by cancelling."""
+        """Join, send heartbeats and rejoin, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._heartbeats.run(), name="kclient heartbeats")
             self._loop_task = tasks.create_task(self._loop.run(), name="kclient group")
 
     def _report_error(self, error: KclientError) -> None:
-        """Keep an error for the next poll, and wake a poll that waits; the first one wins."""
+        """Keep an error for the next poll, and wake up a poll that waits; the first one wins."""
         fault, group_id = (error.kc_code, getattr(error, "code", None)), self._coordinator.group_id
         self._throttled.warning(fault, self._status.now(), "group %s: %s", group_id, error.text)
         self._kept = self._kept or error
@@ -358,7 +390,13 @@ class ConsumerMembership(AbstractMembership[ConsumerMemberStatus]):
 
     async def _poll_expired(self) -> None:
         """Leave after max.poll.interval.ms without a poll; the next poll joins again."""
-        reason = self._log_poll_expired()
+        limit = self._config.max_poll_interval_ms / 1000
+        late = f"{self._heartbeats.since_poll():.1f} s between two polls, and max_poll_interval_ms allows {limit:g} s"
+        logger.warning(
+            "group %s: %s. This member leaves. Raise max_poll_interval_ms or lower max_poll_records.",
+            self._coordinator.group_id,
+            late,
+        )
         self._status.enter(ConsumerMemberState.PREPARE_LEAVING)
         self._status.enter(ConsumerMemberState.LEAVING)
         self._status.end(ConsumerMemberState.STALE, reason)

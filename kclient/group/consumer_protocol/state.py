@@ -1,23 +1,21 @@
-"""The states of a member of the consumer protocol, as a table.
+"""State and epoch of a member of the consumer protocol.
 
-state              may be entered from                                                heartbeats
-UNSUBSCRIBED       PREPARE_LEAVING, LEAVING, FENCED                                   none
-JOINING            FENCED, UNSUBSCRIBED, STALE                                        at once, epoch 0
-RECONCILING        STABLE, JOINING, ACKNOWLEDGING, RECONCILING                        on interval
-ACKNOWLEDGING      RECONCILING                                                        at once
-STABLE             JOINING, ACKNOWLEDGING, RECONCILING                                on interval
-FENCED             JOINING, STABLE, RECONCILING, ACKNOWLEDGING, PREPARE_LEAVING,
-                   LEAVING                                                            none
-PREPARE_LEAVING    JOINING, STABLE, RECONCILING, ACKNOWLEDGING, UNSUBSCRIBED          on interval
-LEAVING            PREPARE_LEAVING                                                    the last one
-STALE              LEAVING                                                            none until a poll
-FATAL              JOINING, STABLE, RECONCILING, ACKNOWLEDGING, PREPARE_LEAVING,
-                   LEAVING, UNSUBSCRIBED                                              none
+    state              may be entered from                                                heartbeats
+    UNSUBSCRIBED       PREPARE_LEAVING, LEAVING, FENCED                                   none
+    JOINING            FENCED, UNSUBSCRIBED, STALE                                        immediately, epoch 0
+    RECONCILING        STABLE, JOINING, ACKNOWLEDGING, RECONCILING                        on interval
+    ACKNOWLEDGING      RECONCILING                                                        immediately
+    STABLE             JOINING, ACKNOWLEDGING, RECONCILING                                on interval
+    FENCED             JOINING, STABLE, RECONCILING, ACKNOWLEDGING, PREPARE_LEAVING,
+                       LEAVING                                                            none
+    PREPARE_LEAVING    JOINING, STABLE, RECONCILING, ACKNOWLEDGING, UNSUBSCRIBED          on interval
+    LEAVING            PREPARE_LEAVING                                                    the last one
+    STALE              LEAVING                                                            none until a poll
+    FATAL              JOINING, STABLE, RECONCILING, ACKNOWLEDGING, PREPARE_LEAVING,
+                       LEAVING, UNSUBSCRIBED                                              none
 
-Where this member stands: its state, its epoch, and why the membership before ended.
-
-The epoch is the coordinator's number for what the member has confirmed: 0 while it joins, then what each answer says.
-The member id is the client's own, and stays the same for the consumer's life.
+The epoch is the coordinator's number for what the member has acknowledged: 0 while it joins, then that of the last
+answer. The client chooses the member id, which stays the same until the consumer is closed (KIP-1082).
 """
 
 from __future__ import annotations
@@ -51,7 +49,7 @@ class ConsumerMemberState(enum.Enum):
 
 
 class HeartbeatSchedule(enum.Enum):
-    """When heartbeats are sent. The last one, of LEAVING, is sent by whoever leaves."""
+    """When heartbeats are sent. `ConsumerMembership.leave` sends the last one, of LEAVING."""
 
     NEVER = "never"
     ON_INTERVAL = "on interval"
@@ -64,7 +62,7 @@ IN_GROUP: Final = (
     ConsumerMemberState.ACKNOWLEDGING,
     ConsumerMemberState.STABLE,
 )
-"""New assignments are taken only here."""
+"""The states in which a member accepts assignments."""
 
 PREDECESSORS: Final[Mapping[ConsumerMemberState, tuple[ConsumerMemberState, ...]]] = {
     ConsumerMemberState.UNSUBSCRIBED: (
@@ -111,12 +109,12 @@ HEARTBEAT_SCHEDULE: Final[Mapping[ConsumerMemberState, HeartbeatSchedule]] = {
 
 JOIN_EPOCH: Final = 0
 LEAVE_EPOCH: Final = -1
-LEAVE_FOR_A_WHILE_EPOCH: Final = -2  # a static member: its place and its partitions wait for it
+LEAVE_FOR_A_WHILE_EPOCH: Final = -2  # a static member, which keeps its partitions until it returns
 ID_BYTES: Final = 16
 
 
 def new_member_id(runtime: Runtime) -> str:
-    """16 random bytes as 22 letters of base64url, the first one no dash. See KIP-1082."""
+    """Return a Kafka UUID: 16 random bytes as 22 letters of base64url, not starting with a dash (KIP-1082)."""
     raw = runtime.random_bytes(ID_BYTES)
     text = base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
     return "A" + text[1:] if text.startswith("-") else text
@@ -124,7 +122,7 @@ def new_member_id(runtime: Runtime) -> str:
 
 @attrs.frozen
 class ConsumerSubscription:
-    """What is subscribed to: topics by name, or a pattern that the broker resolves."""
+    """A subscription: topic names, or a pattern that the coordinator resolves."""
 
     topics: tuple[str, ...] = ()
     regex: str | None = None
@@ -132,29 +130,29 @@ class ConsumerSubscription:
 
 @attrs.define
 class ConsumerMemberStatus:
-    """The one place where state and epoch are kept. `changed` wakes who waits for either."""
+    """State and epoch of a member. `changed` is notified when one of them changes."""
 
     member_id: str
     now: Callable[[], float] = float  # the clock that `since` is read from; 0.0 without one
     state: ConsumerMemberState = ConsumerMemberState.UNSUBSCRIBED
     epoch: int = JOIN_EPOCH
     since: float = 0.0  # when the state was entered
-    joined: int = 0  # how many memberships there were
-    heard: int = 0  # how many answers have brought an epoch
+    joined: int = 0  # number of memberships so far
+    heard: int = 0  # number of answers with an epoch
     ended: str = ""  # why the last membership ended, "" if none has
-    fatal: KclientError | None = None  # why there is no way back
-    subscription: ConsumerSubscription | None = None  # None: nothing is subscribed to
-    send_now: bool = False  # something to tell that need not wait for the interval
+    fatal: KclientError | None = None  # the error of FATAL
+    subscription: ConsumerSubscription | None = None  # None: not subscribed
+    send_now: bool = False  # a changed field must not wait for the interval
     changed: ChangeSignal = attrs.field(factory=ChangeSignal)
 
     @property
     def in_group(self) -> bool:
-        """Whether this member has joined, or is about to, and does not leave."""
+        """Whether this member has joined or is joining, and is not leaving."""
         return self.state in IN_GROUP
 
     @property
     def member(self) -> bool:
-        """Whether the coordinator counts on us: it has given us an epoch."""
+        """Whether the coordinator has given this member an epoch."""
         return self.epoch > JOIN_EPOCH
 
     @property
@@ -169,11 +167,11 @@ class ConsumerMemberStatus:
 
     @property
     def generation(self) -> Generation:
-        """Epoch and member id, as the consumer tells them; none while the coordinator has given no epoch."""
+        """Epoch and member id; `Generation()` while the coordinator has given no epoch."""
         return Generation(self.epoch, self.member_id) if self.member else Generation()
 
     def enter(self, state: ConsumerMemberState) -> None:
-        """Move on. Raises InternalError where the table has no way from the present state."""
+        """Enter a state. Raises InternalError if the table does not allow it."""
         if self.state not in PREDECESSORS[state]:
             raise InternalError(f"A member that is {self.state.value} cannot become {state.value}.")
         if state is not self.state:
@@ -184,7 +182,7 @@ class ConsumerMemberStatus:
         self.changed.notify()
 
     def end(self, state: ConsumerMemberState, why: str) -> None:
-        """No member any more: the partitions are lost. `state` is FENCED, STALE or FATAL."""
+        """End the membership; its partitions are lost. `state` is FENCED, STALE or FATAL."""
         self.epoch = JOIN_EPOCH
         self.ended = why
         self.enter(state)
