@@ -6,11 +6,10 @@
                                                                           would cut the commits below short
     2   commits under way get their answers, connected yet or not;        the next commit must not overtake them
         fetch sessions are given back meanwhile
-    3   automatic commit of what the application came back from           as a member, before the partitions go
-        (`delivered.py`)
+    3   automatic commit of the processed records (`delivered.py`)        as a member, before the partitions go
     4   callbacks and interceptors of all of these                        as a member, so that they may commit
-    5   the listener gives up the partitions                              as a member, so that it may commit
-    6   what these two have committed gets its answers                    as a member still
+    5   on_partitions_revoked or _lost                                    as a member, so that it may commit
+    6   commits of 4 and 5 get their answers                              as a member still
     7   LeaveGroup                                                        soon: the others wait for the partitions
     8   callbacks and interceptors of 6; no commit_async any more         nothing would be left to answer it
     9   tasks, then connections                                           all of the above needed them
@@ -19,22 +18,20 @@
     unsubscribe                                                           wakeups are left for the next call
 
     1   callbacks that are due
-    2   the listener gives up the partitions
+    2   on_partitions_revoked or _lost
     3   commits under way, the listener's included, get their answers
     4   LeaveGroup
     5   assignment and subscription are dropped
     6   callbacks of 3
 
-A step that fails does not keep the next from its turn; the first error of the user's code is raised at the end, one
-that a poll has kept goes before it. Every step is bounded by what is left of the timeout, and some of it is kept for
-LeaveGroup (`group.py`). A commit without an answer at the end of 2 or 6 fails with CommitFailedError (closed), so
-that every callback runs. Where no broker can be reached any more, commits are given up after a second
-(`BrokersUnreachable`).
+A step that fails does not stop the next one. The first error of the user's code is raised at the end; an error that a
+poll has stored and not raised comes first. Every step is bounded by the rest of the timeout, of which a part is
+reserved for LeaveGroup (`group.py`). A commit without an answer at the end of 2 or 6 fails with CommitFailedError
+(closed), so that every callback runs.
 
-A cluster whose every broker refuses connections is rarely back within a moment: the final commit is given up soon.
-
-What is not committed is read again, so nothing is lost by giving up; waiting for the whole timeout would look like
-a hang.
+Commits are given up when every broker has refused connections for a second (`BrokersUnreachable`): such a cluster
+rarely comes back in time, and waiting for the whole timeout would look like a hang. Nothing is lost by giving up, since
+records that are not committed are read again.
 """
 
 from __future__ import annotations
@@ -73,20 +70,20 @@ async def close(
     now = core.runtime.now()
     deadline = now + timeout
     first_error: BaseException | None = None
-    core.timeouts.close()
+    core.timeouts.close()  # 1
     try:
         await polls.wait_until_left(before_leaving(deadline, now) - now)
         running = core.running
-        if running:
+        if running:  # the fetch sessions of 2 end beside all steps of the group
             ended = core.tasks.spawn("ending of fetch sessions", core.fetcher.end_sessions(deadline))
-        first_error = await _part_from_group(core, deadline, running=running, clean=clean, leave=leave)
+        first_error = await _leave_group(core, deadline, running=running, clean=clean, leave=leave)  # 2 to 8
         if running:
             await asyncio.wait({ended})
     except asyncio.CancelledError:
         deadline = min(deadline, core.runtime.now() + LEAVING_SECONDS)
         raise
     finally:
-        core.ending = asyncio.create_task(_end_of_close(core, deadline, leave), name="kclient end")
+        core.ending = asyncio.create_task(_end(core, deadline, leave), name="kclient end")  # 9, 10
         await asyncio.shield(core.ending)
     if (error := polls.unraised_error() or first_error) is not None:
         raise error
@@ -95,15 +92,15 @@ async def close(
 async def abandon(core: ConsumerCore) -> None:
     """End the tasks of a garbage-collected consumer. It sends no LeaveGroup: the session timeout removes the member."""
     core.timeouts.close()
-    await _end_what_runs(core, core.runtime.now())
+    await _stop_everything(core, core.runtime.now())
 
 
 async def unsubscribe(core: ConsumerCore, *, clean: bool = True) -> None:
-    """Give up the assignment and the subscription; commit nothing automatically.
+    """Leave the group and drop the assignment and the subscription. Commit nothing automatically.
 
-    What is subscribed to meanwhile, by a listener or another task, stays: this call ends what was there before it.
-    A wakeup is left for the next call: the listener's commits are not cut short. After an error, `clean` is false and
-    these commits leave out what is in hand, as those of a close do.
+    A subscription that a listener or another task makes meanwhile stays. A wakeup is left for the next call, so that it
+    does not cut the listener's commits short. After an error `clean` is false: these commits leave out the delivered
+    records, as those of a close do.
     """
     delivered = core.delivered
     before, delivered.half_processed = delivered.half_processed, delivered.half_processed or not clean
@@ -122,7 +119,7 @@ async def _unsubscribe(core: ConsumerCore) -> None:
             deadline = core.runtime.now() + core.config.request_timeout_ms / 1000
             await group.leave("the consumer unsubscribed from all topics", deadline)
     finally:
-        _follow_what_is_left(core, choice)
+        _end_subscription(core, choice)
     if group is not None:
         await core.rebalance_steps.run()
         await core.callbacks.run()
@@ -130,7 +127,7 @@ async def _unsubscribe(core: ConsumerCore) -> None:
         raise callbacks_error
 
 
-def _follow_what_is_left(core: ConsumerCore, ended: int) -> None:
+def _end_subscription(core: ConsumerCore, ended: int) -> None:
     subscription = core.subscription
     if subscription.choice == ended:
         subscription.clear()
@@ -139,10 +136,10 @@ def _follow_what_is_left(core: ConsumerCore, ended: int) -> None:
     core.follow_subscription()
 
 
-async def _part_from_group(
+async def _leave_group(
     core: ConsumerCore, deadline: float, *, running: bool, clean: bool, leave: bool | None
 ) -> Exception | None:
-    """Commit, leave, and run every callback; the first error that the user's code raised.
+    """Steps 2 to 8: commit, leave, and run every callback. Return the first error that the user's code raised.
 
     A consumer that was not connected yet may have asynchronous commits all the same.
     """
@@ -155,14 +152,19 @@ async def _part_from_group(
         core.delivered.half_processed = True
     until = before_leaving(deadline, core.runtime.now())
     give_up = BrokersUnreachable(core.cluster, core.runtime).for_good
+    # 2: answers to commits under way
     await group.commits.end(until, give_up)
+    # 3: the automatic commit
     if running:
         await group.last_commit(offsets, _left(core, until), give_up)
     errors = [
+        # 4: callbacks, while this is still a member
         await _all_callbacks(core, until),
+        # 5 to 7: the listener, the answers to its commits, LeaveGroup; then an on_partitions_lost that was deferred
         await _step(group.leave(CLOSING, core.runtime.now() + _left(core, deadline), leave), deadline),
         await _step(_run_all(core.rebalance_steps), deadline),
     ]
+    # 8: callbacks of commits of 4 to 6
     await group.commits.end(deadline, give_up)
     group.commits.refuse_more()
     errors.append(await _all_callbacks(core, deadline))
@@ -170,12 +172,12 @@ async def _part_from_group(
 
 
 async def _all_callbacks(core: ConsumerCore, deadline: float) -> Exception | None:
-    """Callbacks of commits have some time, however late it is. The first error that one raised."""
+    """Run the callbacks of commits, for LAST_SECONDS even after the deadline. Return the first error."""
     return await _step(_run_all(core.callbacks), max(deadline, core.runtime.now() + LAST_SECONDS))
 
 
 async def _run_all(work: CallbackQueue) -> None:
-    """All of it, in whose turn an error of the one before makes no difference; raises the first of them at the end."""
+    """Run all queued work, also after one has raised. Raise the first error at the end."""
     errors = []
     while work and not work.running:
         errors.append(await error_of(work.run()))
@@ -184,7 +186,7 @@ async def _run_all(work: CallbackQueue) -> None:
 
 
 async def _step(step: Awaitable[None], deadline: float) -> Exception | None:
-    """One step; what it raised of the user's. A step that ran out of time is only logged."""
+    """Run one step and return the error that it raised. Log a step that ran out of time."""
     try:
         async with asyncio.timeout_at(deadline) as scope:
             await step
@@ -197,18 +199,18 @@ async def _step(step: Awaitable[None], deadline: float) -> Exception | None:
     return None
 
 
-async def _end_of_close(core: ConsumerCore, deadline: float, leave: bool | None) -> None:
-    """The end of every close, however far it came: be gone from the group, end what runs, close what is the user's."""
+async def _end(core: ConsumerCore, deadline: float, leave: bool | None) -> None:
+    """Steps 9 and 10, also of a close that was cut short: leave the group, stop the tasks, close the interceptors."""
     await core.stop_starting()  # it would join
     if core.group_or_none is not None:
-        await core.group.be_gone(CLOSING, deadline, leave)
-    await _end_what_runs(core, deadline)
+        await core.group.leave_at_once(CLOSING, deadline, leave)
+    await _stop_everything(core, deadline)
     until = max(deadline, core.runtime.now() + LAST_SECONDS)
     await _step(core.interceptors.close(), until)
     await _step(_close_deserializers(core), until)
 
 
-async def _end_what_runs(core: ConsumerCore, deadline: float) -> None:
+async def _stop_everything(core: ConsumerCore, deadline: float) -> None:
     await core.stop_starting()
     await core.tasks.stop()
     if core.group_or_none is not None:
@@ -233,15 +235,15 @@ def _left(core: ConsumerCore, deadline: float) -> float:
 
 
 class BrokersUnreachable:
-    """Asked after each try that failed. Until one second has passed, the brokers may come back."""
+    """Decides after each failed try whether the brokers are gone. They have one second to come back."""
 
     def __init__(self, cluster: Cluster, runtime: Runtime) -> None:
         self._cluster = cluster
         self._runtime = runtime
         self._began = runtime.now()
-        self._refused = False  # by every broker, since one was connected
+        self._refused = False  # by every broker, since the last connection
 
     def for_good(self) -> bool:
-        """Whether every broker has been tried in vain, and no connection came about since."""
+        """Return whether every broker has refused connections since the last connection, for at least a second."""
         self._refused = not self._cluster.in_touch and (self._refused or self._cluster.out_of_reach)
         return self._refused and self._runtime.now() - self._began >= PATIENCE_SECONDS

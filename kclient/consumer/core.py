@@ -81,8 +81,6 @@ class ConsumerCore:
             self.missing_topics.take_error,
             self.tasks.take_error,
         ]
-        if self.group_or_none is not None:
-            self._errors.insert(0, self.group.take_error)
         self._metadata_seen = 0
         self._join_due = True
         self._start: asyncio.Task[None] | None = None
@@ -258,7 +256,11 @@ class ConsumerCore:
     # --- errors for the next call
 
     def raise_stored(self) -> None:
-        """Raise the first error that a flow has left."""
+        """Raise the first error that a background task has stored; those of the group come first."""
+        if self.group_or_none is not None:
+            error = self.group.take_error()
+            if error is not None and not self.group.fall_back(error):
+                raise error
         for take_error in self._errors:
             if (error := take_error()) is not None:
                 raise error

@@ -21,12 +21,13 @@ auto        consumer where brokers list that request and the feature group.versi
 from __future__ import annotations
 
 import asyncio
+import enum
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kclient.change_signal import ChangeSignal
-from kclient.consumer.callbacks import error_of, is_inside
+from kclient.consumer.callbacks import is_inside
 from kclient.consumer.commits import CommitManager
 from kclient.consumer.rebalance import Rebalance
 from kclient.consumer.subscription import SubscriptionKind
@@ -126,7 +127,7 @@ class GroupConsumer:
             self._tell_topics(self._membership, topics)
 
     async def _take_part(self, membership: Membership) -> None:
-        await self._leaving.goodbye_over()  # of the membership before
+        await self._leaving.wait_until_left()  # of the previous membership
         await membership.run()
 
     def _new_membership(self) -> Membership:
@@ -143,37 +144,37 @@ class GroupConsumer:
         return ConsumerMembership(*parts, self._member_id, metrics)
 
     async def leave(self, reason: str, deadline: float, leave: bool | None = None) -> None:
-        """Give up the assignment, telling the listener, and leave; its error is raised last.
+        """Call the listener, give up the assignment and leave. Raise the listener's error at the end.
 
-        Where another call leaves already, this one waits for it; what is chosen meanwhile stays. Cancelled, it does not
-        wait for the coordinator to hear of it.
+        If another call is leaving, wait for it; a subscription that is made meanwhile stays. If this call is cancelled,
+        LeaveGroup is sent in the background.
         """
         choice = self._core.subscription.choice
-        if self._leaving.under_way:
-            await self._leaving.over(deadline)
-        chosen_anew = self._core.subscription.choice != choice
-        if self._membership is None or self._leaving.under_way or chosen_anew:
+        if self._leaving.state is LeaveState.REVOKING:
+            await self._leaving.wait_for_other_call(deadline)
+        subscribed_again = self._core.subscription.choice != choice
+        if self._membership is None or self._leaving.state is LeaveState.REVOKING or subscribed_again:
             return
         try:
-            error = await self._leaving.give_up(self._membership, deadline)
-        finally:  # whatever cut that short, this is not a member any more
-            self._say_goodbye(reason, deadline, leave)
-        await self._leaving.goodbye_over()
+            error = await self._leaving.revoke(self._membership, deadline)
+        finally:  # also if that was cut short: this consumer is not a member any more
+            self._begin_sending(reason, deadline, leave)
+        await self._leaving.wait_until_left()
         if error is not None:
             raise error
 
-    async def be_gone(self, reason: str, deadline: float, leave: bool | None) -> None:
-        """Leave now, if that has not begun yet, without calling the listener. For close().
+    async def leave_at_once(self, reason: str, deadline: float, leave: bool | None) -> None:
+        """Leave without calling the listener, if that has not begun yet. The last step of close().
 
         Wait for LeaveGroup, for at most LEAVING_SECONDS.
         """
-        self._say_goodbye(reason, deadline, leave)
-        await self._leaving.goodbye_over(LEAVING_SECONDS)
+        self._begin_sending(reason, deadline, leave)
+        await self._leaving.wait_until_left(LEAVING_SECONDS)
 
-    def _say_goodbye(self, reason: str, deadline: float, leave: bool | None) -> None:
+    def _begin_sending(self, reason: str, deadline: float, leave: bool | None) -> None:
         membership, self._membership = self._membership, None
         if membership is not None:
-            self._leaving.say_goodbye(membership, reason, deadline, leave)
+            self._leaving.send(membership, reason, deadline, leave)
 
     def auto_commit(self) -> None:
         """Store what is released, if this consumer may commit now: a member in a rebalance may not."""
@@ -204,32 +205,37 @@ class GroupConsumer:
             self._membership.request_rejoin(reason)
 
     def take_error(self) -> KclientError | None:
-        """An error that the group flow has left for the next poll."""
+        """Return an error of the membership for the next poll to raise, once."""
         if self._protocol == CLASSIC and self._core.subscription.broker_pattern is not None:
             return no_broker_patterns()
-        if self._protocol == CLASSIC and isinstance(self._membership, ConsumerMembership):
-            return None  # on its way to the other protocol
-        error = None if self._membership is None else self._membership.take_error()
-        if self._may_fall_back(error):
-            log_protocol(self.group_id, self._protocol, "the coordinator refuses the consumer protocol")
-            self._core.tasks.spawn("change of the group protocol", self._fall_back(self._membership))
+        if self._membership is None or self._is_falling_back:
             return None
-        return error
+        return self._membership.take_error()
 
-    def _may_fall_back(self, error: KclientError | None) -> bool:
-        """With auto: brokers may list the consumer protocol and have it disabled."""
+    @property
+    def _is_falling_back(self) -> bool:
+        """Whether the membership of the refused protocol still runs, and the classic one is about to replace it."""
+        return self._protocol == CLASSIC and isinstance(self._membership, ConsumerMembership)
+
+    def fall_back(self, error: KclientError) -> bool:
+        """Change to the classic protocol if `error` is a refusal of the consumer protocol. Return whether it is.
+
+        Only with group_protocol=auto: brokers may list ConsumerGroupHeartbeat and have the protocol disabled.
+        """
         if self._core.config.group_protocol != AUTO or self._protocol == CLASSIC:
             return False
         if not isinstance(error, VersionError) or error.api != HEARTBEAT:
             return False
         self._protocol = CLASSIC
+        log_protocol(self.group_id, self._protocol, "the coordinator refuses the consumer protocol")
+        self._core.tasks.spawn("change of the group protocol", self._rejoin_as_classic(self._membership))
         return True
 
-    async def _fall_back(self, refused: Membership | None) -> None:
+    async def _rejoin_as_classic(self, refused: Membership | None) -> None:
         """Join again with the classic protocol, unless the subscription ended or a new join began meanwhile."""
         if self._membership is refused:
             await self._core.tasks.stop(MEMBERSHIP)
-        if self._membership is refused is not None and not self._leaving.under_way:
+        if self._membership is refused is not None and self._leaving.state is not LeaveState.REVOKING:
             self._membership = None
             self.join(self._core.subscription.topics)
 
@@ -288,65 +294,62 @@ class GroupConsumer:
         )
 
 
+class LeaveState(enum.Enum):
+    """How far leaving the group has come."""
+
+    NOT_LEAVING = enum.auto()
+    REVOKING = (
+        enum.auto()
+    )  # in the user's call: the listener gives up the partitions, its commits are answered
+    SENDING = enum.auto()  # in a background task: LeaveGroup, or the last heartbeat of KIP-848
+    LEFT = enum.auto()
+
+
 class Leaving:
-    """How the memberships of one consumer end."""
+    """Leaves the group: REVOKING → SENDING → LEFT, once for each membership.
+
+    revoke()   REVOKING   rebalances end → on_partitions_revoked or _lost → commits get their answers
+    send()     SENDING    LeaveGroup in the background; a cancelled REVOKING goes on here too
+               LEFT       the task has ended; the next membership may join
+    """
 
     def __init__(self, core: ConsumerCore) -> None:
-        self.under_way = False  # from `give_up` until LeaveGroup begins
+        self.state = LeaveState.NOT_LEAVING
         self._core = core
-        self._goodbye: asyncio.Task[None] | None = None
-        self._goodbye_begun = ChangeSignal()
+        self._sending: asyncio.Task[None] | None = None
+        self._sending_began = ChangeSignal()
 
-    async def over(self, deadline: float) -> None:
-        """Wait until another call has left, unless that call runs the listener that calls this.
-
-        After the deadline the pending on_partitions_lost is left to the next call.
-        """
-        invoker = self._core.group.rebalance.invoker
-        try:
-            if not is_inside(invoker):
-                with suppress(TimeoutError):
-                    async with asyncio.timeout_at(before_leaving(deadline, self._core.runtime.now())):
-                        while self.under_way:
-                            await self._goodbye_begun.wait(self._goodbye_begun.count)
-                            await self.goodbye_over()
-        finally:
-            if self.under_way:
-                invoker.defer_lost()
-
-    async def give_up(self, membership: Membership, deadline: float) -> Exception | None:
+    async def revoke(self, membership: Membership, deadline: float) -> Exception | None:
         """Call the listener while this is still a member, in the user's call. Return what it raised.
 
-        `say_goodbye` must follow, whatever cuts this short.
+        `send` must follow, also if this is cut short.
         """
-        self.under_way = True
+        self.state = LeaveState.REVOKING
         rebalance = self._core.group.rebalance
         lost = membership.lost or membership.rebalancing
-        listening_until = before_leaving(deadline, self._core.runtime.now())
+        until = before_leaving(deadline, self._core.runtime.now())
+        error = None
         try:
             await self._end_rebalances(membership)
-            error = await error_of(rebalance.leave(lost=lost, deadline=listening_until))
-            await self._settle(listening_until)
+            try:
+                await rebalance.leave(lost=lost, deadline=until)
+            except Exception as exc:  # noqa: BLE001 – raised when LeaveGroup was sent
+                error = exc
+            await self._wait_for_commits(until)
         except asyncio.CancelledError:
             rebalance.invoker.defer_lost()
             raise
         return error
 
-    def say_goodbye(self, membership: Membership, reason: str, deadline: float, leave: bool | None) -> None:
+    def send(self, membership: Membership, reason: str, deadline: float, leave: bool | None) -> None:
         """Begin to send LeaveGroup in the background."""
-        self.under_way = False
+        self.state = LeaveState.SENDING
         tasks = self._core.tasks
         ended = tasks.end(MEMBERSHIP)
-        goodbye = self._say_goodbye(membership, ended, reason, deadline, leave)
-        self._goodbye = tasks.spawn("leave group", goodbye)
-        self._goodbye_begun.notify()
+        self._sending = tasks.spawn("leave group", self._send(membership, ended, reason, deadline, leave))
+        self._sending_began.notify()
 
-    async def goodbye_over(self, timeout: float | None = None) -> None:
-        """Wait, for at most `timeout` seconds, until LeaveGroup is over, if it has begun."""
-        if self._goodbye is not None and not self._goodbye.done():
-            await asyncio.wait({self._goodbye}, timeout=timeout)
-
-    async def _say_goodbye(
+    async def _send(
         self,
         membership: Membership,
         ended: set[asyncio.Task[None]],
@@ -356,16 +359,43 @@ class Leaving:
     ) -> None:
         if ended:
             await asyncio.wait(ended)
-        await membership.leave(reason, max(0.0, deadline - self._core.runtime.now()), leave)
+        try:
+            await membership.leave(reason, max(0.0, deadline - self._core.runtime.now()), leave)
+        finally:
+            # A later membership may be REVOKING already: it joined, and waits for this task before its JoinGroup.
+            if self.state is LeaveState.SENDING:
+                self.state = LeaveState.LEFT
+
+    async def wait_until_left(self, timeout: float | None = None) -> None:
+        """Wait, for at most `timeout` seconds, for the end of a LeaveGroup that has begun."""
+        if self._sending is not None and not self._sending.done():
+            await asyncio.wait({self._sending}, timeout=timeout)
+
+    async def wait_for_other_call(self, deadline: float) -> None:
+        """Wait until the call that is REVOKING has left, unless it runs the listener that called this.
+
+        If it has not left by the deadline, its pending on_partitions_lost is deferred to the next call.
+        """
+        invoker = self._core.group.rebalance.invoker
+        try:
+            if not is_inside(invoker):
+                with suppress(TimeoutError):
+                    async with asyncio.timeout_at(before_leaving(deadline, self._core.runtime.now())):
+                        while self.state is LeaveState.REVOKING:
+                            await self._sending_began.wait(self._sending_began.count)
+                            await self.wait_until_left()
+        finally:
+            if self.state is LeaveState.REVOKING:
+                invoker.defer_lost()
 
     async def _end_rebalances(self, membership: Membership) -> None:
-        """No assignment changes any more. Heartbeats of the consumer protocol go on meanwhile."""
+        """Accept no new assignment. A member of the consumer protocol goes on sending heartbeats."""
         if isinstance(membership, ConsumerMembership):
             await membership.prepare_leaving()
         else:
             await self._core.tasks.stop(MEMBERSHIP)
 
-    async def _settle(self, deadline: float) -> None:
+    async def _wait_for_commits(self, deadline: float) -> None:
         """Wait for the answers to commits that the listener started."""
         try:
             async with asyncio.timeout_at(deadline):

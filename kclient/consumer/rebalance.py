@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from kclient.consumer.callbacks import error_of
 from kclient.consumer.listener import Partitions, RebalanceListenerInvoker
 from kclient.group.membership import Generation
 from kclient.log import get_logger
@@ -31,17 +30,15 @@ log = get_logger("kclient.group")
 
 
 @attrs.define
-class Change:
-    """One assignment on its way to be the present one."""
+class AssignmentChange:
+    """The change from the current assignment to `target`."""
 
     target: Partitions
-    still: Callable[[], bool]  # whether it counts, asked before every step
-    adopt: Callable[[], None]  # done between what goes and what comes
     assigned_by: str
     revoked: Partitions = ()
     installed: bool = False
-    over: bool = False  # nothing more to do, installed or not
-    error: Exception | None = None  # the first that a listener raised
+    over: bool = False  # nothing is left to do, installed or not
+    error: Exception | None = None  # the first one that a listener raised
 
 
 class Rebalance:
@@ -93,25 +90,25 @@ class Rebalance:
     async def on_join_complete(
         self, protocol: str, assignment: Partitions, generation: Generation, remember: Callable[[], None]
     ) -> bool:
-        """Take over the assignment of a generation; whether something was revoked."""
-
-        def still() -> bool:
-            return self._core.group.is_present(generation) and self._fits(assignment)
-
-        def adopt() -> None:
-            self._core.learn_topics(tp.topic for tp in assignment)
-            remember()
-
-        change = Change(tuple(dict.fromkeys(assignment)), still, adopt, protocol)
+        """Install the assignment of a generation, and return whether partitions were revoked for it."""
+        change = AssignmentChange(tuple(dict.fromkeys(assignment)), protocol)
         with self._needing_polls():
-            await self._take_over(change)
+            await self._prepare_change(change)
+            while (
+                not change.over
+            ):  # a poll that is cancelled in the listener leaves the rest to the next poll
+                await self._core.rebalance_steps.call(
+                    lambda: self._complete_join(change, generation, remember)
+                )
         return bool(change.revoked)
 
     async def reconcile(self, assignment: Partitions, still: Callable[[], bool]) -> bool:
-        """Take over an assignment of the coordinator's; whether it is in place and every listener content."""
-        change = Change(assignment, still, lambda: None, "the coordinator")
+        """Install an assignment of the coordinator (KIP-848). Return whether it is in place and no listener raised."""
+        change = AssignmentChange(assignment, "the coordinator")
         with self._needing_polls():
-            await self._take_over(change)
+            await self._prepare_change(change)
+            while not change.over:
+                await self._core.rebalance_steps.call(lambda: self._complete_reconciliation(change, still))
         return change.installed and change.error is None
 
     async def leave(self, *, lost: bool, deadline: float) -> None:
@@ -137,11 +134,9 @@ class Rebalance:
             self.under_way = False
             self._core.changed.notify()
 
-    async def _take_over(self, change: Change) -> None:
+    async def _prepare_change(self, change: AssignmentChange) -> None:
         if not set(self.owned()) <= set(change.target):
             await self._stop_and_commit(lambda: self._not_in(change), "before the revocation")
-        while not change.over:  # a poll that is cancelled inside of the listener leaves the rest to the next
-            await self._core.rebalance_steps.call(lambda: self._step(change))
 
     async def _stop_and_commit(self, going: Callable[[], Partitions], why: str) -> None:
         core = self._core
@@ -165,26 +160,41 @@ class Rebalance:
         elif going or always:
             await self.invoker.revoke(going)
 
-    async def _step(self, change: Change) -> None:
-        """Revoke what goes, install, call the listener with what came. Raise a listener's first error at the end."""
-        if change.still() and await self._let_go(change):
-            change.adopt()
-            await self._install(change)
-        change.over = True
-        self._keep_after_all(self._not_in(change))
-        if change.error is not None:
-            raise change.error
+    async def _complete_join(
+        self, change: AssignmentChange, generation: Generation, remember: Callable[[], None]
+    ) -> None:
+        """Revoke, then install the assignment of a generation, unless it is out of date before or after the listener.
 
-    async def _let_go(self, change: Change) -> bool:
-        """Give up what goes; whether the change counts still."""
-        going = self._not_in(change)
-        if not going:
-            return True
-        change.revoked += going
-        change.error = await error_of(self.invoker.revoke(going))
-        return change.still()
+        The membership may end and the subscription may change while the listener runs.
+        """
+        if self._is_current(generation, change):
+            await self._revoke(change)
+            if self._is_current(generation, change):
+                self._core.learn_topics(tp.topic for tp in change.target)
+                remember()
+                await self._install(change)
+        self._finish(change)
 
-    async def _install(self, change: Change) -> None:
+    async def _complete_reconciliation(self, change: AssignmentChange, still: Callable[[], bool]) -> None:
+        """Revoke, then install an assignment of the coordinator, while it is `still` the newest one."""
+        if still():
+            await self._revoke(change)
+            if still():
+                await self._install(change)
+        self._finish(change)
+
+    async def _revoke(self, change: AssignmentChange) -> None:
+        """Revoke what is not in the target. An error of the listener is kept until the change is over."""
+        revoked = self._not_in(change)
+        if not revoked:
+            return
+        change.revoked += revoked
+        try:
+            await self.invoker.revoke(revoked)
+        except Exception as exc:  # noqa: BLE001 – raised by _finish
+            change.error = exc
+
+    async def _install(self, change: AssignmentChange) -> None:
         core, kept = self._core, self.owned()
         added = tuple(tp for tp in change.target if tp not in core.positions)
         core.group.commits.restart_timer()
@@ -192,33 +202,44 @@ class Rebalance:
         change.installed = change.over = True
         core.metrics.own.count("assignments-total")
         core.metrics.own.count("partitions-assigned-total", len(added))
-        told = f"partitions assigned by {change.assigned_by}: {format_partitions(change.target)}"
+        message = f"partitions assigned by {change.assigned_by}: {format_partitions(change.target)}"
         if owned := (*kept, *change.revoked):
-            told += f"; owned {format_partitions(owned)}, added {format_partitions(added)}"
-            told += f", revoked {format_partitions(change.revoked)}"
-        log.info(told, extra={"partitions": change.target})
-        error = await error_of(self.invoker.assigned(added))
-        change.error = change.error or error
+            message += f"; owned {format_partitions(owned)}, added {format_partitions(added)}"
+            message += f", revoked {format_partitions(change.revoked)}"
+        log.info(message, extra={"partitions": change.target})
+        try:
+            await self.invoker.assigned(added)
+        except Exception as exc:  # noqa: BLE001 – raised by _finish
+            change.error = change.error or exc
 
-    # --- small questions
+    def _finish(self, change: AssignmentChange) -> None:
+        """Resume what was stopped and stays, and raise the first error of a listener in the user's poll."""
+        change.over = True
+        self._resume(self._not_in(change))
+        if change.error is not None:
+            raise change.error
 
-    def _keep_after_all(self, partitions: Partitions) -> None:
-        """The change came to nothing: what was stopped for it goes on, where it is still ours."""
+    # --- helpers
+
+    def _resume(self, partitions: Partitions) -> None:
+        """Read partitions again that were stopped for a change which was not installed, if they are still owned."""
         if partitions and not self._core.group.lost:
             self._core.positions.clear_pending_revocation(partitions)
 
-    def _not_in(self, change: Change) -> Partitions:
+    def _not_in(self, change: AssignmentChange) -> Partitions:
         target = dict.fromkeys(change.target)
         return tuple(tp for tp in self.owned() if tp not in target)
 
-    def _fits(self, assignment: Partitions) -> bool:
-        """Whether every topic is still wanted: the subscription may have changed since the flow looked."""
-        core = self._core
-        if all(core.subscription.covers(topic) for topic in dict.fromkeys(tp.topic for tp in assignment)):
+    def _is_current(self, generation: Generation, change: AssignmentChange) -> bool:
+        """Whether this is the member's generation, and every assigned topic is still subscribed to."""
+        core, topics = self._core, dict.fromkeys(tp.topic for tp in change.target)
+        if not core.group.is_present(generation):
+            return False
+        if all(core.subscription.covers(topic) for topic in topics):
             return True
         log.warning(
             "the assignment %s does not match the subscription %s: joining again",
-            format_partitions(assignment),
+            format_partitions(change.target),
             format_names(core.subscription.topics),
         )
         core.group.request_rejoin("the assignment does not match the subscription")

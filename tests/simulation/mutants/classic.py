@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import attrs
 
 from kclient.consumer.callbacks import CallbackQueue
-from kclient.consumer.group import GroupConsumer
+from kclient.consumer.group import GroupConsumer, LeaveState
 from kclient.consumer.listener import ASSIGNED, REVOKED, RebalanceListenerInvoker
 from kclient.consumer.poll import Poll
 from kclient.errors import KclientError
@@ -147,7 +147,7 @@ def assigned_first(patch: Patch) -> None:
     """Tell what is revoked only after what is assigned."""
 
     async def told(self: RebalanceListenerInvoker, method: str, partitions: Any, listener: Any) -> None:
-        leaving = self._core.group._leaving.under_way
+        leaving = self._core.group._leaving.state is LeaveState.REVOKING
         if method == REVOKED and not leaving:
             self.late = partitions  # type: ignore[attr-defined]
             return

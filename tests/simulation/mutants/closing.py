@@ -52,7 +52,7 @@ def unconnected_commits_dropped(patch: Patch) -> None:
     async def part(session: ConsumerCore, deadline: float, *, running: bool, **how: Any) -> Exception | None:
         return await before(session, deadline, running=running, **how) if running else None  # type: ignore[no-any-return]
 
-    before = patch.put(close, "_part_from_group", part)
+    before = patch.put(close, "_leave_group", part)
 
 
 @mutant("M-133", "I-24", look=closing_scripts.commit_without_answer)

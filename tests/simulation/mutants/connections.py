@@ -88,7 +88,7 @@ def close_retries(patch: Patch) -> None:
                 await asyncio.sleep(0.1)
         await before(session, deadline)
 
-    before = patch.put(close, "_end_what_runs", end)
+    before = patch.put(close, "_stop_everything", end)
 
 
 @mutant("M-90", "I-24", seed=164)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kclient.consumer.rebalance import Change, Rebalance
+from kclient.consumer.rebalance import AssignmentChange, Rebalance
 from kclient.group.assignors import Member, Subscription, Topics, general
 from kclient.group.assignors.sticky import StickyAssignor
 from kclient.types import TopicPartition
@@ -34,13 +34,13 @@ def reads_what_goes(patch: Patch) -> None:
 def never_gives_up(patch: Patch) -> None:
     """Keep what goes to another member, and join again as if it were given up."""
 
-    async def take_over(self: Rebalance, change: Change) -> None:
+    async def prepare(self: Rebalance, change: AssignmentChange) -> None:
         kept = self._not_in(change)
         change.target = (*change.target, *kept)
         await before(self, change)
         change.revoked += kept
 
-    before = patch.put(Rebalance, "_take_over", take_over)
+    before = patch.put(Rebalance, "_prepare_change", prepare)
 
 
 @mutant("M-65", "I-22", "I-02", look=plans.looking_at(plans.GRADUAL_TURNS))
