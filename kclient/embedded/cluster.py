@@ -8,7 +8,7 @@
     async with EmbeddedCluster(brokers=3) as cluster:                      # on the running loop
         ...
 
-Everything that a test wants to happen is a method: of `Controls`, or for faults by API of `FaultControls`.
+The methods that a test calls are in `control/`, one mixin for each subject.
 """
 
 from __future__ import annotations
@@ -21,20 +21,26 @@ from typing import Any, Self
 from kclient.embedded import log_cleaner
 from kclient.embedded.broker import Broker
 from kclient.embedded.clock import Clock, ClusterClock
-from kclient.embedded.connection import Listener, Serve, serve
-from kclient.embedded.controls import PLAINTEXT, Controls
-from kclient.embedded.fault_controls import FaultControls
+from kclient.embedded.connection import PLAINTEXT, Listener, Serve, serve
+from kclient.embedded.control import topics as topic_controls
+from kclient.embedded.control.brokers import BrokerControls
+from kclient.embedded.control.faults import FaultControls
+from kclient.embedded.control.groups import GroupControls
+from kclient.embedded.control.leaders import LeaderControls
+from kclient.embedded.control.security import SecurityControls
+from kclient.embedded.control.topics import TopicControls
 from kclient.embedded.loop_thread import ClusterLoop, control
 from kclient.embedded.observer import LoggedRequest, Observer, RequestLog
 from kclient.embedded.releases import Release
-from kclient.embedded.security_controls import SecurityControls
 from kclient.embedded.settings import settings
 from kclient.embedded.state import ClusterState
 from kclient.errors import ArgumentError, InternalError, UsageError
 from kclient.runtime import Runtime
 
 
-class EmbeddedCluster(Controls, FaultControls, SecurityControls):
+class EmbeddedCluster(
+    TopicControls, BrokerControls, LeaderControls, GroupControls, SecurityControls, FaultControls
+):
     """See the module.
 
     `brokers` is their number, with ids from 1; `release` the Kafka whose API versions and behaviour they show, from
@@ -97,7 +103,7 @@ class EmbeddedCluster(Controls, FaultControls, SecurityControls):
     def home(self) -> ClusterLoop:
         """The loop it lives on. Raises UsageError before it was started and after its end."""
         if self._home is None:
-            raise UsageError("The cluster is not running; use it inside of its `with` block.")
+            raise UsageError("The cluster is not running; use it inside its `with` block.")
         return self._home
 
     def __enter__(self) -> Self:
@@ -163,7 +169,7 @@ class EmbeddedCluster(Controls, FaultControls, SecurityControls):
             await broker.start()
         log_cleaner.watch(self.state)
         for name, partitions in self._topics.items():
-            self._create(name, partitions)
+            topic_controls.create(self.state, name, partitions)
 
     def _stop(self) -> None:
         for broker in self.state.brokers.values():

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from kclient.embedded.clock import Timer
 
 
+PLAINTEXT: Final = "PLAINTEXT"
 MECHANISMS: Final = ("PLAIN", *SCRAM_DIGESTS)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from kclient.embedded import EmbeddedCluster
-from kclient.embedded.groups import inspect
+from kclient.embedded.groups import inspection
 from kclient.generated.find_coordinator_request import FindCoordinatorRequest
 from kclient.generated.heartbeat_request import HeartbeatRequest
 from kclient.generated.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
@@ -90,7 +90,7 @@ class World:
     @property
     def group(self) -> Any:
         """The group in its coordinator's memory."""
-        return inspect.find(self.state, GROUP)
+        return inspection.find(self.state, GROUP)
 
     def pass_time(self, seconds: float) -> None:
         """Let the cluster's time go on."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from kclient.embedded.groups import inspect
+from kclient.embedded.groups import inspection
 from kclient.protocol import errors
 from tests.embedded.consumer_member import Member, described
 from tests.embedded.grouping import GROUP, World, blob, play, stable
@@ -112,7 +112,7 @@ def test_another_coordinator_reads_a_mixed_group_back() -> None:
         assert (await Member(world.asker, GROUP, "new").join("orders", node=first)).error_code == errors.NONE
         before = world.group
         world.cluster.kill(first)
-        after = inspect.find(world.state, GROUP)
+        after = inspection.find(world.state, GROUP)
         assert after is not None
         assert after is not before
         names = ("epoch", "metadata_hash", "assignment_epoch", "members", "targets", "patterns", "holders")

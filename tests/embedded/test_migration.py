@@ -14,7 +14,7 @@ import confluent_kafka
 import pytest
 
 from kclient.embedded import EmbeddedCluster
-from kclient.embedded.groups import inspect
+from kclient.embedded.groups import inspection
 from kclient.types import TopicPartition
 
 pytestmark = [pytest.mark.spec("B.17.6"), pytest.mark.timeout(60)]
@@ -120,7 +120,7 @@ def members(cluster: EmbeddedCluster) -> Iterator[Members]:
 
 def look(cluster: EmbeddedCluster, group: str, attribute: str) -> Any:
     """What the coordinator has of the group."""
-    return cluster.home.call(lambda: getattr(inspect.find(cluster.state, group), attribute))
+    return cluster.home.call(lambda: getattr(inspection.find(cluster.state, group), attribute))
 
 
 def test_three_members_come_and_go(members: Members) -> None:

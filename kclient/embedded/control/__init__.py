@@ -1,4 +1,5 @@
-"""What a test can make happen to a cluster: plain functions on its state, one module a subject.
+"""The methods by which a test controls a cluster, one mixin of `EmbeddedCluster` for each subject.
 
-`Controls` lists them all as methods of the cluster.
+They may be called from any thread, also on the cluster's own loop, where `restart` and `heal`, which take time, return
+a task.
 """

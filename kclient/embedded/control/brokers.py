@@ -1,63 +1,104 @@
-"""Brokers end, stop and come back.
+"""Controls of brokers: killed, shut down, paused, restarted.
 
-A broker that is killed or paused replicates nothing any more, so while it counts as in sync the high watermark stays
-where it is. When the others notice (at once, or when its session is over) they take it out of the in-sync replicas and
-lead what it led.
+A broker that is killed or paused stops replicating, so the high watermark stays where it is while the broker counts as
+in sync. When the other brokers notice (at once, or when its session expires) they remove it from the in-sync replicas
+and elect new leaders for its partitions.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from kclient.embedded import controller
 from kclient.embedded.broker import Broker
+from kclient.embedded.connection import PLAINTEXT
+from kclient.embedded.loop_thread import control
 from kclient.embedded.state import ClusterState
 from kclient.errors import ArgumentError
 
 HIGHEST_PORT: Final = 65_535
 
 
+class BrokerControls:
+    """Methods of `EmbeddedCluster`."""
+
+    state: ClusterState
+
+    @control
+    def kill(self, node: int, failover_ms: int = 0) -> None:
+        """End a running broker as SIGKILL does; after `failover_ms` other brokers lead its partitions."""
+        kill(self.state, node, failover_ms)
+
+    @control
+    def shutdown(self, node: int) -> None:
+        """End a broker as SIGTERM does: its partitions get other leaders, then its connections are closed."""
+        broker = find(self.state, node)
+        if broker.running:
+            controller.broker_went(self.state, node)
+            broker.stop(gently=True)
+            _notify(self.state, node, "shut down")
+
+    @control
+    def restart(self, node: int, port: int | None = None) -> Any:
+        """Start a broker again, on its old port or another one (0: any); one that runs is killed first.
+
+        Raise ArgumentError for an invalid port, OSError for one in use; the broker is down then.
+        """
+        return _restart(self.state, node, port)
+
+    @control
+    def pause(self, node: int) -> None:
+        """Stop a broker until `resume`, as SIGSTOP does; its connections stay open.
+
+        After `broker.session.timeout.ms` of the cluster's time other brokers lead its partitions.
+        """
+        broker = find(self.state, node)
+        if broker.running and not broker.paused:
+            broker.pause()
+            _notify(self.state, node, "paused")
+            _fail_over_later(self.state, broker, self.state.settings.broker_session_timeout_ms)
+
+    @control
+    def resume(self, node: int) -> None:
+        """Let a paused broker continue, in sync, and lead again the partitions that it lost."""
+        _resume(self.state, node)
+
+    @control
+    def heal(self) -> Any:
+        """Start and resume every broker, remove all faults and denials."""
+        return _heal(self.state)
+
+    @control
+    def advertise(self, node: int, host: str, port: int, listener: str = PLAINTEXT) -> None:
+        """Return this address of a broker in Metadata from now on, wherever it listens."""
+        found = find(self.state, node).listener(listener)
+        if found is None:
+            raise ArgumentError(f"Broker {node} has no listener {listener!r}.")
+        found.advertised = (host, _checked_port(port))
+
+
 def find(state: ClusterState, node: int) -> Broker:
-    """The broker with this id. Raises ArgumentError."""
+    """Return the broker with this id. Raise ArgumentError if there is none."""
     broker = state.brokers.get(node)
     if broker is None:
         raise ArgumentError(f"There is no broker {node}; there are {', '.join(map(str, state.brokers))}.")
     return broker
 
 
-def kill(state: ClusterState, node: int, failover_ms: int) -> None:
-    """End it as SIGKILL does; the others notice after so long. Nothing happens where it is down."""
+def kill(state: ClusterState, node: int, failover_ms: int = 0) -> None:
+    """End a broker; the controller notices after `failover_ms`. Do nothing if it is down."""
     broker = find(state, node)
     if not broker.running:
         return
     broker.stop()
     if failover_ms:
-        _notice_later(state, broker, failover_ms)
+        _fail_over_later(state, broker, failover_ms)
     else:
         controller.broker_went(state, node)
-    _tell(state, node, "killed")
+    _notify(state, node, "killed")
 
 
-def shut_down(state: ClusterState, node: int) -> None:
-    """End it as SIGTERM does: what it leads moves away first, then its connections are closed."""
-    broker = find(state, node)
-    if broker.running:
-        controller.broker_went(state, node)
-        broker.stop(gently=True)
-        _tell(state, node, "shut down")
-
-
-def pause(state: ClusterState, node: int) -> None:
-    """Stop it as SIGSTOP does; the others notice when its session is over. Nothing happens where it does not run."""
-    broker = find(state, node)
-    if broker.running and not broker.paused:
-        broker.pause()
-        _tell(state, node, "paused")
-        _notice_later(state, broker, state.settings.broker_session_timeout_ms)
-
-
-def resume(state: ClusterState, node: int) -> None:
-    """Let it go on, in step again; it leads again what was taken from it. Nothing happens where it is not paused."""
+def _resume(state: ClusterState, node: int) -> None:
     broker = find(state, node)
     if not broker.paused:
         return
@@ -69,48 +110,42 @@ def resume(state: ClusterState, node: int) -> None:
             controller.set_leader(state, partition, node)
     broker.lost.clear()
     broker.resume()
-    _tell(state, node, "resumed")
+    _notify(state, node, "resumed")
 
 
-async def restart(state: ClusterState, node: int, port: int | None = None) -> None:
-    """Start it on its old ports, or its first listener on another one; a broker that runs is killed first.
-
-    Raises ArgumentError for a port that cannot be, OSError for one that is taken; the broker is down then.
-    """
+async def _restart(state: ClusterState, node: int, port: int | None = None) -> None:
     broker = find(state, node)
-    port = None if port is None else checked_port(port)
-    async with broker.starting:
-        kill(state, node, 0)
-        if broker.up:  # killed, and nobody has noticed yet
+    port = None if port is None else _checked_port(port)
+    async with broker.starting:  # two restarts of one broker must not bind its ports at the same time
+        kill(state, node)
+        if broker.up:  # killed with failover_ms: the controller has not noticed yet
             controller.broker_went(state, node)
         await broker.start(port)
         controller.broker_came(state, node)
-        _tell(state, node, "started")
+        _notify(state, node, "started")
 
 
-async def heal(state: ClusterState) -> None:
-    """Every broker runs again, no fault is left, nobody is denied anything, markers come at once."""
+async def _heal(state: ClusterState) -> None:
     state.faults.clear()
     state.acl.clear()
     state.marker_delay = 0.0
     for node, broker in state.brokers.items():
-        resume(state, node)
+        _resume(state, node)
         if not broker.running:
-            await restart(state, node)
+            await _restart(state, node)
 
 
-def checked_port(port: int) -> int:
-    """The port itself. Raises ArgumentError for one that cannot be."""
+def _checked_port(port: int) -> int:
     if not 0 <= port <= HIGHEST_PORT:
         raise ArgumentError(f"There is no port {port}; ports go from 0 to {HIGHEST_PORT}.")
     return port
 
 
-def _notice_later(state: ClusterState, broker: Broker, after_ms: int) -> None:
-    def notice() -> None:
+def _fail_over_later(state: ClusterState, broker: Broker, after_ms: int) -> None:
+    def fail_over() -> None:
         broker.lost.extend(one for one in state.partitions() if one.leader == broker.node_id)
         controller.broker_went(state, broker.node_id)
-        _tell(state, broker.node_id, "not counted on")
+        _notify(state, broker.node_id, "not counted on")
 
     for partition in state.partitions():
         if broker.node_id in partition.replicas and partition.leader != broker.node_id:
@@ -118,9 +153,9 @@ def _notice_later(state: ClusterState, broker: Broker, after_ms: int) -> None:
     broker.lost.clear()
     if broker.expiry is not None:
         broker.expiry.cancel()
-    broker.expiry = state.clock.call_later(after_ms / 1000, notice)
+    broker.expiry = state.clock.call_later(after_ms / 1000, fail_over)
 
 
-def _tell(state: ClusterState, node: int, change: str) -> None:
+def _notify(state: ClusterState, node: int, change: str) -> None:
     for observer in state.observers:
         observer.broker_changed(node, change)
